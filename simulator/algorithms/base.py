@@ -1,0 +1,95 @@
+"""What an algorithm is, and what it is told of a row."""
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from simulator.algorithms.step_rules import Constants, Schedule
+from simulator.timeline import NO_WORKER
+
+
+class Event(NamedTuple):
+    """One row of a timeline as the device sees it: no clock, no 64-bit number.
+
+    Attributes:
+        kind: a `Kind`.
+        worker: who takes part, padded with `NO_WORKER`.
+        job: which of each worker's jobs; keys its randomness.
+        version: commits applied before this row.
+        staleness: commits since each worker's read.
+        read_slot: register that holds what each worker read.
+        write_slot: register for the new version, or `NO_SLOT`.
+        samples: of each worker, or of all (`V` is 1), padded with `NO_SAMPLE`.
+    """
+
+    kind: Int[Array, ""]
+    worker: Int[Array, " W"]
+    job: Int[Array, " W"]
+    version: Int[Array, ""]
+    staleness: Int[Array, " W"]
+    read_slot: Int[Array, " W"]
+    write_slot: Int[Array, ""]
+    samples: Int[Array, "V S"]
+
+    def present(self) -> Bool[Array, " W"]:
+        """Says which workers are not padding."""
+        return self.worker != NO_WORKER
+
+
+class Context(NamedTuple):
+    """What an algorithm's factory is told besides its configuration.
+
+    Attributes:
+        num_registers: that suffice for the timeline.
+        num_samples: of the problem.
+        batch: samples of a job.
+        coordinated: whether one common batch is embedded freshly by everyone.
+        bound: staleness bound of the protocol, 0 if it has none.
+        constants: of the pooled convex problem, for step sizes by theory.
+    """
+
+    num_registers: int
+    num_samples: int
+    batch: int
+    coordinated: bool
+    bound: int
+    constants: Constants
+
+
+Info = dict[str, Array]
+"""Diagnostics of a row. A number is a column of the trace; `clients/NAME` `[K]` and
+`workers/NAME` `[W]` are gathered by the host into tables of their own."""
+
+
+class Algorithm(eqx.Module):
+    """An update rule whose array fields are its hyper-parameters."""
+
+    @abstractmethod
+    def init(self, problem: Any, key: Key[Array, ""]) -> Any:
+        """Returns the state before the first row."""
+
+    @abstractmethod
+    def step(self, problem: Any, state: Any, event: Event) -> tuple[Any, Info]:
+        """Returns the state after a row, and diagnostics; `loss` is always there.
+
+        A NULL row leaves the state bit-identical.
+        """
+
+    @abstractmethod
+    def read_out(self, state: Any) -> Any:
+        """Returns the model to evaluate."""
+
+
+def norm(*trees: Any) -> Float[Array, ""]:
+    """Returns the Euclidean norm of everything in some trees of arrays together."""
+    leaves = [leaf for tree in trees for leaf in jax.tree.leaves(tree)]
+    return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in leaves))
+
+
+def on_device(schedule: Schedule) -> Schedule:
+    """Returns a schedule whose numbers are arrays, so that runs may differ in them."""
+    return Schedule(*(jnp.asarray(number, float) for number in schedule))

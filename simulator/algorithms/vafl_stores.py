@@ -1,0 +1,264 @@
+"""What VAFL's server keeps of its parties' uploads, and the noise on them."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from simulator.problems.vertical import Vertical
+from simulator.timeline import NO_SAMPLE
+
+AT_START = -1
+"""Job of the uploads that fill the store before the first row; ages are 1 then (V-09)."""
+
+
+class Noise(NamedTuple):
+    """Gaussian noise on embeddings, fresh at every upload (equations 10-11, V-17).
+
+    Its standard deviation is `fixed + relative * |w|`, where `|w|` is the Frobenius norm
+    of the uploading party's weights, an upper bound of the norm that appendix F has.
+    """
+
+    fixed: Float[Array, ""]
+    relative: Float[Array, ""]
+
+    def std(self, weights: Float[Array, "*w C P"]) -> Float[Array, "*w"]:
+        """Returns the standard deviation of an upload with these weights."""
+        norms = jnp.sqrt(jnp.sum(weights**2, axis=(-2, -1)))
+        return self.fixed + self.relative * norms
+
+
+def draw(
+    key: Key[Array, ""],
+    party: Int[Array, ""],
+    job: Int[Array, ""],
+    samples: Int[Array, " S"],
+    width: int,
+) -> Float[Array, "C S"]:
+    """Returns standard normal noise keyed by (party, job, sample).
+
+    The same triple gives the same noise wherever and whenever it is drawn, so that an
+    upload need not be stored to be repeated.
+    """
+    upload = jax.random.fold_in(jax.random.fold_in(key, party), job - AT_START)
+    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(upload, samples)
+    return jax.vmap(jax.random.normal, in_axes=(0, None))(keys, (width,)).T
+
+
+class Upload(NamedTuple):
+    """One upload of each of some parties.
+
+    Attributes:
+        worker: the parties, padded.
+        job: keys the noise.
+        samples: whose embeddings are uploaded, padded with `NO_SAMPLE`.
+        weights: of the parties at the upload.
+        std: of the noise; zero without any.
+        version: of the server, which stamps the entries.
+    """
+
+    worker: Int[Array, " W"]
+    job: Int[Array, " W"]
+    samples: Int[Array, "W S"]
+    weights: Float[Array, "W C P"]
+    std: Float[Array, " W"]
+    version: Int[Array, ""]
+
+
+def embed(
+    problem: Vertical, key: Key[Array, ""], noise: Noise | None, upload: Upload
+) -> Float[Array, "W C S"]:
+    """Returns the embeddings that an upload carries, perturbed."""
+    x = rows(problem, upload.worker, upload.samples)
+    h = jax.vmap(problem.embedding.apply)(upload.weights, x)
+    if noise is None:
+        return h
+    C = problem.embedding.num_outputs
+    z = jax.vmap(draw, in_axes=(None, 0, 0, 0, None))(
+        key, upload.worker, upload.job, upload.samples, C
+    )
+    return h + upload.std[:, None, None] * z
+
+
+def rows(
+    problem: Vertical, worker: Int[Array, " W"], samples: Int[Array, "W S"]
+) -> Float[Array, "W S P"]:
+    """Returns each party's own features of its samples; zeros for padding."""
+    return problem.x.at[worker[:, None], samples].get(mode="fill", fill_value=0)
+
+
+class TableStore(NamedTuple):
+    """Every embedding as it was uploaded.
+
+    Attributes:
+        table: the embeddings.
+        stamp: version at which each was uploaded, of a sample or of all.
+    """
+
+    table: Float[Array, "M N C"]
+    stamp: Int[Array, "M N"] | Int[Array, " M"]
+
+    @classmethod
+    def fill(
+        cls,
+        problem: Vertical,
+        weights: Float[Array, "M C P"],
+        noise: Noise | None,
+        key: Key[Array, ""],
+        *,
+        per_sample: bool,
+    ) -> "TableStore":
+        """Returns the store after every party uploaded everything at the start."""
+        M, N = problem.num_parties, problem.num_samples
+        shape = (M, N) if per_sample else (M,)
+        table = jnp.zeros((M, N, problem.embedding.num_outputs), weights.dtype)
+        empty = cls(table, jnp.full(shape, AT_START, jnp.int32))
+        everything = _everything(problem, weights, noise)
+        h = embed(problem, key, noise, everything)
+        return empty._replace(table=h.swapaxes(1, 2))
+
+    def write(
+        self, problem: Vertical, key: Key[Array, ""], noise: Noise | None, upload: Upload
+    ) -> "TableStore":
+        """Stores an upload of the batch, or of all samples if ages are per party."""
+        worker = upload.worker[:, None]
+        if self.stamp.ndim == 1:
+            N = problem.num_samples
+            every = jnp.broadcast_to(jnp.arange(N), (worker.shape[0], N))
+            upload = upload._replace(samples=every)
+            stamp = self.stamp.at[upload.worker].set(upload.version, mode="drop")
+        else:
+            stamp = self.stamp.at[worker, upload.samples].set(
+                upload.version, mode="drop"
+            )
+        h = embed(problem, key, noise, upload).swapaxes(1, 2)
+        table = self.table.at[worker, upload.samples].set(h, mode="drop")
+        return TableStore(table, stamp)
+
+    def read(
+        self,
+        problem: Vertical,
+        key: Key[Array, ""],
+        noise: Noise | None,
+        samples: Int[Array, "W S"],
+    ) -> Float[Array, "W M C S"]:
+        """Returns all parties' stored embeddings of some samples."""
+        del problem, key, noise
+        h = self.table.at[:, samples].get(mode="fill", fill_value=0)
+        return h.transpose(1, 0, 3, 2)
+
+    def ages(
+        self, samples: Int[Array, "W S"], version: Int[Array, ""]
+    ) -> Int[Array, "M W S"]:
+        """Returns commits since each embedding's upload (equation 3)."""
+        return _ages(self.stamp, samples, version)
+
+
+class SnapshotStore(NamedTuple):
+    """Each party's model at its last upload of all samples, to embed them again.
+
+    Several times faster than a table, and the only way for deep embeddings.
+
+    Attributes:
+        weights: of each party at its last upload.
+        job: of that upload, which keys its noise.
+        std: of its noise.
+        stamp: version at which it was made.
+    """
+
+    weights: Float[Array, "M C P"]
+    job: Int[Array, " M"]
+    std: Float[Array, " M"]
+    stamp: Int[Array, " M"]
+
+    @classmethod
+    def fill(
+        cls,
+        problem: Vertical,
+        weights: Float[Array, "M C P"],
+        noise: Noise | None,
+        key: Key[Array, ""],
+        *,
+        per_sample: bool,
+    ) -> "SnapshotStore":
+        """Returns the store after every party uploaded everything at the start."""
+        del key
+        assert not per_sample
+        start = jnp.full(problem.num_parties, AT_START, jnp.int32)
+        upload = _everything(problem, weights, noise)
+        return cls(weights * 1, start, upload.std, start * 1)
+
+    def write(
+        self, problem: Vertical, key: Key[Array, ""], noise: Noise | None, upload: Upload
+    ) -> "SnapshotStore":
+        """Stores an upload of all samples."""
+        del problem, key, noise
+
+        def put(kept: Array, new: Array) -> Array:
+            return kept.at[upload.worker].set(new, mode="drop")
+
+        stamp = put(self.stamp, jnp.broadcast_to(upload.version, upload.worker.shape))
+        return SnapshotStore(
+            put(self.weights, upload.weights),
+            put(self.job, upload.job),
+            put(self.std, upload.std),
+            stamp,
+        )
+
+    def read(
+        self,
+        problem: Vertical,
+        key: Key[Array, ""],
+        noise: Noise | None,
+        samples: Int[Array, "W S"],
+    ) -> Float[Array, "W M C S"]:
+        """Returns all parties' embeddings of some samples, as they were uploaded."""
+        M, W = self.job.shape[0], samples.shape[0]
+        parties = jnp.arange(M)
+
+        def of_worker(ids: Int[Array, " S"]) -> Float[Array, "M C S"]:
+            upload = Upload(
+                worker=parties,
+                job=self.job,
+                samples=jnp.broadcast_to(ids, (M, ids.shape[0])),
+                weights=self.weights,
+                std=self.std,
+                version=jnp.int32(0),
+            )
+            return embed(problem, key, noise, upload)
+
+        if W == 1:
+            return of_worker(samples[0])[None]
+        return jax.vmap(of_worker)(samples)
+
+    def ages(
+        self, samples: Int[Array, "W S"], version: Int[Array, ""]
+    ) -> Int[Array, "M W S"]:
+        """Returns commits since each embedding's upload (equation 3)."""
+        return _ages(self.stamp, samples, version)
+
+
+def _everything(
+    problem: Vertical, weights: Float[Array, "M C P"], noise: Noise | None
+) -> Upload:
+    """Returns the upload of all samples by all parties at the start."""
+    M, N = problem.num_parties, problem.num_samples
+    std = jnp.zeros(M, weights.dtype) if noise is None else noise.std(weights)
+    return Upload(
+        worker=jnp.arange(M),
+        job=jnp.full(M, AT_START, jnp.int32),
+        samples=jnp.broadcast_to(jnp.arange(N), (M, N)),
+        weights=weights,
+        std=std,
+        version=jnp.int32(AT_START),
+    )
+
+
+def _ages(
+    stamp: Array, samples: Int[Array, "W S"], version: Int[Array, ""]
+) -> Int[Array, "M W S"]:
+    if stamp.ndim == 1:
+        return jnp.broadcast_to(version - stamp[:, None, None], (stamp.size, *samples.shape))
+    stamped = stamp.at[:, samples].get(mode="fill", fill_value=NO_SAMPLE)
+    return version - stamped

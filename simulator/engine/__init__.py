@@ -1,0 +1,1 @@
+"""Runs a timeline through an algorithm: stepwise, compiled, or batched over runs."""

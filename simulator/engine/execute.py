@@ -1,0 +1,236 @@
+"""Executes rows on the device, one jitted call each or thousands in one program.
+
+`R` runs are executed together; a single run has no such axis at all.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, Key
+
+from simulator.algorithms.base import Algorithm, Event, Info
+from simulator.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind, Rows
+
+
+class Carry(NamedTuple):
+    """What goes from row to row.
+
+    Attributes:
+        state: the algorithm's.
+        slot_version: version that each register holds.
+        mismatches: reads of a register that held another version than the record says.
+    """
+
+    state: Any
+    slot_version: Int[Array, " R"]
+    mismatches: Int[Array, ""]
+
+
+def start(
+    algorithm: Algorithm, problem: Any, key: Key[Array, ""], num_registers: int
+) -> Carry:
+    """Returns the carry before the first row: version 0 in register 0."""
+    slots = jnp.full(num_registers, NO_SLOT, jnp.int32).at[0].set(0)
+    return Carry(algorithm.init(problem, key), slots, jnp.int32(0))
+
+
+def advance(
+    algorithm: Algorithm, problem: Any, carry: Carry, event: Event
+) -> tuple[Carry, Info]:
+    """Executes one row, and checks what it reads against the record."""
+    state, info = algorithm.step(problem, carry.state, event)
+    held = carry.slot_version.at[event.read_slot].get(mode="fill", fill_value=0)
+    recorded = event.version - event.staleness
+    wrong = (event.read_slot != NO_SLOT) & (held != recorded)
+    slots = carry.slot_version.at[event.write_slot].set(event.version + 1, mode="drop")
+    return Carry(state, slots, carry.mismatches + wrong.sum(dtype=jnp.int32)), info
+
+
+class Program:
+    """One algorithm on one problem, ready to execute rows.
+
+    Args:
+        algorithm: of the run; with a leading axis of runs on every array if `batched`.
+        problem: shared by all runs.
+        batched: whether there is an axis of runs.
+        shared: whether all runs have the same rows and samples.
+        stepwise: whether every row is a call of its own.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        problem: Any,
+        *,
+        batched: bool = False,
+        shared: bool = True,
+        stepwise: bool = False,
+    ) -> None:
+        self.algorithm, self.problem = algorithm, problem
+        self.batched, self.shared, self.stepwise = batched, shared, stepwise
+        self._info: dict[str, jax.ShapeDtypeStruct] | None = None
+
+    def start(self, keys: Key[Array, "*R"], num_registers: int) -> Carry:
+        """Returns the carry before the first row, of one run or of all."""
+        begin = partial(_start, num_registers=num_registers)
+        if self.batched:
+            begin = jax.vmap(begin, in_axes=(0, None, 0))
+        return jax.jit(begin)(self.algorithm, self.problem, keys)
+
+    def run(
+        self, carry: Carry, events: Event, first: int, last: int, infos: Info
+    ) -> tuple[Carry, Info]:
+        """Executes the rows from `first` up to, not including, `last`.
+
+        Args:
+            carry: donated.
+            events: a buffer of rows, always of the same length.
+            first: row of the buffer.
+            last: row of the buffer.
+            infos: diagnostics of the buffer's rows so far, donated.
+        """
+        if not self.stepwise:
+            bounds = np.int32(first), np.int32(last)
+            return _run(
+                self.algorithm, self.problem, carry, events, *bounds, infos,
+                batched=self.batched, shared=self.shared,
+            )  # fmt: skip
+        for row in range(first, last):
+            event = jax.tree.map(lambda column: column[row], events)  # noqa: B023
+            carry, info = _step(self.algorithm, self.problem, carry, event)
+            for name, value in info.items():
+                infos[name][row] = np.asarray(value)  # pyright: ignore
+        return carry, infos
+
+    def infos(self, carry: Carry, events: Event) -> Info:
+        """Returns empty diagnostics for a buffer of rows."""
+        length = events.version.shape[0]
+        if self._info is None:
+            event = jax.tree.map(lambda column: column[0], events)
+            step = _batched(self.batched, self.shared)
+            _, self._info = jax.eval_shape(
+                step, self.algorithm, self.problem, carry, event
+            )
+        empty: Any = np.zeros if self.stepwise else jnp.zeros
+        return {k: empty((length, *v.shape), v.dtype) for k, v in self._info.items()}
+
+    def evaluate(self, carry: Carry, metrics: tuple[str, ...]) -> dict[str, Array]:
+        """Returns the metrics of the current model, of one run or of all."""
+        return _evaluate(
+            self.algorithm, self.problem, carry.state, metrics=metrics,
+            batched=self.batched,
+        )  # fmt: skip
+
+
+def _start(
+    algorithm: Algorithm, problem: Any, key: Key[Array, ""], *, num_registers: int
+) -> Carry:
+    return start(algorithm, problem, key, num_registers)
+
+
+def _batched(batched: bool, shared: bool) -> Any:  # noqa: FBT001
+    if not batched:
+        return advance
+    return jax.vmap(advance, in_axes=(0, None, 0, None if shared else 0))
+
+
+@partial(jax.jit, static_argnames=("batched", "shared"), donate_argnums=(2, 6))
+def _run(
+    algorithm: Algorithm,
+    problem: Any,
+    carry: Carry,
+    events: Event,
+    first: Int[Array, ""],
+    last: Int[Array, ""],
+    infos: Info,
+    *,
+    batched: bool,
+    shared: bool,
+) -> tuple[Carry, Info]:
+    step = _batched(batched, shared)
+
+    def body(row: Int[Array, ""], carried: tuple[Carry, Info]) -> tuple[Carry, Info]:
+        carry, infos = carried
+        event = jax.tree.map(lambda column: column[row], events)
+        carry, info = step(algorithm, problem, carry, event)
+        return carry, {k: infos[k].at[row].set(v) for k, v in info.items()}
+
+    return jax.lax.fori_loop(first, last, body, (carry, infos))
+
+
+@partial(jax.jit, donate_argnums=(2,))
+def _step(
+    algorithm: Algorithm, problem: Any, carry: Carry, event: Event
+) -> tuple[Carry, Info]:
+    return advance(algorithm, problem, carry, event)
+
+
+@partial(jax.jit, static_argnames=("metrics", "batched"))
+def _evaluate(
+    algorithm: Algorithm,
+    problem: Any,
+    state: Any,
+    *,
+    metrics: tuple[str, ...],
+    batched: bool,
+) -> dict[str, Array]:
+    def one(algorithm: Algorithm, state: Any) -> dict[str, Array]:
+        return problem.evaluate(algorithm.read_out(state), metrics)
+
+    if batched:
+        return jax.vmap(one)(algorithm, state)
+    return one(algorithm, state)
+
+
+def null_events(
+    length: int, width: int, samples: tuple[int, int], runs: int | None = None
+) -> Event:
+    """Returns a host buffer of NULL rows, which change nothing.
+
+    Args:
+        length: of the buffer.
+        width: `W`.
+        samples: `V` and `S`.
+        runs: how many runs have rows of their own; None if they share theirs.
+    """
+    flat = (length,) if runs is None else (length, runs)
+    wide = (*flat, width)
+    fields = Event(
+        kind=np.full(flat, Kind.NULL, np.int32),  # pyright: ignore
+        worker=np.full(wide, NO_WORKER, np.int32),  # pyright: ignore
+        job=np.zeros(wide, np.int32),  # pyright: ignore
+        version=np.zeros(flat, np.int32),  # pyright: ignore
+        staleness=np.zeros(wide, np.int32),  # pyright: ignore
+        read_slot=np.full(wide, NO_SLOT, np.int32),  # pyright: ignore
+        write_slot=np.full(flat, NO_SLOT, np.int32),  # pyright: ignore
+        samples=np.full((*flat, *samples), NO_SAMPLE, np.int32),  # pyright: ignore
+    )
+    return fields
+
+
+def put(
+    events: Event,
+    at: int,
+    rows: Rows,
+    samples: Int[np.ndarray, "T V S"],
+    run: int | None = None,
+) -> None:
+    """Writes rows into a host buffer from row `at` on, of one run or of all."""
+    there = slice(at, at + rows.time.size)
+    present = rows.worker != NO_WORKER
+    derived = {
+        "kind": rows.kind,
+        "worker": rows.worker,
+        "job": np.where(present, rows.job, 0),
+        "version": rows.version,
+        "staleness": np.where(present, rows.version[:, None] - rows.read_version, 0),
+        "read_slot": rows.read_slot,
+        "write_slot": rows.write_slot,
+        "samples": samples,
+    }
+    for name, values in derived.items():
+        column: np.ndarray = getattr(events, name)
+        (column if run is None else column[:, run])[there] = values

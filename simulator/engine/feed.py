@@ -1,0 +1,173 @@
+"""Cuts a timeline where its model is to be evaluated, and attaches the samples."""
+
+from collections import deque
+from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from simulator.problems.sampler import Sampler
+from simulator.scenario.scenario import Every
+from simulator.timeline import NO_WORKER, Chunk, Jobs, Kind, Rows, StopReason
+
+
+class Source(NamedTuple):
+    """What an engine needs of a timeline: its chunks and its sizes.
+
+    Attributes:
+        chunks: of successive rows; the last one says why the run ended.
+        width: most workers of a row.
+        contributions_per_epoch: of all clients together.
+        horizon: virtual seconds at which the run ends at the latest, or None.
+    """
+
+    chunks: Iterator[Chunk]
+    width: int
+    contributions_per_epoch: float
+    horizon: float | None
+
+
+class Point(NamedTuple):
+    """A point at which the model is evaluated.
+
+    Attributes:
+        time: virtual seconds.
+        commits: made so far.
+        contributions: applied so far.
+        refreshes: uploads so far that a bound forced.
+    """
+
+    time: float
+    commits: int
+    contributions: int
+    refreshes: int
+
+
+class Piece(NamedTuple):
+    """Successive rows of one run, none of them beyond the next evaluation.
+
+    Attributes:
+        rows: of the timeline.
+        samples: of the rows.
+        jobs: that ended in the chunk which these rows complete.
+        point: the evaluation that follows, if one does.
+        stop: why the run ends after these rows, if it does.
+    """
+
+    rows: Rows
+    samples: Int[np.ndarray, "T V S"]
+    jobs: Jobs | None
+    point: Point | None
+    stop: StopReason | None
+
+
+class Feed:
+    """A run's rows, piece by piece.
+
+    Args:
+        source: the timeline.
+        sampler: of the run.
+        every: when to evaluate, besides before the first row and at the end.
+    """
+
+    def __init__(self, source: Source, sampler: Sampler, every: Every) -> None:
+        self._source, self._sampler, self._every = source, sampler, every
+        self._chunk = Chunk(*_nothing(source.width), None)
+        self._samples = sampler.attach(self._chunk.rows)
+        self._at = 0
+        self._made = Point(0.0, 0, 0, 0)
+        self._cuts: deque[tuple[int, Point]] = deque([(0, self._made)])
+        self._next_point = 1
+        self.ended = False
+
+    def next(self, limit: int) -> Piece:
+        """Returns the next piece, of at most `limit` rows (>= 1)."""
+        if not self._cuts and self._at == self._chunk.rows.time.size:
+            self._load()
+        rows, cuts = self._chunk.rows, self._cuts
+        stop = min(cuts[0][0] if cuts else rows.time.size, self._at + limit)
+        taken = slice(self._at, stop)
+        self._at = stop
+        point = cuts.popleft()[1] if cuts and cuts[0][0] == stop else None
+        complete = stop == rows.time.size and not cuts
+        self.ended = complete and self._chunk.stop is not None
+        return Piece(
+            rows=rows.slice(taken.start, stop),
+            samples=self._samples[taken],
+            jobs=self._chunk.jobs if complete else None,
+            point=point,
+            stop=self._chunk.stop if self.ended else None,
+        )
+
+    def _load(self) -> None:
+        chunk = next(self._source.chunks)
+        rows = chunk.rows
+        self._chunk, self._at = chunk, 0
+        self._samples = self._sampler.attach(rows)
+        workers = (rows.worker != NO_WORKER).sum(axis=1)
+        commits = self._made.commits + np.cumsum(rows.kind == Kind.COMMIT)
+        contributed = np.where(rows.kind == Kind.COMMIT, workers, 0)
+        contributions = self._made.contributions + np.cumsum(contributed)
+        refreshed = np.where(rows.kind == Kind.REFRESH, workers - 1, 0)
+        refreshes = self._made.refreshes + np.cumsum(refreshed)
+
+        def after(row: int, time: float) -> Point:
+            if row == 0:
+                return self._made._replace(time=time)
+            last = row - 1
+            return Point(
+                time, int(commits[last]), int(contributions[last]), int(refreshes[last])
+            )
+
+        end = self._made.time
+        if rows.time.size:
+            end = float(rows.time[-1])
+        if chunk.stop is StopReason.TIME and self._source.horizon is not None:
+            end = self._source.horizon
+        while (cut := self._due(rows, commits, contributions, chunk, end)) is not None:
+            row, time = cut
+            self._cuts.append((row, after(row, time)))
+            self._next_point += 1
+        size = rows.time.size
+        if chunk.stop is not None:
+            last = self._cuts[-1] if self._cuts else (-1, self._made)
+            if last[0] != size or last[1].time != end:
+                self._cuts.append((size, after(size, end)))
+        self._made = after(size, end)
+
+    def _due(
+        self,
+        rows: Rows,
+        commits: Int[np.ndarray, " T"],
+        contributions: Int[np.ndarray, " T"],
+        chunk: Chunk,
+        end: float,
+    ) -> tuple[int, float] | None:
+        """Returns the row before which, and the time at which, to evaluate next."""
+        every, size = self._every, rows.time.size
+        if every.time is not None:
+            time = float(Fraction(repr(every.time)) * self._next_point)
+            row = int(np.searchsorted(rows.time, time, side="right"))
+            reached = row < size or (chunk.stop is not None and time <= end)
+            return (row, time) if reached else None
+        if every.commits is not None:
+            counts, goal = commits, every.commits * self._next_point
+        else:
+            epochs = (every.epochs or 1) * self._next_point
+            goal = ceil(epochs * self._source.contributions_per_epoch)
+            counts = contributions
+        row = int(np.searchsorted(counts, goal, side="left")) + 1
+        return (row, float(rows.time[row - 1])) if row <= size else None
+
+
+def _nothing(width: int) -> tuple[Rows, Jobs]:
+    """Returns no rows and no jobs, in the right shapes."""
+    flat, wide = np.zeros(0, np.int32), np.zeros((0, width), np.int32)
+    rows = Rows(*(wide if name in _WIDE else flat for name in Rows._fields))
+    return rows, Jobs(*(flat for _ in Jobs._fields))
+
+
+_WIDE = ("worker", "job", "read_version", "read_slot")

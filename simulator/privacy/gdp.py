@@ -1,0 +1,362 @@
+"""Gaussian differential privacy of a client's releases, in float64.
+
+A release is one message that depends on a client's data, applied or not. Its noise
+multiplier z is the noise's standard deviation over the sensitivity of that release.
+Levels mu compose by their squares, so every release adds an *increment* of mu squared:
+
+=============  =================================================================
+gdp_uniform    2 p^2 (e^(1/z^2) Phi(1.5/z) + 3 Phi(-0.5/z) - 2): fixed-size batches
+gdp_poisson    p^2 (e^(1/z^2) - 1): every sample joins with probability p
+gdp_linear     p^2 / z^2: the paper's rule, which under-noises
+=============  =================================================================
+
+At sampling ratio p = 1 every form is 1 / z^2, the exact composition of Gaussians. Below
+1 the first two are central-limit approximations (they can lie below the exact level)
+and the third is the limit of both for large z.
+
+Source: Dong, Roth and Su, Gaussian Differential Privacy (2019), sections 2, 3 and 5;
+VAFL, Theorem 6, with the constants of V-18 and V-19.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy import optimize, special
+
+from simulator.scenario.errors import UserError
+
+Form = Literal["gdp_uniform", "gdp_poisson", "gdp_linear"]
+
+_SERIES_BELOW = 0.5
+"""Below this 1/z, 3 Phi(-x/2) + Phi(3x/2) - 2 is summed as a series: it cancels."""
+
+_TERMS = range(1, 16)
+"""The last term is below 1e-27 of the first at `_SERIES_BELOW`."""
+
+_COEFFICIENTS = np.array(
+    [
+        (-1) ** n
+        * (1.5 ** (2 * n + 1) - 3 * 0.5 ** (2 * n + 1))
+        / (math.sqrt(2 * math.pi) * math.factorial(n) * 2**n * (2 * n + 1))
+        for n in _TERMS
+    ]
+)
+
+
+def is_formal(form: Form, sampling_ratio: float) -> bool:
+    """Returns whether the composition is exact rather than a central-limit value.
+
+    True only at sampling ratio 1, for every form. It says nothing of the sensitivity:
+    appendix F bounds one embedding at given weights, which have seen the data as well.
+
+    Args:
+        form: the accountant's formula.
+        sampling_ratio: share of a client's samples in a release, in (0, 1].
+    """
+    _check(form, sampling_ratio)
+    return sampling_ratio == 1
+
+
+def increments(
+    multipliers: ArrayLike, sampling_ratio: float, form: Form
+) -> Float[np.ndarray, "..."]:
+    """Computes what each release adds to mu squared.
+
+    Args:
+        multipliers: z of each release, >= 0; zero (no noise) and anything so small
+            that the increment exceeds float64 gives inf; inf gives zero.
+        sampling_ratio: share of a client's samples in a release, in (0, 1].
+        form: the accountant's formula.
+
+    Returns:
+        Increments >= 0 of the shape of `multipliers`.
+
+    Raises:
+        UserError: a multiplier is negative or NaN, or the ratio or form is not valid.
+
+    Source: Dong, Roth and Su (2019), Theorem 3.4 and Corollary 5.4; V-18.
+    """
+    _check(form, sampling_ratio)
+    z = np.asarray(multipliers, dtype=np.float64)
+    if not (z >= 0).all():
+        wrong = z[~(z >= 0)].flat[0]
+        raise UserError(
+            f"noise multiplier must be >= 0, got {wrong}; "
+            "it is the noise's standard deviation over the sensitivity"
+        )
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
+        x = np.asarray(1 / z)
+        if form == "gdp_linear" or sampling_ratio == 1:
+            return np.asarray(np.square(sampling_ratio * x))
+        unit = _uniform(x) if form == "gdp_uniform" else special.expm1(x * x)
+        return np.asarray(sampling_ratio**2 * unit)
+
+
+def level(multipliers: ArrayLike, sampling_ratio: float, form: Form) -> float:
+    """Computes the GDP level mu of a client's releases together.
+
+    Args:
+        multipliers: z of each release; a scalar is one release.
+        sampling_ratio: share of a client's samples in a release, in (0, 1].
+        form: the accountant's formula.
+
+    Returns:
+        mu >= 0, dimensionless; smaller is more private, inf is no privacy.
+
+    Raises:
+        UserError: as `increments`.
+    """
+    total = increments(multipliers, sampling_ratio, form).sum()
+    return math.sqrt(total)
+
+
+def noise_multiplier(
+    mu: float, releases: int, sampling_ratio: float, form: Form
+) -> float:
+    """Finds the multiplier z with which `releases` equal releases are mu-GDP.
+
+    Args:
+        mu: target level, > 0 and finite.
+        releases: messages that the level must last for, >= 1.
+        sampling_ratio: share of a client's samples in a release, in (0, 1].
+        form: the accountant's formula.
+
+    Returns:
+        z > 0: noise standard deviation over sensitivity.
+
+    Raises:
+        UserError: an argument is out of its range.
+
+    Source: VAFL, equation 15 with the constants of V-18.
+    """
+    _check(form, sampling_ratio)
+    if not 0 < mu < math.inf:
+        raise UserError(f"mu must be > 0 and finite, got {mu}; try 1")
+    if releases < 1:
+        raise UserError(
+            f"releases must be >= 1, got {releases}; "
+            "give the number of messages that a client will send"
+        )
+    ratio = mu / (sampling_ratio * math.sqrt(releases))
+    if form == "gdp_linear" or sampling_ratio == 1 or ratio < np.finfo(float).eps / 4:
+        return 1 / ratio
+    target = 2 * math.log(ratio)
+    highest = math.sqrt(np.logaddexp(0, target))
+    if form == "gdp_poisson":
+        return 1 / highest
+    # expm1(x^2) <= unit <= 2 expm1(x^2), so Poisson's inverses bracket the root.
+    lowest = math.sqrt(np.logaddexp(0, target - math.log(2)))
+    x = _root(
+        lambda x: _log_uniform(x) - target,
+        lowest * (1 - 1e-12),
+        highest * (1 + 1e-12),
+    )
+    return 1 / x
+
+
+def delta_at(mu: float, epsilon: float) -> float:
+    """Computes the smallest delta for which mu-GDP gives (epsilon, delta)-DP.
+
+    Args:
+        mu: level, >= 0.
+        epsilon: >= 0.
+
+    Source: Dong, Roth and Su (2019), Corollary 2.13.
+    """
+    if mu == 0:
+        return 0.0
+    if mu == math.inf:
+        return 1.0
+    a = mu / 2 - epsilon / mu
+    # e^epsilon Phi(-epsilon/mu - mu/2), without the large exponential:
+    second = math.exp(-a * a / 2) / 2 * special.erfcx((mu - a) / math.sqrt(2))
+    return max(0.0, float(special.ndtr(a) - second))
+
+
+def epsilon(mu: float, delta: float) -> float:
+    """Computes the smallest epsilon for which mu-GDP gives (epsilon, delta)-DP.
+
+    Exact: inverts the Gaussian trade-off.
+
+    Args:
+        mu: level, >= 0; inf gives inf.
+        delta: in (0, 1).
+
+    Returns:
+        epsilon >= 0.
+
+    Raises:
+        UserError: `mu` is negative or NaN, or `delta` is not within (0, 1).
+
+    Source: Dong, Roth and Su (2019), Corollary 2.13.
+    """
+    if not mu >= 0:
+        raise UserError(f"mu must be >= 0, got {mu}; it is a privacy level")
+    if not 0 < delta < 1:
+        raise UserError(f"delta must be in (0, 1), got {delta}; try 1e-5")
+    if mu == math.inf:
+        return math.inf
+    if delta_at(mu, 0.0) <= delta:
+        return 0.0
+    # Without its second term delta is Phi(mu/2 - epsilon/mu), which is larger.
+    highest = mu * (mu / 2 - float(special.ndtri(delta))) * (1 + 1e-9)
+    if highest == math.inf:
+        return math.inf
+    return _root(lambda value: delta_at(mu, value) - delta, 0.0, highest)
+
+
+def bound_linear(weight_norm: float, input_diameter: float) -> float:
+    """Bounds how far a linear embedding moves when one input is replaced.
+
+    Args:
+        weight_norm: spectral norm of the client's weights, >= 0.
+        input_diameter: largest distance between two inputs of the client, >= 0.
+
+    Returns:
+        The sensitivity B_bar, in the embedding's units, for one layer.
+
+    Source: VAFL, appendix F, step 1 with L = 1; V-19.
+    """
+    return weight_norm * input_diameter
+
+
+def sensitivity(
+    weight_norms: Sequence[float],
+    lipschitz: Sequence[float],
+    widths: Sequence[int],
+    c: Sequence[float],
+    input_diameter: float,
+) -> float:
+    """Computes the sensitivity B_bar of a deep embedding's last pre-activation.
+
+    As printed. Its second term lacks the norms of the layers that the noise passes
+    through, so it is no bound where those exceed 1; with hidden noise drawn
+    independently of the data the first term alone is one.
+
+    Args:
+        weight_norms: spectral norms of the L layers' weights, >= 0.
+        lipschitz: Lipschitz constants of the first L - 1 activations.
+        widths: widths of the first L - 1 layers.
+        c: width of the first L - 1 layers' uniform noise, which lies within
+            [-c/2, c/2] here (V-15).
+        input_diameter: largest distance between two inputs, >= 0.
+
+    Returns:
+        B_bar, in the embedding's units; `bound_linear` where L = 1.
+
+    Raises:
+        UserError: the lists do not have L and three times L - 1 entries.
+
+    Source: VAFL, appendix F, step 1.
+    """
+    hidden = len(weight_norms) - 1
+    if hidden < 0 or {len(lipschitz), len(widths), len(c)} != {hidden}:
+        raise UserError(
+            f"lipschitz, widths and c must have one entry per hidden layer ({hidden}), "
+            f"got {len(lipschitz)}, {len(widths)} and {len(c)}; omit the last"
+        )
+    from_input, from_noise, factor = input_diameter, 0.0, 1.0
+    for norm, constant, width, spread in zip(
+        weight_norms[:-1], lipschitz, widths, c, strict=True
+    ):
+        from_input *= constant * norm
+        factor *= constant * math.sqrt(width)
+        from_noise += factor * spread
+    return weight_norms[-1] * (from_input + from_noise)
+
+
+class Accountant:
+    """Adds up the releases of every client; holds three numbers per client.
+
+    Feeding releases one by one, or in chunks of any length, gives the same bits.
+
+    Args:
+        num_clients: >= 1.
+        form: the formula of each release.
+        sampling_ratio: share of a client's samples in a release, in (0, 1].
+
+    Raises:
+        UserError: the ratio or the form is not valid.
+    """
+
+    def __init__(self, num_clients: int, form: Form, sampling_ratio: float) -> None:
+        _check(form, sampling_ratio)
+        self.form: Form = form
+        self.sampling_ratio = sampling_ratio
+        self._squares = np.zeros(num_clients)
+        self._releases = np.zeros(num_clients, dtype=np.int64)
+        self._exact = np.ones(num_clients, dtype=bool)
+
+    def release(
+        self,
+        clients: ArrayLike,
+        multipliers: ArrayLike,
+        sampling_ratio: float | None = None,
+    ) -> None:
+        """Accounts for releases, in order.
+
+        Args:
+            clients: who released, from 0; a scalar or one per release.
+            multipliers: z of each release, >= 0; zero is a release without noise.
+            sampling_ratio: of these releases, where it is not the accountant's own
+                (an upload of all samples before a run has 1).
+
+        Raises:
+            UserError: as `increments`.
+        """
+        ratio = self.sampling_ratio if sampling_ratio is None else sampling_ratio
+        added = increments(multipliers, ratio, self.form)
+        who, added = np.broadcast_arrays(np.asarray(clients), added)
+        np.add.at(self._squares, who, added)
+        np.add.at(self._releases, who, 1)
+        if not is_formal(self.form, ratio):
+            self._exact[who] = False
+
+    def level(self, client: int) -> float:
+        """Returns the client's GDP level mu so far; inf is no privacy."""
+        return math.sqrt(self._squares[client])
+
+    def releases(self, client: int) -> int:
+        """Returns how many releases of the client were accounted for."""
+        return int(self._releases[client])
+
+    def formal(self, client: int) -> bool:
+        """Returns whether every release of the client composed exactly."""
+        return bool(self._exact[client])
+
+
+def _check(form: Any, sampling_ratio: float) -> None:
+    if form not in get_args(Form):
+        raise UserError(
+            f"accountant must be one of {', '.join(get_args(Form))}, got {form!r}; "
+            "gdp_uniform is for batches of a fixed size"
+        )
+    if not 0 < sampling_ratio <= 1:
+        raise UserError(
+            f"sampling ratio must be in (0, 1], got {sampling_ratio}; "
+            "it is the batch over the client's number of samples"
+        )
+
+
+def _uniform(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    small = np.minimum(x, _SERIES_BELOW)
+    series = small**3 * np.polynomial.polynomial.polyval(small**2, _COEFFICIENTS)
+    direct = special.ndtr(1.5 * x) - 3 * special.ndtr(0.5 * x) + 1
+    rest = np.where(x < _SERIES_BELOW, series, direct)
+    return np.asarray(2 * (special.expm1(x * x) * special.ndtr(1.5 * x) + rest))
+
+
+def _log_uniform(x: float) -> float:
+    if x > 10:  # the other terms are below e^-100 of this one
+        return x * x + math.log(2) + float(special.log_ndtr(1.5 * x))
+    return math.log(_uniform(np.asarray(x)))
+
+
+def _root(f: Callable[[float], float], low: float, high: float) -> float:
+    eps = np.finfo(np.float64).eps
+    root: Any = optimize.brentq(f, low, high, xtol=float(eps) * high, rtol=4 * eps)
+    return float(root)

@@ -1,0 +1,1 @@
+"""What is learned: data sets, partitions, samplers, models, losses and metrics."""

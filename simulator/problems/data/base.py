@@ -1,0 +1,28 @@
+"""What a loader of a data set returns."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+
+class Dataset(NamedTuple):
+    """A data set, divided into training and test rows, its features scaled.
+
+    Attributes:
+        name: as every table and figure shows it; a stand-in is `NAME-standin`.
+        x_train: features of the training rows, float32.
+        y_train: classes from 0, int32.
+        x_test: features of the test rows.
+        y_test: classes of the test rows.
+        num_classes: at least 2.
+        columns: names of the features, in order.
+    """
+
+    name: str
+    x_train: Float[np.ndarray, "N P"]
+    y_train: Int[np.ndarray, " N"]
+    x_test: Float[np.ndarray, "N_test P"]
+    y_test: Int[np.ndarray, " N_test"]
+    num_classes: int
+    columns: tuple[str, ...]

@@ -1,0 +1,136 @@
+"""A vertically divided problem: every party holds some columns of all samples."""
+
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from simulator.problems import losses
+from simulator.problems.data.base import Dataset
+from simulator.problems.models import LinearEmbedding
+
+Model = tuple[Float[Array, "M C P"], Float[Array, " C"]]
+"""The parties' weights and the server's bias."""
+
+
+class Vertical(eqx.Module):
+    """Features of all parties, padded with zero columns to the widest, and labels.
+
+    Attributes:
+        x: training features.
+        y: training labels.
+        x_test: test features.
+        y_test: test labels.
+        l2: coefficient of each party's regulariser.
+        minimum: least value of the objective, NaN if it was not asked for.
+        embedding: what a party applies to its features.
+        loss: of a sample, from the sum of embeddings and the bias.
+        reduction: how a batch's losses combine.
+        num_features: columns of each party, without padding.
+        digest: identifies the data in a timeline's hash.
+    """
+
+    x: Float[Array, "M N P"]
+    y: Int[Array, " N"]
+    x_test: Float[Array, "M N_test P"]
+    y_test: Int[Array, " N_test"]
+    l2: Float[Array, ""]
+    minimum: Float[Array, ""]
+    embedding: LinearEmbedding = eqx.field(static=True)
+    loss: losses.Loss = eqx.field(static=True)
+    reduction: str = eqx.field(static=True)
+    num_features: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def num_parties(self) -> int:
+        """Number of parties, `M`."""
+        return self.x.shape[0]
+
+    @property
+    def num_samples(self) -> int:
+        """Number of training samples, `N`."""
+        return self.x.shape[1]
+
+    def head(
+        self, bias: Float[Array, " C"], h: Float[Array, "*w M C S"]
+    ) -> Float[Array, "*w C S"]:
+        """Combines the embeddings of all parties: their sum and a bias (V-13)."""
+        return h.sum(axis=-3) + bias[:, None]
+
+    def objective(self, model: Model) -> Float[Array, ""]:
+        """Returns F of VAFL's equation (1) on all training samples."""
+        weights, bias = model
+        h = jax.vmap(self.embedding.apply)(weights, self.x)
+        losses_ = losses.cross_entropy(self.loss, self.head(bias, h), self.y)
+        return losses_.mean() + 0.5 * self.l2 * jnp.sum(weights**2)
+
+    def evaluate(self, model: Model, metrics: tuple[str, ...]) -> dict[str, Array]:
+        """Returns the asked metrics of a model."""
+        weights, bias = model
+        h = jax.vmap(self.embedding.apply)(weights, self.x_test)
+        logits = self.head(bias, h)
+        return measure(self, model, logits, metrics)
+
+
+def measure(
+    problem: "Vertical",
+    model: object,
+    logits: Float[Array, "C N_test"],
+    metrics: tuple[str, ...],
+) -> dict[str, Array]:
+    """Returns metrics from the logits of the test rows and the objective."""
+    found: Mapping[str, object] = {
+        "test_accuracy": lambda: jnp.mean(
+            losses.correct(problem.loss, logits, problem.y_test), dtype=logits.dtype
+        ),
+        "test_loss": lambda: losses.cross_entropy(
+            problem.loss, logits, problem.y_test
+        ).mean(),
+        "objective": lambda: problem.objective(model),  # pyright: ignore
+        "gradient_norm_squared": lambda: sum(
+            jnp.sum(g**2)
+            for g in jax.tree.leaves(jax.grad(problem.objective)(model))  # pyright: ignore
+        ),
+        "optimality_gap": lambda: problem.objective(model) - problem.minimum,  # pyright: ignore
+    }
+    return {metric: found[metric]() for metric in metrics}  # pyright: ignore
+
+
+def stack(
+    x: Float[np.ndarray, "N P_all"], columns: list[Int[np.ndarray, " p"]]
+) -> Float[np.ndarray, "M N P"]:
+    """Returns each party's columns, padded with zero columns to the widest party."""
+    width = max(part.size for part in columns)
+    stacked = np.zeros((len(columns), x.shape[0], width), x.dtype)
+    for party, part in enumerate(columns):
+        stacked[party, :, : part.size] = x[:, part]
+    return stacked
+
+
+def build(
+    dataset: Dataset,
+    columns: list[Int[np.ndarray, " p"]],
+    embedding: LinearEmbedding,
+    *,
+    loss: losses.Loss,
+    reduction: str,
+    l2: float,
+    minimum: float,
+    dtype: str,
+) -> Vertical:
+    """Puts a data set and its division into columns on the device."""
+    return Vertical(
+        x=jnp.asarray(stack(dataset.x_train, columns), dtype),
+        y=jnp.asarray(dataset.y_train),
+        x_test=jnp.asarray(stack(dataset.x_test, columns), dtype),
+        y_test=jnp.asarray(dataset.y_test),
+        l2=jnp.asarray(l2, dtype),
+        minimum=jnp.asarray(minimum, dtype),
+        embedding=embedding,
+        loss=loss,
+        reduction=reduction,
+        num_features=tuple(int(part.size) for part in columns),
+    )

@@ -1,0 +1,249 @@
+"""Writes a timeline while the world is played: versions, registers, jobs and rows.
+
+Rows and jobs are appended to flat lists of integers, the cheapest thing that Python
+does per event, and turned into arrays a chunk at a time.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Int
+
+from simulator.timeline import (
+    NO_SLOT,
+    NO_WORKER,
+    SERVER,
+    Jobs,
+    Kind,
+    Outcome,
+    Rows,
+)
+from simulator.trace import NO_COMMIT
+
+_ROW = 5  # kind, version, write_slot, round, workers
+_WORK = 4  # worker, job, read_version, read_slot
+_JOB = 6  # client, job, refresh, read_version, commit, outcome
+
+Batch = Callable[[int, int], Int[np.ndarray, " S"]]
+"""Sample ids of (client, job): the sampler, for protocols that need it."""
+
+
+class Recorder:
+    """The timeline of one run, as it grows.
+
+    A version is given a register when its first reader reads it; since that is before
+    the next commit, the row that made it is still the last one.
+
+    Args:
+        num_workers: `K`.
+        width: most workers of a row, `W`.
+        batch: the keyed sampler.
+        num_samples: that it chooses from.
+    """
+
+    def __init__(
+        self,
+        num_workers: int,
+        width: int,
+        batch: Batch | None = None,
+        num_samples: int = 0,
+    ) -> None:
+        self.width = width
+        self.batch = batch
+        self.num_samples = num_samples
+        self.version = 0
+        self.num_rows = 0
+        self.num_contributions = 0
+        self.num_refreshes = 0
+        self._row_times: list[int] | list[float] = []
+        self._rows: list[int] = []
+        self._work: list[int] = []
+        self._job_times: list[int] | list[float] = []
+        self._jobs: list[int] = []
+        self._next_job = [0] * num_workers
+        self._job = [0] * num_workers
+        self._read_time: list[int | float | None] = [None] * num_workers
+        self._read_version = [0] * num_workers
+        self._read_slot = [0] * num_workers
+        self._slot = 0  # register of the current version, NO_SLOT until it is read
+        self._readers = [0]
+        self._free: list[int] = []
+
+    @property
+    def num_registers(self) -> int:
+        """Registers that were needed so far."""
+        return len(self._readers)
+
+    def read(self, worker: int, time: float) -> int:
+        """Begins the worker's next job with a read of the current version.
+
+        Returns:
+            The job's number.
+        """
+        slot = self._slot
+        if slot == NO_SLOT:
+            slot = self._slot = self._reserve()
+        self._readers[slot] += 1
+        job = self.new_job(worker)
+        self._job[worker] = job
+        self._read_time[worker] = time
+        self._read_version[worker] = self.version
+        self._read_slot[worker] = slot
+        return job
+
+    def new_job(self, worker: int) -> int:
+        """Returns the number of the worker's next job, which reads nothing."""
+        job = self._next_job[worker]
+        self._next_job[worker] = job + 1
+        return job
+
+    def current_job(self, worker: int) -> int:
+        """Returns the number of the job that the worker is at."""
+        return self._job[worker]
+
+    def commit(self, time: float, workers: Sequence[int], round_: int = 0) -> None:
+        """Applies the current jobs of some workers together: a new version."""
+        version = self.version
+        current, readers = self._slot, self._readers
+        for worker in workers:
+            slot = self._read_slot[worker]
+            read_version = self._read_version[worker]
+            job = self._job[worker]
+            self._work += (worker, job, read_version, slot)
+            self._job_times += (self._read_time[worker], time)  # pyright: ignore
+            self._jobs += (worker, job, 0, read_version, version + 1, 0)
+            self._read_time[worker] = None
+            readers[slot] -= 1
+            if not readers[slot] and slot != current:
+                self._free.append(slot)
+        if current != NO_SLOT and not readers[current]:
+            self._free.append(current)
+        self._slot = NO_SLOT
+        self._row_times.append(time)  # pyright: ignore[reportArgumentType]
+        self._rows += (0, version, NO_SLOT, round_, len(workers))
+        self.version = version + 1
+        self.num_rows += 1
+        self.num_contributions += len(workers)
+
+    def refresh(
+        self,
+        asked: float,
+        arrived: Sequence[float],
+        time: float,
+        requester: int,
+        parties: Sequence[int],
+    ) -> None:
+        """Lets parties upload again what is about to be used with the requester's batch.
+
+        Args:
+            asked: when they were asked, in the clock's unit.
+            arrived: when each upload had arrived.
+            time: of the row, when all had.
+            requester: whose batch is about to be used.
+            parties: who upload again.
+        """
+        self._work += (requester, self._job[requester], self.version, NO_SLOT)
+        for party, when in zip(parties, arrived, strict=True):
+            job = self.new_job(party)
+            self._work += (party, job, self.version, NO_SLOT)
+            self._job_times += (asked, when)  # pyright: ignore
+            self._jobs += (party, job, 1, self.version, NO_COMMIT, 0)
+        # Once this row is the last one, the commit before it can no longer be given a
+        # register for the version it made: that version gets one now.
+        if self._slot == NO_SLOT:
+            self._slot = self._reserve()
+        self._row_times.append(time)  # pyright: ignore[reportArgumentType]
+        self._rows += (Kind.REFRESH, self.version, NO_SLOT, 0, 1 + len(parties))
+        self.num_rows += 1
+        self.num_refreshes += len(parties)
+
+    def _reserve(self) -> int:
+        """Gives the last row's version a register."""
+        slot = self._free.pop() if self._free else len(self._readers)
+        if slot == len(self._readers):
+            self._readers.append(0)
+        self._rows[2 - _ROW] = slot
+        return slot
+
+    def take(
+        self, seconds: Callable[[list], np.ndarray], *, final: bool = False
+    ) -> tuple[Rows, Jobs]:
+        """Hands over the finished rows and jobs, and forgets them.
+
+        The last row stays until it is known whether its version is read, unless the
+        run is over (`final`); then jobs under way are handed over as well.
+
+        Args:
+            seconds: converts the clock's times to virtual seconds.
+            final: whether nothing more will happen.
+        """
+        keep = 0 if final or not self.num_rows else 1
+        head = np.array(self._rows, np.int64).reshape(-1, _ROW)
+        counts = head[:, 4]
+        work = np.array(self._work, np.int64).reshape(-1, _WORK)
+        take = head.shape[0] - keep
+        taken = int(counts[:take].sum())
+        rows = self._build_rows(head[:take], work[:taken], seconds)
+        self._row_times = self._row_times[take:]
+        self._rows = self._rows[take * _ROW :]
+        self._work = self._work[taken * _WORK :]
+        self.num_rows = keep
+        return rows, self._build_jobs(seconds, final=final)
+
+    def _build_rows(
+        self,
+        head: Int[np.ndarray, "T 5"],
+        work: Int[np.ndarray, "J 4"],
+        seconds: Callable[[list], np.ndarray],
+    ) -> Rows:
+        T, W = head.shape[0], self.width
+        counts = head[:, 4]
+        row = np.repeat(np.arange(T), counts)
+        column = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        spread = np.full((4, T, W), NO_WORKER, np.int64)
+        spread[:, row, column] = work.T
+        kind, version, write_slot, round_ = head[:, :4].T
+        return Rows(
+            time=seconds(self._row_times[:T]),
+            kind=kind.astype(np.int32),
+            node=np.full(T, SERVER, np.int32),
+            worker=spread[0].astype(np.int32),
+            job=spread[1].astype(np.int32),
+            version=version,
+            read_version=spread[2],
+            read_slot=spread[3].astype(np.int32),
+            write_slot=write_slot.astype(np.int32),
+            peer=np.full(T, NO_WORKER, np.int32),
+            round=round_.astype(np.int32),
+        )
+
+    def _build_jobs(
+        self, seconds: Callable[[list], np.ndarray], *, final: bool
+    ) -> Jobs:
+        under_way = []
+        if final:
+            under_way = [w for w, t in enumerate(self._read_time) if t is not None]
+        for worker in under_way:
+            begun = self._read_time[worker]
+            self._job_times += (begun, begun)  # pyright: ignore
+            self._jobs += (
+                *(worker, self._job[worker], 0, self._read_version[worker]),
+                *(NO_COMMIT, Outcome.IN_FLIGHT),
+            )
+        table = np.array(self._jobs, np.int64).reshape(-1, _JOB)
+        times = seconds(self._job_times).reshape(-1, 2)
+        self._jobs, self._job_times = [], []
+        done = np.where(table[:, 5] == Outcome.APPLIED, times[:, 1], np.nan)
+        return Jobs(
+            client=table[:, 0].astype(np.int32),
+            job=table[:, 1].astype(np.int32),
+            refresh=table[:, 2].astype(np.int32),
+            read_time=times[:, 0],
+            computed_time=done,
+            sent_time=done,
+            arrived_time=done,
+            applied_time=done,
+            read_version=table[:, 3],
+            commit=table[:, 4],
+            outcome=table[:, 5].astype(np.int32),
+        )

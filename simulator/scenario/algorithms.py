@@ -1,0 +1,222 @@
+"""Learning algorithms' configurations, and what their messages weigh. No JAX in here."""
+
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+
+from simulator.scenario.base import Config
+
+FLOAT_BYTES = 4
+"""Messages carry float32 values, whatever precision the engine computes in."""
+
+
+class ProblemShape(NamedTuple):
+    """The counts that messages depend on, known before any array is."""
+
+    num_samples: int
+    num_features: int
+    num_outputs: int
+    num_clients: int
+    batch: int
+
+
+class Message(NamedTuple):
+    """One kind of message of an algorithm.
+
+    Attributes:
+        name: what it carries.
+        direction: `up` (client to server) or `down`.
+        bytes: payload of one message.
+    """
+
+    name: str
+    direction: Literal["up", "down"]
+    bytes: int
+
+
+Positive = Annotated[float, Field(gt=0)]
+
+
+class ConstantStep(Config):
+    """The same step size at every commit."""
+
+    kind: Literal["constant"] = "constant"
+    value: Annotated[float, Field(ge=0)]
+
+
+class _Theory(Config):
+    """What the step-size rules of VAFL's theorems need.
+
+    `smoothness` L and `strong_convexity` are numbers, or `data`: computed from the
+    training data and `problem.l2`.
+    """
+
+    smoothness: Positive | Literal["data"] = "data"
+    t: Annotated[int, Field(ge=1)] = 1
+    """Contributions per commit: 1 is Theorems 1-4, more is Theorems 7-10."""
+
+
+class BoundedNonconvexStep(_Theory):
+    """min(1 / (4 (1 + D) L), c_eta / sqrt(K)); a client's is divided by t.
+
+    Source: VAFL, Theorems 1 and 7.
+    """
+
+    kind: Literal["bounded_nonconvex"] = "bounded_nonconvex"
+    staleness_bound: Annotated[int, Field(ge=0)]
+    horizon: Annotated[int, Field(ge=1)]
+    """K: commits that the run will make."""
+    c_eta: Positive = 1.0
+
+
+class BoundedStronglyConvexStep(_Theory):
+    """4 / (mu q_min (k + K_0)) by the appendix' proof (V-21).
+
+    Source: VAFL, Theorems 2 and 8.
+    """
+
+    kind: Literal["bounded_strongly_convex"] = "bounded_strongly_convex"
+    staleness_bound: Annotated[int, Field(ge=0)]
+    strong_convexity: Positive | Literal["data"] = "data"
+    activation: tuple[Positive, ...]
+    """q_m: probability that a commit includes client m."""
+
+
+class StochasticNonconvexStep(_Theory):
+    """min(1 / (4 (1 + max sqrt(c_m)) L), c_eta / sqrt(K)); a client's divided by t.
+
+    Source: VAFL, Theorems 3 and 9; the maximum by the appendix' proof (V-21).
+    """
+
+    kind: Literal["stochastic_nonconvex"] = "stochastic_nonconvex"
+    delay_second_moments: tuple[Positive, ...]
+    """c_m: second moments of the embeddings' ages, commits squared."""
+    horizon: Annotated[int, Field(ge=1)]
+    c_eta: Positive = 1.0
+
+
+class StochasticStronglyConvexStep(_Theory):
+    """2 / (nu (k + K_0)).
+
+    Source: VAFL, Theorems 4 and 10.
+    """
+
+    kind: Literal["stochastic_strongly_convex"] = "stochastic_strongly_convex"
+    delay_second_moments: tuple[Positive, ...]
+    strong_convexity: Positive | Literal["data"] = "data"
+    activation: tuple[Positive, ...]
+
+
+StepRule = Annotated[
+    ConstantStep
+    | BoundedNonconvexStep
+    | BoundedStronglyConvexStep
+    | StochasticNonconvexStep
+    | StochasticStronglyConvexStep,
+    Field(discriminator="kind"),
+]
+StepSize = Annotated[float, Field(ge=0)] | StepRule
+
+
+class Perturbation(Config):
+    """Gaussian noise on every embedding that leaves a client.
+
+    Either `std` (the noise's standard deviation, V-14), or a privacy target `mu`
+    with the number of `releases` that it must last for: then the noise of each upload
+    is the calibrated multiplier times the sensitivity of that upload.
+
+    Source: VAFL, equations 10-11 and Theorem 6.
+    """
+
+    std: Annotated[float, Field(ge=0)] | None = None
+    mu: Positive | None = None
+    releases: Annotated[int, Field(ge=1)] | None = None
+    input_diameter: Positive | None = None
+    """Largest distance between two inputs of one party (V-19); without it the noise is
+    played, but no privacy is accounted for."""
+    accountant: Literal["gdp_uniform", "gdp_poisson", "gdp_linear"] = "gdp_uniform"
+    """V-18: the central-limit form for fixed-size batches, for Poisson batches, or the
+    paper's linear rule, which under-noises."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "Perturbation":
+        if (self.std is None) == (self.mu is None):
+            raise ValueError("give either std or mu, not both or neither")
+        if self.mu is not None and (
+            self.releases is None or self.input_diameter is None
+        ):
+            raise ValueError("mu needs releases and input_diameter as well")
+        return self
+
+
+class Algorithm(Config):
+    """What every algorithm has: a step size and a batch.
+
+    `batch` is a number of samples, or, below 1, a fraction of the samples of a client.
+    """
+
+    step_size: StepSize
+    batch: Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)]
+    replacement: bool = False
+    """Whether a sample may occur twice in a batch (V-31: it may not)."""
+    samples: Literal["own", "common"] | None = None
+    """Whether the workers of a commit draw their own batches or share one; by default
+    as the algorithm and the protocol have it."""
+
+    def batch_size(self, num_samples: int) -> int:
+        """Returns the number of samples in a batch of a client with `num_samples`."""
+        if isinstance(self.batch, int):
+            return self.batch
+        return max(1, round(self.batch * num_samples))
+
+
+class Vafl(Algorithm):
+    """Vertical asynchronous federated learning.
+
+    Source: Chen, Jin, Sun and Yin, VAFL, Algorithms 1 and 2.
+    """
+
+    kind: Literal["vafl"] = "vafl"
+    server_step_size: StepSize | None = None
+    """The server's own step size; by default the clients' (V-25)."""
+    upload: Literal["batch", "all"]
+    """Which embeddings a client uploads: those of its batch, or of all samples
+    (V-05: decides whether asynchrony wins in wall-clock time)."""
+    client_order: Literal["upload_first", "query_first"] = "upload_first"
+    """V-06: upload, query, update; or query, update, select, upload."""
+    server_gradient: Literal["before", "after"] = "before"
+    """V-08: a query is answered at the server model before its update, or after."""
+    perturbation: Perturbation | None = None
+
+    family: ClassVar[str] = "vertical"
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution: embeddings up, gradients down.
+
+        Args:
+            shape: the problem's counts.
+            common: whether the batch is coordinated, so that everything is fresh.
+        """
+        rows = shape.batch if self.upload == "batch" or common else shape.num_samples
+        return (
+            Message("embedding", "up", FLOAT_BYTES * rows * shape.num_outputs),
+            Message("gradient", "down", FLOAT_BYTES * shape.batch * shape.num_outputs),
+        )
+
+
+class Sgd(Algorithm):
+    """Stochastic gradient descent: a client's gradient, taken at the model it read.
+
+    The server applies the mean of a commit's gradients.
+    Source: Agarwal and Duchi, Distributed Delayed Stochastic Optimization (2011).
+    """
+
+    kind: Literal["sgd"] = "sgd"
+
+    family: ClassVar[str] = "horizontal"
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution: the model down, a gradient up."""
+        del common
+        size = FLOAT_BYTES * (shape.num_features + 1) * shape.num_outputs
+        return (Message("gradient", "up", size), Message("model", "down", size))

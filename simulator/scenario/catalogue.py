@@ -1,0 +1,94 @@
+"""What exists: one explicit tuple per kind of part, plus Python entry points.
+
+Each entry is a pair: the configuration class, and `"module:factory"`, imported only when
+the part is used. A package adds its own by an entry point in the group
+`stalesim.KIND` (`laws`, `protocols`, `algorithms`, `models`, `data`, `partitions`) that
+names such a pair.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from simulator.scenario import algorithms, problems, protocols
+from simulator.scenario.base import Config
+from simulator.scenario.entry import Entry, brought
+from simulator.scenario.laws import LAWS
+
+PROTOCOLS: tuple[Entry, ...] = (
+    Entry(protocols.Asynchronous, "simulator.protocols.asynchronous:play"),
+    Entry(protocols.Bounded, "simulator.protocols.bounded:play"),
+    Entry(protocols.TSynchronous, "simulator.protocols.t_synchronous:play"),
+    Entry(protocols.Synchronous, "simulator.protocols.synchronous:play"),
+    Entry(protocols.Centralised, "simulator.protocols.centralised:play"),
+)
+ALGORITHMS: tuple[Entry, ...] = (
+    Entry(algorithms.Vafl, "simulator.algorithms.vafl:build"),
+    Entry(algorithms.Sgd, "simulator.algorithms.sgd:build"),
+)
+DATA: tuple[Entry, ...] = (
+    Entry(problems.Digits, "simulator.problems.data.bundled:digits"),
+    Entry(problems.BreastCancer, "simulator.problems.data.bundled:breast_cancer"),
+    Entry(problems.Mnist, "simulator.problems.data.idx:mnist"),
+    Entry(problems.FashionMnist, "simulator.problems.data.idx:fashion_mnist"),
+    Entry(problems.Cifar10, "simulator.problems.data.cifar:cifar10"),
+    Entry(problems.Parkinson, "simulator.problems.data.parkinson:parkinson"),
+    Entry(
+        problems.SyntheticLogistic,
+        "simulator.problems.data.synthetic:synthetic_logistic",
+    ),
+    Entry(problems.Npz, "simulator.problems.data.own:npz"),
+    Entry(problems.Csv, "simulator.problems.data.own:csv"),
+)
+PARTITIONS: tuple[Entry, ...] = (
+    Entry(problems.Vertical, "simulator.problems.partitions:vertical"),
+    Entry(problems.Iid, "simulator.problems.partitions:iid"),
+)
+MODELS: tuple[Entry, ...] = (
+    Entry(problems.Linear, "simulator.problems.models:linear"),
+)
+KINDS: dict[str, tuple[Entry, ...]] = {
+    "laws": LAWS,
+    "protocols": PROTOCOLS,
+    "algorithms": ALGORITHMS,
+    "data": DATA,
+    "partitions": PARTITIONS,
+    "models": MODELS,
+}
+
+
+def entries(kind: str) -> tuple[Entry, ...]:
+    """Returns the parts of one kind: ours, then those that other packages bring."""
+    return KINDS[kind] + brought(kind)
+
+
+def tag(entry: Entry) -> str:
+    """Returns the name by which a scenario chooses an entry."""
+    field = entry.config.model_fields.get("kind") or entry.config.model_fields["law"]
+    return str(field.default)
+
+
+def factory(config: Config, kind: str) -> Callable[..., Any]:
+    """Imports and returns the factory of a configured part.
+
+    Args:
+        config: the part's configuration.
+        kind: a key of `KINDS`.
+    """
+    for entry in entries(kind):
+        if entry.config is type(config):
+            module, name = entry.factory.split(":")
+            return getattr(import_module(module), name)
+    raise LookupError(f"{type(config).__name__} is not in the catalogue of {kind}")
+
+
+def union(kind: str) -> Any:
+    """Returns the discriminated union of all configurations of one kind."""
+    configs: Any = None
+    for entry in entries(kind):
+        configs = entry.config if configs is None else configs | entry.config
+    if len(entries(kind)) == 1:
+        return configs
+    return Annotated[configs, Field(discriminator="kind")]

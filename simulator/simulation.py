@@ -1,0 +1,328 @@
+"""Joins the world and the numerics: runs in, tables out.
+
+This is the one module that knows both sides.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simulator.algorithms.base import Algorithm, Context
+from simulator.algorithms.step_rules import Constants
+from simulator.engine.drive import Drive, Target
+from simulator.engine.execute import Program
+from simulator.engine.feed import Feed, Source
+from simulator.problems import convex, horizontal, losses, vertical
+from simulator.problems.data.base import Dataset
+from simulator.problems.sampler import Sampler
+from simulator.protocols.played import Played, Traffic
+from simulator.results import Results
+from simulator.scenario.algorithms import ProblemShape
+from simulator.scenario.catalogue import factory
+from simulator.scenario.errors import ScenarioError
+from simulator.scenario.scenario import Problem, Scenario
+from simulator.scenario.study import Run
+from simulator.streams import Purpose
+from simulator.trace import Writer
+
+SAMPLE_BYTES = 64 * 2**20
+"""Most memory for the samples of one buffer of rows."""
+
+Progress = Callable[[float], None]
+"""Called with the fraction of a task's virtual horizon that is done."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that one run needs, built from its scenario.
+
+    Attributes:
+        run: which of the study.
+        played: its timeline.
+        sampler: its minibatches.
+        algorithm: with its hyper-parameters as arrays.
+        problem: on the device.
+        dataset: name of the data.
+        shape: counts that messages depend on.
+        num_features: columns of each client.
+        num_samples: rows of each client.
+        samples: shape of a row's samples, `V` and `S`.
+        uploads_all: whether an upload carries all samples.
+    """
+
+    run: Run
+    played: Played
+    sampler: Sampler
+    algorithm: Algorithm
+    problem: Any
+    dataset: str
+    shape: ProblemShape
+    num_features: tuple[int, ...]
+    num_samples: tuple[int, ...]
+    samples: tuple[int, int]
+    uploads_all: bool
+
+
+@lru_cache(maxsize=8)
+def _dataset(config: Any) -> Dataset:
+    return factory(config, "data")(config)
+
+
+@lru_cache(maxsize=8)
+def _problem(config: Problem, precision: str, *, with_minimum: bool) -> Any:
+    """Builds a problem and puts it on the device, once for all runs that share it."""
+    data = _dataset(config.data)
+    loss: losses.Loss = _loss(config, data)
+    outputs = losses.num_outputs(loss, data.num_classes)
+    least = float("nan")
+    if with_minimum:
+        least = convex.minimum(data.x_train, data.y_train, loss, outputs, config.l2)
+    options = {
+        "loss": loss,
+        "reduction": config.reduction,
+        "l2": config.l2,
+        "minimum": least,
+        "dtype": precision,
+    }
+    model = factory(config.model, "models")
+    if config.partition.family == "vertical":
+        columns = factory(config.partition, "partitions")(config.partition, data)
+        embedding = model(config.model, outputs, max(part.size for part in columns))
+        return vertical.build(data, columns, embedding, **options)
+    classifier = model(config.model, outputs, data.x_train.shape[1] + 1)
+    clients = config.partition.num_clients
+    return horizontal.build(data, classifier, clients, **options)
+
+
+def _loss(config: Problem, data: Dataset) -> losses.Loss:
+    if config.loss == "sigmoid" and data.num_classes > 2:
+        raise ScenarioError(
+            f"problem.loss must be softmax for {data.num_classes} classes, got sigmoid; "
+            f"leave it out"
+        )
+    if config.loss != "auto":
+        return config.loss
+    return "sigmoid" if data.num_classes == 2 else "softmax"
+
+
+@lru_cache(maxsize=8)
+def _constants(config: Problem) -> Constants:
+    data = _dataset(config.data)
+    smoothness = convex.smoothness(data.x_train, _loss(config, data), config.l2)
+    return Constants(smoothness, config.l2 or None)
+
+
+def prepare(run: Run) -> Prepared:
+    """Builds everything that a run needs.
+
+    Raises:
+        ScenarioError: the parts of the scenario do not fit each other or the data.
+        DataError: a data file is missing or damaged.
+    """
+    scenario: Scenario = run.scenario
+    config, algorithm = scenario.problem, scenario.algorithm
+    data = _dataset(config.data)
+    N = data.x_train.shape[0]
+    central = scenario.protocol.kind == "centralised"
+    vertical_ = config.partition.family == "vertical"
+    num_clients = 1 if central else scenario.num_clients
+    pools, features = _shares(scenario, data, run.seed)
+    batch = algorithm.batch_size(N if vertical_ else min(pool.size for pool in pools))
+    common = _common(scenario)
+    sampler = Sampler(
+        run.seed, pools, batch, replacement=algorithm.replacement, common=common
+    )
+    wants_minimum = "optimality_gap" in scenario.evaluate.metrics
+    precision = scenario.engine.precision
+    problem = _problem(config, precision, with_minimum=wants_minimum)
+    outputs = losses.num_outputs(_loss(config, data), data.num_classes)
+    shape = ProblemShape(N, data.x_train.shape[1], outputs, num_clients, batch)
+    played = _played(scenario, run.seed, shape, sampler, common=common)
+    fresh = vertical_ and common and scenario.protocol.kind != "t_synchronous"
+    context = Context(
+        num_registers=played.num_registers,
+        num_samples=N,
+        batch=batch,
+        coordinated=fresh,
+        bound=getattr(scenario.protocol, "staleness_bound", 0),
+        constants=_constants(config),
+    )
+    return Prepared(
+        run=run,
+        played=played,
+        sampler=sampler,
+        algorithm=factory(algorithm, "algorithms")(algorithm, context),
+        problem=problem,
+        dataset=data.name,
+        shape=shape,
+        num_features=features,
+        num_samples=tuple(pool.size for pool in pools) * (num_clients // len(pools)),
+        samples=(1 if common else played.width, batch),
+        uploads_all=getattr(algorithm, "upload", "") == "all" and not fresh,
+    )
+
+
+def _shares(
+    scenario: Scenario, data: Dataset, seed: int
+) -> tuple[list[np.ndarray], tuple[int, ...]]:
+    """Returns who holds which samples, and how many columns each client holds."""
+    N, P = data.x_train.shape
+    partition = scenario.problem.partition
+    if scenario.protocol.kind == "centralised":
+        return [np.arange(N)], (P,)
+    shares = factory(partition, "partitions")
+    if partition.family == "vertical":
+        columns = shares(partition, data)
+        return [np.arange(N)], tuple(part.size for part in columns)
+    pools = shares(partition, data, seed)
+    return pools, (P,) * len(pools)
+
+
+def _common(scenario: Scenario) -> bool:
+    """Says whether the workers of a row share one batch."""
+    if scenario.algorithm.samples is not None:
+        return scenario.algorithm.samples == "common"
+    rounds = scenario.protocol.kind in ("synchronous", "centralised")
+    return rounds and scenario.algorithm.family == "vertical"
+
+
+def _played(
+    scenario: Scenario, seed: int, shape: ProblemShape, sampler: Sampler, *, common: bool
+) -> Played:
+    messages = scenario.algorithm.messages(shape, common=common)
+    size = {way: sum(m.bytes for m in messages if m.direction == way) for way in ("up", "down")}
+    clients = shape.num_clients
+    per_sample = getattr(scenario.algorithm, "upload", None) == "batch"
+    looks = scenario.protocol.kind == "bounded" and per_sample
+    vertical_ = scenario.algorithm.family == "vertical"
+    return Played(
+        clients=None if scenario.protocol.kind == "centralised" else scenario.clients,
+        protocol=scenario.protocol,
+        num_clients=clients,
+        seed=seed,
+        stop=scenario.stop,
+        traffic=Traffic(
+            upload_bytes=0 if scenario.protocol.kind == "centralised" else size["up"],
+            download_bytes=0 if scenario.protocol.kind == "centralised" else size["down"],
+            contributions_per_epoch=(clients if vertical_ else 1)
+            * shape.num_samples
+            / shape.batch,
+        ),
+        batch=sampler.batch if looks else None,
+        num_samples=shape.num_samples,
+        samples_key=f"{shape.num_samples}/{shape.batch}" if looks else "",
+    )
+
+
+def key_of(seed: int) -> jax.Array:
+    """Returns the key of all numerics of a run."""
+    return jax.random.fold_in(jax.random.key(seed), len(Purpose))
+
+
+def execute(
+    runs: list[Prepared],
+    mode: str,
+    writer: Writer,
+    progress: Progress = lambda _: None,
+) -> list[dict[str, Any]]:
+    """Executes some runs together and writes what happened.
+
+    Args:
+        runs: several only if `mode` is batched; then all of one structure.
+        mode: `stepwise`, `compiled`, `batched` or `shared` (batched, on one timeline).
+        writer: of the tables.
+        progress: hears how far the runs are.
+
+    Returns:
+        For each run, what the manifest says of its end.
+    """
+    begun = time.perf_counter()
+    results = [_results(prepared, writer) for prepared in runs]
+    precision = runs[0].run.scenario.engine.precision
+    with jax.enable_x64(precision == "float64"):
+        for record in _drive(runs, mode).records():
+            results[record.run].add(record)
+            progress(sum(result.fraction for result in results) / len(results))
+    elapsed = (time.perf_counter() - begun) / len(runs)
+    return [
+        {
+            **result.finish(),
+            "mode": mode,
+            "batch": len(runs),
+            "elapsed_s": elapsed,
+            "timeline": prepared.played.digest,
+            "dataset": prepared.dataset,
+            "num_clients": prepared.played.num_clients,
+            "protocol": prepared.run.scenario.protocol.kind,
+            "algorithm": prepared.run.scenario.algorithm.kind,
+        }
+        for result, prepared in zip(results, runs, strict=True)
+    ]
+
+
+def _results(prepared: Prepared, writer: Writer) -> Results:
+    algorithm = prepared.run.scenario.algorithm
+    shape = prepared.shape
+    return Results(
+        run=prepared.run.number,
+        played=prepared.played,
+        num_parties=prepared.run.scenario.num_clients,
+        num_features=prepared.num_features,
+        num_samples=prepared.num_samples,
+        sampling_ratio=1.0 if prepared.uploads_all else shape.batch / shape.num_samples,
+        perturbation=getattr(algorithm, "perturbation", None),
+        writer=writer,
+    )
+
+
+def _drive(runs: list[Prepared], mode: str) -> Drive:
+    first = runs[0]
+    scenario = first.run.scenario
+    batched = mode in ("batched", "shared")
+    shared = mode != "batched"
+    algorithm = first.algorithm
+    keys = jnp.stack([key_of(prepared.run.seed) for prepared in runs])
+    if batched:
+        algorithms = [prepared.algorithm for prepared in runs]
+        algorithm = jax.tree.map(lambda *leaves: jnp.stack(leaves), *algorithms)
+    V, S = first.samples
+    copies = 1 if shared else len(runs)
+    length = min(scenario.engine.chunk, SAMPLE_BYTES // (4 * V * S * copies))
+    length = max(length, 16)
+    feeds = [_feed(prepared, length) for prepared in (runs[:1] if shared else runs)]
+    target = scenario.stop.target
+    return Drive(
+        Program(
+            algorithm,
+            first.problem,
+            batched=batched,
+            shared=shared,
+            stepwise=mode == "stepwise",
+        ),
+        feeds,
+        keys if batched else keys[0],
+        num_registers=first.played.num_registers,
+        width=first.played.width,
+        samples=first.samples,
+        metrics=scenario.evaluate.metrics,
+        length=length,
+        num_runs=len(runs),
+        target=Target(*next(iter(target.items()))) if target else None,
+    )
+
+
+def _feed(prepared: Prepared, length: int) -> Feed:
+    played = prepared.played
+    source = Source(
+        chunks=played.chunks(length),
+        width=played.width,
+        contributions_per_epoch=played.traffic.contributions_per_epoch,
+        horizon=played.stop.time,
+    )
+    return Feed(source, prepared.sampler, prepared.run.scenario.evaluate.every)

@@ -1,0 +1,158 @@
+"""The record between time and numerics: what happens to the learning state, in order.
+
+Shape letters: `T` rows, `W` workers of one row, `K` clients or workers.
+
+A timeline comes in chunks of rows. Each version of the learning state that somebody
+reads is written once, when it is made, into a *register*; a register is freed when its
+version is no longer current and its last reader has committed. So there are at most
+jobs-in-flight + 1 registers, and a reader finds exactly what the record says it read.
+"""
+
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+NO_WORKER = 2**31 - 1
+"""Pads the workers of a row that has fewer than `W`."""
+NO_SLOT = 2**31 - 1
+"""`write_slot` of a version that nobody reads."""
+NO_SAMPLE = 2**31 - 1
+"""Pads the samples of a job."""
+SERVER = 0
+"""`node` of every row whose version is the server's."""
+
+
+class Kind(IntEnum):
+    """What a row does to the learning state."""
+
+    COMMIT = 0
+    CONTRIBUTE = 1
+    REFRESH = 2
+    AVERAGE = 3
+    AVERAGE_ALL = 4
+    NULL = 5
+    """Nothing: fills a batch's shorter runs."""
+
+
+class Outcome(IntEnum):
+    """What became of a job."""
+
+    APPLIED = 0
+    BUFFERED = 1
+    REJECTED = 2
+    LOST = 3
+    CRASHED = 4
+    IN_FLIGHT = 5
+
+
+class StopReason(Enum):
+    """Why a run ended."""
+
+    COMMITS = "the stated number of commits was made"
+    CONTRIBUTIONS = "the stated number of contributions was applied"
+    ROUNDS = "the stated number of rounds was made"
+    EPOCHS = "the stated number of epochs was made"
+    BYTES = "the stated number of bytes was sent"
+    TIME = "the stated virtual time was reached"
+    TARGET = "the target was reached at an evaluation"
+    STALLED = "nothing could happen any more in this world"
+    DIVERGED = "the loss or the model was no longer finite"
+    INTERRUPTED = "the run was interrupted"
+
+
+class Rows(NamedTuple):
+    """Rows of a timeline: what happens to the learning state, in order.
+
+    Attributes:
+        time: virtual seconds.
+        kind: a `Kind`.
+        node: whose version advances.
+        worker: who takes part. A REFRESH names first the worker whose batch is about to
+            be used, then those that upload again.
+        job: which of each worker's jobs; keys its randomness.
+        version: commits applied before this row.
+        read_version: commits that had been applied to the state that the worker read.
+        read_slot: register that holds what it read.
+        write_slot: register that the new version is written to, or `NO_SLOT`.
+        peer: gossip partner, else `NO_WORKER`.
+        round: of round-based protocols.
+    """
+
+    time: Float[np.ndarray, " T"]
+    kind: Int[np.ndarray, " T"]
+    node: Int[np.ndarray, " T"]
+    worker: Int[np.ndarray, "T W"]
+    job: Int[np.ndarray, "T W"]
+    version: Int[np.ndarray, " T"]
+    read_version: Int[np.ndarray, "T W"]
+    read_slot: Int[np.ndarray, "T W"]
+    write_slot: Int[np.ndarray, " T"]
+    peer: Int[np.ndarray, " T"]
+    round: Int[np.ndarray, " T"]
+
+    def slice(self, start: int, stop: int) -> "Rows":
+        """Returns the rows from `start` up to, not including, `stop`."""
+        return Rows(*(column[start:stop] for column in self))
+
+
+class Jobs(NamedTuple):
+    """Jobs that ended within a chunk, or were under way when the run ended.
+
+    Times are virtual seconds; NaN for what had not happened.
+    """
+
+    client: Int[np.ndarray, " J"]
+    job: Int[np.ndarray, " J"]
+    refresh: Int[np.ndarray, " J"]
+    read_time: Float[np.ndarray, " J"]
+    computed_time: Float[np.ndarray, " J"]
+    sent_time: Float[np.ndarray, " J"]
+    arrived_time: Float[np.ndarray, " J"]
+    applied_time: Float[np.ndarray, " J"]
+    read_version: Int[np.ndarray, " J"]
+    commit: Int[np.ndarray, " J"]
+    outcome: Int[np.ndarray, " J"]
+
+
+class Chunk(NamedTuple):
+    """Successive rows and the jobs that ended in them.
+
+    `stop` is set on the last chunk of a run alone.
+    """
+
+    rows: Rows
+    jobs: Jobs
+    stop: StopReason | None
+
+
+def check(rows: Rows, num_registers: int) -> None:
+    """Refuses rows that no world can have produced.
+
+    Args:
+        rows: successive rows of one timeline.
+        num_registers: how many registers the timeline says it needs.
+
+    Raises:
+        ValueError: naming the first row that is wrong.
+    """
+    present = rows.worker != NO_WORKER
+    advances = np.isin(rows.kind, (Kind.COMMIT, Kind.AVERAGE, Kind.AVERAGE_ALL))
+    earlier = np.r_[False, np.diff(rows.time) < 0] | ~np.isfinite(rows.time)
+    skipped = np.r_[False, np.diff(rows.version) != advances[:-1]][: rows.time.size]
+    faults = {
+        "goes back in time": earlier,
+        "does not follow the version before it": skipped,
+        "reads a version that is not made yet": (
+            present & (rows.read_version > rows.version[:, None])
+        ).any(axis=1),
+        "reads a register that does not exist": (
+            present & (rows.read_slot != NO_SLOT) & (rows.read_slot >= num_registers)
+        ).any(axis=1),
+        "writes a register that does not exist": (rows.write_slot != NO_SLOT)
+        & (rows.write_slot >= num_registers),
+    }
+    for fault, wrong in faults.items():
+        if wrong.any():
+            raise ValueError(f"timeline row {int(wrong.argmax())} {fault}")

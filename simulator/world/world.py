@@ -1,0 +1,139 @@
+"""The clients' world: a clock, and the stages of every client's cycle.
+
+A client's cycle is idle, read, compute. A stage that is waited for is one bare SimPy
+event with a callback, not a process: nothing else costs less per client.
+"""
+
+from array import array
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import simpy
+
+from simulator.scenario.catalogue import factory
+from simulator.scenario.laws import Law as LawConfig
+from simulator.scenario.scenario import Clients
+from simulator.world.laws import Law, common_tick
+from simulator.streams import BLOCK, Purpose, Streams
+
+Callback = Callable[[simpy.Event], None]
+"""Called when a stage ends, with an event whose value is the client."""
+
+
+class Stage:
+    """One stage of the cycle: successive durations of every client.
+
+    Args:
+        law: of the durations.
+        purpose: keys the stage's draws.
+        streams: of the run.
+        num_clients: how many.
+        tick: seconds of one tick, or None for a clock in seconds.
+    """
+
+    def __init__(
+        self,
+        law: Law,
+        purpose: Purpose,
+        streams: Streams,
+        num_clients: int,
+        tick: Fraction | None,
+    ) -> None:
+        self._law, self._purpose, self._streams = law, purpose, streams
+        self._tick = tick
+        self._position = array("q", bytes(8 * num_clients))
+        self._blocks: list[array[int] | array[float] | None] = [None] * num_clients
+
+    def next(self, client: int) -> int | float:
+        """Returns the client's next duration, in ticks or seconds."""
+        position = self._position[client]
+        within = position % BLOCK
+        if within == 0:
+            self._blocks[client] = self._draw(client, position // BLOCK)
+        self._position[client] = position + 1
+        return self._blocks[client][within]  # pyright: ignore[reportOptionalSubscript]
+
+    def _draw(self, client: int, block: int) -> "array[int] | array[float]":
+        generator = self._streams.at(self._purpose, client, block)
+        values = self._law.draw(generator, client, BLOCK, self._tick)
+        code, dtype = ("d", np.float64) if self._tick is None else ("q", np.int64)
+        return array(code, np.ascontiguousarray(values, dtype).tobytes())
+
+
+class World:
+    """A clock and the clients that live by it.
+
+    Args:
+        clients: the laws of the cycle; None for a world without clients.
+        num_clients: how many.
+        seed: of the run.
+        step: law of a step without clients, for the centralised protocol.
+
+    Raises:
+        ScenarioError: a law that gives impossible durations.
+    """
+
+    def __init__(
+        self,
+        clients: Clients | None,
+        num_clients: int,
+        seed: int,
+        step: LawConfig | None = None,
+    ) -> None:
+        self.env = simpy.Environment(initial_time=0)
+        self.num_clients = num_clients
+        configs = {
+            Purpose.IDLE: clients.idle if clients else None,
+            Purpose.COMPUTE: clients.compute if clients else None,
+            Purpose.STEP: step,
+        }
+        laws: dict[Purpose, Law] = {
+            purpose: factory(config, "laws")(config, num_clients)
+            for purpose, config in configs.items()
+            if config is not None
+        }
+        self.tick = common_tick(list(laws.values()))
+        if Purpose.COMPUTE in laws:
+            laws[Purpose.REFRESH] = laws[Purpose.COMPUTE]
+        streams = Streams(seed)
+        self._stages = {
+            purpose: Stage(law, purpose, streams, num_clients, self.tick)
+            for purpose, law in laws.items()
+        }
+
+    def seconds(self, times: list[int] | list[float]) -> np.ndarray:
+        """Converts the clock's times to virtual seconds, float64."""
+        if self.tick is None:
+            return np.asarray(times, np.float64)
+        ticks = np.asarray(times, np.int64)
+        return ticks * self.tick.numerator / self.tick.denominator
+
+    def has(self, purpose: Purpose) -> bool:
+        """Says whether a stage takes time at all."""
+        return purpose in self._stages
+
+    def duration(self, purpose: Purpose, client: int) -> int | float:
+        """Returns the client's next duration of a stage, in the clock's unit."""
+        return self._stages[purpose].next(client)
+
+    def after(self, purpose: Purpose, client: int, then: Callback) -> None:
+        """Calls `then` when the client's stage has passed."""
+        event = simpy.Timeout(self.env, self._stages[purpose].next(client), client)
+        event.callbacks.append(then)  # pyright: ignore[reportOptionalMemberAccess]
+
+    def idle(self, client: int, then: Callback) -> None:
+        """Calls `then` when the client has been idle; at once if it never is."""
+        if Purpose.IDLE in self._stages:
+            self.after(Purpose.IDLE, client, then)
+        else:
+            then(_Now(client))  # pyright: ignore[reportArgumentType]
+
+
+class _Now:
+    """What a callback gets of a stage that takes no time."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: int) -> None:
+        self.value = value

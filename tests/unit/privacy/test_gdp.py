@@ -1,0 +1,277 @@
+import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator.privacy import gdp
+from simulator.scenario.errors import UserError
+
+FORMS = ("gdp_uniform", "gdp_poisson", "gdp_linear")
+SUBSAMPLED = ("gdp_uniform", "gdp_poisson")
+UNKNOWN: Any = "gdp"
+
+
+def _phi_minus_half(a: Decimal) -> Decimal:
+    """Phi(a) - 1/2 by its power series: an implementation apart from SciPy's."""
+    term, total, n = a, a, 0
+    while abs(term) > Decimal("1e-90"):
+        n += 1
+        term *= -a * a / (2 * n)
+        total += term / (2 * n + 1)
+    pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
+    return total / (2 * pi).sqrt()
+
+
+def _unit(z: float, form: str) -> float:
+    with localcontext() as context:
+        context.prec = 120
+        x = 1 / Decimal(z)
+        if form == "gdp_poisson":
+            return float((x * x).exp() - 1)
+        upper = _phi_minus_half(Decimal("1.5") * x) + Decimal("0.5")
+        lower = Decimal("0.5") - _phi_minus_half(x / 2)
+        return float(2 * ((x * x).exp() * upper + 3 * lower - 2))
+
+
+# vafl.md 6.3 prints these as "exact": they are the Poisson form's.
+SPEC = [
+    (100, 1.0, 0.100, 0.466),
+    (1_000, 1.0, 0.316, 0.646),
+    (10_000, 1.0, 1.000, 1.201),
+    (10_000, 0.5, 2.000, 2.117),
+    (100_000, 1.0, 3.162, 3.239),
+]
+
+
+@pytest.mark.parametrize(("releases", "mu", "linear", "exact"), SPEC)
+def test_specification_numbers(
+    releases: int, mu: float, linear: float, exact: float
+) -> None:
+    # half a unit of the last printed digit; 0.466 is 0.46549 rounded twice
+    assert gdp.noise_multiplier(mu, releases, 0.01, "gdp_linear") == pytest.approx(
+        linear, abs=5e-4
+    )
+    poisson = gdp.noise_multiplier(mu, releases, 0.01, "gdp_poisson")
+    assert poisson == pytest.approx(exact, abs=5.2e-4)
+    closed = 1 / math.sqrt(math.log1p(mu**2 / (0.01**2 * releases)))
+    assert poisson == pytest.approx(closed, rel=1e-13)
+    assert gdp.noise_multiplier(mu, releases, 0.01, "gdp_uniform") > exact + 0.03
+
+
+@pytest.mark.parametrize(
+    ("releases", "mu", "uniform"),
+    [
+        (100, 1.0, 0.5036),
+        (1_000, 1.0, 0.7344),
+        (10_000, 1.0, 1.4103),
+        (10_000, 0.5, 2.4050),
+        (100_000, 1.0, 3.5650),
+    ],
+)
+def test_the_uniform_form_beside_them(releases: int, mu: float, uniform: float) -> None:
+    z = gdp.noise_multiplier(mu, releases, 0.01, "gdp_uniform")
+    assert z == pytest.approx(uniform, abs=5.1e-5)
+    # and it solves the equation, evaluated with 120 decimal digits
+    assert 0.01 * math.sqrt(releases * _unit(z, "gdp_uniform")) == pytest.approx(
+        mu, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("form", SUBSAMPLED)
+@pytest.mark.parametrize("z", [0.25, 0.5, 1.0, 1.9999, 2.0, 2.0001, 7.0, 1e3, 1e6, 1e9])
+def test_increments_do_not_cancel(form: gdp.Form, z: float) -> None:
+    p = 0.25
+    assert float(gdp.increments(z, p, form)) == pytest.approx(
+        p * p * _unit(z, form), rel=1e-13
+    )
+
+
+def test_a_published_poisson_level() -> None:
+    # facts/privacy.md: q = 0.01, sigma = 1.1, T = 10,000: epsilon 5.065 at 1e-5
+    mu = gdp.level(np.full(10_000, 1.1), 0.01, "gdp_poisson")
+    assert gdp.epsilon(mu, 1e-5) == pytest.approx(5.065, abs=5e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_full_batches_compose_exactly(form: gdp.Form) -> None:
+    z = np.array([2.0, 4.0, 0.5])
+    assert gdp.level(z, 1.0, form) == math.sqrt(1 / 4 + 1 / 16 + 4)
+    assert gdp.noise_multiplier(0.5, 100, 1.0, form) == 20.0
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("mu", [1e-12, 1e-3, 0.5, 2.0, 30.0, 1e6])
+@pytest.mark.parametrize("releases", [1, 1_000_000])
+@pytest.mark.parametrize("p", [1e-4, 0.3, 1.0])
+def test_level_inverts_noise_multiplier(
+    form: gdp.Form, mu: float, releases: int, p: float
+) -> None:
+    z = gdp.noise_multiplier(mu, releases, p, form)
+    assert math.sqrt(releases) * gdp.level(z, p, form) == pytest.approx(mu, rel=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_heterogeneous_releases_add_squares(form: gdp.Form) -> None:
+    z = np.array([0.7, 1.0, 3.0, 50.0])
+    parts = [gdp.level(one, 0.1, form) for one in z]
+    assert gdp.level(z, 0.1, form) == pytest.approx(math.hypot(*parts), rel=1e-14)
+    same = gdp.level(np.full(9, 2.0), 0.1, form)
+    assert same == pytest.approx(3 * gdp.level(2.0, 0.1, form), rel=1e-14)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("p", [0.01, 1.0])
+def test_extreme_multipliers_neither_warn_nor_fail(form: gdp.Form, p: float) -> None:
+    assert gdp.level(0.0, p, form) == math.inf
+    assert gdp.level([1.0, 1e-200], p, form) == math.inf
+    assert gdp.level(math.inf, p, form) == 0.0
+    assert gdp.level(1e170, p, form) == 0.0
+    assert gdp.level([], p, form) == 0.0
+    assert gdp.noise_multiplier(1e-200, 1, p, form) == pytest.approx(p * 1e200)
+    assert 0 < gdp.noise_multiplier(1e200, 1, p, form) < 1
+
+
+@pytest.mark.parametrize("form", SUBSAMPLED)
+def test_large_multipliers_follow_the_linear_rule(form: gdp.Form) -> None:
+    # the uniform form's next term is 0.8 / z of the first, the Poisson form's 0.5 / z^2
+    assert gdp.level(1e9, 0.2, form) == pytest.approx(0.2e-9, rel=1e-9)
+
+
+def test_the_linear_rule_asks_for_the_least_noise() -> None:
+    for mu in np.geomspace(1e-3, 1e3, 25):
+        linear, poisson, uniform = (
+            gdp.noise_multiplier(float(mu), 100, 0.05, form)
+            for form in ("gdp_linear", "gdp_poisson", "gdp_uniform")
+        )
+        assert linear < poisson < uniform
+
+
+def test_the_uniform_form_lies_between_once_and_twice_the_poisson_form() -> None:
+    # the bracket in which the inverse is searched
+    z = np.geomspace(0.04, 1e6, 2_000)
+    uniform, poisson = (gdp.increments(z, 0.5, form) for form in SUBSAMPLED)
+    assert (uniform >= poisson * (1 - 1e-13)).all()
+    assert (uniform <= 2 * poisson * (1 + 1e-13)).all()
+
+
+@pytest.mark.parametrize(("mu", "published"), [(0.5, 1.99), (1.0, 4.38), (2.0, 10.0)])
+def test_published_epsilons(mu: float, published: float) -> None:
+    # half a unit of the last printed digit; 10.0 is printed with one decimal
+    slack = 0.05 if mu == 2 else 0.005
+    assert gdp.epsilon(mu, 1e-5) == pytest.approx(published, abs=slack)
+
+
+@pytest.mark.parametrize(
+    ("mu", "delta", "epsilon"),
+    [
+        # dp_accounting 0.6, get_epsilon_gaussian(1 / mu, delta)
+        (0.01, 1e-12, 0.06075221062993648),
+        (0.3, 1e-5, 1.1317748966410135),
+        (1.0, 0.1, 1.1603338527916227),
+        (5.0, 1e-12, 47.04923217270165),
+        (200.0, 0.1, 20255.31351156098),
+        (1e4, 1e-5, 50042647.90815241),
+    ],
+)
+def test_epsilon_agrees_with_another_implementation(
+    mu: float, delta: float, epsilon: float
+) -> None:
+    assert gdp.epsilon(mu, delta) == pytest.approx(epsilon, rel=1e-10)
+    assert gdp.delta_at(mu, gdp.epsilon(mu, delta)) == pytest.approx(delta, rel=1e-6)
+
+
+def test_epsilon_at_its_ends() -> None:
+    assert gdp.epsilon(0.0, 1e-5) == 0.0
+    assert gdp.epsilon(math.inf, 1e-5) == math.inf
+    assert gdp.epsilon(1e200, 1e-5) == math.inf
+    # delta(0) = 2 Phi(mu / 2) - 1 = 0.383 at mu = 1
+    assert gdp.epsilon(1.0, 0.39) == 0.0
+    assert 0 < gdp.epsilon(1.0, 0.38) < 0.01
+    assert gdp.delta_at(1.0, 0.0) == pytest.approx(math.erf(1 / math.sqrt(8)))
+    assert gdp.delta_at(0.0, 1.0) == 0.0
+    assert gdp.delta_at(math.inf, 1.0) == 1.0
+
+
+def test_only_full_batches_are_formal() -> None:
+    for form in FORMS:
+        assert gdp.is_formal(form, 1.0)
+        assert not gdp.is_formal(form, 0.99)
+
+
+def test_sensitivity_by_hand() -> None:
+    assert gdp.bound_linear(2.0, 3.0) == 6.0
+    assert gdp.sensitivity((2.0,), (), (), (), 3.0) == 6.0
+    # L = 3: w3 (s1 w1 s2 w2) |x - x'| + w3 (s1 sqrt(4) c1 + s1 sqrt(4) s2 sqrt(9) c2)
+    value = gdp.sensitivity((3.0, 4.0, 5.0), (2.0, 0.5), (4, 9), (0.1, 0.2), 10.0)
+    assert value == pytest.approx(5 * 120 + 5 * (0.4 + 1.2), rel=1e-15)
+
+
+def test_printed_sensitivity_is_no_bound_for_large_weights() -> None:
+    # three scalar layers, identity activations, same input, noise at opposite ends of
+    # its interval: the last pre-activation moves by w3 (w2 c1 + c2)
+    weights, c = (1.0, 10.0, 10.0), (1.0, 1.0)
+    moved = weights[2] * (weights[1] * c[0] + c[1])
+    assert moved > gdp.sensitivity(weights, (1.0, 1.0), (1, 1), c, 0.0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_accountant_agrees_with_level_in_any_chunks(form: gdp.Form) -> None:
+    generator = np.random.default_rng(5)
+    clients = generator.integers(0, 3, 500)
+    z = generator.uniform(0.3, 5.0, 500)
+    one_by_one = gdp.Accountant(4, form, 0.1)
+    for client, multiplier in zip(clients.tolist(), z.tolist(), strict=True):
+        one_by_one.release(client, multiplier)
+    chunked = gdp.Accountant(4, form, 0.1)
+    for rows in np.split(np.arange(500), [1, 8, 250]):
+        chunked.release(clients[rows], z[rows])
+    for client in range(3):
+        assert chunked.level(client) == one_by_one.level(client)
+        expected = gdp.level(z[clients == client], 0.1, form)
+        assert chunked.level(client) == pytest.approx(expected, rel=1e-13)
+        assert chunked.releases(client) == (clients == client).sum()
+        assert not chunked.formal(client)
+    assert chunked.level(3) == 0.0
+    assert chunked.releases(3) == 0
+    assert chunked.formal(3)
+
+
+def test_accountant_mixes_full_and_partial_releases() -> None:
+    accountant = gdp.Accountant(2, "gdp_poisson", 0.1)
+    accountant.release([0, 1], 2.0, sampling_ratio=1.0)
+    assert accountant.level(0) == 0.5
+    assert accountant.formal(0)
+    accountant.release(0, 2.0)
+    expected = math.sqrt(0.25 + 0.01 * math.expm1(0.25))
+    assert accountant.level(0) == pytest.approx(expected, rel=1e-14)
+    assert not accountant.formal(0)
+    assert accountant.formal(1)
+    accountant.release(1, 0.0)
+    assert accountant.level(1) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gdp.level([1.0, -2.0], 0.1, "gdp_linear"), "noise multiplier must"),
+        (lambda: gdp.level(math.nan, 0.1, "gdp_linear"), "noise multiplier must"),
+        (lambda: gdp.level(1.0, 0.0, "gdp_linear"), r"sampling ratio must.*got 0\.0"),
+        (lambda: gdp.level(1.0, 1.5, "gdp_linear"), "sampling ratio must"),
+        (lambda: gdp.level(1.0, 1.0, UNKNOWN), "accountant must be one of"),
+        (lambda: gdp.noise_multiplier(0.0, 1, 1.0, "gdp_linear"), "mu must be > 0"),
+        (lambda: gdp.noise_multiplier(1.0, 0, 1.0, "gdp_linear"), "releases must"),
+        (lambda: gdp.epsilon(-1.0, 1e-5), "mu must be >= 0"),
+        (lambda: gdp.epsilon(1.0, 0.0), "delta must be in"),
+        (lambda: gdp.Accountant(1, "gdp_linear", 2.0), "sampling ratio must"),
+        (lambda: gdp.sensitivity((1.0, 1.0), (), (1,), (1.0,), 1.0), "hidden layer"),
+    ],
+)
+def test_mistakes_are_named_in_one_line(
+    call: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
