@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy import integrate, stats
+
+Numbers = int | float | Sequence[int | float] | np.ndarray
 
 TAIL = 1e-17
 """Probability beyond which a law of infinite support on a lattice is cut off."""
@@ -33,11 +34,11 @@ class Lattice(NamedTuple):
     scale: float = 1.0
     shift: float = 0.0
 
-    def cdf(self, x: ArrayLike) -> Float[np.ndarray, "..."]:
+    def cdf(self, x: Numbers) -> Float[np.ndarray, "..."]:
         """Returns the probability of a value of at most x seconds."""
         return self.law.cdf(self._steps(x))
 
-    def sf(self, x: ArrayLike) -> Float[np.ndarray, "..."]:
+    def sf(self, x: Numbers) -> Float[np.ndarray, "..."]:
         """Returns the probability of a value above x seconds."""
         return self.law.sf(self._steps(x))
 
@@ -59,7 +60,7 @@ class Lattice(NamedTuple):
             )
         return self.shift + self.scale * np.arange(low, high + 1)
 
-    def _steps(self, x: ArrayLike) -> Float[np.ndarray, "..."]:
+    def _steps(self, x: Numbers) -> Float[np.ndarray, "..."]:
         return np.floor((np.asarray(x) - self.shift) / self.scale)
 
 
@@ -80,7 +81,7 @@ class Throughput(NamedTuple):
         return self.asynchronous / self.synchronous
 
 
-def activation_from_rates(rates: ArrayLike) -> Float[np.ndarray, " M"]:
+def activation_from_rates(rates: Numbers) -> Float[np.ndarray, " M"]:
     """Computes q_m of merged Poisson processes from their rates, per second.
 
     Source: VAFL, Assumption 3; V-01.
@@ -89,7 +90,7 @@ def activation_from_rates(rates: ArrayLike) -> Float[np.ndarray, " M"]:
     return rates / rates.sum()
 
 
-def activation_from_gaps(gaps: ArrayLike) -> Float[np.ndarray, " M"]:
+def activation_from_gaps(gaps: Numbers) -> Float[np.ndarray, " M"]:
     """Computes q_m of merged Poisson processes from their mean gaps, seconds.
 
     Source: VAFL, section 4 (its lambda read as a mean); V-01.
@@ -98,7 +99,7 @@ def activation_from_gaps(gaps: ArrayLike) -> Float[np.ndarray, " M"]:
 
 
 def embedding_refresh(
-    activation: ArrayLike, batch: int | None = None, num_samples: int | None = None
+    activation: Numbers, batch: int | None = None, num_samples: int | None = None
 ) -> Float[np.ndarray, " M"]:
     """Computes the probability that a commit refreshes one sample's embedding.
 
@@ -145,7 +146,7 @@ def mean_staleness_in_flight(num_jobs: int) -> float:
     return num_jobs - 1.0
 
 
-def exponential_staleness_law(rates: ArrayLike, client: int) -> Any:
+def exponential_staleness_law(rates: Numbers, client: int) -> Any:
     """Returns the law of a client's staleness where every delay is exponential.
 
     Geometric from 0 with success probability lambda_i / Lambda: mean

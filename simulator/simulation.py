@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulator.algorithms.base import Algorithm, Context
-from simulator.algorithms.step_rules import Constants
+from simulator.algorithms.step_rules import Constants, resolve
 from simulator.engine.drive import Drive, Target
 from simulator.engine.execute import Program
 from simulator.engine.feed import Feed, Source
@@ -130,21 +130,18 @@ def prepare(run: Run) -> Prepared:
     data = _dataset(config.data)
     N = data.x_train.shape[0]
     central = scenario.protocol.kind == "centralised"
-    vertical_ = config.partition.family == "vertical"
     num_clients = 1 if central else scenario.num_clients
-    pools, features = _shares(scenario, data, run.seed)
-    batch = algorithm.batch_size(N if vertical_ else min(pool.size for pool in pools))
     common = _common(scenario)
-    sampler = Sampler(
-        run.seed, pools, batch, replacement=algorithm.replacement, common=common
-    )
+    sampler, pools, features = _sampler(scenario, data, run.seed)
+    batch = sampler.size
     wants_minimum = "optimality_gap" in scenario.evaluate.metrics
     precision = scenario.engine.precision
     problem = _problem(config, precision, with_minimum=wants_minimum)
     outputs = losses.num_outputs(_loss(config, data), data.num_classes)
     shape = ProblemShape(N, data.x_train.shape[1], outputs, num_clients, batch)
     played = _played(scenario, run.seed, shape, sampler, common=common)
-    fresh = vertical_ and common and scenario.protocol.kind != "t_synchronous"
+    fresh = algorithm.family == "vertical" and common
+    fresh = fresh and scenario.protocol.kind in ("synchronous", "centralised")
     context = Context(
         num_registers=played.num_registers,
         num_samples=N,
@@ -166,6 +163,49 @@ def prepare(run: Run) -> Prepared:
         samples=(1 if common else played.width, batch),
         uploads_all=getattr(algorithm, "upload", "") == "all" and not fresh,
     )
+
+
+def check(run: Run) -> None:
+    """Finds what is wrong with a run before anything is executed.
+
+    Raises:
+        ScenarioError: the parts of the scenario do not fit each other or the data.
+        DataError: a data file is missing or damaged.
+    """
+    scenario: Scenario = run.scenario
+    data = _dataset(scenario.problem.data)
+    _loss(scenario.problem, data)
+    _sampler(scenario, data, run.seed)
+    resolve(scenario.algorithm.step_size, _constants(scenario.problem))
+
+
+def row_work(scenario: Scenario) -> int:
+    """Returns the multiplications of a forward pass of one row."""
+    data = _dataset(scenario.problem.data)
+    N, P = data.x_train.shape
+    outputs = losses.num_outputs(_loss(scenario.problem, data), data.num_classes)
+    workers = getattr(scenario.protocol, "t", 1)
+    if scenario.algorithm.family == "horizontal":
+        N //= scenario.num_clients
+        if scenario.protocol.kind == "synchronous":
+            workers = scenario.num_clients
+    return scenario.algorithm.batch_size(N) * P * outputs * workers
+
+
+def _sampler(
+    scenario: Scenario, data: Dataset, seed: int
+) -> tuple[Sampler, list[np.ndarray], tuple[int, ...]]:
+    """Returns the sampler, the samples of each client, and each one's columns."""
+    pools, features = _shares(scenario, data, seed)
+    smallest = min(pool.size for pool in pools)
+    sampler = Sampler(
+        seed,
+        pools,
+        scenario.algorithm.batch_size(smallest),
+        replacement=scenario.algorithm.replacement,
+        common=_common(scenario),
+    )
+    return sampler, pools, features
 
 
 def _shares(

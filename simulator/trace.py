@@ -240,6 +240,8 @@ class Study:
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
+        self.keep: object = None
+        """Keeps a temporary folder alive as long as the study is."""
 
     @property
     def complete(self) -> bool:

@@ -24,12 +24,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy import optimize, special
 
 from simulator.scenario.errors import UserError
 
 Form = Literal["gdp_uniform", "gdp_poisson", "gdp_linear"]
+Numbers = int | float | Sequence[int | float] | np.ndarray
 
 _SERIES_BELOW = 0.5
 """Below this 1/z, 3 Phi(-x/2) + Phi(3x/2) - 2 is summed as a series: it cancels."""
@@ -62,7 +62,7 @@ def is_formal(form: Form, sampling_ratio: float) -> bool:
 
 
 def increments(
-    multipliers: ArrayLike, sampling_ratio: float, form: Form
+    multipliers: Numbers, sampling_ratio: float, form: Form
 ) -> Float[np.ndarray, "..."]:
     """Computes what each release adds to mu squared.
 
@@ -96,7 +96,7 @@ def increments(
         return np.asarray(sampling_ratio**2 * unit)
 
 
-def level(multipliers: ArrayLike, sampling_ratio: float, form: Form) -> float:
+def level(multipliers: Numbers, sampling_ratio: float, form: Form) -> float:
     """Computes the GDP level mu of a client's releases together.
 
     Args:
@@ -293,8 +293,8 @@ class Accountant:
 
     def release(
         self,
-        clients: ArrayLike,
-        multipliers: ArrayLike,
+        clients: int | Sequence[int] | np.ndarray,
+        multipliers: Numbers,
         sampling_ratio: float | None = None,
     ) -> None:
         """Accounts for releases, in order.

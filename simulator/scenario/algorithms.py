@@ -1,6 +1,6 @@
 """Learning algorithms' configurations, and what their messages weigh. No JAX in here."""
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -169,6 +169,10 @@ class Algorithm(Config):
             return self.batch
         return max(1, round(self.batch * num_samples))
 
+    def structure(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        return self.model_dump(mode="json", exclude={"step_size", "server_step_size"})
+
 
 class Vafl(Algorithm):
     """Vertical asynchronous federated learning.
@@ -189,6 +193,12 @@ class Vafl(Algorithm):
     perturbation: Perturbation | None = None
 
     family: ClassVar[str] = "vertical"
+
+    def structure(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        numbers = {"step_size", "server_step_size", "perturbation"}
+        rest = self.model_dump(mode="json", exclude=numbers)
+        return {**rest, "perturbed": self.perturbation is not None}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: embeddings up, gradients down.

@@ -175,6 +175,12 @@ class Scenario(Config):
             )
         if self.clients is None and self.protocol.kind != "centralised":
             raise ValueError("clients must be given, unless the protocol is centralised")
+        stores = getattr(self.algorithm, "stores_embeddings", False)
+        if self.protocol.kind == "bounded" and not stores:
+            raise ValueError(
+                f"protocol.kind 'bounded' must have an algorithm whose server stores "
+                f"embeddings (vafl), got {self.algorithm.kind!r}"
+            )
         t = getattr(self.protocol, "t", 1)
         if t > self.num_clients:
             raise ValueError(

@@ -32,7 +32,7 @@ def test_a_constant_is_the_same_for_ever(rule: StepSize) -> None:
     client, server = resolve(rule, NONE)
     assert client == server
     assert [client.at(k) for k in (0, 1, 10**9)] == [0.2, 0.2, 0.2]
-    assert resolve(0, NONE)[0].at(0) == 0.0
+    assert resolve(0.0, NONE)[0].at(0) == 0.0
 
 
 def test_schedules_pass_through_jit() -> None:

@@ -27,7 +27,7 @@ def test_fixture_of_the_specification() -> None:
 
 def test_equation_13_by_hand() -> None:
     constants = theorem5(
-        (2.0, 3.0, 5.0), (7.0, 1.0, 0.5), (1, 4, 9), 0.5, (0.2, 0.1), 2
+        (2.0, 3.0, 5.0), (7.0, 1.0, 0.5), (1, 4, 9), 0.5, (0.2, 0.1), 2.0
     )
     last = 2 * 9 / 0.5
     second = last * 5 * 2**2 + (2 * 5) * (2 * 2 * 2 / 0.1)
@@ -35,7 +35,9 @@ def test_equation_13_by_hand() -> None:
     assert constants.bias == pytest.approx((first, second, last), rel=1e-15)
     assert constants.weight == pytest.approx((7 * first, second, last / 2), rel=1e-15)
     expected = 3 * 4**2 + 6 * constants.total + 0.001
-    assert objective_smoothness(constants, 3, 4, 6, 0.001) == pytest.approx(expected)
+    assert objective_smoothness(constants, 3.0, 4.0, 6.0, 0.001) == pytest.approx(
+        expected
+    )
 
 
 def test_one_layer_is_the_gaussian_neuron() -> None:

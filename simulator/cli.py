@@ -1,0 +1,214 @@
+"""The command line: `stalesim run|plot|check|list|schema`."""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from simulator.scenario.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from simulator.trace import Study
+
+app = typer.Typer(
+    help="Simulates asynchronous learning: what staleness does to accuracy, "
+    "communication and privacy.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+out = Console()
+err = Console(stderr=True)
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Runs the command line; a user's mistake is one line and exit status 2."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        app()
+    except UserError as error:
+        err.print(f"stalesim: {error}", style="red", markup=False, soft_wrap=True)
+        raise SystemExit(USER_ERROR) from None
+    except KeyboardInterrupt:
+        err.print("stalesim: interrupted", style="red")
+        raise SystemExit(INTERRUPTED) from None
+
+
+def _interrupt(signum: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", help="dotted.key=value, replaces an entry"),
+]
+
+
+@app.command()
+def run(
+    scenario: Annotated[Path, typer.Argument(help="a scenario file")],
+    set_: Overrides = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", help="new folder for the study")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")
+    ] = 0,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option(help="only say what would be run")
+    ] = False,
+    plots: Annotated[bool, typer.Option(help="draw the figures at the end")] = True,
+) -> None:
+    """Runs a scenario; writes a study, its figures and a closing table."""
+    from simulator import sweep
+    from simulator.scenario.reading import read
+
+    config = read(scenario, set_ or ())
+    if dry_run:
+        _show_plan(*sweep.planned(config))
+        return
+    folder = _new_folder(folder, config.name)
+    jobs = jobs or len(os.sched_getaffinity(0))
+    try:
+        with _progress(config.name) as hear:
+            study = sweep.simulate(config, folder, jobs=jobs, progress=hear)
+    except KeyboardInterrupt:
+        err.print(
+            f"stalesim: interrupted; {folder} holds what was written, marked incomplete",
+            style="red",
+        )
+        raise SystemExit(INTERRUPTED) from None
+    _close(study, plots=plots)
+
+
+@app.command()
+def plot(folder: Annotated[Path, typer.Argument(help="folder of a study")]) -> None:
+    """Draws the standard figures of a study into its folder."""
+    from simulator import trace
+
+    _draw(trace.load(folder))
+
+
+@app.command()
+def check(
+    folders: Annotated[list[Path], typer.Argument(help="folders of studies")],
+) -> None:
+    """Says which claims of the studies' sources hold."""
+    from analysis import claims
+    from simulator import trace
+
+    for folder in folders:
+        study = trace.load(folder)
+        _show(f"Claims of {study.manifest['name']}", claims.evaluate(study))
+
+
+@app.command("list")
+def list_() -> None:
+    """Lists the laws, protocols, algorithms, models and data sets that exist."""
+    from simulator.scenario.catalogue import KINDS, entries, tag
+
+    table = Table("kind", "name", "what it is", box=None)
+    for kind in KINDS:
+        for entry in entries(kind):
+            about = (entry.config.__doc__ or "").strip().splitlines()[0]
+            name = tag(entry)
+            is_scipy = kind == "laws" and name == "PydanticUndefined"
+            table.add_row(kind, "(any of scipy.stats)" if is_scipy else name, about)
+    out.print(table)
+
+
+@app.command()
+def schema() -> None:
+    """Prints the JSON schema of a scenario, for editors."""
+    from simulator.scenario.study import schema as schema_of
+
+    sys.stdout.write(json.dumps(schema_of(), indent=1) + "\n")
+
+
+def _new_folder(chosen: Path | None, name: str) -> Path:
+    """Returns the folder for a study: the chosen one if empty, else a fresh one."""
+    if chosen is not None:
+        if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
+            raise UserError(
+                f"--out must be a new or empty folder, got {chosen}; choose another"
+            )
+        return chosen
+    number, folder = 1, Path("runs") / name
+    while folder.exists():
+        number += 1
+        folder = Path("runs") / f"{name}-{number}"
+    return folder
+
+
+@contextlib.contextmanager
+def _progress(name: str) -> Iterator[Any]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(name, total=1.0)
+        yield lambda fraction: bar.update(task, completed=fraction)
+
+
+def _show_plan(runs: list[Any], tasks: list[Any]) -> None:
+    table = Table("batch", "mode", "runs", "which", box=None)
+    for number, task in enumerate(tasks):
+        labels = dict.fromkeys(run.label for run in task.runs)
+        table.add_row(str(number), task.mode, str(len(task.runs)), "; ".join(labels))
+    out.print(table)
+    out.print(f"{len(runs)} runs in {len(tasks)} batches; nothing was run")
+
+
+def _close(study: "Study", *, plots: bool) -> None:
+    from analysis import claims, summary
+
+    _show(study.manifest["name"], summary.summary(study))
+    found = claims.evaluate(study)
+    if len(found):
+        _show("Claims of the source", found)
+    if plots:
+        _draw(study)
+    out.print(f"Study: {study.folder}", soft_wrap=True)
+
+
+def _draw(study: "Study") -> None:
+    from analysis import report
+
+    for path in report.save(study, study.folder):
+        out.print(f"Figure: {path}", soft_wrap=True)
+
+
+def _show(title: str, frame: "pd.DataFrame") -> None:
+    table = Table(title=title, title_justify="left")
+    for column in frame.columns:
+        table.add_column(str(column), overflow="fold")
+    for row in frame.itertuples(index=False):
+        table.add_row(*(_text(value) for value in row))
+    out.print(table)
+
+
+def _text(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()
