@@ -22,7 +22,10 @@ class Event(NamedTuple):
         version: commits applied before this row.
         staleness: commits since each worker's read.
         read_slot: register that holds what each worker read.
-        write_slot: register for the new version, or `NO_SLOT`.
+        keep_slot: register that the state before this row is written to, before
+            anything is read; `NO_SLOT` if nobody reads that version. Written so late,
+            registers are never read before they are written within a row, which XLA
+            would answer with a copy of all of them.
         samples: of each worker, or of all (`V` is 1), padded with `NO_SAMPLE`.
     """
 
@@ -32,7 +35,7 @@ class Event(NamedTuple):
     version: Int[Array, ""]
     staleness: Int[Array, " W"]
     read_slot: Int[Array, " W"]
-    write_slot: Int[Array, ""]
+    keep_slot: Int[Array, ""]
     samples: Int[Array, "V S"]
 
     def present(self) -> Bool[Array, " W"]:

@@ -53,7 +53,8 @@ class Sgd(Algorithm):
         samples = jnp.broadcast_to(event.samples, (W, event.samples.shape[1]))
         x = problem.x.at[samples].get(mode="fill", fill_value=0)
         y = problem.y.at[samples].get(mode="fill", fill_value=0)
-        read = state.registers.at[event.read_slot].get(mode="fill", fill_value=0)
+        registers = state.registers.at[event.keep_slot].set(state.weights, mode="drop")
+        read = registers.at[event.read_slot].get(mode="fill", fill_value=0)
         loss, gradient = jax.vmap(jax.value_and_grad(problem.batch_loss))(
             read, x, y, samples != NO_SAMPLE
         )
@@ -62,7 +63,6 @@ class Sgd(Algorithm):
         mean = jnp.einsum("w,wcp->cp", share.astype(gradient.dtype), gradient)
         step_size = self.step_size.at(event.version)
         weights = state.weights - step_size * mean
-        registers = state.registers.at[event.write_slot].set(weights, mode="drop")
         info = {
             "loss": jnp.sum(share * loss),
             "gradient_norm": norm(mean),

@@ -145,7 +145,7 @@ class Drive:
                 if index in self._pending or not self._lives(index):
                     continue
                 piece = feed.next(self._length - at)
-                put(events, at, piece.rows, piece.samples, None if runs is None else index)
+                put(events, at, piece, None if runs is None else index)
                 placed[index].append(_Placed(at, piece))
                 longest = max(longest, piece.rows.time.size)
                 if piece.point is not None:

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Int, Key
 
 from simulator.algorithms.base import Algorithm, Event, Info
-from simulator.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind, Rows
+from simulator.engine.feed import Piece
+from simulator.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
 
 
 class Carry(NamedTuple):
@@ -42,10 +43,10 @@ def advance(
 ) -> tuple[Carry, Info]:
     """Executes one row, and checks what it reads against the record."""
     state, info = algorithm.step(problem, carry.state, event)
-    held = carry.slot_version.at[event.read_slot].get(mode="fill", fill_value=0)
+    slots = carry.slot_version.at[event.keep_slot].set(event.version, mode="drop")
+    held = slots.at[event.read_slot].get(mode="fill", fill_value=0)
     recorded = event.version - event.staleness
     wrong = (event.read_slot != NO_SLOT) & (held != recorded)
-    slots = carry.slot_version.at[event.write_slot].set(event.version + 1, mode="drop")
     return Carry(state, slots, carry.mismatches + wrong.sum(dtype=jnp.int32)), info
 
 
@@ -75,10 +76,10 @@ class Program:
 
     def start(self, keys: Key[Array, "*R"], num_registers: int) -> Carry:
         """Returns the carry before the first row, of one run or of all."""
-        begin = partial(_start, num_registers=num_registers)
-        if self.batched:
-            begin = jax.vmap(begin, in_axes=(0, None, 0))
-        return jax.jit(begin)(self.algorithm, self.problem, keys)
+        return _start(
+            self.algorithm, self.problem, keys, num_registers=num_registers,
+            batched=self.batched,
+        )  # fmt: skip
 
     def run(
         self, carry: Carry, events: Event, first: int, last: int, infos: Info
@@ -125,10 +126,19 @@ class Program:
         )  # fmt: skip
 
 
+@partial(jax.jit, static_argnames=("num_registers", "batched"))
 def _start(
-    algorithm: Algorithm, problem: Any, key: Key[Array, ""], *, num_registers: int
+    algorithm: Algorithm,
+    problem: Any,
+    keys: Key[Array, "*R"],
+    *,
+    num_registers: int,
+    batched: bool,
 ) -> Carry:
-    return start(algorithm, problem, key, num_registers)
+    def one(algorithm: Algorithm, key: Key[Array, ""]) -> Carry:
+        return start(algorithm, problem, key, num_registers)
+
+    return (jax.vmap(one) if batched else one)(algorithm, keys)
 
 
 def _batched(batched: bool, shared: bool) -> Any:  # noqa: FBT001
@@ -205,7 +215,7 @@ def null_events(
         version=np.zeros(flat, np.int32),  # pyright: ignore
         staleness=np.zeros(wide, np.int32),  # pyright: ignore
         read_slot=np.full(wide, NO_SLOT, np.int32),  # pyright: ignore
-        write_slot=np.full(flat, NO_SLOT, np.int32),  # pyright: ignore
+        keep_slot=np.full(flat, NO_SLOT, np.int32),  # pyright: ignore
         samples=np.full((*flat, *samples), NO_SAMPLE, np.int32),  # pyright: ignore
     )
     return fields
@@ -214,11 +224,11 @@ def null_events(
 def put(
     events: Event,
     at: int,
-    rows: Rows,
-    samples: Int[np.ndarray, "T V S"],
+    piece: Piece,
     run: int | None = None,
 ) -> None:
     """Writes rows into a host buffer from row `at` on, of one run or of all."""
+    rows = piece.rows
     there = slice(at, at + rows.time.size)
     present = rows.worker != NO_WORKER
     derived = {
@@ -228,8 +238,8 @@ def put(
         "version": rows.version,
         "staleness": np.where(present, rows.version[:, None] - rows.read_version, 0),
         "read_slot": rows.read_slot,
-        "write_slot": rows.write_slot,
-        "samples": samples,
+        "keep_slot": piece.keep_slot,
+        "samples": piece.samples,
     }
     for name, values in derived.items():
         column: np.ndarray = getattr(events, name)

@@ -11,7 +11,7 @@ from jaxtyping import Int
 
 from simulator.problems.sampler import Sampler
 from simulator.scenario.scenario import Every
-from simulator.timeline import NO_WORKER, Chunk, Jobs, Kind, Rows, StopReason
+from simulator.timeline import NO_SLOT, NO_WORKER, Chunk, Jobs, Kind, Rows, StopReason
 
 
 class Source(NamedTuple):
@@ -52,6 +52,7 @@ class Piece(NamedTuple):
     Attributes:
         rows: of the timeline.
         samples: of the rows.
+        keep_slot: register for the version before each row, `NO_SLOT` if nobody reads it.
         jobs: that ended in the chunk which these rows complete.
         point: the evaluation that follows, if one does.
         stop: why the run ends after these rows, if it does.
@@ -59,6 +60,7 @@ class Piece(NamedTuple):
 
     rows: Rows
     samples: Int[np.ndarray, "T V S"]
+    keep_slot: Int[np.ndarray, " T"]
     jobs: Jobs | None
     point: Point | None
     stop: StopReason | None
@@ -77,6 +79,7 @@ class Feed:
         self._source, self._sampler, self._every = source, sampler, every
         self._chunk = Chunk(*_nothing(source.width), None)
         self._samples = sampler.attach(self._chunk.rows)
+        self._slots = np.full(1, NO_SLOT, np.int32)
         self._at = 0
         self._made = Point(0.0, 0, 0, 0)
         self._cuts: deque[tuple[int, Point]] = deque([(0, self._made)])
@@ -97,6 +100,7 @@ class Feed:
         return Piece(
             rows=rows.slice(taken.start, stop),
             samples=self._samples[taken],
+            keep_slot=self._slots[taken],
             jobs=self._chunk.jobs if complete else None,
             point=point,
             stop=self._chunk.stop if self.ended else None,
@@ -107,6 +111,7 @@ class Feed:
         rows = chunk.rows
         self._chunk, self._at = chunk, 0
         self._samples = self._sampler.attach(rows)
+        self._slots = np.append(self._slots[-1:], rows.write_slot)
         workers = (rows.worker != NO_WORKER).sum(axis=1)
         commits = self._made.commits + np.cumsum(rows.kind == Kind.COMMIT)
         contributed = np.where(rows.kind == Kind.COMMIT, workers, 0)

@@ -1,7 +1,5 @@
 """Asynchronous: each client's contribution is applied when it arrives."""
 
-from simpy import Event
-
 from simulator.protocols.recorder import Recorder
 from simulator.scenario.protocols import Asynchronous
 from simulator.streams import Purpose
@@ -13,15 +11,15 @@ def play(config: Asynchronous, world: World, recorder: Recorder) -> None:
     del config
     env = world.env
 
-    def begin(event: Event) -> None:
-        client = event.value
+    def begin(client: int) -> None:
         recorder.read(client, env.now)
-        world.after(Purpose.COMPUTE, client, arrive)
+        compute(client)
 
-    def arrive(event: Event) -> None:
-        client = event.value
+    def arrive(client: int) -> None:
         recorder.commit(env.now, (client,))
-        world.idle(client, begin)
+        idle(client)
 
+    idle = world.stage(Purpose.IDLE, begin)
+    compute = world.stage(Purpose.COMPUTE, arrive)
     for client in range(world.num_clients):
-        world.idle(client, begin)
+        idle(client)

@@ -1,5 +1,8 @@
 """Bounded delay: asynchronous, with what is too old refreshed before it is used."""
 
+from collections import deque
+from collections.abc import Callable
+
 import numpy as np
 from simpy import Event
 
@@ -24,61 +27,63 @@ def play(config: Bounded, world: World, recorder: Recorder) -> None:
     num_clients = world.num_clients
     num_samples = recorder.num_samples if batch else 1
     stamp = np.full((num_samples, num_clients), -1, np.int64)
-    queue: list[int] = []
+    queue: deque[int] = deque()
     busy = False
 
-    def begin(event: Event) -> None:
-        client = event.value
+    def begin(client: int) -> None:
         recorder.read(client, env.now)
-        world.after(Purpose.COMPUTE, client, arrive)
+        compute(client)
 
-    def arrive(event: Event) -> None:
-        queue.append(event.value)
-        if not busy:
-            serve(event)
-
-    def serve(event: Event) -> None:
+    def arrive(client: int) -> None:
         nonlocal busy
-        del event
-        busy = True
+        queue.append(client)
+        if not busy:
+            busy = True
+            serve(None)
+
+    def serve(_: Event | None) -> None:
         client = queue[0]
-        ids = _ids(client)
-        late = (recorder.version - stamp[ids] > bound).any(axis=0)
+        late = (recorder.version - stamp[ids(client)] > bound).any(axis=0)
         late[client] = False
         parties = np.flatnonzero(late).tolist()
-        if not parties:
+        if parties:
+            refresh(client, parties)
+        else:
             apply()
-            return
+
+    def refresh(client: int, parties: list[int]) -> None:
         asked = env.now
         waits = [world.duration(Purpose.REFRESH, party) for party in parties]
 
-        def refreshed(event: Event) -> None:
-            del event
+        def refreshed(_: Event) -> None:
             arrived = [asked + wait for wait in waits]
             recorder.refresh(asked, arrived, env.now, client, parties)
-            entries = np.ix_(ids, parties)
-            old = recorder.version - stamp[entries] > bound
-            stamp[entries] = np.where(old, recorder.version, stamp[entries])
+            entries = np.ix_(ids(client), parties)
+            late = recorder.version - stamp[entries] > bound
+            stamp[entries] = np.where(late, recorder.version, stamp[entries])
             apply()
 
-        env.timeout(max(waits)).callbacks.append(  # pyright: ignore
-            refreshed
-        )
+        call(max(waits), refreshed)
 
     def apply() -> None:
         nonlocal busy
-        client = queue.pop(0)
-        stamp[_ids(client), client] = recorder.version
+        client = queue.popleft()
+        stamp[ids(client), client] = recorder.version
         recorder.commit(env.now, (client,))
-        world.idle(client, begin)
+        idle(client)
         busy = bool(queue)
-        if busy:  # an event of its own, so that every commit is one
-            env.timeout(0).callbacks.append(serve)  # pyright: ignore
+        if busy:  # an event of its own, so that an event commits at most once
+            call(0, serve)
 
-    def _ids(client: int) -> np.ndarray:
+    def call(delay: float, then: Callable[[Event], None]) -> None:
+        env.timeout(delay).callbacks.append(then)  # pyright: ignore
+
+    def ids(client: int) -> np.ndarray:
         if batch is None:
             return np.zeros(1, np.int64)
         return np.unique(batch(client, recorder.current_job(client)))
 
+    idle = world.stage(Purpose.IDLE, begin)
+    compute = world.stage(Purpose.COMPUTE, arrive)
     for client in range(num_clients):
-        world.idle(client, begin)
+        idle(client)

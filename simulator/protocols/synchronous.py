@@ -1,7 +1,5 @@
 """Synchronous: every client in every round, which lasts as long as its slowest."""
 
-from simpy import Event
-
 from simulator.protocols.recorder import Recorder
 from simulator.scenario.protocols import Synchronous
 from simulator.streams import Purpose
@@ -18,14 +16,13 @@ def play(config: Synchronous, world: World, recorder: Recorder) -> None:
     everyone = tuple(range(world.num_clients))
     missing, round_ = 0, 0
 
-    def begin(event: Event) -> None:
-        client = event.value
+    def begin(client: int) -> None:
         recorder.read(client, env.now)
-        world.after(Purpose.COMPUTE, client, arrive)
+        compute(client)
 
-    def arrive(event: Event) -> None:
+    def arrive(client: int) -> None:
         nonlocal missing, round_
-        del event
+        del client
         missing -= 1
         if not missing:
             recorder.commit(env.now, everyone, round_)
@@ -36,6 +33,8 @@ def play(config: Synchronous, world: World, recorder: Recorder) -> None:
         nonlocal missing
         missing = world.num_clients
         for client in everyone:
-            world.idle(client, begin)
+            idle(client)
 
+    idle = world.stage(Purpose.IDLE, begin)
+    compute = world.stage(Purpose.COMPUTE, arrive)
     start()

@@ -1,7 +1,5 @@
 """t-synchronous: the server waits for the first t distinct arrivals."""
 
-from simpy import Event
-
 from simulator.protocols.recorder import Recorder
 from simulator.scenario.protocols import TSynchronous
 from simulator.streams import Purpose
@@ -16,20 +14,21 @@ def play(config: TSynchronous, world: World, recorder: Recorder) -> None:
     env = world.env
     waiting: list[int] = []
 
-    def begin(event: Event) -> None:
-        client = event.value
+    def begin(client: int) -> None:
         recorder.read(client, env.now)
-        world.after(Purpose.COMPUTE, client, arrive)
+        compute(client)
 
-    def arrive(event: Event) -> None:
-        waiting.append(event.value)
+    def arrive(client: int) -> None:
+        waiting.append(client)
         if len(waiting) < config.t:
             return
         answered = tuple(waiting)
         waiting.clear()
         recorder.commit(env.now, answered)
-        for client in answered:
-            world.idle(client, begin)
+        for ready in answered:
+            idle(ready)
 
+    idle = world.stage(Purpose.IDLE, begin)
+    compute = world.stage(Purpose.COMPUTE, arrive)
     for client in range(world.num_clients):
-        world.idle(client, begin)
+        idle(client)

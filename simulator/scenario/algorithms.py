@@ -193,6 +193,7 @@ class Vafl(Algorithm):
     perturbation: Perturbation | None = None
 
     family: ClassVar[str] = "vertical"
+    stores_embeddings: ClassVar[bool] = True
 
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""

@@ -2,10 +2,15 @@
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from simulator.scenario.expressions import check_syntax
+
+Expression = Annotated[str, AfterValidator(check_syntax)]
+"""Arithmetic in `m` and `M`."""
 
 Quantity = Annotated[
-    int | float | str | tuple[int | float, ...],
+    int | float | Expression | tuple[int | float, ...],
     Field(
         union_mode="left_to_right",
         description="a number, an expression in m and M, or a list with one entry per "

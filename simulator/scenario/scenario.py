@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from simulator.scenario.base import Config
 from simulator.scenario.catalogue import union
+from simulator.scenario.law_checks import advances, check_law
 from simulator.scenario.laws import Law
 from simulator.scenario.problems import Linear
 
@@ -187,6 +188,7 @@ class Scenario(Config):
                 f"protocol.t must be at most the number of clients "
                 f"({self.num_clients}), got {t}"
             )
+        self._check_laws()
         for metric in self.stop.target or {}:
             if metric not in self.evaluate.metrics:
                 raise ValueError(
@@ -194,6 +196,28 @@ class Scenario(Config):
                     f"({', '.join(self.evaluate.metrics)}), got {metric!r}"
                 )
         return self
+
+    def _check_laws(self) -> None:
+        num_clients = self.num_clients
+        step = getattr(self.protocol, "step", None)
+        if step is not None:
+            check_law(step, num_clients, "protocol.step")
+            if not advances(step, 1, "protocol.step")[0]:
+                raise ValueError("protocol.step must take time, got always 0")
+        if self.clients is None:
+            return
+        moves = [False] * num_clients
+        for stage in ("idle", "compute"):
+            law = getattr(self.clients, stage)
+            if law is not None:
+                check_law(law, num_clients, f"clients.{stage}")
+                may = advances(law, num_clients, f"clients.{stage}")
+                moves = [a or b for a, b in zip(moves, may, strict=True)]
+        if not all(moves):
+            raise ValueError(
+                f"clients: client {moves.index(False) + 1} must take time in some stage, "
+                f"got always 0; give compute or idle a law that is not always 0"
+            )
 
     @property
     def num_clients(self) -> int:

@@ -17,8 +17,8 @@ from simulator.scenario.scenario import Clients
 from simulator.world.laws import Law, common_tick
 from simulator.streams import BLOCK, Purpose, Streams
 
-Callback = Callable[[simpy.Event], None]
-"""Called when a stage ends, with an event whose value is the client."""
+Then = Callable[[int], None]
+"""Called with a client when something has happened to it."""
 
 
 class Stage:
@@ -109,31 +109,24 @@ class World:
         ticks = np.asarray(times, np.int64)
         return ticks * self.tick.numerator / self.tick.denominator
 
-    def has(self, purpose: Purpose) -> bool:
-        """Says whether a stage takes time at all."""
-        return purpose in self._stages
-
     def duration(self, purpose: Purpose, client: int) -> int | float:
         """Returns the client's next duration of a stage, in the clock's unit."""
         return self._stages[purpose].next(client)
 
-    def after(self, purpose: Purpose, client: int, then: Callback) -> None:
-        """Calls `then` when the client's stage has passed."""
-        event = simpy.Timeout(self.env, self._stages[purpose].next(client), client)
-        event.callbacks.append(then)  # pyright: ignore[reportOptionalMemberAccess]
+    def stage(self, purpose: Purpose, then: Then) -> Then:
+        """Returns a function that lets a client pass a stage, and then calls `then`.
 
-    def idle(self, client: int, then: Callback) -> None:
-        """Calls `then` when the client has been idle; at once if it never is."""
-        if Purpose.IDLE in self._stages:
-            self.after(Purpose.IDLE, client, then)
-        else:
-            then(_Now(client))  # pyright: ignore[reportArgumentType]
+        A stage that takes no time is `then` itself.
+        """
+        if purpose not in self._stages:
+            return then
+        env, draw = self.env, self._stages[purpose].next
 
+        def ended(event: simpy.Event) -> None:
+            then(event._value)  # noqa: SLF001  # the property costs as much as the call
 
-class _Now:
-    """What a callback gets of a stage that takes no time."""
+        def wait(client: int) -> None:
+            event = simpy.Timeout(env, draw(client), client)
+            event.callbacks.append(ended)  # pyright: ignore[reportOptionalMemberAccess]
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: int) -> None:
-        self.value = value
+        return wait
