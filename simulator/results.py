@@ -12,7 +12,7 @@ from simulator.protocols.played import Played
 from simulator.scenario.algorithms import Perturbation
 from simulator.scenario.scenario import Stop
 from simulator.timeline import NO_SAMPLE, NO_WORKER, Jobs, Kind, Outcome, StopReason
-from simulator.trace import Writer
+from simulator.trace import Words, Writer
 
 FINE_BINS = 64
 BINS_PER_OCTAVE = 8
@@ -27,6 +27,7 @@ def bin_edges() -> np.ndarray:
 
 
 EDGES = bin_edges()
+OUTCOMES = tuple(outcome.name for outcome in Outcome)
 
 
 class Ages:
@@ -145,7 +146,7 @@ class Results:
             "run": self._column(rows.time.size),
             "commit": rows.version + ~refresh,
             "time": rows.time,
-            "kind": np.where(refresh, "REFRESH", "COMMIT"),
+            "kind": Words(refresh.astype(np.int32), ("COMMIT", "REFRESH")),
             "round": rows.round,
             "num_contributions": np.where(refresh, 0, count).astype(np.int32),
             "client": rows.worker[:, 0],
@@ -249,7 +250,7 @@ class Results:
                 "client": np.arange(clients, dtype=np.int32),
                 "releases": self._releases.copy(),
                 "mu": mu,
-                "accountant": np.full(clients, self._accountant.form),
+                "accountant": Words(np.zeros(clients, np.int32), (self._accountant.form,)),
                 # Theorem 6 lets the weights, which its sensitivity uses, depend on the
                 # data without accounting for it; so none of this is a proof.
                 "formal": np.zeros(clients, bool),
@@ -262,14 +263,13 @@ class Results:
         applied = jobs.outcome == Outcome.APPLIED
         work = applied & (jobs.refresh == 0)
         traffic = self.played.traffic
-        outcomes = np.array([outcome.name for outcome in Outcome])
         self.writer.append(
             "jobs",
             {
                 "run": self._column(jobs.client.size),
                 "client": jobs.client,
                 "job": jobs.job,
-                "kind": np.where(jobs.refresh == 1, "refresh", "work"),
+                "kind": Words(jobs.refresh, ("work", "refresh")),
                 "read_time": jobs.read_time,
                 "computed_time": jobs.computed_time,
                 "sent_time": jobs.sent_time,
@@ -281,7 +281,7 @@ class Results:
                 "download_bytes": work * traffic.download_bytes,
                 "upload_messages": (applied * (traffic.upload_bytes > 0)).astype(np.int32),
                 "download_messages": (work * (traffic.download_bytes > 0)).astype(np.int32),
-                "outcome": outcomes[jobs.outcome],
+                "outcome": Words(jobs.outcome, OUTCOMES),
             },
         )
 
@@ -332,7 +332,7 @@ class Results:
                 {
                     "run": self._column(client.size),
                     "client": client.astype(np.int32),
-                    "quantity": np.full(client.size, quantity),
+                    "quantity": Words(np.zeros(client.size, np.int32), (quantity,)),
                     "low": EDGES[index],
                     "high": EDGES[index + 1],
                     "count": ages.bins[client, index],

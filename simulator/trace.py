@@ -135,6 +135,21 @@ COLUMNS: dict[str, dict[str, Column]] = {
 NO_COMMIT = 2**63 - 1
 """`jobs.commit` of a job that was not applied."""
 
+class Words(NamedTuple):
+    """A column of words: few different ones, many rows.
+
+    Attributes:
+        codes: index of each row's word.
+        words: that occur.
+    """
+
+    codes: np.ndarray
+    words: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
 PART_ROWS = 100_000
 PART_SECONDS = 30.0
 """A part is written when it has so many rows, or is so old."""
@@ -153,11 +168,11 @@ class Writer:
 
     def __init__(self, folder: Path, name: str, first: int = 0) -> None:
         self._folder, self._name, self._part = folder, name, first
-        self._tables: dict[str, list[dict[str, np.ndarray]]] = {}
+        self._tables: dict[str, list[dict[str, Any]]] = {}
         self._rows: dict[str, int] = {}
         self._since = time.monotonic()
 
-    def append(self, table: str, columns: dict[str, np.ndarray]) -> None:
+    def append(self, table: str, columns: dict[str, Any]) -> None:
         """Adds rows to a table.
 
         Args:
@@ -167,7 +182,7 @@ class Writer:
         Raises:
             StudyError: the disk is full, or the folder cannot be written.
         """
-        size = len(next(iter(columns.values())))
+        size = len(columns["run"])
         if not size:
             return
         self._tables.setdefault(table, []).append(columns)
@@ -198,9 +213,14 @@ def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
     dtype = COLUMNS[table].get(column, Column("float32", "", "")).dtype
     parts = []
     for piece in pieces:
-        size = len(next(iter(piece.values())))
+        size = len(piece["run"])
         if column not in piece:
             parts.append(pa.nulls(size, _arrow_type(dtype)))
+        elif isinstance(piece[column], Words):
+            codes, words = piece[column]
+            parts.append(
+                pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), list(words))
+            )
         else:
             parts.append(pa.array(piece[column], _arrow_type(dtype)))
     return pa.chunked_array(parts, _arrow_type(dtype))  # pyright: ignore

@@ -59,7 +59,7 @@ BAD = {
         10,
         ["protocol.kind", "missing", "synchronous"],
     ),
-    "unknown algorithm": ("kind: vafl", "kind: vaffl", 11, ["'vaffl'", "'vafl'"]),
+    "unknown algorithm": ("kind: vafl", "kind: vaffl", 12, ["'vaffl'", "'vafl'"]),
     "unknown data": ("kind: digits", "kind: digit", 5, ["'digit'", "'digits'"]),
     "unknown law": ("law: poisson", "law: poison", 4, ["'poison'", "'poisson'"]),
     "unknown parameter": ('mu: "2*m"', 'lam: "2*m"', 4, ["lam", "poisson"]),
