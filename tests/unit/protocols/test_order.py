@@ -1,0 +1,170 @@
+"""Exact event orders of every protocol, from constant durations."""
+
+import numpy as np
+import pytest
+
+from simulator.protocols.played import Played, Traffic
+from simulator.scenario.errors import ScenarioError
+from simulator.scenario.laws import Constant, Scipy
+from simulator.scenario.protocols import (
+    Asynchronous,
+    Bounded,
+    Centralised,
+    Synchronous,
+    TSynchronous,
+)
+from simulator.scenario.scenario import Clients, Stop
+from simulator.timeline import NO_WORKER, Kind, Outcome, StopReason, check
+from simulator.trace import NO_COMMIT
+from tests.support import everything, played
+
+
+def rows(protocol, values=(1, 2, 3.5), **stop) -> list[tuple]:
+    clients = Clients(compute=Constant(value=values))
+    found, _, _ = everything(played(protocol, clients, len(values), **stop))
+    workers = [tuple(int(w) for w in row if w != NO_WORKER) for row in found.worker]
+    return list(zip(found.time.tolist(), workers, strict=True))
+
+
+def test_asynchronous() -> None:
+    assert rows(Asynchronous(), time=4.0) == [
+        (1.0, (0,)),
+        (2.0, (1,)),
+        (2.0, (0,)),
+        (3.0, (0,)),
+        (3.5, (2,)),
+        (4.0, (1,)),
+        (4.0, (0,)),
+    ]
+
+
+def test_t_synchronous_lets_the_others_go_on() -> None:
+    assert rows(TSynchronous(t=2), time=6.5) == [
+        (2.0, (0, 1)),
+        (3.5, (0, 2)),  # client 0 waits from 3 s on; client 1 works until 4 s
+        (4.5, (1, 0)),
+        (6.5, (0, 1)),  # client 0 waits from 5.5 s on
+    ]
+
+
+def test_synchronous_waits_for_the_slowest() -> None:
+    assert rows(Synchronous(), rounds=2) == [(3.5, (0, 1, 2)), (7.0, (0, 1, 2))]
+
+
+def test_centralised() -> None:
+    protocol = Centralised(step=Constant(value=0.5))
+    found, jobs, stop = everything(played(protocol, None, 1, commits=3))
+    assert found.time.tolist() == [0.5, 1.0, 1.5]
+    assert stop is StopReason.COMMITS
+    assert jobs.outcome.tolist() == [Outcome.APPLIED] * 3 + [Outcome.IN_FLIGHT]
+
+
+def test_one_of_t_is_asynchronous() -> None:
+    assert rows(TSynchronous(t=1), time=50.0) == rows(Asynchronous(), time=50.0)
+
+
+def test_all_of_t_is_synchronous_up_to_the_order_in_a_row() -> None:
+    every = [(t, tuple(sorted(w))) for t, w in rows(TSynchronous(t=3), time=50.0)]
+    assert every == rows(Synchronous(), time=50.0)
+
+
+def test_idle_comes_before_the_read() -> None:
+    clients = Clients(idle=Constant(value=1), compute=Constant(value=2))
+    found, jobs, _ = everything(played(Asynchronous(), clients, 1, time=6.0))
+    assert found.time.tolist() == [3.0, 6.0]
+    assert jobs.read_time[:2].tolist() == [1.0, 4.0]
+
+
+def test_versions_and_registers_of_a_short_run() -> None:
+    clients = Clients(compute=Constant(value=(1, 2)))
+    found, jobs, _ = everything(played(Asynchronous(), clients, 2, commits=4))
+    # Client 1 reads version 0 at 0 s and applies it at 2 s, before client 0's second.
+    assert found.worker[:, 0].tolist() == [0, 1, 0, 0]
+    assert found.version.tolist() == [0, 1, 2, 3]
+    assert found.read_version[:, 0].tolist() == [0, 0, 1, 3]
+    assert jobs.commit.tolist() == [1, 2, 3, 4, NO_COMMIT, NO_COMMIT]
+    check(found, 3)
+
+
+def test_what_is_under_way_at_the_end_is_in_flight() -> None:
+    clients = Clients(compute=Constant(value=(1, 2, 3.5)))
+    _, jobs, stop = everything(played(Asynchronous(), clients, 3, time=3.0))
+    assert stop is StopReason.TIME
+    flying = jobs.outcome == Outcome.IN_FLIGHT
+    assert jobs.client[flying].tolist() == [0, 1, 2]
+    assert jobs.read_time[flying].tolist() == [3.0, 2.0, 0.0]
+    assert np.isnan(jobs.applied_time[flying]).all()
+
+
+def test_bounded_refreshes_what_is_too_old_and_waits_for_it() -> None:
+    clients = Clients(compute=Constant(value=(1, 10)))
+    found, jobs, _ = everything(
+        played(Bounded(staleness_bound=2), clients, 2, commits=4)
+    )
+    kinds = [Kind(k).name for k in found.kind]
+    # Client 1's entries have age 1, 2, 3 at client 0's commits: the third one asks for
+    # them, and gets them 10 s later; by then client 1 has arrived as well.
+    assert kinds == ["COMMIT", "COMMIT", "REFRESH", "COMMIT", "COMMIT"]
+    assert found.time.tolist() == [1.0, 2.0, 13.0, 13.0, 13.0]
+    assert found.worker[2].tolist() == [0, 1]
+    assert found.version.tolist() == [0, 1, 2, 2, 3]
+    refresh = jobs.refresh == 1
+    assert jobs.client[refresh].tolist() == [1]
+    assert jobs.read_time[refresh].tolist() == [3.0]
+    assert jobs.applied_time[refresh].tolist() == [13.0]
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason", "commits"),
+    [
+        ({"commits": 5}, StopReason.COMMITS, 5),
+        ({"contributions": 5}, StopReason.CONTRIBUTIONS, 3),
+        ({"rounds": 4}, StopReason.ROUNDS, 4),
+        ({"epochs": 2}, StopReason.EPOCHS, 3),
+        ({"bytes": 50}, StopReason.BYTES, 3),
+        ({"time": 2.0}, StopReason.TIME, 2),
+        ({"time": 2.0, "commits": 1}, StopReason.COMMITS, 1),
+    ],
+)
+def test_a_run_ends_where_it_is_told_to(
+    stop: dict, reason: StopReason, commits: int
+) -> None:
+    clients = Clients(compute=Constant(value=1))
+    plan = Played(
+        clients, TSynchronous(t=2), 2, 0, Stop(**stop), Traffic(4, 6, 2.5)
+    )
+    found, _, why = everything(plan)
+    assert why is reason
+    assert found.time.size == commits
+
+
+def test_chunks_do_not_matter() -> None:
+    clients = Clients(compute=Scipy(law="expon"))
+    plan = played(TSynchronous(t=2), clients, 5, commits=200)
+    whole, jobs, _ = everything(plan, 1000)
+    pieces, parts, _ = everything(plan, 7)
+    for one, other in zip((*whole, *jobs), (*pieces, *parts), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_time_that_stands_still_is_an_error() -> None:
+    clients = Clients.model_construct(idle=None, compute=Constant(value=0))
+    plan = played(Asynchronous(), clients, 2, commits=10**9)
+    with pytest.raises(ScenarioError, match="must take time"):
+        for _ in plan.chunks(4096):
+            pass
+
+
+def test_the_digest_tells_timelines_apart() -> None:
+    clients = Clients(compute=Scipy(law="expon"))
+    plan = played(Asynchronous(), clients, 5, commits=10)
+    same = played(Asynchronous(), clients, 5, commits=10)
+    assert plan.digest == same.digest
+    others = [
+        played(TSynchronous(t=2), clients, 5, commits=10),
+        played(Asynchronous(), clients, 6, commits=10),
+        played(Asynchronous(), clients, 5, commits=11),
+        played(Asynchronous(), Clients(compute=Constant(value=1)), 5, commits=10),
+        played(Asynchronous(), clients, 5, seed=2, commits=10),
+    ]
+    assert len({plan.digest, *(other.digest for other in others)}) == 6
