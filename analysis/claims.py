@@ -24,7 +24,9 @@ def evaluate(study: Study) -> pd.DataFrame:
         Columns claim, says, verdict (holds, does not hold, undecided), measured,
         replicates, why.
     """
-    rows = [_row(study, claim) for claim in study.manifest["scenario"].get("claims", [])]
+    rows = [
+        _row(study, claim) for claim in study.manifest["scenario"].get("claims", [])
+    ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -59,7 +61,9 @@ def _faster(study: Study, claim: dict[str, Any], text: str) -> tuple[Any, ...]:
     fast, slow = (_by_replicate(times, claim[k]) for k in ("faster", "than"))
     both = fast.join(slow, lsuffix="_fast", rsuffix="_slow", how="inner")
     n = len(both)
-    reached = f"reached {both['reached_fast'].sum()}/{n} and {both['reached_slow'].sum()}/{n}"
+    reached = (
+        f"reached {both['reached_fast'].sum()}/{n} and {both['reached_slow'].sum()}/{n}"
+    )
     if not both["reached_fast"].all() and not both["reached_slow"].all():
         return text, OPEN, reached, n, "neither side always reached the target"
     ratio = both["time_slow"].to_numpy() / both["time_fast"].to_numpy()
@@ -68,10 +72,22 @@ def _faster(study: Study, claim: dict[str, Any], text: str) -> tuple[Any, ...]:
     measured = f"times faster: {interval}; {reached}"
     if not both["reached_slow"].all():  # true ratios are larger still
         verdict = HOLDS if interval.low > least else OPEN
-        return text, verdict, measured, n, "ratio is a lower bound: the slower is censored"
+        return (
+            text,
+            verdict,
+            measured,
+            n,
+            "ratio is a lower bound: the slower is censored",
+        )
     if not both["reached_fast"].all():  # true ratios are smaller still
         verdict = FAILS if interval.high < least else OPEN
-        return text, verdict, measured, n, "ratio is an upper bound: the faster is censored"
+        return (
+            text,
+            verdict,
+            measured,
+            n,
+            "ratio is an upper bound: the faster is censored",
+        )
     return text, _side(interval, least), measured, n, f"ratio against {least:g}"
 
 
@@ -83,7 +99,13 @@ def _higher(study: Study, claim: dict[str, Any], text: str) -> tuple[Any, ...]:
     verdict = _side(interval, 0.0)
     measured = f"difference of {metric}: {interval}"
     del sign  # "higher" is about the number, whether that is good or not
-    return text + f" in {metric}", verdict, measured, difference.size, "difference against 0"
+    return (
+        text + f" in {metric}",
+        verdict,
+        measured,
+        difference.size,
+        "difference against 0",
+    )
 
 
 def _close(study: Study, claim: dict[str, Any], text: str) -> tuple[Any, ...]:

@@ -36,7 +36,9 @@ def mean_curve(
     for column in (metric, against):
         if column not in table:
             known = ", ".join(map(str, table.columns))
-            raise ValueError(f"evaluations have no column {column!r}; known are {known}")
+            raise ValueError(
+                f"evaluations have no column {column!r}; known are {known}"
+            )
     mine = table[table["group"] == group]
     if mine.empty:
         known = ", ".join(dict.fromkeys(table["group"]))

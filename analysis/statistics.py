@@ -39,7 +39,9 @@ def t_interval(values: Float[np.ndarray, " n"]) -> Interval:
 
 
 def held(
-    times: Float[np.ndarray, " n"], values: Float[np.ndarray, " n"], at: Float[np.ndarray, " g"]
+    times: Float[np.ndarray, " n"],
+    values: Float[np.ndarray, " n"],
+    at: Float[np.ndarray, " g"],
 ) -> Float[np.ndarray, " g"]:
     """Returns a step curve on a grid: each value holds until the next one.
 
@@ -100,6 +102,4 @@ def kaplan_meier_median(
     done = waiting.probabilities == 0
     low = np.where(done, 0.0, bounds.low.probabilities)
     high = bounds.high.probabilities
-    return Interval(
-        median, fall(waiting.quantiles, low), fall(waiting.quantiles, high)
-    )
+    return Interval(median, fall(waiting.quantiles, low), fall(waiting.quantiles, high))

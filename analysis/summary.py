@@ -51,7 +51,10 @@ def staleness(study: Study) -> pd.DataFrame:
     quantity = "staleness"
     rows = {}
     for group, mine in table.groupby("group", sort=False):
-        if "embedding_staleness_mean" in mine and mine["embedding_staleness_mean"].notna().any():
+        if (
+            "embedding_staleness_mean" in mine
+            and mine["embedding_staleness_mean"].notna().any()
+        ):
             quantity = "embedding_staleness"
             weight = mine[f"{quantity}_mean"].notna().astype(float)
         else:
@@ -59,5 +62,8 @@ def staleness(study: Study) -> pd.DataFrame:
             weight = mine["num_applied"]
         means = mine[f"{quantity}_mean"].fillna(0)
         total = max(float(weight.sum()), 1.0)
-        rows[group] = (float((means * weight).sum()) / total, float(mine[f"{quantity}_max"].max()))
+        rows[group] = (
+            float((means * weight).sum()) / total,
+            float(mine[f"{quantity}_max"].max()),
+        )
     return pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "max"])

@@ -68,9 +68,7 @@ def run(
         int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")
     ] = 0,
     *,
-    dry_run: Annotated[
-        bool, typer.Option(help="only say what would be run")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option(help="only say what would be run")] = False,
     plots: Annotated[bool, typer.Option(help="draw the figures at the end")] = True,
 ) -> None:
     """Runs a scenario; writes a study, its figures and a closing table."""

@@ -124,7 +124,9 @@ class Results:
         self._add_clients()
         self._add_staleness()
         return {
-            "stop_reason": self.stop.value if self.stop else StopReason.INTERRUPTED.value,
+            "stop_reason": self.stop.value
+            if self.stop
+            else StopReason.INTERRUPTED.value,
             "stop": (self.stop or StopReason.INTERRUPTED).name.lower(),
             "diverged_at_commit": self.diverged_at,
             "commits": self._last.commits,
@@ -250,7 +252,9 @@ class Results:
                 "client": np.arange(clients, dtype=np.int32),
                 "releases": self._releases.copy(),
                 "mu": mu,
-                "accountant": Words(np.zeros(clients, np.int32), (self._accountant.form,)),
+                "accountant": Words(
+                    np.zeros(clients, np.int32), (self._accountant.form,)
+                ),
                 # Theorem 6 lets the weights, which its sensitivity uses, depend on the
                 # data without accounting for it; so none of this is a proof.
                 "formal": np.zeros(clients, bool),
@@ -279,8 +283,12 @@ class Results:
                 "commit": jobs.commit,
                 "upload_bytes": applied * traffic.upload_bytes,
                 "download_bytes": work * traffic.download_bytes,
-                "upload_messages": (applied * (traffic.upload_bytes > 0)).astype(np.int32),
-                "download_messages": (work * (traffic.download_bytes > 0)).astype(np.int32),
+                "upload_messages": (applied * (traffic.upload_bytes > 0)).astype(
+                    np.int32
+                ),
+                "download_messages": (work * (traffic.download_bytes > 0)).astype(
+                    np.int32
+                ),
                 "outcome": Words(jobs.outcome, OUTCOMES),
             },
         )
@@ -352,5 +360,3 @@ class Results:
             else 0.0,
         )
         return min(1.0, max(fractions))
-
-

@@ -6,7 +6,7 @@ This is the one module that knows both sides.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import wraps
 from typing import Any
 
 import jax
@@ -24,6 +24,7 @@ from simulator.problems.sampler import Sampler
 from simulator.protocols.played import Played, Traffic
 from simulator.results import Results
 from simulator.scenario.algorithms import ProblemShape
+from simulator.scenario.base import Config
 from simulator.scenario.catalogue import factory
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.scenario import Problem, Scenario
@@ -33,6 +34,9 @@ from simulator.trace import Writer
 
 SAMPLE_BYTES = 64 * 2**20
 """Most memory for the samples of one buffer of rows."""
+
+MOST_REMEMBERED = 8
+"""Data sets and problems that a process keeps."""
 
 Progress = Callable[[float], None]
 """Called with the fraction of a task's virtual horizon that is done."""
@@ -69,12 +73,29 @@ class Prepared:
     uploads_all: bool
 
 
-@lru_cache(maxsize=8)
+def _remembered(build: Callable[..., Any]) -> Callable[..., Any]:
+    """Keeps the last few results of a function of a configuration, by its content."""
+    results: dict[Any, Any] = {}
+
+    @wraps(build)
+    def remembering(config: Config, *rest: Any, **options: Any) -> Any:
+        content = type(config).__name__, config.model_dump_json()
+        key = (*content, rest, tuple(sorted(options.items())))
+        if key not in results:
+            while len(results) >= MOST_REMEMBERED:
+                results.pop(next(iter(results)))
+            results[key] = build(config, *rest, **options)
+        return results[key]
+
+    return remembering
+
+
+@_remembered
 def _dataset(config: Any) -> Dataset:
     return factory(config, "data")(config)
 
 
-@lru_cache(maxsize=8)
+@_remembered
 def _problem(config: Problem, precision: str, *, with_minimum: bool) -> Any:
     """Builds a problem and puts it on the device, once for all runs that share it."""
     data = _dataset(config.data)
@@ -111,7 +132,7 @@ def _loss(config: Problem, data: Dataset) -> losses.Loss:
     return "sigmoid" if data.num_classes == 2 else "softmax"
 
 
-@lru_cache(maxsize=8)
+@_remembered
 def _constants(config: Problem) -> Constants:
     data = _dataset(config.data)
     smoothness = convex.smoothness(data.x_train, _loss(config, data), config.l2)
@@ -233,10 +254,18 @@ def _common(scenario: Scenario) -> bool:
 
 
 def _played(
-    scenario: Scenario, seed: int, shape: ProblemShape, sampler: Sampler, *, common: bool
+    scenario: Scenario,
+    seed: int,
+    shape: ProblemShape,
+    sampler: Sampler,
+    *,
+    common: bool,
 ) -> Played:
     messages = scenario.algorithm.messages(shape, common=common)
-    size = {way: sum(m.bytes for m in messages if m.direction == way) for way in ("up", "down")}
+    size = {
+        way: sum(m.bytes for m in messages if m.direction == way)
+        for way in ("up", "down")
+    }
     clients = shape.num_clients
     per_sample = getattr(scenario.algorithm, "upload", None) == "batch"
     looks = scenario.protocol.kind == "bounded" and per_sample
@@ -249,7 +278,9 @@ def _played(
         stop=scenario.stop,
         traffic=Traffic(
             upload_bytes=0 if scenario.protocol.kind == "centralised" else size["up"],
-            download_bytes=0 if scenario.protocol.kind == "centralised" else size["down"],
+            download_bytes=0
+            if scenario.protocol.kind == "centralised"
+            else size["down"],
             contributions_per_epoch=(clients if vertical_ else 1)
             * shape.num_samples
             / shape.batch,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator.engine import device
+from simulator.scenario.problems import Data, Npz
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, expand
 from simulator.trace import Study, Writer, compact, load, write_manifest
@@ -62,7 +63,9 @@ def timeline(run: Run) -> str:
     return json.dumps([run.seed, clients, stop], sort_keys=True)
 
 
-def plan(runs: list[Run], *, backend: str, tiny: Callable[[Scenario], bool]) -> list[Task]:
+def plan(
+    runs: list[Run], *, backend: str, tiny: Callable[[Scenario], bool]
+) -> list[Task]:
     """Decides which runs are executed together: a fixed rule, never a stopwatch.
 
     On a GPU whatever fits together is batched. On CPU runs are batched where they share a
@@ -128,6 +131,7 @@ def simulate(
     scenario: Scenario,
     folder: str | Path | None = None,
     *,
+    data: dict[str, np.ndarray] | None = None,
     jobs: int = 1,
     progress: Progress = lambda _: None,
 ) -> Study:
@@ -137,6 +141,8 @@ def simulate(
         scenario: what to simulate.
         folder: new or empty, for the study; by default a temporary one, which lives as
             long as the result.
+        data: arrays `x` and `y`, and perhaps `x_test` and `y_test`, to be used in place of
+            the scenario's data; kept in the folder, so that the study can be repeated.
         jobs: processes that share the runs.
         progress: hears the fraction of the study that is done.
 
@@ -151,6 +157,8 @@ def simulate(
         keep = tempfile.TemporaryDirectory(prefix="stalesim-")
         folder = keep.name
     path = Path(folder)
+    if data is not None:
+        scenario = _with_arrays(scenario, data, path)
     runs, tasks = planned(scenario)
     manifest = _manifest(scenario, runs, tasks)
     write_manifest(path, manifest)
@@ -169,6 +177,21 @@ def simulate(
     study = load(path)
     study.keep = keep
     return study
+
+
+def _with_arrays(
+    scenario: Scenario, data: dict[str, np.ndarray], folder: Path
+) -> Scenario:
+    """Writes arrays into the study's folder, and returns the scenario that reads them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "data.npz"
+    np.savez_compressed(file, **data)  # pyright: ignore[reportArgumentType]
+    problem = scenario.problem
+    options = {k: getattr(problem.data, k) for k in Data.model_fields}
+    given = Npz(path=str(file.resolve()), **options)
+    return scenario.model_copy(
+        update={"problem": problem.model_copy(update={"data": given})}
+    )
 
 
 def _execute(
@@ -313,7 +336,7 @@ def _commit() -> str | None:
     """Returns the git commit of the current folder, if it is in a repository."""
     try:
         found = subprocess.run(
-            ["git", "rev-parse", "HEAD"],  # noqa: S607
+            ["git", "rev-parse", "HEAD"],
             capture_output=True,
             text=True,
             check=True,

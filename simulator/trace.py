@@ -45,7 +45,9 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "staleness_max": Column("int32", "commits", "the largest of them"),
         # every further column is a diagnostic of the algorithm:
         "loss": Column("float32", "nats", "loss of the contributions' own batches"),
-        "gradient_norm": Column("float32", "", "Euclidean norm of the applied gradient"),
+        "gradient_norm": Column(
+            "float32", "", "Euclidean norm of the applied gradient"
+        ),
         "step_size": Column("float32", "", "step size of the clients"),
         "embedding_staleness_mean": Column(
             "float32",
@@ -62,14 +64,18 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "run": _RUN,
         "client": _CLIENT,
         "job": Column("int32", "", "number of the job of that client, from 0"),
-        "kind": Column("string", "", "work (a contribution) or refresh (bounded delay)"),
+        "kind": Column(
+            "string", "", "work (a contribution) or refresh (bounded delay)"
+        ),
         "read_time": Column("float64", "virtual s", "when the client read the state"),
         "computed_time": Column("float64", "virtual s", "when it had computed"),
         "sent_time": Column("float64", "virtual s", "when its upload began"),
         "arrived_time": Column("float64", "virtual s", "when its upload had arrived"),
         "applied_time": Column("float64", "virtual s", "when it was applied; else NaN"),
         "read_version": Column("int64", "commits", "version that it read"),
-        "commit": Column("int64", "commits", "version that it is part of, or NO_COMMIT"),
+        "commit": Column(
+            "int64", "commits", "version that it is part of, or NO_COMMIT"
+        ),
         "upload_bytes": Column("int64", "bytes", "sent to the server"),
         "download_bytes": Column("int64", "bytes", "sent to the client"),
         "upload_messages": Column("int32", "messages", "sent to the server"),
@@ -104,7 +110,9 @@ COLUMNS: dict[str, dict[str, Column]] = {
             "float64", "commits", "age of its embeddings when others used them"
         ),
         "embedding_staleness_max": Column("float64", "commits", "the largest of them"),
-        "releases": Column("int64", "messages", "messages sent that depend on its data"),
+        "releases": Column(
+            "int64", "messages", "messages sent that depend on its data"
+        ),
     },
     "staleness": {
         "run": _RUN,
@@ -134,6 +142,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
 
 NO_COMMIT = 2**63 - 1
 """`jobs.commit` of a job that was not applied."""
+
 
 class Words(NamedTuple):
     """A column of words: few different ones, many rows.

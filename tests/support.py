@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from simulator import simulation
 from simulator.protocols.played import Played, Traffic
-from simulator.scenario.scenario import Clients, Stop
+from simulator.scenario.scenario import Clients, Scenario, Stop
+from simulator.scenario.study import Run, merge
+from simulator.simulation import Prepared, prepare
 from simulator.timeline import Jobs, Rows, StopReason
 
 
@@ -25,3 +28,77 @@ def everything(plan: Played, chunk: int = 4096) -> tuple[Rows, Jobs, StopReason 
     rows = Rows(*map(np.concatenate, zip(*(c.rows for c in chunks), strict=True)))
     jobs = Jobs(*map(np.concatenate, zip(*(c.jobs for c in chunks), strict=True)))
     return rows, jobs, chunks[-1].stop
+
+
+VAFL: dict[str, Any] = {
+    "name": "test",
+    "problem": {
+        "data": {"kind": "breast_cancer", "scale": "standard"},
+        "partition": {"kind": "vertical", "parties": 4},
+        "l2": 0.001,
+    },
+    "clients": {
+        "compute": {
+            "law": "poisson",
+            "mu": "2*m",
+            "scale": "1/(2*M)",
+            "shift": 1e-6,
+        }
+    },
+    "protocol": {"kind": "asynchronous"},
+    "algorithm": {"kind": "vafl", "step_size": 0.2, "batch": 17, "upload": "batch"},
+    "stop": {"commits": 200},
+    "evaluate": {"every": {"commits": 50}},
+    "engine": {"chunk": 64},
+}
+"""A small VAFL study: 17 does not divide 455, and 4 parties do not divide 30 columns."""
+
+SGD: dict[str, Any] = {
+    "problem": {
+        "data": {"kind": "digits"},
+        "partition": {"kind": "iid", "clients": 5},
+        "l2": 0.001,
+    },
+    "algorithm": {"kind": "sgd", "step_size": 0.3, "batch": 11},
+}
+
+
+def scenario(*changes: dict[str, Any]) -> Scenario:
+    """Returns the small study with entries replaced."""
+    tree = VAFL
+    for change in changes:
+        tree = merge(tree, change)
+    return Scenario.model_validate(tree)
+
+
+def prepared(*changes: dict[str, Any], seed: int = 1, number: int = 0) -> Prepared:
+    """Returns everything that a run of the small study needs."""
+    return prepare(Run(number, "base", {}, 0, seed, scenario(*changes)))
+
+
+class Memory:
+    """Keeps tables in memory; stands for a trace's writer."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, list[dict[str, Any]]] = {}
+
+    def append(self, table: str, columns: dict[str, Any]) -> None:
+        self.tables.setdefault(table, []).append(columns)
+
+    def column(self, table: str, name: str, run: int = 0) -> np.ndarray:
+        parts = self.tables.get(table, [])
+        values = [np.asarray(p[name])[p["run"] == run] for p in parts if name in p]
+        return np.concatenate(values) if values else np.zeros(0)
+
+
+def execute(runs: list[Prepared], mode: str = "compiled") -> tuple[Memory, list[dict]]:
+    """Executes runs together; returns their tables and their ends."""
+    memory = Memory()
+    ends = simulation.execute(runs, mode, memory)  # pyright: ignore
+    return memory, ends
+
+
+def rows_of(plan: Prepared) -> tuple[Rows, np.ndarray]:
+    """Returns all rows of a run and their samples."""
+    rows, _, _ = everything(plan.played)
+    return rows, plan.sampler.attach(rows)

@@ -138,7 +138,9 @@ class Vafl(Algorithm):
         share = (present / jnp.maximum(present.sum(), 1)).astype(weights.dtype)
         info = {
             "loss": jnp.sum(share * done.loss),
-            "gradient_norm": norm(done.to_bias, jnp.where(present[:, None, None], done.to_weights, 0)),
+            "gradient_norm": norm(
+                done.to_bias, jnp.where(present[:, None, None], done.to_weights, 0)
+            ),
             "step_size": self.step_size.at(event.version),
             **_age_info(done.ages, worker, done.asked),
             **self._noise_info(weights),
@@ -219,7 +221,9 @@ class Vafl(Algorithm):
         late = jnp.where(age > self.bound, samples, NO_SAMPLE)
         store = self._write(problem, state, event, late, weights)
         _, info = jax.eval_shape(lambda *row: self._commit(*row), problem, state, event)
-        nothing = {name: jnp.zeros(like.shape, like.dtype) for name, like in info.items()}
+        nothing = {
+            name: jnp.zeros(like.shape, like.dtype) for name, like in info.items()
+        }
         return state._replace(store=store), nothing
 
     def _step_coordinated(
@@ -267,7 +271,7 @@ class Vafl(Algorithm):
         y = problem.y.at[samples].get(mode="fill", fill_value=0)
         present = samples != NO_SAMPLE
 
-        def loss(bias, h, y, present):  # noqa: ANN001, ANN202
+        def loss(bias, h, y, present):
             each = losses.cross_entropy(problem.loss, problem.head(bias, h), y)
             return losses.reduce(problem.reduction, each, present)
 
@@ -327,7 +331,10 @@ class Vafl(Algorithm):
         if self.noise is None:
             return {}
         norms = jnp.sqrt(jnp.sum(weights**2, axis=(-2, -1)))
-        return {"workers/noise_std": self.noise.std(weights), "workers/weight_norm": norms}
+        return {
+            "workers/noise_std": self.noise.std(weights),
+            "workers/weight_norm": norms,
+        }
 
 
 class _Exchange(NamedTuple):

@@ -119,7 +119,11 @@ class TableStore(NamedTuple):
         return empty._replace(table=h.swapaxes(1, 2))
 
     def write(
-        self, problem: Vertical, key: Key[Array, ""], noise: Noise | None, upload: Upload
+        self,
+        problem: Vertical,
+        key: Key[Array, ""],
+        noise: Noise | None,
+        upload: Upload,
     ) -> "TableStore":
         """Stores an upload of the batch, or of all samples if ages are per party."""
         worker = upload.worker[:, None]
@@ -190,7 +194,11 @@ class SnapshotStore(NamedTuple):
         return cls(weights * 1, start, upload.std, start * 1)
 
     def write(
-        self, problem: Vertical, key: Key[Array, ""], noise: Noise | None, upload: Upload
+        self,
+        problem: Vertical,
+        key: Key[Array, ""],
+        noise: Noise | None,
+        upload: Upload,
     ) -> "SnapshotStore":
         """Stores an upload of all samples."""
         del problem, key, noise
@@ -259,6 +267,8 @@ def _ages(
     stamp: Array, samples: Int[Array, "W S"], version: Int[Array, ""]
 ) -> Int[Array, "M W S"]:
     if stamp.ndim == 1:
-        return jnp.broadcast_to(version - stamp[:, None, None], (stamp.size, *samples.shape))
+        return jnp.broadcast_to(
+            version - stamp[:, None, None], (stamp.size, *samples.shape)
+        )
     stamped = stamp.at[:, samples].get(mode="fill", fill_value=NO_SAMPLE)
     return version - stamped

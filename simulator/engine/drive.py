@@ -202,7 +202,7 @@ class Drive:
             self._alive[run] = record.stop is None
             yield record
 
-    def _record(self, run, pieces, infos, of_run, evaluations) -> Record:  # noqa: ANN001
+    def _record(self, run, pieces, infos, of_run, evaluations) -> Record:
         at = np.concatenate(
             [np.arange(p.at, p.at + p.piece.rows.time.size) for p in pieces]
         ).astype(np.int64)

@@ -141,7 +141,7 @@ def _start(
     return (jax.vmap(one) if batched else one)(algorithm, keys)
 
 
-def _batched(batched: bool, shared: bool) -> Any:  # noqa: FBT001
+def _batched(batched: bool, shared: bool) -> Any:
     if not batched:
         return advance
     return jax.vmap(advance, in_axes=(0, None, 0, None if shared else 0))

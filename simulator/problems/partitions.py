@@ -1,4 +1,4 @@
-"""Who holds what: columns of vertical parties, rows of horizontal clients."""
+"""Partitions: which columns each party holds, or which rows each client holds."""
 
 import re
 
@@ -6,81 +6,112 @@ import numpy as np
 from jaxtyping import Int
 
 from simulator.problems.data.base import Dataset
+from simulator.problems.data.names import hint
 from simulator.scenario.errors import ScenarioError
-from simulator.scenario.messages import suggestion
 from simulator.scenario.problems import Iid, Vertical
 from simulator.streams import Purpose, Streams
 
+RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
+"""An index, or a first and a last one."""
+
 
 def vertical(config: Vertical, dataset: Dataset) -> list[Int[np.ndarray, " p"]]:
-    """Returns the columns of each party.
+    """Returns the columns of each party, in the order of the parties.
 
-    Contiguous blocks whose widths differ by at most one, the wider first (V-30), or
-    the groups that the scenario names.
+    `parties` makes contiguous blocks, of which the first are one column wider where
+    the columns do not divide. `groups` gives every named party its columns in the order
+    given; columns that nobody is given stay unused.
 
     Raises:
-        ScenarioError: more parties than columns, or groups that do not fit the data.
+        ScenarioError: more parties than columns, no party, a party without columns,
+            an unknown column, or one that two parties hold.
+
+    Source: VAFL, V-30.
     """
-    P = dataset.x_train.shape[1]
-    if config.groups is None:
-        if config.num_clients > P:
+    num_columns = dataset.x_train.shape[1]
+    if config.parties is not None:
+        if config.parties > num_columns:
             raise ScenarioError(
-                f"problem.partition.parties must be at most the {P} columns of "
-                f"{dataset.name}, got {config.num_clients}"
+                f"problem.partition.parties must be at most the {num_columns} columns "
+                f"of {dataset.name}, got {config.parties}; take fewer parties"
             )
-        return np.array_split(np.arange(P), config.num_clients)
-    parties: list[Int[np.ndarray, " p"]] = []
-    owner: dict[int, str] = {}
-    for party, entries in config.groups.items():
-        where = f"problem.partition.groups.{party}"
-        columns = [c for entry in entries for c in _columns(entry, dataset, where)]
-        if not columns:
-            raise ScenarioError(f"{where} must name at least one column, got none")
-        for column in columns:
-            if column in owner:
-                raise ScenarioError(
-                    f"{where}: column {column} must belong to one party, but belongs to "
-                    f"{owner[column]!r} already"
-                )
-            owner[column] = party
-        parties.append(np.array(columns))
-    return parties
+        return np.array_split(np.arange(num_columns), config.parties)
+    if not config.groups:
+        raise ScenarioError(
+            "problem.partition.groups must name at least one party, got none; add one, "
+            "or give parties"
+        )
+    holder: dict[int, str] = {}
+    return [
+        _columns(name, group, dataset, holder) for name, group in config.groups.items()
+    ]
 
 
 def iid(config: Iid, dataset: Dataset, seed: int) -> list[Int[np.ndarray, " n"]]:
-    """Returns the rows of each client: random shares whose sizes differ by at most one.
+    """Returns the training rows of each client: disjoint random shares of all rows.
+
+    Sizes differ by at most one; the first clients hold the larger shares.
 
     Args:
-        config: of the partition.
-        dataset: whose training rows are shared out.
-        seed: of the run.
+        config: number of clients.
+        dataset: whose training rows are shared.
+        seed: of the run, >= 0.
+
+    Returns:
+        Ids of each client's rows, ascending.
 
     Raises:
         ScenarioError: more clients than rows.
     """
-    N = dataset.x_train.shape[0]
-    if config.clients > N:
+    num_rows = len(dataset.y_train)
+    if config.clients > num_rows:
         raise ScenarioError(
-            f"problem.partition.clients must be at most the {N} rows of {dataset.name}, "
-            f"got {config.clients}"
+            f"problem.partition.clients must be at most the {num_rows} training rows "
+            f"of {dataset.name}, got {config.clients}; take fewer clients"
         )
-    order = Streams(seed).at(Purpose.PARTITION, 0, 0).permutation(N)
-    return [np.sort(part) for part in np.array_split(order, config.clients)]
+    order = Streams(seed).at(Purpose.PARTITION, 0, 0).permutation(num_rows)
+    return [np.sort(share) for share in np.array_split(order, config.clients)]
 
 
-def _columns(entry: int | str, dataset: Dataset, where: str) -> list[int]:
-    """Returns the columns that an index, a name or a range "0-111" stands for."""
-    P = dataset.x_train.shape[1]
-    if isinstance(entry, str) and entry in dataset.columns:
-        return [dataset.columns.index(entry)]
-    found = re.fullmatch(r"(\d+)(?:-(\d+))?", str(entry))
-    if found is None:
-        near = suggestion(entry, dataset.columns)
-        raise ScenarioError(f"{where}: {dataset.name} has no column {entry!r}; {near}")
-    low = int(found[1])
-    high = int(found[2] or low)
-    if not low <= high < P:
+def _columns(
+    party: str,
+    group: tuple[int | str, ...],
+    dataset: Dataset,
+    holder: dict[int, str],
+) -> Int[np.ndarray, " p"]:
+    """Returns the columns of one named party, and notes in `holder` who holds them."""
+    where = f"problem.partition.groups.{party}"
+    if not group:
+        raise ScenarioError(f"{where} must hold a column, got none; add one")
+    columns = [column for item in group for column in _indices(where, item, dataset)]
+    for column in columns:
+        if column in holder:
+            raise ScenarioError(
+                f"{where} must hold columns that no party has yet, got column {column} "
+                f"({dataset.columns[column]!r}) of {holder[column]}; take it from one"
+            )
+        holder[column] = party
+    return np.array(columns)
+
+
+def _indices(where: str, item: int | str, dataset: Dataset) -> range:
+    """Returns the columns that one item of a group stands for; a name comes first."""
+    num_columns = len(dataset.columns)
+    if isinstance(item, str) and item in dataset.columns:
+        first = last = dataset.columns.index(item)
+    elif isinstance(item, str):
+        match = RANGE.fullmatch(item.strip())
+        if match is None:
+            raise ScenarioError(
+                f"{where} must name columns of {dataset.name}, got {item!r}; "
+                f"{hint(item, dataset.columns)}"
+            )
+        first, last = int(match[1]), int(match[2] or match[1])
+    else:
+        first = last = item
+    if not 0 <= first <= last < num_columns:
         raise ScenarioError(
-            f"{where}: columns must be from 0 to {P - 1}, got {entry!r}"
+            f"{where} must hold columns from 0 to {num_columns - 1}, ranges from their "
+            f"lower end, got {item!r}; correct it"
         )
-    return list(range(low, high + 1))
+    return range(first, last + 1)

@@ -170,5 +170,5 @@ class Played:
         event.callbacks.append(  # pyright: ignore[reportOptionalMemberAccess]
             lambda _: over.append(StopReason.TIME)
         )
-        event._ok, event._value = True, None  # noqa: SLF001
+        event._ok, event._value = True, None
         world.env.schedule(event, priority=AFTER_ALL, delay=limit)  # pyright: ignore

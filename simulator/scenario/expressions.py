@@ -118,7 +118,9 @@ def _parse(text: str) -> ast.expr:
 def _refuse(node: ast.AST, text: str) -> None:
     """Raises what is wrong with one node of an expression, if anything is."""
     if isinstance(node, ast.Call):
-        called = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
+        called = (
+            node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
+        )
         if called not in _FUNCTIONS or node.keywords:
             raise ScenarioError(
                 f"{text!r} must not call {called!r}; allowed are {ALLOWED}"
@@ -135,10 +137,14 @@ def _refuse(node: ast.AST, text: str) -> None:
             raise ScenarioError(f"{text!r} must not use a number as large as this")
     elif isinstance(node, ast.BinOp):
         if type(node.op) not in _BINARY and not isinstance(node.op, ast.Pow):
-            raise ScenarioError(f"{text!r} must not use this operator; allowed: {ALLOWED}")
+            raise ScenarioError(
+                f"{text!r} must not use this operator; allowed: {ALLOWED}"
+            )
     elif isinstance(node, ast.UnaryOp):
         if not isinstance(node.op, ast.USub | ast.UAdd):
-            raise ScenarioError(f"{text!r} must not use this operator; allowed: {ALLOWED}")
+            raise ScenarioError(
+                f"{text!r} must not use this operator; allowed: {ALLOWED}"
+            )
     elif not isinstance(node, ast.operator | ast.unaryop | ast.expr_context):
         raise ScenarioError(
             f"{text!r} must be arithmetic, got {type(node).__name__}; allowed: {ALLOWED}"

@@ -21,7 +21,9 @@ def check_law(law: Any, num_clients: int, name: str) -> None:
         ScenarioError: saying which parameter of which client, and what to do.
     """
     if isinstance(law, Constant):
-        for client, value in enumerate(per_client(law.value, num_clients, f"{name}.value")):
+        for client, value in enumerate(
+            per_client(law.value, num_clients, f"{name}.value")
+        ):
             if value < 0:
                 raise ScenarioError(
                     f"{name}.value must be >= 0, got {float(value):g} for client "
@@ -59,10 +61,14 @@ def _distribution(law: str, name: str) -> Any:
     found = getattr(scipy.stats, law, None)
     kinds = scipy.stats.rv_continuous | scipy.stats.rv_discrete
     if not isinstance(found, kinds):
-        known = [n for n in dir(scipy.stats) if isinstance(getattr(scipy.stats, n), kinds)]
+        known = [
+            n for n in dir(scipy.stats) if isinstance(getattr(scipy.stats, n), kinds)
+        ]
         near = suggestion(law, [*known, "constant"])
         near = near if near.startswith("did") else "see scipy.stats for the names"
-        raise ScenarioError(f"{name}.law must be constant or a distribution of scipy.stats, got {law!r}; {near}")
+        raise ScenarioError(
+            f"{name}.law must be constant or a distribution of scipy.stats, got {law!r}; {near}"
+        )
     return found
 
 
@@ -120,7 +126,9 @@ def _check_client(law: Scipy, num_clients: int, name: str, client: int) -> None:
     distribution = _distribution(law.law, name)
     low, high = (float(end) for end in distribution.support(*shapes))
     if math.isnan(low) or math.isnan(high):
-        given = ", ".join(f"{n} = {v:g}" for n, v in zip(law.parameters, shapes, strict=True))
+        given = ", ".join(
+            f"{n} = {v:g}" for n, v in zip(law.parameters, shapes, strict=True)
+        )
         raise ScenarioError(
             f"{name}: the law {law.law!r} has no such distribution ({given} {who}); "
             f"see scipy.stats.{law.law}"

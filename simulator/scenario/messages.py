@@ -11,9 +11,7 @@ from simulator.scenario.scenario import Scenario
 Path = tuple[str | int, ...]
 
 
-def first_error(
-    error: ValidationError, tree: Mapping[str, Any]
-) -> tuple[Path, str]:
+def first_error(error: ValidationError, tree: Mapping[str, Any]) -> tuple[Path, str]:
     """Returns where the first mistake is and what to do about it, in one line.
 
     Args:
@@ -54,9 +52,7 @@ def _path(loc: Path, tree: Any) -> Path:
             tree = tree[item]
         elif isinstance(tree, list | tuple) and isinstance(item, int):
             tree = tree[item] if item < len(tree) else None
-        elif position < len(loc) - 1 or not isinstance(tree, Mapping):
-            continue
-        elif item in _tags(tree):
+        elif position < len(loc) - 1 or not isinstance(tree, Mapping) or item in _tags(tree):
             continue
         else:
             tree = None
@@ -85,12 +81,16 @@ def _message(key: str, path: Path, detail: Any, tree: Mapping[str, Any]) -> str:
     if kind == "missing":
         return f"{key} is missing; add it"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        expected = [tag.strip("'") for tag in str(context.get("expected_tags", "")).split(", ")]
+        expected = [
+            tag.strip("'") for tag in str(context.get("expected_tags", "")).split(", ")
+        ]
         if kind == "union_tag_not_found":
             known = [e.strip("'") for e in _kinds(path, tree)]
             return f"{key}.kind is missing; {suggestion('', known)}"
         got = context.get("tag")
-        return f"{key}.kind must be a known one, got {got!r}; {suggestion(got, expected)}"
+        return (
+            f"{key}.kind must be a known one, got {got!r}; {suggestion(got, expected)}"
+        )
     if kind == "value_error":
         said = _said(detail)
         return f"{key}: {said}" if key else said
@@ -110,7 +110,9 @@ def _said(detail: Any) -> str:
 
 def _kinds(path: Path, tree: Mapping[str, Any]) -> list[str]:
     models = _models_at(path, tree)
-    return [str(m.model_fields["kind"].default) for m in models if "kind" in m.model_fields]
+    return [
+        str(m.model_fields["kind"].default) for m in models if "kind" in m.model_fields
+    ]
 
 
 def _known_keys(path: Path, tree: Mapping[str, Any]) -> set[str]:
@@ -151,4 +153,6 @@ def _is_chosen(model: type[BaseModel], tree: Any) -> bool:
     if not isinstance(tree, Mapping):
         return False
     tag = "kind" if "kind" in model.model_fields else "law"
-    return tag in model.model_fields and tree.get(tag) == model.model_fields[tag].default
+    return (
+        tag in model.model_fields and tree.get(tag) == model.model_fields[tag].default
+    )

@@ -1,6 +1,6 @@
 """What is learned: data sets, how they are divided, models and losses."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -68,6 +68,8 @@ class SyntheticLogistic(Data):
     """Gaussian features with labels drawn from a planted logistic model."""
 
     kind: Literal["synthetic_logistic"] = "synthetic_logistic"
+    scale: Literal["raw", "unit", "standard"] = "raw"
+    """`raw` features are standard normal, as the planted model has them."""
     num_samples: Annotated[int, Field(ge=2)] = 1250
     """Training and test rows together."""
     num_features: Annotated[int, Field(ge=1)] = 20

@@ -47,7 +47,10 @@ class Every(Config):
 
     @model_validator(mode="after")
     def _one_unit(self) -> "Every":
-        if sum(unit is not None for unit in (self.time, self.commits, self.epochs)) != 1:
+        if (
+            sum(unit is not None for unit in (self.time, self.commits, self.epochs))
+            != 1
+        ):
             raise ValueError("give exactly one of time, commits and epochs")
         return self
 
@@ -175,7 +178,9 @@ class Scenario(Config):
                 f"{self.problem.partition.kind!r}"
             )
         if self.clients is None and self.protocol.kind != "centralised":
-            raise ValueError("clients must be given, unless the protocol is centralised")
+            raise ValueError(
+                "clients must be given, unless the protocol is centralised"
+            )
         stores = getattr(self.algorithm, "stores_embeddings", False)
         if self.protocol.kind == "bounded" and not stores:
             raise ValueError(

@@ -139,9 +139,8 @@ def _validated(
     swept = [k for k in parameters if key.startswith(k) or k.startswith(key)]
     if swept:
         raise VariantError(
-            f"sweep.{swept[0]} = {parameters[swept[0]]!r}: {message}", ("sweep", swept[0])
+            f"sweep.{swept[0]} = {parameters[swept[0]]!r}: {message}",
+            ("sweep", swept[0]),
         )
     where: tuple[str | int, ...] = ("variants", variant) if changes else ()
     raise VariantError(f"variants.{variant}: {message}", (*where, *keys))
-
-

@@ -14,8 +14,8 @@ import simpy
 from simulator.scenario.catalogue import factory
 from simulator.scenario.laws import Law as LawConfig
 from simulator.scenario.scenario import Clients
-from simulator.world.laws import Law, common_tick
 from simulator.streams import BLOCK, Purpose, Streams
+from simulator.world.laws import Law, common_tick
 
 Then = Callable[[int], None]
 """Called with a client when something has happened to it."""
@@ -123,7 +123,7 @@ class World:
         env, draw = self.env, self._stages[purpose].next
 
         def ended(event: simpy.Event) -> None:
-            then(event._value)  # noqa: SLF001  # the property costs as much as the call
+            then(event._value)  # the property costs as much as the call
 
         def wait(client: int) -> None:
             event = simpy.Timeout(env, draw(client), client)

@@ -1,108 +1,177 @@
-"""The user's own data: arrays in an npz file, or a table in a csv file."""
+"""Data sets of the user: arrays in an npz file, or a table in a csv file."""
 
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Int32, Shaped
 
+from simulator.problems.data import files, names, table
 from simulator.problems.data.base import Dataset
-from simulator.problems.data.scaling import finish, split
+from simulator.problems.data.dividing import Samples, divided, finished
 from simulator.scenario.errors import DataError
-from simulator.scenario.messages import suggestion
 from simulator.scenario.problems import Csv, Npz
 
 
 def npz(config: Npz) -> Dataset:
-    """Loads `x` `[N, P]` and `y` `[N]`, and `x_test` and `y_test` if they are there.
+    """Returns the user's arrays `x`, `y` and, if there are, `x_test`, `y_test`.
+
+    Labels are whole numbers from 0; the largest says how many classes there are.
 
     Raises:
-        DataError: the file is missing, is no npz, or its arrays do not fit.
+        DataError: no such file, arrays missing, of other shapes, or not finite.
+        ScenarioError: too high a limit or test fraction.
     """
-    path = _existing(config.path)
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-    except (OSError, ValueError, EOFError, KeyError) as error:
-        raise DataError(f"{path}: must be an npz file of plain arrays: {error}") from None
-    for name in ("x", "y"):
-        if name not in arrays:
-            raise DataError(f"{path}: must hold an array {name!r}, got {sorted(arrays)}")
-    x, y = _fitting(path, "x", arrays["x"], "y", arrays["y"])
-    classes = np.unique(y)
-    if "x_test" in arrays and "y_test" in arrays:
-        x_test, y_test = _fitting(
-            path, "x_test", arrays["x_test"], "y_test", arrays["y_test"]
-        )
-        if x_test.shape[1] != x.shape[1]:
+    path = located(config.path)
+    arrays = _arrays(path)
+    train = _samples(path, arrays, "x", "y")
+    columns = names.numbered(train[0].shape[1])
+    test = None
+    if "x_test" in arrays or "y_test" in arrays:
+        test = _samples(path, arrays, "x_test", "y_test")
+        if test[0].shape[1] != len(columns):
             raise DataError(
-                f"{path}: x_test must have as many columns as x ({x.shape[1]}), got "
-                f"{x_test.shape[1]}"
+                f"x_test of {path} must have the {len(columns)} columns of x, got "
+                f"{test[0].shape[1]}; save both with the same features"
             )
-        classes = np.unique(np.concatenate([y, y_test]))
-        parts = (x, np.searchsorted(classes, y), x_test, np.searchsorted(classes, y_test))
-    else:
-        parts = split(config, x, np.searchsorted(classes, y))
-    columns = tuple(f"x{i}" for i in range(x.shape[1]))
-    return finish(config, path.stem, parts, columns, largest=None)
+    labels = train[1] if test is None else np.concatenate([train[1], test[1]])
+    num_classes = int(labels.max()) + 1
+    if num_classes < 2:
+        raise DataError(
+            f"y of {path} must hold two classes or more, got only 0; check y"
+        )
+    if test is None:
+        return divided(
+            config, path.stem, train, num_classes=num_classes, columns=columns
+        )
+    return finished(
+        config, path.stem, train, test, num_classes=num_classes, columns=columns
+    )
 
 
 def csv(config: Csv) -> Dataset:
-    """Loads a table; labels are numbered in sorted order.
+    """Returns the user's table: every column but the label is a feature.
+
+    Labels are numbered in sorted order: by value if all of them are numbers, else by
+    their text.
 
     Raises:
-        DataError: the file is missing or damaged, or a column is not numeric.
+        DataError: no such file or label, or a feature that is no finite number.
+        ScenarioError: too high a limit or test fraction.
     """
-    import pyarrow as pa
-    import pyarrow.csv
+    path = located(config.path)
+    cells = table.read(path)
+    if config.label not in cells.columns:
+        raise DataError(
+            f"problem.data.label must be a column of {path}, got {config.label!r}; "
+            f"{names.hint(config.label, cells.columns)}"
+        )
+    columns = tuple(name for name in cells.columns if name != config.label)
+    if not columns:
+        raise DataError(
+            f"{path} must have a column besides the label {config.label!r}, got none; "
+            "add features"
+        )
+    y, num_classes = _classes(cells, config.label)
+    x = table.numbers(cells, columns)
+    return divided(config, path.stem, (x, y), num_classes=num_classes, columns=columns)
 
-    path = _existing(config.path)
+
+def located(path: str) -> Path:
+    """Returns a user's file: from the current folder, else from the data folder.
+
+    Raises:
+        DataError: it is in neither.
+    """
+    given = Path(path).expanduser()
+    beside = files.data_folder() / given
+    for place in (given, beside):
+        if place.is_file():
+            return place
+    raise DataError(
+        f"problem.data.path must be a file, got {path!r}; it is neither at "
+        f"{given.absolute()} nor at {beside}"
+    )
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """Returns the arrays of an npz file, without ever unpickling anything."""
     try:
-        table = pyarrow.csv.read_csv(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        first = str(error).splitlines()[0]
-        raise DataError(f"{path}: must be a table in csv: {first}") from None
-    if config.label not in table.column_names:
-        near = suggestion(config.label, table.column_names)
-        raise DataError(f"{path}: has no column {config.label!r} (data.label); {near}")
-    names = [name for name in table.column_names if name != config.label]
-    features = []
-    for name in names:
-        column = table[name]
-        numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-        if not numeric or column.null_count:
-            what = "empty cells" if numeric else f"values such as {column[0].as_py()!r}"
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            raise ValueError("a single array")
+        with loaded:
+            arrays = {name: loaded[name] for name in loaded.files}
+    # A damaged zip file fails in a dozen ways; all of them are the file's.
+    except Exception as error:
+        raise DataError(
+            f"{path} must be an npz file of plain arrays, got: "
+            f"{' '.join(str(error).split()) or type(error).__name__}; save it by "
+            "numpy.savez"
+        ) from error
+    return arrays
+
+
+def _samples(path: Path, arrays: dict[str, np.ndarray], x: str, y: str) -> Samples:
+    """Returns features and labels of these names, checked."""
+    for name in (x, y):
+        if name not in arrays:
             raise DataError(
-                f"{path}: column {name!r} must be numbers throughout, got {what}; encode or "
-                f"remove it"
+                f"{path} must hold the array {name}, got {sorted(arrays)}; save it by "
+                f"numpy.savez(..., {name}={name})"
             )
-        features.append(column.to_numpy())
-    labels = np.array([str(value) for value in table[config.label].to_pylist()])
-    raw = table[config.label].to_numpy()
-    keys = raw if raw.dtype.kind in "iuf" else labels
-    _, y = np.unique(keys, return_inverse=True)
-    x = np.column_stack(features).astype(np.float64)
-    x, y = _fitting(path, "the features", x, "the label", y)
-    return finish(config, path.stem, split(config, x, y), tuple(names), largest=None)
-
-
-def _existing(path: str) -> Path:
-    found = Path(path)
-    if not found.is_file():
-        raise DataError(f"{path}: there is no such file (data.path); check the path")
-    return found
-
-
-def _fitting(
-    path: Path, x_name: str, x: np.ndarray, y_name: str, y: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns features and labels if they are what they must be."""
-    if x.ndim != 2 or x.dtype.kind not in "iufb" or not np.isfinite(x).all():
+    features, labels = arrays[x], arrays[y]
+    if features.ndim != 2 or not features.size or labels.shape != features.shape[:1]:
         raise DataError(
-            f"{path}: {x_name} must be finite numbers of shape [rows, columns], got "
-            f"{x.dtype} of shape {list(x.shape)}"
+            f"{x} and {y} of {path} must have the shapes [N, P] and [N], neither "
+            f"empty, got {features.shape} and {labels.shape}; reshape them"
         )
-    if y.shape != (x.shape[0],) or len(x) < 2:
+    if features.dtype.kind not in "biuf":
         raise DataError(
-            f"{path}: {y_name} must have one entry for each of the {x.shape[0]} rows (at "
-            f"least 2), got shape {list(y.shape)}"
+            f"{x} of {path} must hold real numbers, got {features.dtype}; convert it"
         )
-    return x.astype(np.float64), y
+    if features.dtype.kind == "b":
+        features = features.astype(np.uint8)
+    bad = np.argwhere(~table.representable(features))
+    if bad.size:
+        row, column = bad[0]
+        raise DataError(
+            f"{x} of {path} must be finite, got {features[row, column]} at row {row}, "
+            f"column {column}; fill or remove it"
+        )
+    return features, _whole(path, y, labels)
+
+
+def _whole(
+    path: Path, name: str, labels: Shaped[np.ndarray, " N"]
+) -> Int32[np.ndarray, " N"]:
+    """Returns labels as int32, if they are whole numbers from 0."""
+    whole = labels.dtype.kind in "biuf" and bool(
+        np.all((labels >= 0) & (labels < 2**31 - 1) & (labels == np.floor(labels)))
+    )
+    if not whole:
+        raise DataError(
+            f"{name} of {path} must hold whole numbers from 0, got {labels.dtype} with "
+            f"others; number them by numpy.unique({name}, return_inverse=True)[1]"
+        )
+    return labels.astype(np.int32)
+
+
+def _classes(cells: table.Table, label: str) -> tuple[Int32[np.ndarray, " N"], int]:
+    """Returns the numbered labels of a table, and how many classes there are."""
+    texts = table.column(cells, label)
+    if "" in texts:
+        raise DataError(
+            f"column {label!r} of {cells.path} must hold a label in every row, got "
+            f"none in line {cells.lines[texts.index('')]}; fill or remove it"
+        )
+    try:
+        values = np.array([float(text) for text in texts])
+    except ValueError:
+        values = np.array(texts)
+    classes, numbers = np.unique(values, return_inverse=True)
+    if classes.size < 2:
+        raise DataError(
+            f"column {label!r} of {cells.path} must hold two classes or more, got only "
+            f"{texts[0]!r}; check problem.data.label"
+        )
+    return numbers.astype(np.int32), classes.size

@@ -1,24 +1,36 @@
-"""Generated data with a planted model."""
+"""Gaussian features with labels from a planted logistic model."""
 
 import numpy as np
-import scipy.special
 
+from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
-from simulator.problems.data.scaling import finish, split
+from simulator.problems.data.dividing import divided
+from simulator.problems.data.keyed import Purpose, generator
 from simulator.scenario.problems import SyntheticLogistic
+
+NORM = 3.0
+"""Euclidean norm of the planted weights: the logits' standard deviation."""
 
 
 def synthetic_logistic(config: SyntheticLogistic) -> Dataset:
-    """Draws Gaussian features and labels from a logistic model of random weights.
+    """Returns standard normal features x and labels y ~ Bernoulli(sigmoid(x @ w)).
 
-    The weights have norm 3, so that about nine labels of ten are on the side that the
-    model says.
+    The weights w have a uniformly random direction and the norm 3, with which the best
+    classifier is right in 83 % of rows, whatever the number of features.
+
+    Raises:
+        ScenarioError: too high a limit or test fraction.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(config.data_seed))
-    P = config.num_features
-    x = rng.standard_normal((config.num_samples, P))
-    weights = rng.standard_normal(P)
-    weights *= 3 / np.linalg.norm(weights)
-    y = (rng.random(config.num_samples) < scipy.special.expit(x @ weights)).astype(np.int32)
-    columns = tuple(f"x{i}" for i in range(P))
-    return finish(config, "synthetic_logistic", split(config, x, y), columns, largest=None)
+    draw = generator(config.data_seed, Purpose.SYNTHETIC_LOGISTIC)
+    weights = draw.standard_normal(config.num_features)
+    weights *= NORM / np.linalg.norm(weights)
+    x = draw.standard_normal((config.num_samples, config.num_features))
+    positive = 1 / (1 + np.exp(-(x @ weights)))
+    y = draw.random(config.num_samples) < positive
+    return divided(
+        config,
+        "synthetic_logistic",
+        (x, y),
+        num_classes=2,
+        columns=names.numbered(config.num_features),
+    )

@@ -130,9 +130,7 @@ def test_a_run_ends_where_it_is_told_to(
     stop: dict, reason: StopReason, commits: int
 ) -> None:
     clients = Clients(compute=Constant(value=1))
-    plan = Played(
-        clients, TSynchronous(t=2), 2, 0, Stop(**stop), Traffic(4, 6, 2.5)
-    )
+    plan = Played(clients, TSynchronous(t=2), 2, 0, Stop(**stop), Traffic(4, 6, 2.5))
     found, _, why = everything(plan)
     assert why is reason
     assert found.time.size == commits

@@ -34,9 +34,19 @@ sweep: {algorithm.step_size: [0.1, 0.2]}
 
 # name: (what is replaced, by what, line of the message, words in the message)
 BAD = {
-    "typo in a top key": ("replicates:", "replicats:", 3, ["replicats", "'replicates'"]),
+    "typo in a top key": (
+        "replicates:",
+        "replicats:",
+        3,
+        ["replicats", "'replicates'"],
+    ),
     "typo in a nested key": ("step_size: 0.1\n", "stepsize: 0.1\n", 13, ["step"]),
-    "typo in data": ("scale: unit", "scael: unit", 5, ["problem.data.scael", "'scale'"]),
+    "typo in data": (
+        "scale: unit",
+        "scael: unit",
+        5,
+        ["problem.data.scael", "'scale'"],
+    ),
     "typo in partition": ("parties: 4", "party: 4", 6, ["party", "'parties'"]),
     "wrong type": ("replicates: 2", "replicates: many", 3, ["replicates", "many"]),
     "fractional count": ("replicates: 2", "replicates: 1.5", 3, ["replicates", "1.5"]),
@@ -101,7 +111,12 @@ BAD = {
         1,
         ["protocol.t", "(4)", "9"],
     ),
-    "stale key": ("{kind: asynchronous}", "{kind: asynchronous, t: 2}", 10, ["protocol.t"]),
+    "stale key": (
+        "{kind: asynchronous}",
+        "{kind: asynchronous, t: 2}",
+        10,
+        ["protocol.t"],
+    ),
     "two partitions": (
         "parties: 4",
         "parties: 4, groups: {a: [0]}",
@@ -218,7 +233,9 @@ def test_a_folder_is_no_scenario(tmp_path: Path) -> None:
         ("stop={time: [", ["YAML"]),
     ],
 )
-def test_a_bad_override_is_named(override: str, words: list[str], tmp_path: Path) -> None:
+def test_a_bad_override_is_named(
+    override: str, words: list[str], tmp_path: Path
+) -> None:
     path = tmp_path / "good.yaml"
     path.write_text(GOOD, encoding="utf-8")
     with pytest.raises(ScenarioError) as caught:
@@ -232,7 +249,9 @@ def test_a_bad_override_is_named(override: str, words: list[str], tmp_path: Path
 def test_the_good_scenario_is_good(tmp_path: Path) -> None:
     path = tmp_path / "good.yaml"
     path.write_text(GOOD, encoding="utf-8")
-    scenario = read(path, ["seed=010", "stop={commits: 5}", "clients.idle={law: expon}"])
+    scenario = read(
+        path, ["seed=010", "stop={commits: 5}", "clients.idle={law: expon}"]
+    )
     assert scenario.seed == 10
     assert scenario.stop.commits == 5
     assert scenario.stop.time is None or scenario.stop.time == 10

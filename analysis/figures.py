@@ -1,0 +1,283 @@
+"""Figures of a study; each call returns a new one and touches no global state."""
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
+
+from analysis import staleness, style
+from analysis.curves import mean_curve
+from analysis.frames import Study, groups, joined, runs
+from analysis.targets import (
+    HIGHER_IS_BETTER,
+    final_values,
+    time_to_target,
+    times_to_target,
+)
+
+Law = Callable[[int], tuple[ArrayLike, ArrayLike]]
+"""Of a client: ages in commits, and their probability per commit."""
+
+MAX_PANELS = 12
+SHOWN = 0.995
+"""Part of a distribution that a panel shows; it says how much lies beyond."""
+ROWS_OF_LEGEND = 16
+
+
+def convergence(
+    study: Study, metric: str = "test_accuracy", against: str = "time"
+) -> Figure:
+    """Draws each group's mean curve with its 95 % t-interval over replicates.
+
+    A centralised group is a dashed horizontal line at the mean of its final values: its
+    time is not that of any clients.
+
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+        against: a column of evaluations that grows: time, commits, upload_bytes, ...
+
+    Raises:
+        ValueError: there is no such column.
+    """
+    known = groups(study)
+    looks, axis = style.looks(known), style.axis(against)
+    references = _references(study)
+    curves = {
+        group: mean_curve(study, group, metric, against)
+        for group in known
+        if group not in references
+    }
+    labels = {group: style.text(_label(study, group)) for group in known}
+    with style.context():
+        figure = _figure(study, 5.2 + _legend_width(labels.values()), 3.6)
+        axes = figure.add_subplot()
+        handles = []
+        for group in known:
+            if group in references:
+                final = _final_mean(study, group, metric)
+                look = looks[group]._replace(linestyle=style.DASHED)
+                handles.append(axes.axhline(final, zorder=2, **look._asdict()))
+                continue
+            curve = curves[group]
+            x = axis.scale * curve["x"].to_numpy()
+            low, high = (curve[end].to_numpy() for end in ("low", "high"))
+            color = looks[group].color
+            axes.fill_between(x, low, high, color=color, alpha=0.2, lw=0, zorder=1)
+            handles += axes.plot(x, curve["mean"], zorder=3, **looks[group]._asdict())
+        axes.set_xlim(left=0)
+        if metric in style.LOGARITHMIC:
+            _make_logarithmic(
+                axes, [curve["mean"].to_numpy() for curve in curves.values()]
+            )
+        axes.set(xlabel=axis.label, ylabel=style.metric_label(metric))
+        figure.legend(
+            handles,
+            [labels[group] for group in known],
+            loc="outside right upper",
+            ncols=math.ceil(len(known) / ROWS_OF_LEGEND),
+        )
+    return figure
+
+
+def staleness_histogram(study: Study, group: str, law: Law | None = None) -> Figure:
+    """Draws the distribution of each client's staleness in a group of replicates.
+
+    Of more than 12 clients, 12 are shown, evenly spread from the first to the last.
+
+    Args:
+        study: finished or not.
+        group: of runs.
+        law: gives ages in commits, and their probabilities, that a client's staleness
+            should follow; drawn over the bars.
+
+    Raises:
+        ValueError: nothing was measured in such a group.
+    """
+    table = joined(study, "staleness")
+    table = table[table["group"] == group]
+    if table.empty:
+        raise ValueError(f"the study has no staleness of a group {group!r}")
+    embeddings = (table["quantity"] == "embedding").any()
+    quantity = "embedding" if embeddings else "contribution"
+    clients = np.unique(table.loc[table["quantity"] == quantity, "client"])
+    spread = np.linspace(0, len(clients) - 1, min(len(clients), MAX_PANELS))
+    shown = [int(client) for client in clients[np.rint(spread).astype(int)]]
+    columns = min(len(shown), 4)
+    rows = math.ceil(len(shown) / columns)
+    title = style.text(group, 60)
+    if len(shown) < len(clients):
+        title += f"; {len(shown)} of {len(clients)} clients"
+    color = style.looks(groups(study))[group].color
+    with style.context():
+        size = (max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
+        figure = _figure(study, *size, title)
+        for number, client in enumerate(shown, start=1):
+            axes = figure.add_subplot(rows, columns, number)
+            frame = staleness.histogram(study, group, client, quantity)
+            said = _draw_histogram(axes, frame, color)
+            if law is not None:
+                axes.plot(*law(client), color=style.INK, lw=1.2, zorder=4)
+            axes.set_ylim(bottom=0)
+            axes.set_title(f"client {client}\n{said}", fontsize=8)
+        figure.supxlabel(style.STALENESS[quantity], fontsize=9)
+        figure.supylabel("Density (per commit)", fontsize=9)
+        handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
+        if law is not None:
+            handles.append(Line2D([], [], color=style.INK, lw=1.2, label="theory"))
+        figure.legend(handles=handles, loc="outside upper right", ncols=2)
+    return figure
+
+
+def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
+    """Draws each group's median time to a target, with its 95 % interval.
+
+    Labels say how many times faster than the slowest group it is; at least so many
+    where one was not there by its horizon, where its bar, hatched, ends.
+
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+        value: of the metric, to be reached.
+    """
+    table = time_to_target(study, metric, value).set_index("group")
+    horizons = times_to_target(study, metric, value).groupby("group")["time"].max()
+    looks = style.looks(table.index)
+    medians = table["median"].to_numpy(np.float64)
+    there = np.isfinite(medians)
+    ends = np.where(there, medians, horizons.loc[table.index].to_numpy(np.float64))
+    slowest = ends.max()
+    sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
+    goal = style.metric_label(metric).split(" (")[0].lower()
+    with style.context():
+        note = (
+            "×: faster than the slowest; (k of n): replicates that reached the target"
+        )
+        figure = _figure(study, 6.4, 1.3 + 0.42 * len(table), note)
+        axes = figure.add_subplot()
+        for row, (group, reached) in enumerate(zip(table.index, there, strict=True)):
+            one, color = table.loc[group], looks[group].color
+            share = f"({int(one['reached'])} of {int(one['replicates'])})"
+            tip = ends[row]
+            if reached:
+                axes.barh(row, tip, height=0.6, color=color, alpha=0.75)
+                tip = _draw_interval(axes, row, one, max(tip, horizons[group]))
+                ratio = f"{slowest / ends[row]:.3g}×" if ends[row] > 0 else "at once"
+                bound = "≥ " if ends[row] > 0 and not there.all() else ""
+                label = f"{bound}{ratio} {share}"
+            else:
+                bar = axes.barh(row, tip, height=0.6, fill=False, edgecolor=color)
+                bar[0].set_hatch("////")
+                label = f"not reached {share}"
+            axes.annotate(
+                label,
+                (tip, row),
+                xytext=(7, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8.5,
+            )
+        names = [style.text(_label(study, group), 26) for group in table.index]
+        axes.set_yticks(range(len(table)), names)
+        axes.invert_yaxis()
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlim(left=0)
+        axes.set_xlabel(f"Virtual time to {goal} {sign} {value:.4g} (s)")
+    return figure
+
+
+def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
+    """Draws bins and their mean; each bar stands on the integers of its bin.
+
+    Returns:
+        The mean, and which part of the distribution lies beyond the axis.
+    """
+    edges = np.unique(frame[["low", "high"]].to_numpy())
+    densities = np.zeros(edges.size - 1)
+    densities[np.searchsorted(edges, frame["low"])] = frame["density"]
+    axes.stairs(densities, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
+    middle = staleness.mean(frame)
+    axes.axvline(middle, color=style.INK, ls=":", lw=1.2, zorder=3)
+    below = np.cumsum(densities * np.diff(edges))
+    last = int(np.searchsorted(below, SHOWN))
+    right = edges[min(last + 1, edges.size - 1)]
+    axes.set_xlim(min(-0.5, edges[0] - 0.5), right - 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+    beyond = 100 * (1 - below[last])
+    return f"mean {middle:.3g}" + (
+        f"; {beyond:.1g} % beyond" if right < edges[-1] else ""
+    )
+
+
+def _draw_interval(axes: Axes, row: int, one: pd.Series, horizon: float) -> float:
+    """Draws a median's interval, with an arrow if it is open; returns where it ends."""
+    low, high = float(one["low"]), float(one["high"])
+    if math.isnan(low) or math.isnan(high):
+        return float(one["median"])
+    end = high if math.isfinite(high) else horizon
+    axes.plot([low, end], [row, row], color=style.INK, lw=1.2, marker="|", ms=7)
+    if not math.isfinite(high):
+        axes.plot([end], [row], color=style.INK, marker=">", ms=5)
+    return end
+
+
+def _make_logarithmic(axes: Axes, means: list[np.ndarray]) -> None:
+    """Makes the y axis logarithmic if the means allow it.
+
+    An interval may reach below zero, and then leaves the axis at the bottom.
+    """
+    values = np.concatenate([*means, np.empty(0)])
+    values = values[np.isfinite(values)]
+    if not values.size or values.min() <= 0:
+        return
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=values.min() / 2)
+
+
+def _references(study: Study) -> set[str]:
+    """Returns the centralised groups, if there are others to compare with them."""
+    table = runs(study)
+    found = set(table.loc[table["protocol"] == "centralised", "group"])
+    return set() if len(found) == table["group"].nunique() else found
+
+
+def _final_mean(study: Study, group: str, metric: str) -> float:
+    values = final_values(study, metric)
+    return float(values.loc[values["group"] == group, "value"].mean())
+
+
+def _figure(study: Study, width: float, height: float, note: str = "") -> Figure:
+    """Returns an empty figure, in inches, that says what study and data it shows."""
+    data = dict.fromkeys(
+        run["dataset"] for run in study.manifest["runs"] if "dataset" in run
+    )
+    title = style.text(study.manifest["name"], 60)
+    if data:
+        title += f" — {', '.join(data)}"
+    if study.manifest.get("status") == "incomplete":
+        title += " (incomplete)"
+    figure = Figure(figsize=(width, height))
+    figure.suptitle(f"{title}\n{note}".rstrip(), x=0.01, ha="left")
+    return figure
+
+
+def _legend_width(labels: Iterable[str]) -> float:
+    """Returns inches that a legend beside the axes takes, columns of it included."""
+    longest = [max(map(len, label.split("\n"))) for label in labels]
+    columns = math.ceil(len(longest) / ROWS_OF_LEGEND)
+    return columns * (0.6 + 0.075 * max(longest))
+
+
+def _label(study: Study, group: str) -> str:
+    """Returns a group's name, and how many of its replicates diverged, if any."""
+    table = runs(study)
+    ends = table.loc[table["group"] == group, "stop"]
+    diverged = int((ends == "diverged").sum())
+    return f"{group} ({diverged} of {len(ends)} diverged)" if diverged else group

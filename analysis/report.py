@@ -1,0 +1,82 @@
+"""The standard figures of a study, as files."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from analysis import figures, style
+from analysis.frames import Study, groups, joined
+from analysis.targets import default_target
+from simulator.trace import StudyError
+
+DOTS_PER_INCH = 200
+
+
+def save(study: Study, folder: str | Path) -> list[Path]:
+    """Draws the standard figures of a study into `folder/figures`.
+
+    Convergence against time and commits, of the first metric that was evaluated; how
+    stale each group was; time to the study's target where there are groups to compare.
+    Each as PNG (200 dots per inch) and as PDF; the same study gives the same bytes.
+
+    Args:
+        study: with at least one run that has ended.
+        folder: in which the folder of figures is made if needed.
+
+    Returns:
+        Paths of the PNGs, in that order.
+
+    Raises:
+        StudyError: a figure cannot be written.
+    """
+    where = Path(folder) / "figures"
+    paths = []
+    for name, figure in _standard(study):
+        path = where / f"{name}.png"
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+            with style.context():
+                figure.savefig(path, dpi=DOTS_PER_INCH)
+                figure.set_layout_engine("none")  # is laid out, which takes long
+                without_date: dict = {"CreationDate": None}
+                figure.savefig(path.with_suffix(".pdf"), metadata=without_date)
+        except OSError as error:
+            raise StudyError(
+                f"{path}: the figure must be written, but {error.strerror or error}; "
+                f"make room, or the folder writable"
+            ) from error
+        paths.append(path)
+    return paths
+
+
+def _standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields file names and figures, one at a time."""
+    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    known = groups(study)
+    for against in ("time", "commits"):
+        yield f"convergence-{against}", figures.convergence(study, metric, against)
+    measured = set(joined(study, "staleness")["group"])
+    names = _file_names(known)
+    for group in known:
+        if group in measured:
+            yield (
+                f"staleness-{names[group]}",
+                figures.staleness_histogram(study, group),
+            )
+    if len(known) > 1:
+        yield "time-to-target", figures.speed_up_bars(study, *default_target(study))
+
+
+def _file_names(known: list[str]) -> dict[str, str]:
+    """Returns a different name for each group that any file system takes."""
+    found: dict[str, str] = {}
+    for group in known:
+        plain = re.sub(r"[^\w.]+", "-", group, flags=re.ASCII).strip("-.").lower()[:80]
+        name, number = plain or "group", 1
+        while name in found.values():
+            number += 1
+            name = f"{plain or 'group'}-{number}"
+        found[group] = name
+    return found

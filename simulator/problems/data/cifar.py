@@ -1,0 +1,91 @@
+"""CIFAR-10 from the files of its binary version."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+
+from simulator.problems.data import files, names
+from simulator.problems.data.base import Dataset
+from simulator.problems.data.cifar_standin import cifar10_standin
+from simulator.problems.data.dividing import finished
+from simulator.scenario.errors import DataError
+from simulator.scenario.problems import Cifar10
+
+TRAIN = tuple(f"data_batch_{batch}.bin" for batch in range(1, 6))
+TEST = "test_batch.bin"
+NAME = re.compile(r"((?:data_batch_[1-5]|test_batch)\.bin)(?:\.gz)?")
+PIXELS = 3 * 32 * 32
+RECORD = 1 + PIXELS
+"""Bytes of a record: the label, then the red, green and blue planes row by row."""
+
+
+def cifar10(config: Cifar10) -> Dataset:
+    """Returns CIFAR-10 from its binary files, or its stand-in.
+
+    Columns are those of the files: all red pixels, then the green, then the blue ones.
+
+    Raises:
+        DataError: files that are demanded and missing, or damaged.
+        ScenarioError: too high a limit.
+    """
+    if config.source == "standin":
+        return cifar10_standin(config)
+    found = find()
+    absent = [name for name in (*TRAIN, TEST) if name not in found]
+    if absent and config.source == "auto":
+        return cifar10_standin(config)
+    if absent:
+        raise files.missing(
+            "cifar10", absent, "binary", "; all six are in cifar-10-binary.tar.gz"
+        )
+    batches = [parse(found[name]) for name in TRAIN]
+    return finished(
+        config,
+        "cifar10",
+        (
+            np.concatenate([x for x, _ in batches]),
+            np.concatenate([y for _, y in batches]),
+        ),
+        parse(found[TEST]),
+        num_classes=10,
+        columns=names.pixels(32, 32, names.RGB),
+        largest=255,
+    )
+
+
+def find() -> dict[str, Path]:
+    """Returns the batches that lie in the data folder, by their official name.
+
+    A batch has nothing but its name to say which it is.
+    """
+    found: dict[str, Path] = {}
+    for path in files.candidates("cifar10", "cifar10batchesbin"):
+        match = NAME.fullmatch(path.name)
+        if match:
+            found.setdefault(match[1], path)
+    return found
+
+
+def parse(path: Path) -> tuple[UInt8[np.ndarray, "N P"], UInt8[np.ndarray, " N"]]:
+    """Returns the images and labels of a batch.
+
+    Raises:
+        DataError: no whole number of records, or a label above 9.
+
+    Source: the CIFAR-10 page, binary version.
+    """
+    content = files.read(path)
+    if not content or len(content) % RECORD:
+        raise DataError(
+            f"{path} must hold records of {RECORD} bytes, got {len(content)} bytes; "
+            "unpack it again"
+        )
+    records = np.frombuffer(content, np.uint8).reshape(-1, RECORD)
+    x, y = records[:, 1:], records[:, 0]
+    if y.max() > 9:
+        raise DataError(
+            f"{path} must hold labels from 0 to 9, got {y.max()}; unpack it again"
+        )
+    return x, y

@@ -1,0 +1,206 @@
+"""MNIST and Fashion-MNIST from idx files, which have the same names and formats.
+
+The official gzip files are told apart by their md5; all others belong to the set that
+their subfolder of the data folder is named after.
+"""
+
+import math
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+
+from simulator.problems.data import files, names
+from simulator.problems.data.base import Dataset
+from simulator.problems.data.dividing import finished
+from simulator.problems.data.fashion_standin import fashion_mnist_standin
+from simulator.problems.data.mnist5k import mnist5k
+from simulator.scenario.errors import DataError
+from simulator.scenario.problems import Data, FashionMnist, Mnist
+
+ROLES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+"""Official names of a set's four files, without `.gz`."""
+OFFICIAL = {
+    "f68b3c2dcbeaaa9fbdd348bbdeb94873": ("mnist", ROLES[0]),
+    "d53e105ee54ea40749a09fcbcd1e9432": ("mnist", ROLES[1]),
+    "9fb629c4189551a2d022fa330f9573f3": ("mnist", ROLES[2]),
+    "ec29112dd5afa0611ce80d1b7f02629c": ("mnist", ROLES[3]),
+    "8d4fb7e6c68d591d4c3dfef9ec88bf0d": ("fashion_mnist", ROLES[0]),
+    "25c81989df183df01b3e8a0aad5dffbe": ("fashion_mnist", ROLES[1]),
+    "bef4ecab320f06d8554ea6380940ec79": ("fashion_mnist", ROLES[2]),
+    "bb300cfdad3c16e7a12a480ee83cd310": ("fashion_mnist", ROLES[3]),
+}
+"""Set and role of the official gzip files, by their md5."""
+SETS = {"mnist": "mnist", "fashionmnist": "fashion_mnist"}
+"""The set that a subfolder's plain name stands for."""
+DIMENSIONS = {b"\0\0\x08\x03": 3, b"\0\0\x08\x01": 1}
+"""Number of dimensions of unsigned bytes, by magic number."""
+OFFICIAL_ROWS = {60_000: "train", 10_000: "t10k"}
+LARGEST_GZIP = 64 * 2**20
+"""No official file has as many bytes, so that larger ones need no md5."""
+
+
+def mnist(config: Mnist) -> Dataset:
+    """Returns MNIST from idx files, or its 5,000 bundled images as `mnist5k`.
+
+    Raises:
+        DataError: files that are demanded and missing, or damaged.
+        ScenarioError: too high a limit or test fraction.
+    """
+    if config.source != "bundled":
+        found = find("mnist")
+        if config.source == "idx" or len(found) == len(ROLES):
+            return _load(config, "mnist", found)
+    return mnist5k(config)
+
+
+def fashion_mnist(config: FashionMnist) -> Dataset:
+    """Returns Fashion-MNIST from idx files, or its stand-in.
+
+    Raises:
+        DataError: files that are demanded and missing, or damaged.
+        ScenarioError: too high a limit.
+    """
+    if config.source != "standin":
+        found = find("fashion_mnist")
+        if config.source == "idx" or len(found) == len(ROLES):
+            return _load(config, "fashion_mnist", found)
+    return fashion_mnist_standin(config)
+
+
+def find(name: str) -> dict[str, Path]:
+    """Returns the files of a set that lie in the data folder, by their role.
+
+    Args:
+        name: `mnist` or `fashion_mnist`.
+    """
+    found: dict[str, Path] = {}
+    for path in files.candidates(*SETS):
+        belongs, role = identify(path)
+        if belongs == name:
+            found.setdefault(role, path)
+    return found
+
+
+def identify(path: Path) -> tuple[str, str]:
+    """Returns the set and the role of a file, "" for what cannot be told.
+
+    The role is told by md5, else by magic number and name, else by magic number and
+    the official number of rows. A damaged file keeps the role that its name claims.
+    """
+    if files.head(path, 1) and _small_gzip(path):
+        official = OFFICIAL.get(files.md5(path))
+        if official is not None:
+            return official
+    return SETS.get(files.subfolder(path), ""), _role(path)
+
+
+def _small_gzip(path: Path) -> bool:
+    """Says whether a file may be an official gzip file."""
+    with path.open("rb") as file:
+        return file.read(2) == files.GZIP and path.stat().st_size < LARGEST_GZIP
+
+
+def _role(path: Path) -> str:
+    """Returns the role of a file by its first bytes and its name, "" for none."""
+    start, name = files.head(path, 8), path.name.lower()
+    if start[:4] in DIMENSIONS:
+        images = DIMENSIONS[start[:4]] == 3
+    elif "idx3-ubyte" in name or "idx1-ubyte" in name:
+        images = "idx3-ubyte" in name
+    else:
+        return ""
+    if "train" in name:
+        half = "train"
+    elif "t10k" in name or "test" in name:
+        half = "t10k"
+    else:
+        half = OFFICIAL_ROWS.get(int.from_bytes(start[4:8], "big"), "")
+    if not half:
+        return ""
+    return f"{half}-images-idx3-ubyte" if images else f"{half}-labels-idx1-ubyte"
+
+
+def _load(config: Data, name: str, found: dict[str, Path]) -> Dataset:
+    """Returns a set from its four files."""
+    absent = [role for role in ROLES if role not in found]
+    if absent:
+        raise files.missing(name, absent, "idx", _loose(name))
+    halves = []
+    for images, labels in (ROLES[:2], ROLES[2:]):
+        x, y = parse(found[images], 3), parse(found[labels], 1)
+        if len(x) != len(y):
+            raise DataError(
+                f"{found[labels]} must hold one label for each of the {len(x)} images "
+                f"of {found[images].name}, got {len(y)}; download both again"
+            )
+        if y.max() > 9:
+            raise DataError(
+                f"{found[labels]} must hold labels from 0 to 9, got {y.max()}; "
+                "download it again"
+            )
+        halves.append((x, y))
+    train, test = halves
+    if train[0].shape[1:] != test[0].shape[1:]:
+        raise DataError(
+            f"{found[ROLES[2]]} must hold images of the shape {train[0].shape[1:]} of "
+            f"{found[ROLES[0]].name}, got {test[0].shape[1:]}; download both again"
+        )
+    return finished(
+        config,
+        name,
+        (train[0].reshape(len(train[0]), -1), train[1]),
+        (test[0].reshape(len(test[0]), -1), test[1]),
+        num_classes=10,
+        columns=names.pixels(*train[0].shape[1:]),
+        largest=255,
+    )
+
+
+def _loose(name: str) -> str:
+    """Returns a remark on an idx file that could be of either set, "" for none."""
+    for path in files.candidates():
+        belongs, role = identify(path)
+        if role and not belongs:
+            return (
+                f"; {path} is neither set's official gzip file, so that only a folder "
+                f"named {name} can say whose it is"
+            )
+    return ""
+
+
+def parse(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
+    """Returns the array of an idx file of unsigned bytes, gzipped or not.
+
+    Args:
+        path: of the file.
+        dimensions: 3 for images, 1 for labels.
+
+    Raises:
+        DataError: another magic number, or more or fewer bytes than the header says.
+
+    Source: the idx format of MNIST: magic number, sizes as big-endian int32, bytes.
+    """
+    content = files.read(path)
+    start = 4 + 4 * dimensions
+    if DIMENSIONS.get(content[:4]) != dimensions or len(content) < start:
+        raise DataError(
+            f"{path} must begin with the idx magic number 0x{0x800 + dimensions:08x} "
+            f"and {dimensions} sizes, got 0x{content[:4].hex()}; download it again"
+        )
+    shape = tuple(
+        int.from_bytes(content[4 + 4 * axis : 8 + 4 * axis], "big")
+        for axis in range(dimensions)
+    )
+    expected = start + math.prod(shape)
+    if len(content) != expected or expected == start:
+        raise DataError(
+            f"{path} must hold {expected} bytes, and at least one row, by its header, "
+            f"got {len(content)}; download it again"
+        )
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

@@ -1,0 +1,112 @@
+"""Tables of comma-separated values, read without pandas."""
+
+import csv
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Shaped
+
+from simulator.problems.data import files
+from simulator.scenario.errors import DataError
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+class Table(NamedTuple):
+    """The cells of a file, as text.
+
+    Attributes:
+        path: where they were read.
+        columns: names of the columns.
+        rows: cells of each row.
+        lines: line of the file on which each row ends, from 1.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: list[list[str]]
+    lines: list[int]
+
+
+def read(path: Path, header: int = 0) -> Table:
+    """Returns the cells of a csv file in UTF-8, gzipped or not; skips empty lines.
+
+    Args:
+        path: of the file.
+        header: rows before the one that holds the names of the columns.
+
+    Raises:
+        DataError: no text, no rows, a column named twice, or rows of unequal length.
+    """
+    try:
+        text = files.read(path).decode("utf-8-sig")
+        reader = csv.reader(text.splitlines(keepends=True))
+        numbered = [(row, reader.line_num) for row in reader if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(
+            f"{path} must be comma-separated text in UTF-8, got: {error}; save it as "
+            "such"
+        ) from error
+    if len(numbered) < header + 2:
+        raise DataError(
+            f"{path} must hold {header + 1} header rows and at least one row of data, "
+            f"got {len(numbered)} rows; check that it is whole"
+        )
+    columns = tuple(name.strip() for name in numbered[header][0])
+    twice = {name for name in columns if columns.count(name) > 1}
+    if twice:
+        raise DataError(
+            f"{path} must name every column differently, got {min(twice)!r} twice; "
+            "rename one of them"
+        )
+    rows, lines = map(list, zip(*numbered[header + 1 :], strict=True))
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(columns):
+            raise DataError(
+                f"{path} must have {len(columns)} cells in every row, got {len(row)} "
+                f"in line {line}; check that it is whole"
+            )
+    return Table(path, columns, rows, lines)
+
+
+def column(table: Table, name: str) -> list[str]:
+    """Returns the cells of one column, stripped of blanks."""
+    index = table.columns.index(name)
+    return [row[index].strip() for row in table.rows]
+
+
+def numbers(table: Table, columns: tuple[str, ...]) -> Float64[np.ndarray, "N P"]:
+    """Returns columns as numbers.
+
+    Raises:
+        DataError: a cell that is no finite number, with its column and line.
+    """
+    indices = [table.columns.index(name) for name in columns]
+    cells = [[row[index] for index in indices] for row in table.rows]
+    try:
+        values = np.array(cells, dtype=np.float64)
+    except ValueError:
+        values = np.array([[_number(cell) for cell in row] for row in cells])
+    bad = np.argwhere(~representable(values))
+    if bad.size:
+        row, index = bad[0]
+        raise DataError(
+            f"column {columns[index]!r} of {table.path} must hold finite numbers, got "
+            f"{cells[row][index]!r} in line {table.lines[row]}; fill, encode or remove "
+            "it"
+        )
+    return values
+
+
+def representable(values: Shaped[np.ndarray, "*s"]) -> Shaped[np.ndarray, "*s"]:
+    """Says of each value whether it is finite, in float32 too."""
+    return np.abs(values) <= FLOAT32_MAX
+
+
+def _number(cell: str) -> float:
+    """Returns the number in a cell, NaN if there is none."""
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")

@@ -1,0 +1,289 @@
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from analysis import figures, report, style
+from analysis.targets import final_values
+from simulator.trace import COLUMNS, StudyError
+
+REPLICATES = 5
+SPEEDS = {"async": 0.08, "async private": 0.05, "sync": 0.005, "central": 0.1}
+
+
+class Fake:
+    """A study of four groups, in memory."""
+
+    def __init__(
+        self, names: tuple[str, ...] = tuple(SPEEDS), clients: int = 3
+    ) -> None:
+        self.manifest: dict[str, Any] = {
+            "name": "fake",
+            "status": "complete",
+            "scenario": {
+                "evaluate": {"metrics": ["test_accuracy"]},
+                "stop": {"target": {"test_accuracy": 0.8}},
+            },
+            "runs": [],
+        }
+        generator = np.random.default_rng(0)
+        evaluations, stale = [], []
+        times = np.arange(0.0, 101.0, 4.0)
+        for run, (name, replicate) in enumerate(
+            itertools.product(names, range(REPLICATES))
+        ):
+            speed = SPEEDS.get(name, 0.03) * generator.uniform(0.9, 1.1)
+            accuracy = 0.9 - 0.8 * np.exp(-speed * times)
+            self.manifest["runs"].append(
+                {
+                    "run": run,
+                    "label": name,
+                    "variant": name,
+                    "parameters": {},
+                    "replicate": replicate,
+                    "protocol": "centralised" if name == "central" else "asynchronous",
+                    "stop": "time",
+                    "dataset": "digits-standin",
+                }
+            )
+            commits = np.arange(times.size) * 10
+            evaluations.append(
+                pd.DataFrame(
+                    {
+                        "run": run,
+                        "time": times,
+                        "commits": commits,
+                        "upload_bytes": commits * 1_000_000,
+                        "test_accuracy": accuracy,
+                        "optimality_gap": np.exp(-speed * times),
+                    }
+                )
+            )
+            if name == "central":
+                continue
+            for client in range(clients):
+                ages = generator.geometric(1 / (2 + client), 2_000)
+                low, count = np.unique(ages, return_counts=True)
+                stale.append(
+                    pd.DataFrame(
+                        {
+                            "run": run,
+                            "client": client,
+                            "quantity": "embedding",
+                            "low": low,
+                            "high": low + 1,
+                            "count": count,
+                        }
+                    )
+                )
+        self.tables = {
+            "evaluations": pd.concat(evaluations, ignore_index=True),
+            "staleness": pd.concat(stale, ignore_index=True)
+            if stale
+            else pd.DataFrame(columns=list(COLUMNS["staleness"])),
+        }
+
+    def table(self, name: str) -> pd.DataFrame:
+        return self.tables[name]
+
+
+def _texts(figure: Figure) -> list[str]:
+    found = [text.get_text() for axes in figure.axes for text in axes.texts]
+    found += [axes.get_title(loc="left") for axes in figure.axes]
+    return [*found, figure.get_suptitle()]
+
+
+def _outside(figure: Figure) -> None:
+    """Checks that legend and axes share no pixel, and that nothing leaves the page."""
+    with style.context():
+        figure.savefig("/dev/null", format="png")
+    page = figure.bbox
+    legends = [legend.get_window_extent() for legend in figure.legends]
+    for axes in figure.axes:
+        box = axes.get_tightbbox()
+        assert box is not None
+        assert box.x0 >= page.x0
+        assert box.x1 <= page.x1
+        assert box.y0 >= page.y0
+        assert box.y1 <= page.y1
+        for legend in legends:
+            assert not box.overlaps(legend)
+
+
+def test_convergence_draws_means_on_bands_beside_a_legend() -> None:
+    study = Fake()
+    figure = figures.convergence(study)
+    (axes,) = figure.axes
+    lines = axes.get_lines()
+    assert [line.get_linestyle() for line in lines] == ["-", "--", "-", "--"]
+    colors = [to_hex(line.get_color()).upper() for line in lines]
+    assert colors[:3] == [*[style.OKABE_ITO[0]] * 2, style.OKABE_ITO[1]]
+    finals = final_values(study, "test_accuracy")
+    expected = finals.loc[finals["group"] == "central", "value"].mean()
+    np.testing.assert_allclose(np.asarray(lines[3].get_ydata()), expected)
+    assert len(axes.collections) == 3
+    highest_band = max(band.get_zorder() for band in axes.collections)
+    assert highest_band < min(line.get_zorder() for line in lines)
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert shown == list(SPEEDS)
+    assert axes.get_xlabel() == "Virtual time (s)"
+    assert axes.get_ylabel() == "Test accuracy"
+    assert "digits-standin" in figure.get_suptitle()
+    _outside(figure)
+
+
+def test_convergence_in_megabytes_and_of_a_decay() -> None:
+    (axes,) = figures.convergence(Fake(), "optimality_gap", "upload_bytes").axes
+    assert axes.get_xlabel() == "Data uploaded (MB)"
+    assert np.asarray(axes.get_lines()[0].get_xdata())[-1] == pytest.approx(250)
+    assert axes.get_yscale() == "log"
+
+
+def test_convergence_says_that_runs_diverged_or_are_missing() -> None:
+    study = Fake(("async", "sync"))
+    study.manifest["runs"][0]["stop"] = "diverged"
+    study.manifest["status"] = "incomplete"
+    figure = figures.convergence(study)
+    shown = figure.legends[0].get_texts()[0].get_text()
+    assert shown == "async (1 of 5 diverged)"
+    assert "incomplete" in figure.get_suptitle()
+
+
+def test_a_centralised_study_is_a_curve() -> None:
+    (axes,) = figures.convergence(Fake(("central",))).axes
+    assert len(np.asarray(axes.get_lines()[0].get_xdata())) > 2
+
+
+def test_single_replicates_are_drawn_without_bands() -> None:
+    study = Fake()
+    study.manifest["runs"] = study.manifest["runs"][::REPLICATES]
+    (axes,) = figures.convergence(study).axes
+    assert np.isfinite(np.asarray(axes.get_lines()[0].get_ydata(), float)).all()
+    _outside(figures.speed_up_bars(study, "test_accuracy", 0.8))
+
+
+def test_many_groups_with_awkward_names() -> None:
+    names = tuple(
+        f"_a long $name$, q={number}, " + "word " * 12 for number in range(20)
+    )
+    figure = figures.convergence(Fake(names))
+    assert len(figure.legends[0].get_texts()) == 20
+    _outside(figure)
+    looks = style.looks(names)
+    assert len(set(looks.values())) == 20
+    _outside(figures.speed_up_bars(Fake(names), "test_accuracy", 0.5))
+
+
+def test_looks_of_private_groups() -> None:
+    looks = style.looks(["private-a", "a", "b", "c, private, q=1", "c, q=1"])
+    assert looks["private-a"].color == looks["a"].color
+    assert looks["c, private, q=1"].color == looks["c, q=1"].color
+    assert looks["private-a"].linestyle == style.DASHED
+    assert len({look.color for look in looks.values()}) == 3
+    assert style.looks(["private"])["private"].linestyle == style.DASHED
+
+
+def test_staleness_histogram() -> None:
+    study = Fake()
+
+    def law(client: int) -> tuple[np.ndarray, np.ndarray]:
+        ages = np.arange(1, 30)
+        success = 1 / (2 + client)
+        return ages, success * (1 - success) ** (ages - 1)
+
+    figure = figures.staleness_histogram(study, "async", law)
+    assert len(figure.axes) == 3
+    for client, axes in enumerate(figure.axes):
+        values, edges, _ = axes.patches[0].get_data()  # pyright: ignore
+        assert np.sum(values * np.diff(edges)) == pytest.approx(1)
+        assert edges[0] == 0.5
+        mean, theory = axes.get_lines()
+        # 10,000 ages of standard deviation at most 3.5: six standard errors.
+        assert np.asarray(mean.get_xdata())[0] == pytest.approx(2 + client, abs=0.21)
+        ages, density = theory.get_data()
+        at = np.searchsorted(edges, np.asarray(ages)[:3]) - 1
+        np.testing.assert_allclose(values[at], np.asarray(density)[:3], atol=0.03)
+        assert axes.get_title(loc="left").startswith(f"client {client}\nmean ")
+        assert " % beyond" in axes.get_title(loc="left")
+    assert figure.get_supxlabel() == "Age of embeddings when used (commits)"
+    _outside(figure)
+
+
+def test_staleness_histogram_of_many_clients_shows_twelve() -> None:
+    figure = figures.staleness_histogram(Fake(("async",), clients=40), "async")
+    titles = [axes.get_title(loc="left").split("\n")[0] for axes in figure.axes]
+    assert len(titles) == 12
+    assert (titles[0], titles[-1]) == ("client 0", "client 39")
+    assert "12 of 40 clients" in figure.get_suptitle()
+
+
+def test_staleness_histogram_of_nothing() -> None:
+    with pytest.raises(ValueError, match="no staleness of a group 'central'"):
+        figures.staleness_histogram(Fake(), "central")
+
+
+def test_staleness_that_is_always_zero() -> None:
+    study = Fake(("async",))
+    table = study.tables["staleness"]
+    study.tables["staleness"] = table.assign(low=0, high=1, quantity="contribution")
+    figure = figures.staleness_histogram(study, "async")
+    assert figure.axes[0].get_title(loc="left") == "client 0\nmean 0"
+    assert figure.get_supxlabel() == "Staleness of contributions (commits)"
+
+
+def test_speed_up_bars_say_who_did_not_arrive() -> None:
+    study = Fake()
+    figure = figures.speed_up_bars(study, "test_accuracy", 0.8)
+    (axes,) = figure.axes
+    texts = _texts(figure)
+    assert "not reached (0 of 5)" in texts
+    hatched = [bar for bar in axes.patches if bar.get_hatch()]
+    assert [bar.get_window_extent().y0 for bar in hatched] != []
+    assert [bar.get_width() for bar in hatched] == [100]  # pyright: ignore
+    width = axes.patches[0].get_width()  # pyright: ignore
+    assert f"≥ {100 / width:.3g}× (5 of 5)" in texts
+    assert axes.get_xlabel() == "Virtual time to test accuracy ≥ 0.8 (s)"
+    _outside(figure)
+    assert "1× (5 of 5)" in _texts(figures.speed_up_bars(study, "test_accuracy", 0.2))
+    at_once = figures.speed_up_bars(study, "test_accuracy", 0.05)
+    assert "at once (5 of 5)" in _texts(at_once)
+
+
+def test_report_is_reproducible(tmp_path: Path) -> None:
+    names = ("async", "async private", "sync", "central")
+    paths = report.save(Fake(names), tmp_path / "one")
+    assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
+        "one/figures/convergence-time.png",
+        "one/figures/convergence-commits.png",
+        "one/figures/staleness-async.png",
+        "one/figures/staleness-async-private.png",
+        "one/figures/staleness-sync.png",
+        "one/figures/time-to-target.png",
+    ]
+    again = report.save(Fake(names), tmp_path / "two")
+    for one, two in zip(paths, again, strict=True):
+        for suffix in (".png", ".pdf"):
+            content = one.with_suffix(suffix).read_bytes()
+            assert content == two.with_suffix(suffix).read_bytes()
+            assert b"CreationDate" not in content
+
+
+def test_report_of_one_group_without_staleness(tmp_path: Path) -> None:
+    names = [path.stem for path in report.save(Fake(("central",)), tmp_path)]
+    assert names == ["convergence-time", "convergence-commits"]
+
+
+def test_report_names_files_apart() -> None:
+    names = report._file_names(["a=1", "a 1", "../b", "β"])
+    assert list(names.values()) == ["a-1", "a-1-2", "b", "group"]
+
+
+def test_report_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "figures").write_text("in the way")
+    with pytest.raises(StudyError, match="must be written, but"):
+        report.save(Fake(("central",)), tmp_path)

@@ -1,0 +1,208 @@
+"""The engine's modes agree with each other, and stop where they should."""
+
+import jax
+import numpy as np
+import pytest
+
+from simulator.engine import execute as execution
+from simulator.timeline import NO_SLOT, StopReason
+from tests.support import SGD, execute, prepared
+
+FAMILIES = {
+    "vafl batch": ({},),
+    "vafl all": ({"algorithm": {"upload": "all"}},),
+    "vafl query first": ({"algorithm": {"client_order": "query_first"}},),
+    "vafl after": ({"algorithm": {"server_gradient": "after"}},),
+    "vafl t-sync": ({"protocol": {"kind": "t_synchronous", "t": 3}},),
+    "vafl sync": ({"protocol": {"kind": "synchronous"}},),
+    "vafl centralised": ({"protocol": {"kind": "centralised"}},),
+    "vafl private": ({"algorithm": {"perturbation": {"std": 0.1}}},),
+    "sgd": (SGD,),
+    "sgd sync": (SGD, {"protocol": {"kind": "synchronous"}}),
+    "sgd t-sync": (SGD, {"protocol": {"kind": "t_synchronous", "t": 2}}),
+}
+DOUBLE = {"engine": {"precision": "float64"}}
+NUMBERS = ("loss", "gradient_norm", "step_size")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_modes_agree_in_float64(family: str) -> None:
+    changes = (*FAMILIES[family], DOUBLE)
+    with jax.enable_x64(True):
+        compiled, _ = execute([prepared(*changes)])
+        stepwise, _ = execute([prepared(*changes)], "stepwise")
+        steps = [{"algorithm": {"step_size": s}} for s in (0.1, 0.2, 0.3)]
+        shared, _ = execute(
+            [prepared(*changes, s, number=i) for i, s in enumerate(steps)], "shared"
+        )
+        seeds = [prepared(*changes, seed=s, number=s) for s in range(3)]
+        batched, _ = execute(seeds, "batched")
+    for name in NUMBERS:
+        expected = compiled.column("commits", name)
+        assert expected.size == 200
+        # Columns are written as float32.
+        np.testing.assert_allclose(stepwise.column("commits", name), expected, 1e-6)
+        np.testing.assert_allclose(
+            batched.column("commits", name, 1), expected, 1e-6
+        )
+    for name in ("test_accuracy", "test_loss"):
+        expected = compiled.column("evaluations", name)
+        assert expected.size == 5
+        np.testing.assert_allclose(stepwise.column("evaluations", name), expected, 1e-9)
+        np.testing.assert_allclose(
+            batched.column("evaluations", name, 1), expected, 1e-9
+        )
+    with jax.enable_x64(True):
+        alone, _ = execute([prepared(*changes, steps[2], number=2)])
+    np.testing.assert_allclose(
+        shared.column("evaluations", "test_loss", 2),
+        alone.column("evaluations", "test_loss", 2),
+        1e-9,
+    )
+
+
+@pytest.mark.parametrize("chunk", [16, 50, 4096])
+def test_buffers_do_not_change_a_trace(chunk: int) -> None:
+    whole, _ = execute([prepared({"engine": {"chunk": 64}})])
+    other, _ = execute([prepared({"engine": {"chunk": chunk}})])
+    for table in ("commits", "jobs", "evaluations", "clients", "staleness"):
+        for name in whole.tables[table][0]:
+            if isinstance(whole.tables[table][0][name], np.ndarray):
+                np.testing.assert_array_equal(
+                    other.column(table, name), whole.column(table, name), name
+                )
+
+
+def test_one_compilation_whatever_the_evaluation_points() -> None:
+    execution._run.clear_cache()
+    for every in ({"commits": 7}, {"commits": 50}, {"commits": None, "time": 0.37}, {"commits": None, "epochs": 0.1}):
+        execute([prepared({"evaluate": {"every": every}})])
+        execute([prepared({"evaluate": {"every": every}}, seed=2)])
+    assert execution._run._cache_size() == 1
+
+
+def test_a_null_row_leaves_the_state_bit_identical() -> None:
+    for changes in FAMILIES.values():
+        run = prepared(*changes)
+        program = execution.Program(run.algorithm, run.problem)
+        key = jax.random.key(3)
+        carry = program.start(key, run.played.num_registers)
+        events = execution.null_events(16, run.played.width, run.samples)
+        before = jax.tree.map(np.array, jax.tree.leaves(carry)[:-2])
+        after, _ = program.run(carry, events, 0, 9, program.infos(carry, events))
+        leaves = jax.tree.map(np.array, jax.tree.leaves(after)[:-2])
+        for one, other in zip(before, leaves, strict=True):
+            if one.dtype.kind in "iuf":
+                np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("family", ["vafl batch", "vafl t-sync", "sgd", "sgd t-sync"])
+def test_registers_hold_what_the_record_says(family: str) -> None:
+    run = prepared(*FAMILIES[family])
+    program = execution.Program(run.algorithm, run.problem)
+    rows_per_chunk = 32
+    carry = program.start(jax.random.key(0), run.played.num_registers)
+    from simulator.engine.feed import Feed
+    from simulator.simulation import _feed
+
+    feed: Feed = _feed(run, rows_per_chunk)
+    reads = 0
+    while not feed.ended:
+        piece = feed.next(rows_per_chunk)
+        events = execution.null_events(rows_per_chunk, run.played.width, run.samples)
+        execution.put(events, 0, piece)
+        infos = program.infos(carry, events)
+        carry, _ = program.run(carry, events, 0, piece.rows.time.size, infos)
+        reads += int((piece.rows.read_slot != NO_SLOT).sum())
+    assert int(carry.mismatches) == 0
+    assert reads >= 200
+
+
+def test_a_wrong_record_is_noticed() -> None:
+    run = prepared(SGD)
+    program = execution.Program(run.algorithm, run.problem)
+    carry = program.start(jax.random.key(0), run.played.num_registers)
+    events = execution.null_events(16, 1, run.samples)
+    events.worker[0], events.read_slot[0], events.kind[0] = 0, 0, 0
+    events.version[0], events.staleness[0] = 5, 2  # slot 0 holds version 0, not 3
+    carry, _ = program.run(carry, events, 0, 1, program.infos(carry, events))
+    assert int(carry.mismatches) == 1
+
+
+def test_a_diverging_run_stops_and_the_others_go_on() -> None:
+    steps = [{"algorithm": {"step_size": s}} for s in (0.1, 1e30, 0.2)]
+    runs = [prepared(SGD, s, number=i) for i, s in enumerate(steps)]
+    memory, ends = execute(runs, "shared")
+    assert [end["stop"] for end in ends] == ["commits", "diverged", "commits"]
+    commits = memory.column("commits", "commit", 1)
+    assert ends[1]["diverged_at_commit"] == commits[-1] < 200
+    losses = memory.column("commits", "loss", 1)
+    assert not np.isfinite(losses[-1])
+    assert np.isfinite(losses[:-1]).all()
+    alone, _ = execute([prepared(SGD, steps[2], number=2)])
+    np.testing.assert_allclose(
+        memory.column("commits", "loss", 2), alone.column("commits", "loss", 2), 1e-4
+    )
+
+
+def test_a_target_stops_at_its_evaluation_and_jobs_are_exact() -> None:
+    goal = {"stop": {"target": {"test_accuracy": 0.9}}}
+    every = {"evaluate": {"every": {"commits": 5}}}
+    memory, ends = execute([prepared(goal, every)])
+    accuracy = memory.column("evaluations", "test_accuracy")
+    assert ends[0]["stop"] == "target"
+    assert accuracy[-1] >= 0.9 > accuracy[:-1].max()
+    commits = memory.column("evaluations", "commits")[-1]
+    assert memory.column("commits", "commit")[-1] == commits < 200
+    jobs = memory.column("jobs", "applied_time")
+    assert np.isfinite(jobs).sum() == commits
+    assert np.isnan(jobs).sum() <= 4
+    keys = set(
+        zip(
+            memory.column("jobs", "client").tolist(),
+            memory.column("jobs", "job").tolist(),
+            strict=True,
+        )
+    )
+    assert len(keys) == jobs.size
+
+
+def test_the_grid_of_virtual_time_is_kept_to_the_end() -> None:
+    memory, ends = execute(
+        [prepared({"stop": {"commits": None, "time": 3.0}}, {"evaluate": {"every": {"commits": None, "time": 0.7}}})]
+    )
+    assert ends[0]["stop_reason"] == StopReason.TIME.value
+    times = memory.column("evaluations", "time")
+    np.testing.assert_allclose(times, [0, 0.7, 1.4, 2.1, 2.8, 3.0], rtol=1e-15)
+    done = memory.column("commits", "time")
+    commits = memory.column("evaluations", "commits")
+    assert [(done <= t).sum() for t in times] == commits.tolist()
+
+
+def test_same_scenario_same_seed_same_trace() -> None:
+    first, _ = execute([prepared()])
+    again, _ = execute([prepared()])
+    other, _ = execute([prepared(seed=2)])
+    for name in NUMBERS[:2]:
+        one = first.column("commits", name)
+        assert (one == again.column("commits", name)).all()
+        assert (one != other.column("commits", name)).any()
+
+
+def test_zero_noise_is_the_plain_run_bit_for_bit() -> None:
+    for changes in ({}, {"algorithm": {"upload": "all"}}, {"protocol": {"kind": "synchronous"}}):
+        plain, _ = execute([prepared(changes)])
+        silent, _ = execute(
+            [prepared(changes, {"algorithm": {"perturbation": {"std": 0}}})]
+        )
+        for name in NUMBERS[:2]:
+            assert (plain.column("commits", name) == silent.column("commits", name)).all()
+
+
+def test_the_algorithm_changes_nobodys_delays() -> None:
+    one, _ = execute([prepared()])
+    other, _ = execute([prepared({"algorithm": {"upload": "all", "step_size": 0.01}})])
+    for name in ("client", "job", "read_time", "applied_time"):
+        np.testing.assert_array_equal(
+            one.column("jobs", name), other.column("jobs", name)
+        )
