@@ -1,7 +1,7 @@
 """Figures of a study; each call returns a new one and touches no global state."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,14 @@ Law = Callable[[int], tuple[ArrayLike, ArrayLike]]
 MAX_PANELS = 12
 SHOWN = 0.995
 """Part of a distribution that a panel shows; it says how much lies beyond."""
-ROWS_OF_LEGEND = 16
+LINES_OF_LEGEND = 20
+"""Of text, in a column."""
+LINE = 0.165
+"""Inches of a line of text."""
+BAR_NOTE = (
+    "Bars: median; lines: 95 % interval, an arrow if it is open; ×: as fast as the "
+    "slowest;\n(k of n): replicates that reached it; hatched: until when they tried"
+)
 
 
 def convergence(
@@ -56,7 +63,8 @@ def convergence(
     }
     labels = {group: style.text(_label(study, group)) for group in known}
     with style.context():
-        figure = _figure(study, 5.2 + _legend_width(labels.values()), 3.6)
+        width, height, columns = _legend_size(list(labels.values()))
+        figure = _figure(study, 5.2 + width, max(3.6, 0.2 + height))
         axes = figure.add_subplot()
         handles = []
         for group in known:
@@ -73,15 +81,13 @@ def convergence(
             handles += axes.plot(x, curve["mean"], zorder=3, **looks[group]._asdict())
         axes.set_xlim(left=0)
         if metric in style.LOGARITHMIC:
-            _make_logarithmic(
-                axes, [curve["mean"].to_numpy() for curve in curves.values()]
-            )
+            _make_logarithmic(axes)
         axes.set(xlabel=axis.label, ylabel=style.metric_label(metric))
         figure.legend(
             handles,
             [labels[group] for group in known],
             loc="outside right upper",
-            ncols=math.ceil(len(known) / ROWS_OF_LEGEND),
+            ncols=columns,
         )
     return figure
 
@@ -150,46 +156,36 @@ def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
     horizons = times_to_target(study, metric, value).groupby("group")["time"].max()
     looks = style.looks(table.index)
     medians = table["median"].to_numpy(np.float64)
-    there = np.isfinite(medians)
-    ends = np.where(there, medians, horizons.loc[table.index].to_numpy(np.float64))
-    slowest = ends.max()
+    reached = np.isfinite(medians)
+    ends = np.where(reached, medians, horizons.loc[table.index].to_numpy(np.float64))
     sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
     goal = style.metric_label(metric).split(" (")[0].lower()
+    names = [style.text(_label(study, group), 26) for group in table.index]
+    lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
-        note = (
-            "×: faster than the slowest; (k of n): replicates that reached the target"
-        )
-        figure = _figure(study, 6.4, 1.3 + 0.42 * len(table), note)
+        figure = _figure(study, 6.4, 1.4 + LINE * lines * len(names))
         axes = figure.add_subplot()
-        for row, (group, reached) in enumerate(zip(table.index, there, strict=True)):
-            one, color = table.loc[group], looks[group].color
+        for row, group in enumerate(table.index):
+            one, tip, color = table.loc[group], ends[row], looks[group].color
             share = f"({int(one['reached'])} of {int(one['replicates'])})"
-            tip = ends[row]
-            if reached:
-                axes.barh(row, tip, height=0.6, color=color, alpha=0.75)
+            if reached[row]:
+                axes.barh(row, tip, height=0.6, color=color, alpha=0.6)
+                label = f"{ends.max() / tip:.3g}×" if tip > 0 else "at once"
+                label = f"≥ {label}" if tip > 0 and not reached.all() else label
                 tip = _draw_interval(axes, row, one, max(tip, horizons[group]))
-                ratio = f"{slowest / ends[row]:.3g}×" if ends[row] > 0 else "at once"
-                bound = "≥ " if ends[row] > 0 and not there.all() else ""
-                label = f"{bound}{ratio} {share}"
             else:
                 bar = axes.barh(row, tip, height=0.6, fill=False, edgecolor=color)
                 bar[0].set_hatch("////")
-                label = f"not reached {share}"
-            axes.annotate(
-                label,
-                (tip, row),
-                xytext=(7, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=8.5,
-            )
-        names = [style.text(_label(study, group), 26) for group in table.index]
-        axes.set_yticks(range(len(table)), names)
-        axes.invert_yaxis()
+                label = "not reached"
+            where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
+            axes.annotate(f"{label} {share}", (tip, row), fontsize=8.5, **where)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.set_xlabel(f"Virtual time to {goal} {sign} {value:.4g} (s)")
+        figure.supxlabel(BAR_NOTE, fontsize=7.5, x=0.01, ha="left", color="#505050")
     return figure
 
 
@@ -206,8 +202,8 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     middle = staleness.mean(frame)
     axes.axvline(middle, color=style.INK, ls=":", lw=1.2, zorder=3)
     below = np.cumsum(densities * np.diff(edges))
-    last = int(np.searchsorted(below, SHOWN))
-    right = edges[min(last + 1, edges.size - 1)]
+    last = min(int(np.searchsorted(below, SHOWN)), below.size - 1)
+    right = edges[last + 1]
     axes.set_xlim(min(-0.5, edges[0] - 0.5), right - 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
     beyond = 100 * (1 - below[last])
@@ -222,23 +218,23 @@ def _draw_interval(axes: Axes, row: int, one: pd.Series, horizon: float) -> floa
     if math.isnan(low) or math.isnan(high):
         return float(one["median"])
     end = high if math.isfinite(high) else horizon
-    axes.plot([low, end], [row, row], color=style.INK, lw=1.2, marker="|", ms=7)
-    if not math.isfinite(high):
-        axes.plot([end], [row], color=style.INK, marker=">", ms=5)
+    axes.plot([low, end], [row, row], color=style.INK, lw=1.2)
+    axes.plot([low], [row], color=style.INK, marker="|", ms=7)
+    closing = "|" if math.isfinite(high) else ">"
+    axes.plot([end], [row], color=style.INK, marker=closing, ms=5)
     return end
 
 
-def _make_logarithmic(axes: Axes, means: list[np.ndarray]) -> None:
-    """Makes the y axis logarithmic if the means allow it.
+def _make_logarithmic(axes: Axes) -> None:
+    """Makes the y axis logarithmic if the means that were drawn allow it.
 
     An interval may reach below zero, and then leaves the axis at the bottom.
     """
-    values = np.concatenate([*means, np.empty(0)])
-    values = values[np.isfinite(values)]
-    if not values.size or values.min() <= 0:
-        return
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=values.min() / 2)
+    means = np.concatenate([np.ravel(line.get_ydata()) for line in axes.get_lines()])
+    means = means[np.isfinite(means)]
+    if means.size and means.min() > 0:
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=means.min() / 2)
 
 
 def _references(study: Study) -> set[str]:
@@ -268,11 +264,15 @@ def _figure(study: Study, width: float, height: float, note: str = "") -> Figure
     return figure
 
 
-def _legend_width(labels: Iterable[str]) -> float:
-    """Returns inches that a legend beside the axes takes, columns of it included."""
-    longest = [max(map(len, label.split("\n"))) for label in labels]
-    columns = math.ceil(len(longest) / ROWS_OF_LEGEND)
-    return columns * (0.6 + 0.075 * max(longest))
+def _legend_size(labels: list[str]) -> tuple[float, float, int]:
+    """Returns inches that a legend takes, width and height, and its columns."""
+    lines = [label.split("\n") for label in labels]
+    columns = math.ceil(sum(map(len, lines)) / LINES_OF_LEGEND)
+    rows = math.ceil(len(lines) / columns)
+    highest = rows * max(map(len, lines))
+    longest = max(len(line) for label in lines for line in label)
+    # Half a line lies between entries.
+    return columns * (0.6 + 0.075 * longest), LINE * (highest + rows / 2), columns
 
 
 def _label(study: Study, group: str) -> str:

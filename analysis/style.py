@@ -16,10 +16,10 @@ OKABE_ITO = (
     "#CC79A7",
     "#56B4E9",
     "#E69F00",
-    INK,
     "#F0E442",
+    INK,
 )
-"""Colours that most colour-blind readers can tell apart; pale ones come last.
+"""Colours that most colour-blind readers can tell apart; hard ones come last.
 
 Source: Okabe and Ito, Color Universal Design (2008).
 """

@@ -72,7 +72,7 @@ def _save(path: Path, name: str, arrays: Arrays) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays, **{DIGEST: digest})
+            np.savez(file, **arrays, **{DIGEST: digest})
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from simulator.scenario.problems import Cifar10
 NUM_TRAIN, NUM_TEST, NUM_CLASSES, SIDE = 10_000, 2_000, 10, 32
 RANK = 12
 """Backgrounds are combinations of so many smooth images."""
-SIGNAL = 0.42
+SIGNAL = 0.38
 """Spread of the classes' mean coefficients, in standard deviations within a class."""
 GRATING, BACKGROUND, NOISE = 0.5, 0.5, 0.4
 """Amplitudes, in units of `CONTRAST`."""
@@ -29,8 +29,8 @@ def cifar10_standin(config: Cifar10) -> Dataset:
     with a random phase, of a background of rank 12 and of noise. The phases hide the
     gratings from a linear model, which sees only that classes differ in their mean
     background: multinomial logistic regression (unit scale, coefficient 0.001 of the
-    regulariser, 15 iterations of L-BFGS) reaches a test accuracy of ACCURACY, a
-    convolutional network with 16 and 32 channels one of CNN.
+    regulariser) reaches a test accuracy of 0.42 after 15 iterations of L-BFGS and of
+    0.40 at its optimum; two convolutions of 16 and 32 channels reach 0.99.
 
     Arrays are the same for every seed and run; on another processor a pixel may
     differ by one, because sums are rounded differently.

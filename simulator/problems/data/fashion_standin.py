@@ -16,7 +16,7 @@ NUM_TRAIN, NUM_TEST, NUM_CLASSES, SIDE = 12_000, 2_000, 10, 28
 NUM_BLOBS = 6
 ROTATION, STRETCH, SHIFT = 0.225, 0.15, 0.12
 """Standard deviations: radians, log of a factor, and half sides of the image."""
-NOISE = 0.4
+NOISE = 0.5
 """Standard deviation of a pixel's noise, as a fraction of white."""
 WHITE = 1.5
 """Sum of blobs that is white at full contrast."""
@@ -29,7 +29,8 @@ def fashion_mnist_standin(config: FashionMnist) -> Dataset:
     A class is a sum of six Gaussian blobs; an image is that template rotated,
     stretched and shifted at random, times a random contrast, plus noise. The signal is
     the template. Multinomial logistic regression (unit scale, coefficient 0.001 of the
-    regulariser) reaches a test accuracy of ACCURACY.
+    regulariser) reaches a test accuracy of 0.82, both after 15 iterations of L-BFGS
+    and at its optimum.
 
     Arrays are the same for every seed and run; on another processor a pixel may
     differ by one, because exponentials are rounded differently.

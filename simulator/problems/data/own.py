@@ -35,6 +35,12 @@ def npz(config: Npz) -> Dataset:
             )
     labels = train[1] if test is None else np.concatenate([train[1], test[1]])
     num_classes = int(labels.max()) + 1
+    if num_classes > labels.size:
+        raise DataError(
+            f"y of {path} must number its classes from 0 without gaps, got "
+            f"{num_classes - 1} among {labels.size} rows; number them by "
+            "numpy.unique(y, return_inverse=True)[1]"
+        )
     if num_classes < 2:
         raise DataError(
             f"y of {path} must hold two classes or more, got only 0; check y"
@@ -100,7 +106,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         if not isinstance(loaded, np.lib.npyio.NpzFile):
             raise ValueError("a single array")
         with loaded:
-            arrays = {name: loaded[name] for name in loaded.files}
+            arrays = {name: np.asarray(loaded[name]) for name in loaded.files}
     # A damaged zip file fails in a dozen ways; all of them are the file's.
     except Exception as error:
         raise DataError(
@@ -150,8 +156,8 @@ def _whole(
     )
     if not whole:
         raise DataError(
-            f"{name} of {path} must hold whole numbers from 0, got {labels.dtype} with "
-            f"others; number them by numpy.unique({name}, return_inverse=True)[1]"
+            f"{name} of {path} must hold whole numbers from 0, got others of "
+            f"type {labels.dtype}; number them by numpy.unique({name}, return_inverse=True)[1]"
         )
     return labels.astype(np.int32)
 

@@ -1,6 +1,7 @@
 """Tables of comma-separated values, read without pandas."""
 
 import csv
+import io
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ def read(path: Path, header: int = 0) -> Table:
     """
     try:
         text = files.read(path).decode("utf-8-sig")
-        reader = csv.reader(text.splitlines(keepends=True))
+        reader = csv.reader(io.StringIO(text, newline=""))
         numbered = [(row, reader.line_num) for row in reader if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(

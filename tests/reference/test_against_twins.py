@@ -1,0 +1,276 @@
+"""The kernels against slow NumPy twins that were written without sight of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from simulator.algorithms import vafl as kernel
+from simulator.algorithms.vafl_stores import draw
+from simulator.engine.drive import Drive
+from simulator.engine.execute import Program
+from simulator.privacy import gdp
+from simulator.simulation import Prepared, _feed, key_of
+from simulator.timeline import NO_WORKER, Kind
+from tests.reference import sgd_twin, vafl_twin
+from tests.support import SGD, prepared, rows_of
+
+DOUBLE = {"engine": {"precision": "float64"}}
+SHORT = {"stop": {"commits": 80}}
+DIGITS = {
+    "problem": {
+        "data": {"kind": "digits", "scale": "unit", "limit": 150},
+        "partition": {"kind": "vertical", "parties": 5},
+    },
+    "algorithm": {"batch": 13},
+}
+MODES = {
+    "async": {},
+    "t-sync 1": {"protocol": {"kind": "t_synchronous", "t": 1}},
+    "t-sync 3": {"protocol": {"kind": "t_synchronous", "t": 3}},
+    "sync": {"protocol": {"kind": "synchronous"}},
+    "sync own": {"protocol": {"kind": "synchronous"}, "algorithm": {"samples": "own"}},
+    "centralised": {"protocol": {"kind": "centralised"}},
+    "bounded": {"protocol": {"kind": "bounded", "staleness_bound": 9}},
+}
+UPLOADS = {
+    "batch": {"algorithm": {"upload": "batch"}},
+    "all": {"algorithm": {"upload": "all"}},
+}
+VARIANTS = {
+    "plain": {},
+    "query first": {"algorithm": {"client_order": "query_first"}},
+    "after": {"algorithm": {"server_gradient": "after"}},
+    "noise": {"algorithm": {"perturbation": {"std": 0.3}}},
+    "sum": {"problem": {"reduction": "sum"}, "algorithm": {"step_size": 0.01}},
+    "repeats": {"algorithm": {"replacement": True}},
+    "one party": {"problem": {"partition": {"parties": 1}}},
+    "server step": {
+        "algorithm": {
+            "server_step_size": {
+                "kind": "bounded_strongly_convex",
+                "staleness_bound": 5,
+                "smoothness": 2.0,
+                "strong_convexity": 0.5,
+                "activation": [0.2, 0.2, 0.2, 0.2, 0.2],
+            }
+        }
+    },
+}
+
+
+def carried(plan: Prepared, **options: Any) -> tuple[Any, dict[str, np.ndarray]]:
+    """Executes a run; returns its last state and all diagnostics."""
+    algorithm = plan.algorithm
+    if options.get("table"):
+        algorithm = kernel.Vafl(
+            **{f: getattr(algorithm, f) for f in algorithm.__dataclass_fields__}
+            | {"snapshots": False}
+        )
+    program = Program(algorithm, plan.problem, stepwise=options.get("stepwise", False))
+    drive = Drive(
+        program,
+        [_feed(plan, 40)],
+        key_of(plan.run.seed),
+        num_registers=plan.played.num_registers,
+        width=plan.played.width,
+        samples=plan.samples,
+        metrics=("test_loss",),
+        length=40,
+    )
+    records = list(drive.records())
+    names = records[0].infos
+    infos = {n: np.concatenate([r.infos[n] for r in records]) for n in names}
+    return drive._carry.state, infos
+
+
+def twin_of(plan: Prepared) -> vafl_twin.Trace:
+    """Gives the twin the same rows, samples and noise."""
+    scenario, algorithm, problem = plan.run.scenario, plan.algorithm, plan.problem
+    rows, samples = rows_of(plan)
+    program: list[Any] = []
+    for row in range(rows.time.size):
+        workers = [int(w) for w in rows.worker[row] if w != NO_WORKER]
+        jobs = [int(j) for j in rows.job[row][: len(workers)]]
+        if algorithm.coordinated:
+            M = problem.num_parties
+            workers, jobs = list(range(M)), jobs[:1] * M
+        ids = [samples[row, min(i, samples.shape[1] - 1)] for i in range(len(workers))]
+        if rows.kind[row] == Kind.REFRESH:
+            bound = scenario.protocol.staleness_bound
+            program.append(
+                vafl_twin.Refresh(tuple(workers[1:]), tuple(jobs[1:]), ids[0], bound)
+            )
+        else:
+            program.append(vafl_twin.Commit(tuple(workers), tuple(jobs), tuple(ids)))
+    config = scenario.algorithm
+    options = vafl_twin.Options(
+        upload=config.upload,
+        client_order=config.client_order,
+        # Plain SGD: section 4 knows no order of server and clients.
+        server_gradient="before" if algorithm.coordinated else config.server_gradient,
+        coordinated=algorithm.coordinated,
+        loss=problem.loss,
+        reduction=problem.reduction,
+        l2=scenario.problem.l2,
+        step_size=lambda k: float(algorithm.step_size.at(k)),
+        server_step_size=lambda k: float(algorithm.server_step_size.at(k)),
+    )
+    widths = problem.num_features
+    features = [np.asarray(problem.x[m])[:, :p] for m, p in enumerate(widths)]
+    return vafl_twin.run(
+        features,
+        np.asarray(problem.y),
+        problem.embedding.num_outputs,
+        program,
+        options,
+        noise_of(plan),
+    )
+
+
+def noise_of(plan: Prepared) -> Callable[[int, int, int], np.ndarray] | None:
+    perturbation = plan.run.scenario.algorithm.perturbation
+    if perturbation is None:
+        return None
+    key, C = key_of(plan.run.seed), plan.problem.embedding.num_outputs
+    N = plan.problem.num_samples
+    one = jax.jit(lambda m, j: draw(key, m, j, np.arange(N), C))
+    seen: dict[tuple[int, int], np.ndarray] = {}
+
+    def noise(party: int, job: int, sample: int) -> np.ndarray:
+        if (party, job) not in seen:
+            seen[party, job] = perturbation.std * np.asarray(one(party, job))
+        return seen[party, job][:, sample]
+
+    return noise
+
+
+def assert_agree(
+    plan: Prepared, state: Any, infos: dict[str, np.ndarray], twin: vafl_twin.Trace
+) -> None:
+    rows, _ = rows_of(plan)
+    commits = rows.kind == Kind.COMMIT
+    for party, p in enumerate(plan.problem.num_features):
+        mine = np.asarray(state.weights[party])
+        np.testing.assert_allclose(mine[:, :p], twin.theta[party].T, 1e-9, 1e-12)
+        assert (mine[:, p:] == 0).all()
+    np.testing.assert_allclose(state.bias, twin.bias, 1e-9, 1e-12)
+    np.testing.assert_allclose(infos["loss"][commits], twin.loss, 1e-9)
+    np.testing.assert_allclose(
+        infos["gradient_norm"][commits], twin.gradient_norm, 1e-9
+    )
+    if state.store is None:
+        return
+    for at, row in enumerate(np.flatnonzero(commits)):
+        workers = rows.worker[row][rows.worker[row] != NO_WORKER]
+        if plan.run.scenario.protocol.kind == "bounded":
+            workers = workers[:1]
+        M = plan.problem.num_parties
+        others = np.arange(M) != workers[:, None]
+        ages = np.stack(twin.ages[at])  # [W, B, M]
+        used = np.broadcast_to(others[:, None], ages.shape)
+        expected = ages[used].mean() if used.any() else 0
+        assert infos["embedding_staleness_mean"][row] == pytest.approx(expected, 1e-5)
+        largest = ages[used].max() if used.any() else 0
+        assert infos["embedding_staleness_max"][row] == largest
+
+
+@pytest.mark.parametrize("upload", UPLOADS)
+@pytest.mark.parametrize("mode", MODES)
+def test_vafl_agrees_with_its_twin(mode: str, upload: str) -> None:
+    with jax.enable_x64(True):
+        plan = prepared(DIGITS, SHORT, DOUBLE, MODES[mode], UPLOADS[upload])
+        state, infos = carried(plan)
+        assert_agree(plan, state, infos, twin_of(plan))
+
+
+OPTIONS = [
+    *(("async", variant) for variant in VARIANTS),
+    *(("t-sync 3", variant) for variant in ("query first", "after", "noise")),
+]
+
+
+@pytest.mark.parametrize("upload", UPLOADS)
+@pytest.mark.parametrize(("mode", "variant"), OPTIONS)
+def test_vafls_options_agree_with_the_twin(
+    mode: str, variant: str, upload: str
+) -> None:
+    changes = (MODES[mode], UPLOADS[upload], VARIANTS[variant])
+    with jax.enable_x64(True):
+        plan = prepared(DIGITS, SHORT, DOUBLE, *changes)
+        state, infos = carried(plan)
+        assert_agree(plan, state, infos, twin_of(plan))
+
+
+@pytest.mark.parametrize("mode", ["sync", "centralised"])
+@pytest.mark.parametrize("variant", ["noise", "after"])
+def test_the_coordinated_options_agree_with_the_twin(mode: str, variant: str) -> None:
+    with jax.enable_x64(True):
+        plan = prepared(DIGITS, SHORT, DOUBLE, MODES[mode], VARIANTS[variant])
+        state, infos = carried(plan)
+        assert_agree(plan, state, infos, twin_of(plan))
+
+
+def test_the_sigmoid_loss_and_unequal_parties_agree_with_the_twin() -> None:
+    groups = {"problem": {"partition": {"parties": None, "groups": {"a": ["0-2"], "b": [29], "c": ["3-20"]}}}}
+    with jax.enable_x64(True):
+        plan = prepared(DOUBLE, SHORT, groups)
+        assert plan.problem.num_features == (3, 1, 18)
+        state, infos = carried(plan)
+        assert_agree(plan, state, infos, twin_of(plan))
+
+
+@pytest.mark.parametrize("variant", ["plain", "noise", "query first"])
+def test_the_two_stores_of_all_samples_agree(variant: str) -> None:
+    changes = (DIGITS, SHORT, DOUBLE, UPLOADS["all"], VARIANTS[variant])
+    with jax.enable_x64(True):
+        plan = prepared(*changes)
+        snapshots, infos = carried(plan)
+        table, others = carried(plan, table=True)
+    np.testing.assert_allclose(snapshots.weights, table.weights, 1e-9, 1e-12)
+    for name in infos:
+        np.testing.assert_allclose(infos[name], others[name], 1e-9, err_msg=name)
+
+
+def test_the_private_mode_that_follows_the_weights() -> None:
+    target = {
+        "algorithm": {
+            "perturbation": {"mu": 5.0, "releases": 200, "input_diameter": 2.0}
+        }
+    }
+    with jax.enable_x64(True):
+        plan = prepared(DIGITS, SHORT, DOUBLE, target)
+        _, infos = carried(plan)
+    z = gdp.noise_multiplier(5.0, 200, 13 / 150, "gdp_uniform")
+    norms = infos["workers/weight_norm"]
+    assert (norms[50:] > 0).all()
+    np.testing.assert_allclose(infos["workers/noise_std"], 2.0 * z * norms, 1e-9)
+
+
+@pytest.mark.parametrize("mode", ["async", "t-sync 3", "sync"])
+@pytest.mark.parametrize("stepwise", [False, True])
+def test_sgd_agrees_with_its_twin(mode: str, stepwise: bool) -> None:
+    with jax.enable_x64(True):
+        plan = prepared(SGD, SHORT, DOUBLE, MODES[mode])
+        state, infos = carried(plan, stepwise=stepwise)
+    rows, samples = rows_of(plan)
+    program = []
+    for row in range(rows.time.size):
+        workers = [int(w) for w in rows.worker[row] if w != NO_WORKER]
+        n = len(workers)
+        reads = tuple(int(v) for v in rows.read_version[row][:n])
+        program.append(sgd_twin.Commit(tuple(workers), tuple(samples[row][:n]), reads))
+    weights, _, losses = sgd_twin.run(
+        np.asarray(plan.problem.x, np.float64)[:, :-1],
+        np.asarray(plan.problem.y),
+        10,
+        program,
+        "softmax",
+        "mean",
+        0.001,
+        lambda k: 0.3,
+    )
+    np.testing.assert_allclose(state.weights, weights.T, 1e-9, 1e-12)
+    np.testing.assert_allclose(infos["loss"], losses, 1e-9)
