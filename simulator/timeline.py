@@ -20,6 +20,8 @@ NO_SLOT = 2**31 - 1
 """`write_slot` of a version that nobody reads."""
 NO_SAMPLE = 2**31 - 1
 """Pads the samples of a job."""
+NO_COMMIT = 2**63 - 1
+"""`commit` of a job that was not applied; int64, and never on the device."""
 SERVER = 0
 """`node` of every row whose version is the server's."""
 

@@ -74,7 +74,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "applied_time": Column("float64", "virtual s", "when it was applied; else NaN"),
         "read_version": Column("int64", "commits", "version that it read"),
         "commit": Column(
-            "int64", "commits", "version that it is part of, or NO_COMMIT"
+            "int64", "commits", "version that it is part of, or `timeline.NO_COMMIT`"
         ),
         "upload_bytes": Column("int64", "bytes", "sent to the server"),
         "download_bytes": Column("int64", "bytes", "sent to the client"),
@@ -140,8 +140,6 @@ COLUMNS: dict[str, dict[str, Column]] = {
     },
 }
 
-NO_COMMIT = 2**63 - 1
-"""`jobs.commit` of a job that was not applied."""
 
 
 class Words(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Int
 
 from simulator.timeline import (
+    NO_COMMIT,
     NO_SLOT,
     NO_WORKER,
     SERVER,
@@ -18,7 +19,6 @@ from simulator.timeline import (
     Outcome,
     Rows,
 )
-from simulator.trace import NO_COMMIT
 
 _ROW = 5  # kind, version, write_slot, round, workers
 _WORK = 4  # worker, job, read_version, read_slot

@@ -14,8 +14,7 @@ from simulator.scenario.protocols import (
     TSynchronous,
 )
 from simulator.scenario.scenario import Clients, Stop
-from simulator.timeline import NO_WORKER, Kind, Outcome, StopReason, check
-from simulator.trace import NO_COMMIT
+from simulator.timeline import NO_COMMIT, NO_WORKER, Kind, Outcome, StopReason, check
 from tests.support import everything, played
 
 
