@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import platformdirs
@@ -69,10 +70,11 @@ def _save(path: Path, name: str, arrays: Arrays) -> None:
     """Writes a cache file beside its place and renames it, so that none is half."""
     path.parent.mkdir(parents=True, exist_ok=True)
     digest = np.frombuffer(_digest(name, arrays), np.uint8)
+    contents: dict[str, Any] = {**arrays, DIGEST: digest}
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays, **{DIGEST: digest})
+            np.savez(file, **contents)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """Data sets of the user: arrays in an npz file, or a table in a csv file."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -101,8 +102,9 @@ def located(path: str) -> Path:
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     """Returns the arrays of an npz file, without ever unpickling anything."""
+    content = files.read(path)
     try:
-        loaded = np.load(path, allow_pickle=False)
+        loaded = np.load(io.BytesIO(content), allow_pickle=False)
         if not isinstance(loaded, np.lib.npyio.NpzFile):
             raise ValueError("a single array")
         with loaded:
@@ -156,8 +158,9 @@ def _whole(
     )
     if not whole:
         raise DataError(
-            f"{name} of {path} must hold whole numbers from 0, got others of "
-            f"type {labels.dtype}; number them by numpy.unique({name}, return_inverse=True)[1]"
+            f"{name} of {path} must hold whole numbers from 0, got "
+            f"others of type {labels.dtype}; number them by "
+            f"numpy.unique({name}, return_inverse=True)[1]"
         )
     return labels.astype(np.int32)
 
@@ -170,9 +173,8 @@ def _classes(cells: table.Table, label: str) -> tuple[Int32[np.ndarray, " N"], i
             f"column {label!r} of {cells.path} must hold a label in every row, got "
             f"none in line {cells.lines[texts.index('')]}; fill or remove it"
         )
-    try:
-        values = np.array([float(text) for text in texts])
-    except ValueError:
+    values = np.array([table.number(text) for text in texts])
+    if not np.isfinite(values).all():
         values = np.array(texts)
     classes, numbers = np.unique(values, return_inverse=True)
     if classes.size < 2:

@@ -88,7 +88,7 @@ def numbers(table: Table, columns: tuple[str, ...]) -> Float64[np.ndarray, "N P"
     try:
         values = np.array(cells, dtype=np.float64)
     except ValueError:
-        values = np.array([[_number(cell) for cell in row] for row in cells])
+        values = np.array([[number(cell) for cell in row] for row in cells])
     bad = np.argwhere(~representable(values))
     if bad.size:
         row, index = bad[0]
@@ -105,7 +105,7 @@ def representable(values: Shaped[np.ndarray, "*s"]) -> Shaped[np.ndarray, "*s"]:
     return np.abs(values) <= FLOAT32_MAX
 
 
-def _number(cell: str) -> float:
+def number(cell: str) -> float:
     """Returns the number in a cell, NaN if there is none."""
     try:
         return float(cell)
