@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.frames import Study, groups
 from analysis.statistics import Interval, t_interval
-from analysis.targets import HIGHER_IS_BETTER, final_values, times_to_target
+from analysis.targets import final_values, times_to_target
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 LEAST = 3
@@ -27,7 +27,7 @@ def evaluate(study: Study) -> pd.DataFrame:
     rows = [
         _row(study, claim) for claim in study.manifest["scenario"].get("claims", [])
     ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
 
 
 def _row(study: Study, claim: dict[str, Any]) -> tuple[Any, ...]:
@@ -61,16 +61,18 @@ def _faster(study: Study, claim: dict[str, Any], text: str) -> tuple[Any, ...]:
     fast, slow = (_by_replicate(times, claim[k]) for k in ("faster", "than"))
     both = fast.join(slow, lsuffix="_fast", rsuffix="_slow", how="inner")
     n = len(both)
+    all_fast = bool(both["reached_fast"].all())
+    all_slow = bool(both["reached_slow"].all())
     reached = (
         f"reached {both['reached_fast'].sum()}/{n} and {both['reached_slow'].sum()}/{n}"
     )
-    if not both["reached_fast"].all() and not both["reached_slow"].all():
+    if not all_fast and not all_slow:
         return text, OPEN, reached, n, "neither side always reached the target"
     ratio = both["time_slow"].to_numpy() / both["time_fast"].to_numpy()
     interval = Interval(*np.exp(t_interval(np.log(ratio))))
     least = claim.get("by_at_least", 1.0)
     measured = f"times faster: {interval}; {reached}"
-    if not both["reached_slow"].all():  # true ratios are larger still
+    if not all_slow:  # true ratios are larger still
         verdict = HOLDS if interval.low > least else OPEN
         return (
             text,
@@ -79,7 +81,7 @@ def _faster(study: Study, claim: dict[str, Any], text: str) -> tuple[Any, ...]:
             n,
             "ratio is a lower bound: the slower is censored",
         )
-    if not both["reached_fast"].all():  # true ratios are smaller still
+    if not all_fast:  # true ratios are smaller still
         verdict = FAILS if interval.high < least else OPEN
         return (
             text,
@@ -95,10 +97,8 @@ def _higher(study: Study, claim: dict[str, Any], text: str) -> tuple[Any, ...]:
     metric = claim["metric"]
     difference = _difference(study, metric, claim["higher"], claim["than"])
     interval = t_interval(difference)
-    sign = 1 if metric in HIGHER_IS_BETTER else -1
     verdict = _side(interval, 0.0)
     measured = f"difference of {metric}: {interval}"
-    del sign  # "higher" is about the number, whether that is good or not
     return (
         text + f" in {metric}",
         verdict,
@@ -130,7 +130,8 @@ def _side(interval: Interval, border: float) -> str:
 
 
 def _by_replicate(times: pd.DataFrame, group: str) -> pd.DataFrame:
-    return times[times["group"] == group].set_index("replicate")[["time", "reached"]]
+    mine = times.loc[times["group"] == group, ["replicate", "time", "reached"]]
+    return mine.set_index("replicate")
 
 
 def _difference(study: Study, metric: str, one: str, other: str) -> np.ndarray:

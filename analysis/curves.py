@@ -39,7 +39,7 @@ def mean_curve(
             raise ValueError(
                 f"evaluations have no column {column!r}; known are {known}"
             )
-    mine = table[table["group"] == group]
+    mine = table.loc[table["group"] == group]
     if mine.empty:
         known = ", ".join(dict.fromkeys(table["group"]))
         raise ValueError(f"the study has no group {group!r}; known are {known}")
@@ -50,7 +50,7 @@ def mean_curve(
     grid = np.linspace(0, min(x[-1] for x, _ in curves), points)
     values = np.stack([held(x, y, grid) for x, y in curves])
     rows = [t_interval(column) for column in values.T]
-    frame = pd.DataFrame(rows, columns=["mean", "low", "high"])
+    frame = pd.DataFrame(rows, columns=pd.Index(["mean", "low", "high"]))
     frame.insert(0, "x", grid)
     frame["replicates"] = len(curves)
     return frame

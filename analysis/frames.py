@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from simulator.trace import COLUMNS
+from simulator.trace import COLUMNS, StudyError
 
 
 class Study(Protocol):
@@ -48,7 +48,9 @@ def runs(study: Study) -> pd.DataFrame:
         row |= {"group": run["label"], **run["parameters"]}
         rows.append(row)
     if not rows:
-        raise ValueError(f"study {study.manifest['name']!r} has no run that has ended")
+        raise StudyError(
+            f"study {study.manifest['name']!r} has no run that has ended; run it again"
+        )
     return pd.DataFrame(rows)
 
 

@@ -23,13 +23,13 @@ def histogram(
         Columns low, high (bins of commits, half open), count, density (per commit).
     """
     table = joined(study, "staleness")
-    table = table[table["group"] == group]
+    table = table.loc[table["group"] == group]
     if quantity is None:
         has = (table["quantity"] == "embedding").any()
         quantity = "embedding" if has else "contribution"
-    table = table[table["quantity"] == quantity]
+    table = table.loc[table["quantity"] == quantity]
     if client is not None:
-        table = table[table["client"] == client]
+        table = table.loc[table["client"] == client]
     counts = table.groupby(["low", "high"], as_index=False)["count"].sum()
     width = counts["high"] - counts["low"]
     total = max(int(counts["count"].sum()), 1)

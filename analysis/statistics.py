@@ -33,7 +33,10 @@ def t_interval(values: Float[np.ndarray, " n"]) -> Interval:
     mean = float(values.mean())
     if values.size < 2:
         return Interval(mean, float("nan"), float("nan"))
-    error = float(values.std(ddof=1)) / np.sqrt(values.size)
+    if not np.isfinite(values).all():
+        return Interval(mean, float("nan"), float("nan"))
+    with np.errstate(over="ignore"):
+        error = float(values.std(ddof=1)) / np.sqrt(values.size)
     half = float(scipy.stats.t.ppf(0.5 + LEVEL / 2, values.size - 1)) * error
     return Interval(mean, mean - half, mean + half)
 

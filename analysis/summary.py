@@ -4,16 +4,20 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import Study, evaluations, groups, joined, runs
-from analysis.statistics import t_interval
+from analysis.statistics import Interval, t_interval
 from analysis.targets import default_target, final_values, time_to_target
 
 
 def summary(study: Study) -> pd.DataFrame:
     """Returns a row per group: how fast, how good, how stale, at what cost.
 
+    Columns: group; virtual seconds to the target (median, k of n that reached it);
+    final value; mean and largest staleness (commits); MB sent by and to all clients;
+    commits; commits per second of real time; why the runs ended. Means over replicates.
+
     Staleness is that of stored embeddings in vertical studies, of contributions else.
-    The final value of a metric is the mean of the last tenth of a run's evaluations; its
-    interval is a 95 % t-interval over replicates.
+    The final value of a metric is the mean of the last tenth of a run's evaluations;
+    its interval is a 95 % t-interval over replicates.
     """
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
     target_metric, value = default_target(study)
@@ -30,16 +34,16 @@ def summary(study: Study) -> pd.DataFrame:
         rows.append(
             {
                 "group": group,
-                f"time to {target_metric} {value:.4g} (s)": (
+                f"s to {value:.3g}": (
                     f"{median} ({int(time['reached'])}/{int(time['replicates'])})"
                 ),
-                f"final {metric}": str(final),
-                "mean staleness": stale.loc[group, "mean"],
-                "max staleness": int(stale.loc[group, "max"]),
-                "MB sent": float(sent.mean()) / 1e6,
+                "final": _plus_minus(final),
+                "stale: mean": stale.loc[group, "mean"],
+                "max": int(stale.loc[group, "max"]),
+                "MB": float(sent.mean()) / 1e6,
                 "commits": float(mine["commits"].mean()),
-                "updates/s real": float((mine["commits"] / mine["elapsed_s"]).mean()),
-                "stopped": ", ".join(dict.fromkeys(mine["stop"])),
+                "updates/s": float((mine["commits"] / mine["elapsed_s"]).mean()),
+                "stop": ", ".join(dict.fromkeys(mine["stop"])),
             }
         )
     return pd.DataFrame(rows)
@@ -51,9 +55,8 @@ def staleness(study: Study) -> pd.DataFrame:
     quantity = "staleness"
     rows = {}
     for group, mine in table.groupby("group", sort=False):
-        if (
-            "embedding_staleness_mean" in mine
-            and mine["embedding_staleness_mean"].notna().any()
+        if "embedding_staleness_mean" in mine and bool(
+            mine["embedding_staleness_mean"].notna().any()
         ):
             quantity = "embedding_staleness"
             weight = mine[f"{quantity}_mean"].notna().astype(float)
@@ -66,4 +69,12 @@ def staleness(study: Study) -> pd.DataFrame:
             float((means * weight).sum()) / total,
             float(mine[f"{quantity}_max"].max()),
         )
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "max"])
+    columns = pd.Index(["mean", "max"])
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+
+
+def _plus_minus(interval: Interval) -> str:
+    """Returns mean and half-width of an interval."""
+    if np.isnan(interval.low):
+        return f"{interval.mean:.4g}"
+    return f"{interval.mean:.4g} ± {(interval.high - interval.low) / 2:.2g}"

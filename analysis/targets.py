@@ -1,5 +1,7 @@
 """Time to a target: k of n replicates, and a median that knows of the others."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 
@@ -17,15 +19,19 @@ def final(values: np.ndarray) -> float:
     return float(values[-max(1, round(FINAL * values.size)) :].mean())
 
 
+def _by_run(study: Study) -> Iterator[tuple[tuple[str, int], pd.DataFrame]]:
+    """Yields every run's group, replicate and evaluations."""
+    runs = evaluations(study).groupby(["group", "replicate"], sort=False)
+    return iter(runs)  # pyright: ignore[reportReturnType]
+
+
 def final_values(study: Study, metric: str) -> pd.DataFrame:
     """Returns every run's final value: columns group, replicate, value."""
     rows = [
         (group, replicate, final(run[metric].to_numpy(np.float64)))
-        for (group, replicate), run in evaluations(study).groupby(
-            ["group", "replicate"], sort=False
-        )
+        for (group, replicate), run in _by_run(study)
     ]
-    return pd.DataFrame(rows, columns=["group", "replicate", "value"])
+    return pd.DataFrame(rows, columns=pd.Index(["group", "replicate", "value"]))
 
 
 def default_target(study: Study) -> tuple[str, float]:
@@ -58,9 +64,7 @@ def times_to_target(study: Study, metric: str, value: float) -> pd.DataFrame:
     """
     higher = metric in HIGHER_IS_BETTER
     rows = []
-    for (group, replicate), run in evaluations(study).groupby(
-        ["group", "replicate"], sort=False
-    ):
+    for (group, replicate), run in _by_run(study):
         time, reached = first_reached(
             run["time"].to_numpy(np.float64),
             run[metric].to_numpy(np.float64),
@@ -68,7 +72,8 @@ def times_to_target(study: Study, metric: str, value: float) -> pd.DataFrame:
             higher=higher,
         )
         rows.append((group, replicate, time, reached))
-    return pd.DataFrame(rows, columns=["group", "replicate", "time", "reached"])
+    columns = pd.Index(["group", "replicate", "time", "reached"])
+    return pd.DataFrame(rows, columns=columns)
 
 
 def time_to_target(study: Study, metric: str, value: float) -> pd.DataFrame:
@@ -81,10 +86,10 @@ def time_to_target(study: Study, metric: str, value: float) -> pd.DataFrame:
     times = times_to_target(study, metric, value)
     rows = []
     for group in groups(study):
-        mine = times[times["group"] == group]
+        mine = times.loc[times["group"] == group]
         median = kaplan_meier_median(
             mine["time"].to_numpy(np.float64), mine["reached"].to_numpy(bool)
         )
         rows.append((group, *median, int(mine["reached"].sum()), len(mine)))
-    columns = ["group", "median", "low", "high", "reached", "replicates"]
+    columns = pd.Index(["group", "median", "low", "high", "reached", "replicates"])
     return pd.DataFrame(rows, columns=columns)

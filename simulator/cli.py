@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -86,7 +87,8 @@ def run(
             study = sweep.simulate(config, folder, jobs=jobs, progress=hear)
     except KeyboardInterrupt:
         err.print(
-            f"stalesim: interrupted; {folder} holds what was written, marked incomplete",
+            f"stalesim: interrupted; {folder} holds what was written, "
+            f"marked incomplete",
             style="red",
         )
         raise SystemExit(INTERRUPTED) from None
@@ -111,7 +113,8 @@ def check(
 
     for folder in folders:
         study = trace.load(folder)
-        _show(f"Claims of {study.manifest['name']}", claims.evaluate(study))
+        out.print(study.manifest["name"], style="bold")
+        _show_claims(claims.evaluate(study))
 
 
 @app.command("list")
@@ -179,10 +182,10 @@ def _show_plan(runs: list[Any], tasks: list[Any]) -> None:
 def _close(study: "Study", *, plots: bool) -> None:
     from analysis import claims, summary
 
-    _show(study.manifest["name"], summary.summary(study))
+    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    _show(f"{study.manifest['name']}: {metric}", summary.summary(study))
     found = claims.evaluate(study)
-    if len(found):
-        _show("Claims of the source", found)
+    _show_claims(found)
     if plots:
         _draw(study)
     out.print(f"Study: {study.folder}", soft_wrap=True)
@@ -196,12 +199,29 @@ def _draw(study: "Study") -> None:
 
 
 def _show(title: str, frame: "pd.DataFrame") -> None:
-    table = Table(title=title, title_justify="left")
+    table = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    )
     for column in frame.columns:
         table.add_column(str(column), overflow="fold")
     for row in frame.itertuples(index=False):
         table.add_row(*(_text(value) for value in row))
     out.print(table)
+
+
+def _show_claims(found: "pd.DataFrame") -> None:
+    colours = {"holds": "green", "does not hold": "red"}
+    rows: Any = found.itertuples()
+    for claim in rows:
+        style = colours.get(str(claim.verdict), "yellow")
+        out.print(f"[{style}]{claim.verdict}[/]: {claim.says}", soft_wrap=True)
+        out.print(
+            f"    {claim.claim}; {claim.measured}; {claim.replicates} replicates; "
+            f"{claim.why}",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
+        )
 
 
 def _text(value: object) -> str:

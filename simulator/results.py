@@ -27,6 +27,8 @@ def bin_edges() -> np.ndarray:
 
 
 EDGES = bin_edges()
+START = Point(0.0, 0, 0, 0)
+"""Where a run is before its first row."""
 OUTCOMES = tuple(outcome.name for outcome in Outcome)
 
 
@@ -83,7 +85,7 @@ class Results:
     fraction: float = 0.0
     stop: StopReason | None = None
     diverged_at: int | None = None
-    _last: Point = Point(0.0, 0, 0, 0)
+    _last: Point = START
     _jobs_written: int = 0
     _work: Ages = field(init=False)
     _embeddings: Ages | None = None

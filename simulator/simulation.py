@@ -124,8 +124,8 @@ def _problem(config: Problem, precision: str, *, with_minimum: bool) -> Any:
 def _loss(config: Problem, data: Dataset) -> losses.Loss:
     if config.loss == "sigmoid" and data.num_classes > 2:
         raise ScenarioError(
-            f"problem.loss must be softmax for {data.num_classes} classes, got sigmoid; "
-            f"leave it out"
+            f"problem.loss must be softmax for {data.num_classes} classes, "
+            f"got sigmoid; leave it out"
         )
     if config.loss != "auto":
         return config.loss

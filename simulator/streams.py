@@ -2,8 +2,8 @@
 
 Everything is drawn in blocks of one fixed size keyed by (seed, purpose, client, block),
 so that changing the algorithm, adding a client or enlarging the population changes
-nobody else's draws. One counter-based generator serves all clients: its counter is set to the
-key, which costs 2 microseconds and no memory per client.
+nobody else's draws. One counter-based generator serves all clients: its counter is set
+to the key, which costs 2 microseconds and no memory per client.
 """
 
 from enum import IntEnum

@@ -1,6 +1,6 @@
 """Many runs: planned into batches by a fixed rule, spread over processes, written."""
 
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -68,8 +68,9 @@ def plan(
 ) -> list[Task]:
     """Decides which runs are executed together: a fixed rule, never a stopwatch.
 
-    On a GPU whatever fits together is batched. On CPU runs are batched where they share a
-    timeline or the model is tiny; all others are single-threaded runs, spread over processes.
+    On a GPU whatever fits together is batched. On CPU runs are batched where they share
+    a timeline or the model is tiny; all others are single-threaded runs, spread over
+    processes.
 
     Args:
         runs: of a study.
@@ -141,8 +142,9 @@ def simulate(
         scenario: what to simulate.
         folder: new or empty, for the study; by default a temporary one, which lives as
             long as the result.
-        data: arrays `x` and `y`, and perhaps `x_test` and `y_test`, to be used in place of
-            the scenario's data; kept in the folder, so that the study can be repeated.
+        data: arrays `x` and `y`, and perhaps `x_test` and `y_test`, to be used in place
+            of the scenario's data; kept in the folder, so that the study can be
+            repeated.
         jobs: processes that share the runs.
         progress: hears the fraction of the study that is done.
 
@@ -182,7 +184,7 @@ def simulate(
 def _with_arrays(
     scenario: Scenario, data: dict[str, np.ndarray], folder: Path
 ) -> Scenario:
-    """Writes arrays into the study's folder, and returns the scenario that reads them."""
+    """Writes arrays into the study's folder; returns the scenario that reads them."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "data.npz"
     np.savez_compressed(file, **data)  # pyright: ignore[reportArgumentType]
@@ -218,42 +220,54 @@ def _execute(
 
     with tempfile.TemporaryDirectory(prefix="stalesim-") as scratch:
         shared = Path(scratch) / "progress"
-        done = np.memmap(shared, np.float64, "w+", shape=(len(tasks),))
+        watch = _Watch(shared, weights, progress)
         parallel = joblib.Parallel(
-            n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1
+            n_jobs=jobs,
+            backend="loky",
+            return_as="generator_unordered",
+            batch_size=1,  # pyright: ignore[reportArgumentType]
         )
         calls = (
             joblib.delayed(_work_elsewhere)(tasks[i], folder, i, shared) for i in order
         )
-        stop = _Watch(done, weights, progress)
         try:
-            yield from parallel(calls)
+            ends: Any = parallel(calls)
+            yield from ends
         finally:
-            stop.set()
-            del done
+            watch.stop()
 
 
 class _Watch:
-    """Tells how far other processes are, a few times a second."""
+    """Tells how far other processes are, a few times a second.
 
-    def __init__(
-        self, done: np.ndarray, weights: np.ndarray, progress: Progress
-    ) -> None:
+    Args:
+        shared: file to be made, in which the processes note their tasks' fractions.
+        weights: of the tasks.
+        progress: hears the fraction of all.
+    """
+
+    def __init__(self, shared: Path, weights: np.ndarray, progress: Progress) -> None:
         import threading
 
         self._over = threading.Event()
+        self._done: np.ndarray | None = np.memmap(
+            shared, np.float64, "w+", shape=weights.shape
+        )
 
-        def watch() -> None:
-            while not self._over.wait(0.2):
-                progress(float(done @ weights))
-
-        self._thread = threading.Thread(target=watch, daemon=True)
+        self._thread = threading.Thread(
+            target=self._watch, args=(weights, progress), daemon=True
+        )
         self._thread.start()
 
-    def set(self) -> None:
-        """Stops watching."""
+    def _watch(self, weights: np.ndarray, progress: Progress) -> None:
+        while not self._over.wait(0.2) and self._done is not None:
+            progress(float(self._done @ weights))
+
+    def stop(self) -> None:
+        """Stops watching and lets go of the file, so that its folder can be removed."""
         self._over.set()
         self._thread.join()
+        self._done = None
 
 
 def _work_elsewhere(
@@ -321,7 +335,7 @@ def _manifest(scenario: Scenario, runs: list[Run], tasks: list[Task]) -> dict[st
         },
         "commit": _commit(),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "started": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     }
 
 

@@ -141,7 +141,6 @@ COLUMNS: dict[str, dict[str, Column]] = {
 }
 
 
-
 class Words(NamedTuple):
     """A column of words: few different ones, many rows.
 
@@ -230,7 +229,7 @@ def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
             )
         else:
             parts.append(pa.array(piece[column], _arrow_type(dtype)))
-    return pa.chunked_array(parts, _arrow_type(dtype))  # pyright: ignore
+    return pa.chunked_array(parts, _arrow_type(dtype))
 
 
 def _arrow_type(dtype: str) -> "pa.DataType":
@@ -252,8 +251,9 @@ def _write_part(path: Path, table: "pa.Table") -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise StudyError(
-            f"{path.parent.parent}: the study must be written, but {error.strerror or error}; "
-            f"what was written before is kept; make room or choose another folder by --out"
+            f"{path.parent.parent}: the study must be written, but "
+            f"{error.strerror or error}; what was written before is kept; make room or "
+            f"choose another folder by --out"
         ) from error
 
 

@@ -51,7 +51,7 @@ VAFL: dict[str, Any] = {
     "evaluate": {"every": {"commits": 50}},
     "engine": {"chunk": 64},
 }
-"""A small VAFL study: 17 does not divide 455, and 4 parties do not divide 30 columns."""
+"""A small VAFL study: 17 does not divide 455, nor do 4 parties divide 30 columns."""
 
 SGD: dict[str, Any] = {
     "problem": {

@@ -1,1 +1,1 @@
-"""Update rules, one family a file: `init`, `step` and `read_out`, pure and vmappable."""
+"""Update rules, one family a file: pure, vmappable `init`, `step` and `read_out`."""

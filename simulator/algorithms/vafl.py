@@ -267,7 +267,7 @@ class Vafl(Algorithm):
         h: Float[Array, "W M C S"],
         samples: Int[Array, "W S"],
     ) -> tuple[Float[Array, " W"], Float[Array, "W C"], Float[Array, "W M C S"]]:
-        """Returns each batch's loss and its gradients in the bias and the embeddings."""
+        """Returns each batch's loss and its gradients in bias and embeddings."""
         y = problem.y.at[samples].get(mode="fill", fill_value=0)
         present = samples != NO_SAMPLE
 

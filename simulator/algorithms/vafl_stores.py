@@ -6,18 +6,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from simulator.privacy.noise import normals, threefry, words_of
 from simulator.problems.vertical import Vertical
 from simulator.timeline import NO_SAMPLE
 
 AT_START = -1
-"""Job of the uploads that fill the store before the first row; ages are 1 then (V-09)."""
+"""Job of the uploads that fill the store before the first row, at age 1 (V-09)."""
 
 
 class Noise(NamedTuple):
     """Gaussian noise on embeddings, fresh at every upload (equations 10-11, V-17).
 
-    Its standard deviation is `fixed + relative * |w|`, where `|w|` is the Frobenius norm
-    of the uploading party's weights, an upper bound of the norm that appendix F has.
+    Its standard deviation is `fixed + relative * |w|`, where `|w|` is the Frobenius
+    norm of the uploading party's weights, an upper bound of the norm that appendix F
+    has.
     """
 
     fixed: Float[Array, ""]
@@ -41,9 +43,13 @@ def draw(
     The same triple gives the same noise wherever and whenever it is drawn, so that an
     upload need not be stored to be repeated.
     """
-    upload = jax.random.fold_in(jax.random.fold_in(key, party), job - AT_START)
-    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(upload, samples)
-    return jax.vmap(jax.random.normal, in_axes=(0, None))(keys, (width,)).T
+    counter = (
+        jnp.asarray(party).astype(jnp.uint32),
+        (jnp.asarray(job) - AT_START).astype(jnp.uint32),
+    )
+    upload = threefry(words_of(key), counter)
+    dtype = jax.dtypes.canonicalize_dtype(float)
+    return normals(upload, jnp.asarray(samples), width, dtype).T
 
 
 class Upload(NamedTuple):

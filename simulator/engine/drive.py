@@ -3,13 +3,13 @@
 While the device executes one buffer of rows, the host plays the next.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from simulator.algorithms.base import Info
+from simulator.algorithms.base import Event, Info
 from simulator.engine.execute import Carry, Program, null_events, put
 from simulator.engine.feed import Feed, Piece, Point
 from simulator.timeline import Jobs, Kind, Rows, StopReason
@@ -161,7 +161,10 @@ class Drive:
         return self._execute(events, placed, segments)
 
     def _execute(
-        self, events, placed: dict[int, list[_Placed]], segments: list[_Segment]
+        self,
+        events: Event,
+        placed: dict[int, list[_Placed]],
+        segments: list[_Segment],
     ) -> _Buffer:
         program = self._program
         infos = program.infos(self._carry, events)
@@ -202,7 +205,14 @@ class Drive:
             self._alive[run] = record.stop is None
             yield record
 
-    def _record(self, run, pieces, infos, of_run, evaluations) -> Record:
+    def _record(
+        self,
+        run: int,
+        pieces: list[_Placed],
+        infos: dict[str, np.ndarray],
+        of_run: Callable[[np.ndarray], np.ndarray],
+        evaluations: list[tuple[int, Point, dict[str, float]]],
+    ) -> Record:
         at = np.concatenate(
             [np.arange(p.at, p.at + p.piece.rows.time.size) for p in pieces]
         ).astype(np.int64)

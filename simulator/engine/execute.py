@@ -103,20 +103,20 @@ class Program:
             event = jax.tree.map(lambda column: column[row], events)  # noqa: B023
             carry, info = _step(self.algorithm, self.problem, carry, event)
             for name, value in info.items():
-                infos[name][row] = np.asarray(value)  # pyright: ignore
+                infos[name][row] = np.asarray(value)
         return carry, infos
 
     def infos(self, carry: Carry, events: Event) -> Info:
         """Returns empty diagnostics for a buffer of rows."""
         length = events.version.shape[0]
-        if self._info is None:
+        info = self._info
+        if info is None:
             event = jax.tree.map(lambda column: column[0], events)
             step = _batched(self.batched, self.shared)
-            _, self._info = jax.eval_shape(
-                step, self.algorithm, self.problem, carry, event
-            )
+            _, info = jax.eval_shape(step, self.algorithm, self.problem, carry, event)
+            self._info = info
         empty: Any = np.zeros if self.stepwise else jnp.zeros
-        return {k: empty((length, *v.shape), v.dtype) for k, v in self._info.items()}
+        return {k: empty((length, *v.shape), v.dtype) for k, v in info.items()}
 
     def evaluate(self, carry: Carry, metrics: tuple[str, ...]) -> dict[str, Array]:
         """Returns the metrics of the current model, of one run or of all."""
@@ -208,17 +208,17 @@ def null_events(
     """
     flat = (length,) if runs is None else (length, runs)
     wide = (*flat, width)
-    fields = Event(
-        kind=np.full(flat, Kind.NULL, np.int32),  # pyright: ignore
-        worker=np.full(wide, NO_WORKER, np.int32),  # pyright: ignore
-        job=np.zeros(wide, np.int32),  # pyright: ignore
-        version=np.zeros(flat, np.int32),  # pyright: ignore
-        staleness=np.zeros(wide, np.int32),  # pyright: ignore
-        read_slot=np.full(wide, NO_SLOT, np.int32),  # pyright: ignore
-        keep_slot=np.full(flat, NO_SLOT, np.int32),  # pyright: ignore
-        samples=np.full((*flat, *samples), NO_SAMPLE, np.int32),  # pyright: ignore
-    )
-    return fields
+    fields: dict[str, Any] = {
+        "kind": np.full(flat, Kind.NULL, np.int32),
+        "worker": np.full(wide, NO_WORKER, np.int32),
+        "job": np.zeros(wide, np.int32),
+        "version": np.zeros(flat, np.int32),
+        "staleness": np.zeros(wide, np.int32),
+        "read_slot": np.full(wide, NO_SLOT, np.int32),
+        "keep_slot": np.full(flat, NO_SLOT, np.int32),
+        "samples": np.full((*flat, *samples), NO_SAMPLE, np.int32),
+    }
+    return Event(**fields)
 
 
 def put(

@@ -52,7 +52,8 @@ class Piece(NamedTuple):
     Attributes:
         rows: of the timeline.
         samples: of the rows.
-        keep_slot: register for the version before each row, `NO_SLOT` if nobody reads it.
+        keep_slot: register for the version before each row, `NO_SLOT` if nobody reads
+            it.
         jobs: that ended in the chunk which these rows complete.
         point: the evaluation that follows, if one does.
         stop: why the run ends after these rows, if it does.

@@ -38,7 +38,7 @@ def minimum(
             each = np.logaddexp(0, logits[:, 0]) - y * logits[:, 0]
             residual = (scipy.special.expit(logits[:, 0]) - y)[:, None]
         else:
-            log_sum = scipy.special.logsumexp(logits, axis=1)
+            log_sum = np.asarray(scipy.special.logsumexp(logits, axis=1))
             each = log_sum - logits[np.arange(n), y]
             residual = np.exp(logits - log_sum[:, None])
             residual[np.arange(n), y] -= 1

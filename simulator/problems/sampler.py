@@ -25,7 +25,8 @@ class Sampler:
         pools: sample ids of each client, or one pool that all clients draw from.
         size: samples of a batch, `S`.
         replacement: whether a sample may occur twice in a batch.
-        common: whether all workers of a row share one batch, keyed by the row's version.
+        common: whether all workers of a row share one batch, keyed by the row's
+            version.
 
     Raises:
         ScenarioError: a batch larger than a client's samples, without replacement.

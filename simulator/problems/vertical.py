@@ -1,6 +1,6 @@
 """A vertically divided problem: every party holds some columns of all samples."""
 
-from collections.abc import Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -76,27 +76,33 @@ class Vertical(eqx.Module):
 
 
 def measure(
-    problem: "Vertical",
-    model: object,
+    problem: Any,
+    model: Any,
     logits: Float[Array, "C N_test"],
     metrics: tuple[str, ...],
 ) -> dict[str, Array]:
-    """Returns metrics from the logits of the test rows and the objective."""
-    found: Mapping[str, object] = {
+    """Returns metrics from the logits of the test rows and the objective.
+
+    Args:
+        problem: vertical or horizontal.
+        model: whatever the problem's objective takes.
+        logits: of the test rows.
+        metrics: names of those that are asked for.
+    """
+    found: dict[str, Any] = {
         "test_accuracy": lambda: jnp.mean(
             losses.correct(problem.loss, logits, problem.y_test), dtype=logits.dtype
         ),
         "test_loss": lambda: losses.cross_entropy(
             problem.loss, logits, problem.y_test
         ).mean(),
-        "objective": lambda: problem.objective(model),  # pyright: ignore
+        "objective": lambda: problem.objective(model),
         "gradient_norm_squared": lambda: sum(
-            jnp.sum(g**2)
-            for g in jax.tree.leaves(jax.grad(problem.objective)(model))  # pyright: ignore
+            jnp.sum(g**2) for g in jax.tree.leaves(jax.grad(problem.objective)(model))
         ),
-        "optimality_gap": lambda: problem.objective(model) - problem.minimum,  # pyright: ignore
+        "optimality_gap": lambda: problem.objective(model) - problem.minimum,
     }
-    return {metric: found[metric]() for metric in metrics}  # pyright: ignore
+    return {metric: found[metric]() for metric in metrics}
 
 
 def stack(

@@ -17,7 +17,8 @@ def play(config: Bounded, world: World, recorder: Recorder) -> None:
 
     Before an arrival is used, the parties that hold entries of its batch older than the
     bound upload again, all at once; the server waits for the slowest of them, one draw
-    of each party's compute time, and other arrivals queue. A refresh makes no version (V-10).
+    of each party's compute time, and other arrivals queue. A refresh makes no version
+    (V-10).
 
     Ages count commits since an entry was uploaded; all entries start at age 1 (V-09).
     An upload that carries all samples refreshes all of them (`recorder.batch` None).
@@ -43,7 +44,7 @@ def play(config: Bounded, world: World, recorder: Recorder) -> None:
 
     def serve(_: Event | None) -> None:
         client = queue[0]
-        late = (recorder.version - stamp[ids(client)] > bound).any(axis=0)
+        late = np.any(recorder.version - stamp[ids(client)] > bound, axis=0)
         late[client] = False
         parties = np.flatnonzero(late).tolist()
         if parties:
@@ -58,7 +59,7 @@ def play(config: Bounded, world: World, recorder: Recorder) -> None:
         def refreshed(_: Event) -> None:
             arrived = [asked + wait for wait in waits]
             recorder.refresh(asked, arrived, env.now, client, parties)
-            entries = np.ix_(ids(client), parties)
+            entries = np.ix_(ids(client), np.asarray(parties))
             late = recorder.version - stamp[entries] > bound
             stamp[entries] = np.where(late, recorder.version, stamp[entries])
             apply()
@@ -76,7 +77,7 @@ def play(config: Bounded, world: World, recorder: Recorder) -> None:
             call(0, serve)
 
     def call(delay: float, then: Callable[[Event], None]) -> None:
-        env.timeout(delay).callbacks.append(then)  # pyright: ignore
+        env.timeout(delay).callbacks.append(then)
 
     def ids(client: int) -> np.ndarray:
         if batch is None:

@@ -9,8 +9,11 @@ from functools import cached_property
 from math import ceil
 
 import simpy
+from simpy.core import EmptySchedule
+from simpy.events import NORMAL, EventPriority
 
 from simulator.protocols.recorder import Batch, Recorder
+from simulator.scenario.base import Config
 from simulator.scenario.catalogue import factory
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.scenario import Clients, Stop
@@ -18,10 +21,10 @@ from simulator.timeline import Chunk, StopReason, check
 from simulator.world.world import World
 
 FOREVER = 2**62
-AFTER_ALL = simpy.events.NORMAL + 1  # pyright: ignore[reportOperatorIssue]
+AFTER_ALL = EventPriority(NORMAL + 1)
 """Priority of what happens last at an instant."""
 STUCK = 100_000
-"""Rows at one instant, beyond 100 per client, after which time is said to stand still."""
+"""Rows at one instant, beyond 100 per client, after which time stands still."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,12 @@ class Played:
         traffic: bytes and epochs of a contribution.
         batch: the keyed sampler, for protocols that look at samples.
         num_samples: that `batch` chooses from.
-        samples_key: identifies the sampler in the hash, `""` if the protocol needs none.
+        samples_key: identifies the sampler in the hash, `""` if the protocol needs
+            none.
     """
 
     clients: Clients | None
-    protocol: object
+    protocol: Config
     num_clients: int
     seed: int
     stop: Stop
@@ -83,7 +87,7 @@ class Played:
         """Hash of everything that the timeline depends on."""
         parts = {
             "clients": self.clients.model_dump(mode="json") if self.clients else None,
-            "protocol": self.protocol.model_dump(mode="json"),  # pyright: ignore
+            "protocol": self.protocol.model_dump(mode="json"),
             "num_clients": self.num_clients,
             "seed": self.seed,
             "stop": self.stop.model_dump(mode="json", exclude={"target"}),
@@ -104,9 +108,7 @@ class Played:
         recorder = Recorder(self.num_clients, self.width, self.batch, self.num_samples)
         over: list[StopReason] = []
         self._limit_time(world, over)
-        factory(self.protocol, "protocols")(  # pyright: ignore[reportArgumentType]
-            self.protocol, world, recorder
-        )
+        factory(self.protocol, "protocols")(self.protocol, world, recorder)
         reason = None
         stuck_at, stuck_rows = -1.0, 0
         while reason is None:
@@ -117,8 +119,8 @@ class Played:
                 if stuck_rows > STUCK + 100 * self.num_clients:
                     raise ScenarioError(
                         f"clients must take time, but {stuck_rows} commits happened at "
-                        f"{stuck_at} s; give clients.compute or clients.idle a law that is "
-                        f"not always 0"
+                        f"{stuck_at} s; give clients.compute or clients.idle a law "
+                        f"that is not always 0"
                     )
             else:
                 stuck_at, stuck_rows = world.env.now, 0
@@ -155,7 +157,7 @@ class Played:
                     return StopReason.EPOCHS if at_epochs else StopReason.CONTRIBUTIONS
                 if applied * message + recorder.num_refreshes * upload >= spendable:
                     return StopReason.BYTES
-        except simpy.core.EmptySchedule:
+        except EmptySchedule:
             return StopReason.STALLED
         return None
 
@@ -171,4 +173,4 @@ class Played:
             lambda _: over.append(StopReason.TIME)
         )
         event._ok, event._value = True, None
-        world.env.schedule(event, priority=AFTER_ALL, delay=limit)  # pyright: ignore
+        world.env.schedule(event, priority=AFTER_ALL, delay=limit)

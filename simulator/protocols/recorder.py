@@ -5,6 +5,7 @@ does per event, and turned into arrays a chunk at a time.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -58,7 +59,7 @@ class Recorder:
         self._row_times: list[int] | list[float] = []
         self._rows: list[int] = []
         self._work: list[int] = []
-        self._job_times: list[int] | list[float] = []
+        self._job_times: list[Any] = []
         self._jobs: list[int] = []
         self._next_job = [0] * num_workers
         self._job = [0] * num_workers
@@ -110,7 +111,7 @@ class Recorder:
             read_version = self._read_version[worker]
             job = self._job[worker]
             self._work += (worker, job, read_version, slot)
-            self._job_times += (self._read_time[worker], time)  # pyright: ignore
+            self._job_times += (self._read_time[worker], time)
             self._jobs += (worker, job, 0, read_version, version + 1, 0)
             self._read_time[worker] = None
             readers[slot] -= 1
@@ -133,7 +134,7 @@ class Recorder:
         requester: int,
         parties: Sequence[int],
     ) -> None:
-        """Lets parties upload again what is about to be used with the requester's batch.
+        """Lets parties upload again what the requester's batch is about to use.
 
         Args:
             asked: when they were asked, in the clock's unit.
@@ -146,7 +147,7 @@ class Recorder:
         for party, when in zip(parties, arrived, strict=True):
             job = self.new_job(party)
             self._work += (party, job, self.version, NO_SLOT)
-            self._job_times += (asked, when)  # pyright: ignore
+            self._job_times += (asked, when)
             self._jobs += (party, job, 1, self.version, NO_COMMIT, 0)
         # Once this row is the last one, the commit before it can no longer be given a
         # register for the version it made: that version gets one now.
@@ -225,7 +226,7 @@ class Recorder:
             under_way = [w for w, t in enumerate(self._read_time) if t is not None]
         for worker in under_way:
             begun = self._read_time[worker]
-            self._job_times += (begun, begun)  # pyright: ignore
+            self._job_times += (begun, begun)
             self._jobs += (
                 *(worker, self._job[worker], 0, self._read_version[worker]),
                 *(NO_COMMIT, Outcome.IN_FLIGHT),

@@ -1,10 +1,10 @@
-"""Learning algorithms' configurations, and what their messages weigh. No JAX in here."""
+"""Learning algorithms' configurations, and what their messages weigh. No JAX here."""
 
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from simulator.scenario.base import Config
+from simulator.scenario.base import Config, Says
 
 FLOAT_BYTES = 4
 """Messages carry float32 values, whatever precision the engine computes in."""
@@ -35,6 +35,15 @@ class Message(NamedTuple):
 
 
 Positive = Annotated[float, Field(gt=0)]
+OrData = Says("a number > 0, or data to compute it from the training data", "data")
+Batch = Annotated[
+    Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)],
+    Says(
+        "a whole number of samples >= 1, or a fraction of a client's samples below 1",
+        "40 or 0.01",
+    ),
+]
+"""A number of samples or, below 1, a fraction of the samples of a client."""
 
 
 class ConstantStep(Config):
@@ -51,7 +60,7 @@ class _Theory(Config):
     training data and `problem.l2`.
     """
 
-    smoothness: Positive | Literal["data"] = "data"
+    smoothness: Annotated[Positive | Literal["data"], OrData] = "data"
     t: Annotated[int, Field(ge=1)] = 1
     """Contributions per commit: 1 is Theorems 1-4, more is Theorems 7-10."""
 
@@ -77,7 +86,7 @@ class BoundedStronglyConvexStep(_Theory):
 
     kind: Literal["bounded_strongly_convex"] = "bounded_strongly_convex"
     staleness_bound: Annotated[int, Field(ge=0)]
-    strong_convexity: Positive | Literal["data"] = "data"
+    strong_convexity: Annotated[Positive | Literal["data"], OrData] = "data"
     activation: tuple[Positive, ...]
     """q_m: probability that a commit includes client m."""
 
@@ -103,7 +112,7 @@ class StochasticStronglyConvexStep(_Theory):
 
     kind: Literal["stochastic_strongly_convex"] = "stochastic_strongly_convex"
     delay_second_moments: tuple[Positive, ...]
-    strong_convexity: Positive | Literal["data"] = "data"
+    strong_convexity: Annotated[Positive | Literal["data"], OrData] = "data"
     activation: tuple[Positive, ...]
 
 
@@ -115,7 +124,10 @@ StepRule = Annotated[
     | StochasticStronglyConvexStep,
     Field(discriminator="kind"),
 ]
-StepSize = Annotated[float, Field(ge=0)] | StepRule
+StepSize = Annotated[
+    Annotated[float, Field(ge=0)] | StepRule,
+    Says("a number >= 0, or a rule with a kind", "0.1 or {kind: constant, value: 0.1}"),
+]
 
 
 class Perturbation(Config):
@@ -141,11 +153,15 @@ class Perturbation(Config):
     @model_validator(mode="after")
     def _one_way(self) -> "Perturbation":
         if (self.std is None) == (self.mu is None):
-            raise ValueError("give either std or mu, not both or neither")
+            raise ValueError(
+                "must have either std or mu, not both or neither; remove one or add one"
+            )
         if self.mu is not None and (
             self.releases is None or self.input_diameter is None
         ):
-            raise ValueError("mu needs releases and input_diameter as well")
+            raise ValueError(
+                "must have releases and input_diameter beside mu; add both"
+            )
         return self
 
 
@@ -156,7 +172,7 @@ class Algorithm(Config):
     """
 
     step_size: StepSize
-    batch: Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)]
+    batch: Batch
     replacement: bool = False
     """Whether a sample may occur twice in a batch (V-31: it may not)."""
     samples: Literal["own", "common"] | None = None

@@ -1,21 +1,62 @@
 """What every part of a scenario has in common."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
+from simulator.scenario.errors import ScenarioError
 from simulator.scenario.expressions import check_syntax
+
+
+class Says(NamedTuple):
+    """What a value must be and an example of it, for messages; put into `Annotated`."""
+
+    rule: str
+    example: str
+
+
+class PlacedError(ScenarioError):
+    """A mistake in a known entry of a scenario.
+
+    The message begins with the dotted key of the entry, as `keys` has it.
+
+    Attributes:
+        keys: of the entry, from the part of the scenario that was validated.
+    """
+
+    def __init__(self, message: str, keys: tuple[str | int, ...]) -> None:
+        super().__init__(message)
+        self.keys = keys
+
+
+def refuse_booleans(key: str, value: Any) -> None:
+    """Refuses true and false, alone or in a list, where numbers must stand.
+
+    Raises:
+        PlacedError: at the key.
+    """
+    items = value if isinstance(value, list | tuple) else (value,)
+    if any(isinstance(item, bool) for item in items):
+        got = str(value).lower()
+        raise PlacedError(
+            f"{key} must be a number, got {got}; write 1 or 0 if that is meant", (key,)
+        )
+
 
 Expression = Annotated[str, AfterValidator(check_syntax)]
 """Arithmetic in `m` and `M`."""
 
+_QUANTITY = "a number, an expression in m and M, or a list with one number per client"
 Quantity = Annotated[
     int | float | Expression | tuple[int | float, ...],
-    Field(
-        union_mode="left_to_right",
-        description="a number, an expression in m and M, or a list with one entry per "
-        "client",
-    ),
+    Field(union_mode="left_to_right", description=_QUANTITY),
+    Says(_QUANTITY, '2, "1/(2*M)" or [1, 2, 3]'),
 ]
 """A number, an expression in `m` and `M`, or one number per client."""
 
@@ -27,6 +68,22 @@ class Config(BaseModel):
         frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_booleans(cls, data: Any) -> Any:
+        """Refuses true and false where a number must stand; Python has them as 1, 0."""
+        for key, value in data.items() if isinstance(data, dict) else ():
+            field = cls.model_fields.get(key)
+            accepted = _plain_types(field.annotation) if field else {bool}
+            if accepted & {int, float} and not accepted & {bool, Any}:
+                refuse_booleans(key, value)
+        return data
+
     def replaced(self, **changes: Any) -> Any:
         """Returns a validated copy with some fields replaced."""
         return type(self).model_validate({**self.model_dump(), **changes})
+
+
+def _plain_types(annotation: Any) -> set[Any]:
+    parts = get_args(annotation)
+    return set().union(*map(_plain_types, parts)) if parts else {annotation}

@@ -1,7 +1,7 @@
 """What exists: one explicit tuple per kind of part, plus Python entry points.
 
-Each entry is a pair: the configuration class, and `"module:factory"`, imported only when
-the part is used. A package adds its own by an entry point in the group
+Each entry is a pair: the configuration class, and `"module:factory"`, imported only
+when the part is used. A package adds its own by an entry point in the group
 `stalesim.KIND` (`laws`, `protocols`, `algorithms`, `models`, `data`, `partitions`) that
 names such a pair.
 """

@@ -1,14 +1,16 @@
 """Arithmetic in the client index `m` and the client count `M`, evaluated safely.
 
-Exact: with rational numbers and `+ - * / // % **` the result is a Fraction; a number is
-read as it is written (`1e-6` is one millionth).
+Exact: with rational numbers and `+ - * / // %`, and `**` by a whole number, the result
+is a Fraction; a number is read as it is written (`1e-6` is one millionth).
 """
 
 import ast
 import math
 import operator
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from simulator.scenario.errors import ScenarioError
@@ -17,6 +19,10 @@ Number = Fraction | float
 
 LARGEST = 10**30
 """No intermediate result may be larger, so that `9**9**9` is an error, not a hang."""
+FINEST = 10**400
+"""No exact result may have a larger denominator."""
+LONGEST = 300
+"""Characters that an expression may have."""
 
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -26,41 +32,58 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": abs,
-    "ceil": math.ceil,
-    "exp": math.exp,
-    "floor": math.floor,
-    "log": math.log,
-    "max": max,
-    "min": min,
-    "sqrt": math.sqrt,
+_FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
+    "abs": (abs, 1, 1),
+    "ceil": (math.ceil, 1, 1),
+    "exp": (math.exp, 1, 1),
+    "floor": (math.floor, 1, 1),
+    "log": (math.log, 1, 2),
+    "max": (max, 2, 99),
+    "min": (min, 2, 99),
+    "sqrt": (math.sqrt, 1, 1),
 }
+"""Each with the least and the most arguments that it takes."""
+_NAMES = ("m", "M")
 ALLOWED = f"numbers, m, M, + - * / // % ** and {', '.join(_FUNCTIONS)}"
 
 
-def evaluate(quantity: int | float | str, m: int, M: int) -> Number:
-    """Returns the value of a number or an expression for one client.
+def evaluate(
+    quantity: int | float | str | tuple[int | float, ...], m: int, M: int
+) -> Number:
+    """Returns the value of a quantity for one client.
 
     Args:
-        quantity: what the scenario has.
-        m: the client, from 1.
+        quantity: a number, an expression, or one number per client.
+        m: the client, from 1 to M.
         M: how many clients there are.
 
     Raises:
-        ScenarioError: it is not an expression of the allowed kind, or has no value.
+        ScenarioError: it is not an expression of the allowed kind, has no value, or is
+            a list of another length than M.
     """
+    if isinstance(quantity, tuple | list):
+        if len(quantity) != M:
+            raise ScenarioError(
+                f"a list must have one entry per client ({M}), got {len(quantity)}"
+            )
+        return _exact(quantity[m - 1])
     if not isinstance(quantity, str):
         return _exact(quantity)
+    tree = _parsed(quantity)
     try:
-        value = _value(_parse(quantity), {"m": Fraction(m), "M": Fraction(M)})
+        return _value(tree, {"m": Fraction(m), "M": Fraction(M)})
+    except ScenarioError as error:
+        raise ScenarioError(f"{quantity!r} {error} for m = {m}, M = {M}") from None
     except ZeroDivisionError:
-        raise ScenarioError(f"{quantity!r} divides by zero for m = {m}") from None
+        raise ScenarioError(
+            f"{quantity!r} must have a value for every client, but divides by zero for "
+            f"m = {m}, M = {M}"
+        ) from None
     except (ValueError, OverflowError) as error:
-        if isinstance(error, ScenarioError):
-            raise
-        raise ScenarioError(f"{quantity!r} has no value for m = {m}: {error}") from None
-    return value
+        raise ScenarioError(
+            f"{quantity!r} must have a value for every client, but has none for "
+            f"m = {m}, M = {M}: {error}"
+        ) from None
 
 
 def per_client(
@@ -80,12 +103,15 @@ def per_client(
         if len(quantity) != num_clients:
             raise ScenarioError(
                 f"{name} must have one entry per client ({num_clients}), got "
-                f"{len(quantity)}"
+                f"{len(quantity)}; make it as long, or use an expression in m and M"
             )
         return [_exact(value) for value in quantity]
-    if isinstance(quantity, str) and _depends_on_client(quantity):
-        return [evaluate(quantity, m + 1, num_clients) for m in range(num_clients)]
-    return [evaluate(quantity, 1, num_clients)] * num_clients
+    try:
+        if isinstance(quantity, str) and _depends_on_client(quantity):
+            return [evaluate(quantity, m + 1, num_clients) for m in range(num_clients)]
+        return [evaluate(quantity, 1, num_clients)] * num_clients
+    except ScenarioError as error:
+        raise ScenarioError(f"{name}: {error}; change the expression") from None
 
 
 def check_syntax(text: str) -> str:
@@ -94,113 +120,108 @@ def check_syntax(text: str) -> str:
     Raises:
         ScenarioError: something in it is not allowed.
     """
-    for node in ast.walk(_parse(text)):
-        _refuse(node, text)
+    _parsed(text)
     return text
 
 
 def _depends_on_client(text: str) -> bool:
-    names = (n for n in ast.walk(_parse(text)) if isinstance(n, ast.Name))
+    names = (n for n in ast.walk(_parsed(text)) if isinstance(n, ast.Name))
     return any(name.id == "m" for name in names)
 
 
-def _parse(text: str) -> ast.expr:
-    if len(text) > 500:
-        raise ScenarioError("an expression must have at most 500 characters")
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> ast.expr:
+    """Returns the tree of an expression that holds nothing but what is allowed."""
+    if len(text) > LONGEST:
+        raise ScenarioError(
+            f"an expression must have at most {LONGEST} characters, got {len(text)}; "
+            f"shorten it, or give a list with one entry per client"
+        )
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python's, on text such as "1or 2"
+            tree = ast.parse(text.strip(), mode="eval").body
+        wrong = _wrong(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ScenarioError(
-            f"{text!r} must be a number or an expression ({ALLOWED})"
-        ) from None
+        wrong = "must be a number or an expression"
+        raise ScenarioError(f"{text!r} {wrong}; allowed are {ALLOWED}") from None
+    if wrong:
+        raise ScenarioError(f"{text!r} {wrong}; allowed are {ALLOWED}")
+    return tree
 
 
-def _refuse(node: ast.AST, text: str) -> None:
-    """Raises what is wrong with one node of an expression, if anything is."""
-    if isinstance(node, ast.Call):
-        called = (
-            node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
-        )
-        if called not in _FUNCTIONS or node.keywords:
-            raise ScenarioError(
-                f"{text!r} must not call {called!r}; allowed are {ALLOWED}"
-            )
-    elif isinstance(node, ast.Name):
-        if node.id not in ("m", "M") and node.id not in _FUNCTIONS:
-            raise ScenarioError(
-                f"{text!r} must not use the name {node.id!r}; allowed are {ALLOWED}"
-            )
-    elif isinstance(node, ast.Constant):
-        if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-            raise ScenarioError(f"{text!r} must not use {node.value!r}; only numbers")
-        if not math.isfinite(node.value):
-            raise ScenarioError(f"{text!r} must not use a number as large as this")
-    elif isinstance(node, ast.BinOp):
-        if type(node.op) not in _BINARY and not isinstance(node.op, ast.Pow):
-            raise ScenarioError(
-                f"{text!r} must not use this operator; allowed: {ALLOWED}"
-            )
-    elif isinstance(node, ast.UnaryOp):
-        if not isinstance(node.op, ast.USub | ast.UAdd):
-            raise ScenarioError(
-                f"{text!r} must not use this operator; allowed: {ALLOWED}"
-            )
-    elif not isinstance(node, ast.operator | ast.unaryop | ast.expr_context):
-        raise ScenarioError(
-            f"{text!r} must be arithmetic, got {type(node).__name__}; allowed: {ALLOWED}"
-        )
+def _wrong(node: ast.expr) -> str:
+    """Returns what is not allowed in an expression, or nothing."""
+    match node:
+        case ast.Constant(value=bool() | complex()):
+            return f"must not use {node.value!r}"
+        case ast.Constant(value=int() | float() as value):
+            # A number such as 1e999 is read as infinite.
+            return "" if abs(value) <= LARGEST else "must not use numbers above 1e30"
+        case ast.Name(id=name):
+            return "" if name in _NAMES else _misnamed(name)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+            return _wrong(operand)
+        case ast.BinOp(left=left, op=op, right=right):
+            if type(op) not in _BINARY and not isinstance(op, ast.Pow):
+                return f"must not use the operator {type(op).__name__}"
+            return _wrong(left) or _wrong(right)
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+            if name not in _FUNCTIONS:
+                return f"must not call {name!r}"
+            _, least, most = _FUNCTIONS[name]
+            if not least <= len(arguments) <= most:
+                return f"must not call {name!r} with {len(arguments)} arguments"
+            return next(filter(None, map(_wrong, arguments)), "")
+        case ast.Call(func=called):
+            return f"must not call {ast.unparse(called)!r}"
+        case _:
+            return f"must be arithmetic, but has a Python {type(node).__name__}"
+
+
+def _misnamed(name: str) -> str:
+    if name in _FUNCTIONS:
+        return f"must call {name!r}, as in {name}(...)"
+    return f"must not use the name {name!r}"
 
 
 def _value(node: ast.expr, names: dict[str, Fraction]) -> Number:
-    text = ast.unparse(node)
-    _refuse(node, text)
     match node:
         case ast.Constant(value=int() | float() as value):
             result: Any = _exact(value)
         case ast.Name(id=name):
-            if name not in names:
-                raise ScenarioError(f"{name!r} must be called, as {name}(...)")
             result = names[name]
         case ast.UnaryOp(op=op, operand=operand):
             value = _value(operand, names)
             result = -value if isinstance(op, ast.USub) else value
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            result = _power(_value(left, names), _value(right, names), text)
+            result = _power(_value(left, names), _value(right, names))
         case ast.BinOp(left=left, op=op, right=right):
             result = _BINARY[type(op)](_value(left, names), _value(right, names))
         case ast.Call(func=ast.Name(id=name), args=arguments):
-            try:
-                result = _FUNCTIONS[name](*(_value(a, names) for a in arguments))
-            except TypeError as error:
-                raise ScenarioError(f"{text!r}: {error}") from None
+            result = _FUNCTIONS[name][0](*(_value(a, names) for a in arguments))
         case _:
-            raise ScenarioError(f"{text!r} must be arithmetic; allowed are {ALLOWED}")
-    return _bounded(result, text)
+            raise AssertionError(f"{type(node).__name__} was not refused")
+    return _bounded(result)
 
 
-def _power(base: Number, exponent: Number, text: str) -> Number:
+def _power(base: Number, exponent: Number) -> Number:
     if abs(exponent) > 100:
-        raise ScenarioError(f"{text!r} must have an exponent of at most 100")
+        raise ScenarioError("must have an exponent of at most 100")
     result = base**exponent
     if isinstance(result, complex):
-        raise ScenarioError(f"{text!r} must be real")
+        raise ScenarioError("must be real, but takes a root of a negative number")
     return result
 
 
-def _bounded(value: Any, text: str) -> Number:
+def _bounded(value: Any) -> Number:
     if isinstance(value, int):
         value = Fraction(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ScenarioError(f"{text!r} must be finite")
-    if abs(value) > LARGEST or (
-        isinstance(value, Fraction) and value.denominator > LARGEST
-    ):
-        return float(value) if abs(value) <= LARGEST else _too_large(text)
+    if not abs(value) <= LARGEST:
+        raise ScenarioError("must stay at most 1e30 in magnitude")
+    if isinstance(value, Fraction) and value.denominator > FINEST:
+        raise ScenarioError("must stay a simpler fraction (denominator above 1e400)")
     return value
-
-
-def _too_large(text: str) -> Number:
-    raise ScenarioError(f"{text!r} must be at most 1e30 in magnitude")
 
 
 def _exact(value: int | float) -> Fraction:

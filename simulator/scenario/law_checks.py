@@ -1,142 +1,195 @@
 """Finds laws that cannot be durations, before anything is simulated."""
 
-import math
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from simulator.scenario.base import PlacedError
 from simulator.scenario.errors import ScenarioError
-from simulator.scenario.expressions import per_client
-from simulator.scenario.laws import Constant, Scipy
+from simulator.scenario.expressions import Number, per_client
+from simulator.scenario.laws import Constant, Scipy, own_names
+from simulator.scenario.suggestions import nearest, shown, suggestion
+
+USUAL_NAMES = {
+    "binomial": "binom",
+    "deterministic": "constant",
+    "exponential": "expon",
+    "fixed": "constant",
+    "gaussian": "norm",
+    "geometric": "geom",
+    "lognormal": "lognorm",
+    "negative_binomial": "nbinom",
+    "normal": "norm",
+    "weibull": "weibull_min",
+}
+"""What SciPy calls the laws that are usually named otherwise."""
 
 
-def check_law(law: Any, num_clients: int, name: str) -> None:
+def check_cycle(laws: Mapping[str, Any], num_clients: int) -> None:
+    """Refuses laws of a cycle that are wrong, or with which time stands still.
+
+    Args:
+        laws: of one cycle, by the dotted key of the stage; later keys are named first.
+        num_clients: how many clients their parameters are for.
+
+    Raises:
+        PlacedError: saying which parameter of which client, and what to do.
+    """
+    moves = np.zeros(num_clients, bool)
+    for name, law in laws.items():
+        moves |= check_law(law, num_clients, name)
+    if not moves.all():
+        *_, name = laws
+        raise PlacedError(
+            f"{name} must take time, got always 0 s for client "
+            f"{int(moves.argmin()) + 1}; give {' or '.join(laws)} a law that is not "
+            f"always 0",
+            _keys(name),
+        )
+
+
+def check_law(law: Any, num_clients: int, name: str) -> np.ndarray:
     """Refuses a law whose durations may be negative or are no numbers.
 
     Args:
         law: a law's configuration; other packages' laws check themselves.
         num_clients: how many clients its parameters are for.
-        name: of the stage, for messages.
+        name: dotted key of the stage, for messages.
+
+    Returns:
+        For each client, whether the stage can take time at all.
 
     Raises:
-        ScenarioError: saying which parameter of which client, and what to do.
+        PlacedError: saying which parameter of which client, and what to do.
     """
     if isinstance(law, Constant):
-        for client, value in enumerate(
-            per_client(law.value, num_clients, f"{name}.value")
-        ):
+        values = _column(law.value, num_clients, f"{name}.value")
+        for client, value in enumerate(values):
             if value < 0:
-                raise ScenarioError(
+                raise PlacedError(
                     f"{name}.value must be >= 0, got {float(value):g} for client "
-                    f"{client + 1}"
+                    f"{client + 1}; durations are not negative",
+                    _keys(f"{name}.value"),
                 )
-    elif isinstance(law, Scipy):
-        _check_scipy(law.model_dump_json(), num_clients, name)
+        return np.array([value > 0 for value in values])
+    if isinstance(law, Scipy):
+        return _check_scipy(law.model_dump_json(), num_clients, name)
+    return np.ones(num_clients, bool)
 
 
-def advances(law: Any, num_clients: int, name: str) -> list[bool]:
-    """Says for each client whether a stage can take time at all."""
-    if isinstance(law, Constant):
-        return [v > 0 for v in per_client(law.value, num_clients, name)]
-    if not isinstance(law, Scipy):
-        return [law is not None] * num_clients
-    return [_upper(law, num_clients, name, m) > 0 for m in range(num_clients)]
+def distribution(law: str, name: str) -> Any:
+    """Returns SciPy's distribution of that name.
 
+    Raises:
+        PlacedError: there is none; naming the nearest.
+    """
+    import scipy.stats  # 1 s: only where a law needs it
 
-def _upper(law: Scipy, num_clients: int, name: str, client: int) -> float:
-    shift = float(per_client(law.shift, num_clients, f"{name}.shift")[client])
-    scale = float(per_client(law.scale, num_clients, f"{name}.scale")[client])
-    shapes, discrete = _shapes(law, num_clients, name, client)
-    loc = float(per_client(law.loc, num_clients, f"{name}.loc")[client])
-    top = _distribution(law.law, name).support(*shapes)[1]
-    if discrete and law.law == "poisson" and shapes == (0.0,):
-        top = 0.0
-    return shift + (scale * (loc + top) if discrete else loc + scale * top)
-
-
-def _distribution(law: str, name: str) -> Any:
-    import scipy.stats
-
-    from simulator.scenario.messages import suggestion
-
-    found = getattr(scipy.stats, law, None)
     kinds = scipy.stats.rv_continuous | scipy.stats.rv_discrete
-    if not isinstance(found, kinds):
-        known = [
-            n for n in dir(scipy.stats) if isinstance(getattr(scipy.stats, n), kinds)
-        ]
-        near = suggestion(law, [*known, "constant"])
-        near = near if near.startswith("did") else "see scipy.stats for the names"
-        raise ScenarioError(
-            f"{name}.law must be constant or a distribution of scipy.stats, got {law!r}; {near}"
-        )
-    return found
-
-
-def _shapes(
-    law: Scipy, num_clients: int, name: str, client: int
-) -> tuple[tuple[float, ...], bool]:
-    import scipy.stats
-
-    distribution = _distribution(law.law, name)
-    names = [n for n in (distribution.shapes or "").split(", ") if n]
-    values = tuple(
-        float(per_client(law.parameters[n], num_clients, f"{name}.{n}")[client])
-        for n in names
+    found = getattr(scipy.stats, law, None)
+    if isinstance(found, kinds):
+        return found
+    names = [n for n in dir(scipy.stats) if isinstance(getattr(scipy.stats, n), kinds)]
+    near = USUAL_NAMES.get(law) or nearest(law, [*names, *own_names()])
+    raise PlacedError(
+        f"{name}.law must be {', '.join(sorted(own_names()))} or a distribution of "
+        f"scipy.stats, got {shown(law)}; "
+        + (f"did you mean {near!r}?" if near else "such as expon, gamma or lognorm"),
+        _keys(f"{name}.law"),
     )
-    return values, isinstance(distribution, scipy.stats.rv_discrete)
 
 
 @lru_cache(maxsize=256)
-def _check_scipy(text: str, num_clients: int, name: str) -> None:
-    from simulator.scenario.messages import suggestion
-
+def _check_scipy(text: str, num_clients: int, name: str) -> np.ndarray:
     law = Scipy.model_validate_json(text)
-    distribution = _distribution(law.law, name)
-    names = [n for n in (distribution.shapes or "").split(", ") if n]
+    known = distribution(law.law, name)
+    names = [n for n in (known.shapes or "").split(", ") if n]
+    _check_names(law, names, name)
+    quantities = {n: law.parameters[n] for n in names}
+    quantities |= {"loc": law.loc, "scale": law.scale, "shift": law.shift}
+    columns = {
+        n: _column(quantity, num_clients, f"{name}.{n}")
+        for n, quantity in quantities.items()
+    }
+    rows = list(zip(*columns.values(), strict=True))
+    moves = {}
+    # Clients who share their parameters are checked once, as the first of them.
+    for row in dict.fromkeys(rows):
+        who = f"for client {rows.index(row) + 1}"
+        moves[row] = _check_row(known, dict(zip(columns, row, strict=True)), name, who)
+    return np.array([moves[row] for row in rows])
+
+
+def _check_names(law: Scipy, names: list[str], name: str) -> None:
     for given in law.parameters:
         if given not in names:
-            near = suggestion(given, [*names, "loc", "scale", "shift"])
-            raise ScenarioError(
-                f"{name}.{given} is not a parameter of the law {law.law!r}; {near}"
+            shapes = ", ".join(names) or "no shape parameters"
+            near = nearest(given, [*names, "loc", "scale", "shift"])
+            near = f"did you mean {near!r}?" if near else suggestion("", names)
+            raise PlacedError(
+                f"{name}.{given} is not a parameter of the law {law.law!r}, which has "
+                f"{shapes} beside loc, scale and shift; "
+                + (near if names else "remove it"),
+                _keys(f"{name}.{given}"),
             )
     for needed in names:
         if needed not in law.parameters:
-            raise ScenarioError(
-                f"{name}.{needed} is missing; the law {law.law!r} needs it"
+            raise PlacedError(
+                f"{name}.{needed} is missing; the law {law.law!r} needs "
+                f"{', '.join(names)}, as in scipy.stats.{law.law}; add it",
+                _keys(f"{name}.{needed}"),
             )
-    everyone = range(num_clients)
-    same = not any(isinstance(q, str | tuple) for q in _quantities(law))
-    for client in everyone if not same else range(1):
-        _check_client(law, num_clients, name, client)
 
 
-def _quantities(law: Scipy) -> list[Any]:
-    return [law.loc, law.scale, law.shift, *law.parameters.values()]
+def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bool:
+    """Checks a law for one client; returns whether it can take time.
 
+    Args:
+        known: SciPy's distribution.
+        values: its shape parameters in SciPy's order, then loc, scale, shift.
+        name: dotted key of the stage.
+        who: names the client.
+    """
+    import scipy.stats
 
-def _check_client(law: Scipy, num_clients: int, name: str, client: int) -> None:
-    shapes, discrete = _shapes(law, num_clients, name, client)
-    loc, scale, shift = (
-        float(per_client(q, num_clients, f"{name}.{n}")[client])
-        for q, n in ((law.loc, "loc"), (law.scale, "scale"), (law.shift, "shift"))
-    )
-    who = f"for client {client + 1}"
+    law = known.name
+    *shapes, loc, scale, shift = values.values()
+    floats = [float(shape) for shape in shapes]
     if scale <= 0:
-        raise ScenarioError(f"{name}.scale must be > 0, got {scale:g} {who}")
-    distribution = _distribution(law.law, name)
-    low, high = (float(end) for end in distribution.support(*shapes))
-    if math.isnan(low) or math.isnan(high):
-        given = ", ".join(
-            f"{n} = {v:g}" for n, v in zip(law.parameters, shapes, strict=True)
+        raise PlacedError(
+            f"{name}.scale must be > 0, got {float(scale):g} {who}; change it",
+            _keys(f"{name}.scale"),
         )
-        raise ScenarioError(
-            f"{name}: the law {law.law!r} has no such distribution ({given} {who}); "
-            f"see scipy.stats.{law.law}"
+    low, high = (float(end) for end in known.support(*floats))
+    if np.isnan(low) or np.isnan(high):
+        given = ", ".join(f"{n} = {v:g}" for n, v in zip(values, floats, strict=False))
+        raise PlacedError(
+            f"{name} must be a law that exists, but {law!r} does not for {given} "
+            f"{who}; see scipy.stats.{law} for its parameters' ranges",
+            _keys(name),
         )
-    least = shift + (scale * (loc + low) if discrete else loc + scale * low)
+    discrete = isinstance(known, scipy.stats.rv_discrete)
+    # In fractions, where 0.3 - 0.1 - 0.2 is zero.
+    standing: Any = low if np.isinf(low) else type(loc)(low)
+    least = shift + (scale * (loc + standing) if discrete else loc + scale * standing)
     if least < 0:
-        raise ScenarioError(
-            f"{name} must be a law of durations >= 0, but {law.law!r} goes down to "
-            f"{least:g} s {who}; shift it, or take a law of positive values such as "
-            f"lognorm or gamma"
+        raise PlacedError(
+            f"{name} must be a law of durations >= 0, got {law!r} that reaches down "
+            f"to {float(least):g} s {who}; shift it, or take a law of positive values "
+            f"such as lognorm, gamma or truncnorm",
+            _keys(name),
         )
+    return bool(least > 0 or known.sf(low, *floats) > 0)
+
+
+def _column(quantity: Any, num_clients: int, name: str) -> list[Number]:
+    try:
+        return per_client(quantity, num_clients, name)
+    except ScenarioError as error:
+        raise PlacedError(str(error), _keys(name)) from None
+
+
+def _keys(name: str) -> tuple[str, ...]:
+    return tuple(name.split("."))

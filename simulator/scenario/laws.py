@@ -4,11 +4,18 @@ A law's parameters may be a number, a list with one entry per client, or an arit
 expression in the 1-based client index `m` and the client count `M`.
 """
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_serializer, model_validator
+from pydantic import (
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_serializer,
+    model_validator,
+)
 
-from simulator.scenario.base import Config, Quantity
+from simulator.scenario.base import Config, Quantity, Says, refuse_booleans
 from simulator.scenario.entry import Entry, brought
 
 
@@ -22,6 +29,14 @@ class Constant(Config):
     value: Quantity
 
 
+def _flat_schema(schema: dict[str, Any]) -> None:
+    """Tells editors that shape parameters stand beside `law`, and are numbers."""
+    shapes = schema["properties"].pop("parameters", None)
+    if shapes is not None:
+        schema["additionalProperties"] = shapes["additionalProperties"]
+        schema["properties"]["law"]["not"] = {"enum": sorted(own_names())}
+
+
 class Scipy(Config):
     """Any distribution of `scipy.stats`, by its SciPy name and parameters.
 
@@ -29,7 +44,9 @@ class Scipy(Config):
     which SciPy knows no scale, is `shift + scale * (loc + X)`. All in virtual seconds.
     """
 
-    law: str
+    model_config = ConfigDict(json_schema_extra=_flat_schema)
+
+    law: Annotated[str, Says("the name of a law", "constant or expon")]
     loc: Quantity = 0
     scale: Quantity = 1
     shift: Quantity = 0
@@ -42,6 +59,9 @@ class Scipy(Config):
         if not isinstance(data, dict) or "parameters" in data:
             return data
         own = {"law", "loc", "scale", "shift"}
+        for key, value in data.items():
+            if key != "law":
+                refuse_booleans(key, value)
         shapes = {key: value for key, value in data.items() if key not in own}
         return {k: v for k, v in data.items() if k in own} | {"parameters": shapes}
 
@@ -67,6 +87,11 @@ def _law_name(entry: Entry) -> str:
     return str(entry.config.model_fields["law"].default) if own else "scipy"
 
 
+def own_names() -> set[str]:
+    """Returns the names of the laws that are not SciPy's."""
+    return {_law_name(entry) for entry in LAWS + brought("laws")} - {"scipy"}
+
+
 def _union() -> Any:
     known = LAWS + brought("laws")
     names = {_law_name(entry) for entry in known}
@@ -83,5 +108,8 @@ def _union() -> Any:
     return Annotated[configs, Discriminator(name_of)]
 
 
-Law = _union()
+if TYPE_CHECKING:
+    Law = Any
+else:
+    Law = _union()
 """Any law: ours by name, SciPy's by SciPy's name."""

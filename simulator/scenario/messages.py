@@ -52,7 +52,11 @@ def _path(loc: Path, tree: Any) -> Path:
             tree = tree[item]
         elif isinstance(tree, list | tuple) and isinstance(item, int):
             tree = tree[item] if item < len(tree) else None
-        elif position < len(loc) - 1 or not isinstance(tree, Mapping) or item in _tags(tree):
+        elif (
+            position < len(loc) - 1
+            or not isinstance(tree, Mapping)
+            or item in _tags(tree)
+        ):
             continue
         else:
             tree = None

@@ -19,7 +19,7 @@ class Data(Config):
     split_seed: Annotated[int, Field(ge=0)] = 0
     """Key of the fixed division into training and test rows, the same for every run."""
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
-    """Fraction of rows kept for testing, where the set brings no division of its own."""
+    """Fraction of rows kept for testing, where the set brings no division."""
     limit: Annotated[int, Field(ge=1)] | None = None
     """Use only so many training rows."""
 
@@ -77,7 +77,7 @@ class SyntheticLogistic(Data):
 
 
 class Npz(Data):
-    """The user's own arrays: `x` `[N, P]` and `y` `[N]`, optionally `x_test`, `y_test`."""
+    """The user's own arrays: `x` `[N, P]`, `y` `[N]`, perhaps `x_test` and `y_test`."""
 
     kind: Literal["npz"] = "npz"
     path: str
@@ -103,13 +103,22 @@ class Vertical(Config):
     family: ClassVar[str] = "vertical"
     parties: Annotated[int, Field(ge=1)] | None = None
     """Number of contiguous blocks of columns."""
-    groups: dict[str, tuple[int | str, ...]] | None = None
+    groups: (
+        Annotated[
+            dict[str, Annotated[tuple[int | str, ...], Field(min_length=1)]],
+            Field(min_length=1),
+        ]
+        | None
+    ) = None
     """Columns of each named party, by index, name, or inclusive range `"0-111"`."""
 
     @model_validator(mode="after")
     def _one_way(self) -> "Vertical":
         if (self.parties is None) == (self.groups is None):
-            raise ValueError("give either parties or groups, not both or neither")
+            raise ValueError(
+                "must have either parties or groups, not both or neither; remove one, "
+                "or add parties: NUMBER"
+            )
         return self
 
     @property

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.scenario.base import Config
+from simulator.scenario.base import Config, PlacedError, Says
 from simulator.scenario.catalogue import union
-from simulator.scenario.law_checks import advances, check_law
+from simulator.scenario.law_checks import check_cycle
 from simulator.scenario.laws import Law
 from simulator.scenario.problems import Linear
+from simulator.scenario.suggestions import suggestion
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -51,7 +52,9 @@ class Every(Config):
             sum(unit is not None for unit in (self.time, self.commits, self.epochs))
             != 1
         ):
-            raise ValueError("give exactly one of time, commits and epochs")
+            raise ValueError(
+                "must have exactly one of time, commits and epochs; keep one"
+            )
         return self
 
 
@@ -75,11 +78,15 @@ class Stop(Config):
         units = (self.time, self.commits, self.contributions, self.rounds)
         if all(unit is None for unit in (*units, self.epochs, self.bytes)):
             raise ValueError(
-                "give at least one of time, commits, contributions, rounds, epochs "
-                "and bytes, so that the run ends"
+                "must have at least one of time, commits, contributions, rounds, "
+                "epochs and bytes, or the run does not end; add one"
             )
         if self.target is not None and len(self.target) != 1:
-            raise ValueError("target must be one metric and its value")
+            raise PlacedError(
+                "target must be one metric and its value; write for example "
+                "target: {test_accuracy: 0.9}",
+                ("target",),
+            )
         return self
 
 
@@ -140,18 +147,29 @@ class Claim(Config):
     @model_validator(mode="after")
     def _one_kind(self) -> "Claim":
         if sum(k is not None for k in (self.faster, self.higher, self.close)) != 1:
-            raise ValueError("give exactly one of faster, higher and close")
+            raise ValueError(
+                "must have exactly one of faster, higher and close; keep one"
+            )
         if self.faster is not None and (self.to is None or len(self.to) != 1):
-            raise ValueError("faster needs to: {metric: value}")
+            raise ValueError(
+                "must say what faster leads to; add to: {test_accuracy: 0.9}"
+            )
         if self.close is not None and self.within is None:
-            raise ValueError("close needs within")
+            raise ValueError("must say how close; add within: 0.01")
         return self
 
 
 class Scenario(Config):
     """One study: a base, variants and a sweep of it, replicated."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[
+        str,
+        Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$"),
+        Says(
+            "letters, digits, dots, _ and -, beginning with a letter or digit",
+            "vafl-mnist",
+        ),
+    ]
     source: str = ""
     question: str = ""
     seed: Annotated[int, Field(ge=0)] = 0
@@ -163,66 +181,62 @@ class Scenario(Config):
     stop: Stop
     evaluate: Evaluate
     engine: Engine = Engine()
-    variants: dict[str, dict[str, Any]] = {}
+    variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Each is the scenario with some entries replaced; none means the base alone."""
-    sweep: dict[str, tuple[Any, ...]] = {}
+    sweep: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(
+        default_factory=dict
+    )
     """Dotted keys and the values that each takes; every combination is run."""
     claims: tuple[Claim, ...] = ()
 
     @model_validator(mode="after")
     def _fits(self) -> "Scenario":
         if self.problem.partition.family != self.algorithm.family:
-            raise ValueError(
-                f"algorithm.kind {self.algorithm.kind!r} must have a "
-                f"{self.algorithm.family} partition, got "
-                f"{self.problem.partition.kind!r}"
+            raise PlacedError(
+                f"problem.partition.kind must be {self.algorithm.family} for the "
+                f"algorithm {self.algorithm.kind!r}, got "
+                f"{self.problem.partition.kind!r}; change one of them",
+                ("problem", "partition", "kind"),
             )
         if self.clients is None and self.protocol.kind != "centralised":
-            raise ValueError(
-                "clients must be given, unless the protocol is centralised"
+            raise PlacedError(
+                "clients is missing; add it, unless the protocol is centralised",
+                ("clients",),
             )
         stores = getattr(self.algorithm, "stores_embeddings", False)
         if self.protocol.kind == "bounded" and not stores:
-            raise ValueError(
-                f"protocol.kind 'bounded' must have an algorithm whose server stores "
-                f"embeddings (vafl), got {self.algorithm.kind!r}"
+            raise PlacedError(
+                f"protocol.kind must not be 'bounded' for the algorithm "
+                f"{self.algorithm.kind!r}, whose server stores no embeddings; take "
+                f"the algorithm vafl or another protocol",
+                ("protocol", "kind"),
             )
         t = getattr(self.protocol, "t", 1)
         if t > self.num_clients:
-            raise ValueError(
+            raise PlacedError(
                 f"protocol.t must be at most the number of clients "
-                f"({self.num_clients}), got {t}"
+                f"({self.num_clients}), got {t}; lower it or add clients",
+                ("protocol", "t"),
             )
         self._check_laws()
         for metric in self.stop.target or {}:
             if metric not in self.evaluate.metrics:
-                raise ValueError(
+                raise PlacedError(
                     f"stop.target must name a metric of evaluate.metrics "
-                    f"({', '.join(self.evaluate.metrics)}), got {metric!r}"
+                    f"({', '.join(self.evaluate.metrics)}), got {metric!r}; "
+                    f"{suggestion(metric, METRICS)}",
+                    ("stop", "target", metric),
                 )
         return self
 
     def _check_laws(self) -> None:
-        num_clients = self.num_clients
         step = getattr(self.protocol, "step", None)
         if step is not None:
-            check_law(step, num_clients, "protocol.step")
-            if not advances(step, 1, "protocol.step")[0]:
-                raise ValueError("protocol.step must take time, got always 0")
-        if self.clients is None:
-            return
-        moves = [False] * num_clients
-        for stage in ("idle", "compute"):
-            law = getattr(self.clients, stage)
-            if law is not None:
-                check_law(law, num_clients, f"clients.{stage}")
-                may = advances(law, num_clients, f"clients.{stage}")
-                moves = [a or b for a, b in zip(moves, may, strict=True)]
-        if not all(moves):
-            raise ValueError(
-                f"clients: client {moves.index(False) + 1} must take time in some stage, "
-                f"got always 0; give compute or idle a law that is not always 0"
-            )
+            check_cycle({"protocol.step": step}, self.num_clients)
+        if self.clients is not None:
+            stages = {"idle": self.clients.idle, "compute": self.clients.compute}
+            laws = {f"clients.{name}": law for name, law in stages.items() if law}
+            check_cycle(laws, self.num_clients)
 
     @property
     def num_clients(self) -> int:

@@ -7,8 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from simulator.scenario.errors import ScenarioError
+from simulator.scenario import dialect
+from simulator.scenario.base import PlacedError
+from simulator.scenario.dialect import Keys
 from simulator.scenario.scenario import Scenario
+from simulator.scenario.suggestions import first_error, shown, suggestion
+
+BASE = "base"
+"""Name of the only variant of a scenario without variants."""
+OF_STUDY = ("name", "seed", "replicates", "variants", "sweep", "claims")
+"""Entries that are the same for all runs of a study."""
 
 
 class Run(NamedTuple):
@@ -34,113 +42,216 @@ class Run(NamedTuple):
     @property
     def label(self) -> str:
         """Variant and swept values, for tables and figures."""
-        values = (f"{key.split('.')[-1]}={v}" for key, v in self.parameters.items())
+        names = short_names(tuple(self.parameters))
+        values = [
+            f"{names[key]}={_brief(value)}" for key, value in self.parameters.items()
+        ]
         return ", ".join([self.variant, *values])
+
+
+class VariantError(PlacedError):
+    """A variant, swept value or claim that does not fit the scenario.
+
+    `keys` say where in the scenario it is written.
+    """
 
 
 def expand(scenario: Scenario) -> list[Run]:
     """Returns every run of a study.
 
     Raises:
-        ScenarioError: a variant or a swept value does not give a valid scenario.
+        VariantError: a variant or a swept value does not give a valid scenario, or a
+            claim names none.
     """
-    base = scenario.model_dump(mode="json")
-    base |= {"variants": {}, "sweep": {}, "replicates": 1}
-    variants = scenario.variants or {"base": {}}
-    keys = list(scenario.sweep)
+    _check_study_wide(scenario)
+    base = scenario.model_dump(mode="json") | {
+        "variants": {},
+        "sweep": {},
+        "replicates": 1,
+    }
     runs: list[Run] = []
-    for variant, changes in variants.items():
-        changed = merge(base, changes)
+    for variant, changes in (scenario.variants or {BASE: {}}).items():
+        tree = merge(base, changes)
         for values in itertools.product(*scenario.sweep.values()):
-            parameters = dict(zip(keys, values, strict=True))
-            tree = changed
-            for key, value in parameters.items():
-                tree = replace(tree, key, value)
-            resolved = _validated(tree, variant, changes, parameters)
+            point = dict(zip(scenario.sweep, values, strict=True))
+            resolved = _resolved(tree, variant, changes, point, scenario)
             for replicate in range(scenario.replicates):
                 seed = replicate_seed(scenario.seed, replicate)
-                runs.append(
-                    Run(len(runs), variant, parameters, replicate, seed, resolved)
-                )
+                runs.append(Run(len(runs), variant, point, replicate, seed, resolved))
+    _check_claims(scenario, {run.label for run in runs})
     return runs
 
 
 def replicate_seed(seed: int, replicate: int) -> int:
-    """Returns the seed of one replicate."""
+    """Returns the seed of one replicate, below 2**32, from the seed of the study."""
     sequence = np.random.SeedSequence(seed, spawn_key=(replicate,))
     return int(sequence.generate_state(1, np.uint32)[0])
 
 
-def merge(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merge(
+    tree: Mapping[str, Any], changes: Mapping[str, Any], *, nulls_remove: bool = True
+) -> dict[str, Any]:
     """Returns a tree with some entries replaced, and those of value null removed.
 
     A mapping is merged into the one that it meets, unless it names another `kind` or
     `law`: then it replaces it.
+
+    Args:
+        tree: nested mappings; left as it is.
+        changes: nested mappings with the entries that are replaced.
+        nulls_remove: False keeps nulls, which in a variant are yet to remove something.
     """
     merged = dict(tree)
     for key, value in changes.items():
         old = merged.get(key)
-        if value is None:
+        if value is None and nulls_remove:
             merged.pop(key, None)
-        elif isinstance(value, Mapping) and isinstance(old, Mapping):
-            other = any(
-                tag in value and value[tag] != old.get(tag) for tag in ("kind", "law")
-            )
-            merged[key] = dict(value) if other else merge(old, value)
+        elif (
+            isinstance(value, Mapping)
+            and isinstance(old, Mapping)
+            and _is_same(old, value)
+        ):
+            merged[key] = merge(old, value, nulls_remove=nulls_remove)
         else:
             merged[key] = value
     return merged
 
 
-def replace(tree: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """Returns a tree with the entry at a dotted key replaced."""
-    head, _, rest = key.partition(".")
-    changed = dict(tree)
-    if rest:
-        old = changed.get(head)
-        changed[head] = replace(old if isinstance(old, Mapping) else {}, rest, value)
-    elif isinstance(value, Mapping) and isinstance(changed.get(head), Mapping):
-        changed[head] = merge(changed[head], value)
-    else:
-        changed[head] = value
-    return changed
+def replace(
+    tree: Mapping[str, Any], keys: Keys, value: Any, *, nulls_remove: bool = True
+) -> dict[str, Any]:
+    """Returns a tree with one entry merged as in `merge`; the rest stays as it is.
+
+    In particular a `kind` that is replaced alone leaves what stands beside it.
+    """
+    head, *rest = keys
+    if not rest:
+        return merge(tree, {str(head): value}, nulls_remove=nulls_remove)
+    old = tree.get(str(head))
+    old = old if isinstance(old, Mapping) else {}
+    inner = replace(old, tuple(rest), value, nulls_remove=nulls_remove)
+    return {**tree, str(head): inner}
+
+
+def short_names(keys: tuple[str, ...]) -> dict[str, str]:
+    """Returns for each dotted key its shortest ending that no other one has."""
+    names: dict[str, str] = {}
+    for key in keys:
+        parts = key.split(".")
+        endings = [".".join(parts[-n:]) for n in range(1, len(parts) + 1)]
+        others = [f".{other}" for other in keys if other != key]
+        names[key] = next(
+            (e for e in endings if not any(o.endswith(f".{e}") for o in others)), key
+        )
+    return names
 
 
 def schema() -> dict[str, Any]:
     """Returns the JSON schema of a scenario, for editors."""
-    return Scenario.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Scenario.model_json_schema(),
+    }
 
 
-class VariantError(ScenarioError):
-    """A variant or swept value that does not give a valid scenario.
-
-    Attributes:
-        keys: where in the scenario it is written.
-    """
-
-    def __init__(self, message: str, keys: tuple[str | int, ...]) -> None:
-        super().__init__(message)
-        self.keys = keys
+def to_yaml(scenario: Scenario) -> str:
+    """Returns a scenario with all its defaults as YAML that `read` reads back."""
+    tree = scenario.model_dump(mode="json")
+    kept = {key: tree.pop(key) for key in ("variants", "sweep")}
+    return dialect.dump(_without_nothing(tree) | kept)
 
 
-def _validated(
+def _without_nothing(tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        return {k: _without_nothing(v) for k, v in tree.items() if v is not None}
+    return [_without_nothing(v) for v in tree] if isinstance(tree, list) else tree
+
+
+def _is_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Says whether a mapping names no other kind or law than the one it meets."""
+    return all(new[tag] == old.get(tag) for tag in ("kind", "law") if tag in new)
+
+
+def _brief(value: Any) -> str:
+    if not isinstance(value, Mapping):
+        return str(value)
+    rest = [f"{k}={_brief(v)}" for k, v in value.items() if k not in ("kind", "law")]
+    name = str(value.get("kind", value.get("law", "")))
+    return f"{name}({' '.join(rest)})" if rest else name
+
+
+def _check_study_wide(scenario: Scenario) -> None:
+    for variant, changes in scenario.variants.items():
+        for key in changes:
+            if key in OF_STUDY:
+                raise VariantError(
+                    f"variants.{variant}.{key} must not be set, because it is the same "
+                    f"for all runs of a study; set {key} at the top",
+                    ("variants", variant, key),
+                )
+    for key, values in scenario.sweep.items():
+        where = ("sweep", key)
+        if key.split(".")[0] in OF_STUDY:
+            raise VariantError(
+                f"sweep.{key} must not be swept, because it is the same for all runs "
+                f"of a study; set it at the top",
+                where,
+            )
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                raise VariantError(
+                    f"sweep.{key} must have different values, got {shown(value)} "
+                    f"twice; remove one",
+                    (*where, index),
+                )
+
+
+def _check_claims(scenario: Scenario, labels: set[str]) -> None:
+    known = labels | set(scenario.variants)
+    for index, claim in enumerate(scenario.claims):
+        for key in ("faster", "higher", "close", "than"):
+            name = getattr(claim, key)
+            if name is not None and name not in known:
+                raise VariantError(
+                    f"claims.{index}.{key} must name a variant, got {name!r}; "
+                    f"{suggestion(name, known)}",
+                    ("claims", index, key),
+                )
+
+
+def _resolved(
     tree: dict[str, Any],
     variant: str,
     changes: Mapping[str, Any],
-    parameters: dict[str, Any],
+    point: dict[str, Any],
+    scenario: Scenario,
 ) -> Scenario:
-    from simulator.scenario.messages import first_error
+    """Returns the scenario of a variant at a sweep point.
 
+    Raises:
+        VariantError: it is none; blames the variant if it is none without the sweep.
+    """
+    swept = tree
+    for key, value in point.items():
+        swept = replace(swept, tuple(key.split(".")), value)
     try:
-        return Scenario.model_validate(tree)
+        return Scenario.model_validate(swept)
     except ValidationError as error:
-        keys, message = first_error(error, tree)
-    key = ".".join(map(str, keys))
-    swept = [k for k in parameters if key.startswith(k) or k.startswith(key)]
-    if swept:
-        raise VariantError(
-            f"sweep.{swept[0]} = {parameters[swept[0]]!r}: {message}",
-            ("sweep", swept[0]),
-        )
-    where: tuple[str | int, ...] = ("variants", variant) if changes else ()
-    raise VariantError(f"variants.{variant}: {message}", (*where, *keys))
+        wrong = first_error(error, swept, Scenario)
+    try:
+        Scenario.model_validate(tree)
+    except ValidationError as error:
+        keys, message = first_error(error, tree, Scenario)
+        where = ("variants", variant, *keys) if changes else keys
+        raise VariantError(f"variants.{variant}: {message}", where) from None
+    to_blame = [key for key in point if _meet(tuple(key.split(".")), wrong.keys)]
+    key = to_blame[0] if to_blame else next(iter(point))
+    values = ", ".join(f"{k} = {shown(point[k])}" for k in to_blame or point)
+    raise VariantError(
+        f"sweep of {values} (variant {variant}): {wrong.message}",
+        ("sweep", key, scenario.sweep[key].index(point[key])),
+    )
+
+
+def _meet(one: Keys, other: Keys) -> bool:
+    return all(a == b for a, b in zip(one, other, strict=False)) and bool(other)

@@ -1,9 +1,9 @@
 """Laws of durations, drawn in blocks, in seconds or in integer ticks.
 
 A law on a lattice (constant, or any discrete distribution of SciPy) says of which
-rational numbers its values are sums of integer multiples; a world whose laws all do so runs on
-integer ticks, because float sums of lattice delays put many rows in another order than
-exact ones.
+rational numbers its values are sums of integer multiples; a world whose laws all do so
+runs on integer ticks, because float sums of lattice delays put many rows in another
+order than exact ones.
 """
 
 from abc import abstractmethod
@@ -31,7 +31,7 @@ FAST: dict[str, Callable[..., np.ndarray]] = {
     "uniform": lambda g, n: g.random(n),
     "weibull_min": lambda g, n, c: g.weibull(c, n),
 }
-"""SciPy's standard laws by NumPy's own generators: `rvs` costs 50 microseconds a call."""
+"""SciPy's standard laws by NumPy's generators: `rvs` costs 50 microseconds a call."""
 
 
 class Law(Protocol):

@@ -214,7 +214,14 @@ def test_the_coordinated_options_agree_with_the_twin(mode: str, variant: str) ->
 
 
 def test_the_sigmoid_loss_and_unequal_parties_agree_with_the_twin() -> None:
-    groups = {"problem": {"partition": {"parties": None, "groups": {"a": ["0-2"], "b": [29], "c": ["3-20"]}}}}
+    groups = {
+        "problem": {
+            "partition": {
+                "parties": None,
+                "groups": {"a": ["0-2"], "b": [29], "c": ["3-20"]},
+            }
+        }
+    }
     with jax.enable_x64(True):
         plan = prepared(DOUBLE, SHORT, groups)
         assert plan.problem.num_features == (3, 1, 18)

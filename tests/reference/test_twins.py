@@ -279,6 +279,7 @@ def test_ages_follow_equation_3(upload, client_order, seed):
     np.testing.assert_array_equal(trace.stamps, latest(upload_log(rows, upload)))
     np.testing.assert_array_equal(trace.table_ages, k - trace.stamps)
     assert len(trace.ages) == len(trace.loss) == len(trace.gradient_norm) == k
+    assert trace.used_ages is trace.ages
 
 
 def test_ages_by_the_letter_of_equation_3():
@@ -345,8 +346,8 @@ def test_table_holds_the_theta_and_the_noise_of_its_stamp(upload, client_order):
 def test_sync_is_plain_sgd(loss, reduction, server_gradient):
     """Coordinated = horizontal SGD on pooled features = t-sync with one batch for all.
 
-    With the same step for all blocks and everything at bias^k. With "after" the two
-    vertical forms still agree with each other, but are no longer plain SGD.
+    With the same step for all blocks and everything at bias^k. "after" has no effect
+    on the coordinated run (section 4), and makes t-sync something else.
     """
     setting = problem(loss)
     generator = np.random.default_rng(8)
@@ -374,26 +375,49 @@ def test_sync_is_plain_sgd(loss, reduction, server_gradient):
         np.vstack([*setting["theta"], setting["bias"]]),
     )
     pooled = np.vstack([*sync.theta, sync.bias])
-    np.testing.assert_allclose(np.vstack([*t_sync.theta, t_sync.bias]), pooled, **CLOSE)
-    np.testing.assert_allclose(t_sync.loss, sync.loss, **CLOSE)
-    np.testing.assert_allclose(t_sync.gradient_norm, sync.gradient_norm, **CLOSE)
+    np.testing.assert_allclose(plain.weights, pooled, **CLOSE)
+    np.testing.assert_allclose(plain.losses, sync.loss, **CLOSE)
+    t_pooled = np.vstack([*t_sync.theta, t_sync.bias])
     if server_gradient == "before":
-        np.testing.assert_allclose(plain.weights, pooled, **CLOSE)
-        np.testing.assert_allclose(plain.losses, sync.loss, **CLOSE)
+        np.testing.assert_allclose(t_pooled, pooled, **CLOSE)
+        np.testing.assert_allclose(t_sync.loss, sync.loss, **CLOSE)
+        np.testing.assert_allclose(t_sync.gradient_norm, sync.gradient_norm, **CLOSE)
     else:
-        assert not np.allclose(plain.weights, pooled)
+        assert not np.allclose(t_pooled, pooled)
     assert all((each == 0).all() for ages in sync.ages for each in ages)
 
 
-def test_coordinated_run_ignores_which_parties_are_named():
+@pytest.mark.parametrize("private", [False, True])
+def test_coordinated_run_ignores_which_parties_are_named(private):
+    """All blocks update, and every party's noise is keyed by the first job."""
     setting = problem("softmax")
     variant = options(coordinated=True)
+    draw = gaussian_noise(3) if private else None
     batch = np.array([0, 4, 5])
-    one = vafl_twin.run(**setting, rows=[Commit((1,), (0,), (batch,))], options=variant)
-    everyone = Commit((0, 1, 2), (0, 0, 0), (batch,) * 3)
-    all_three = vafl_twin.run(**setting, rows=[everyone], options=variant)
-    for left, right in zip(one.theta, all_three.theta, strict=True):
-        np.testing.assert_array_equal(left, right)
+    named = [
+        Commit((1,), (7,), (batch,)),
+        Commit((0, 1, 2), (7, 7, 7), (batch,) * 3),
+        Commit((2, 0, 1), (7, 8, 9), (batch,) * 3),
+    ]
+    traces = [
+        vafl_twin.run(**setting, rows=[row], options=variant, noise=draw)
+        for row in named
+    ]
+    for trace in traces:
+        for left, right in zip(traces[0].theta, trace.theta, strict=True):
+            np.testing.assert_array_equal(left, right)
+        for start, end in zip(setting["theta"], trace.theta, strict=True):
+            assert not np.allclose(start, end)
+
+    noise = 0.0
+    if private:
+        noise = np.array([sum(draw(m, 7, n) for m in range(3)) for n in batch])
+    pairs = zip(setting["features"], setting["theta"], strict=True)
+    scores = sum(block[batch] @ model for block, model in pairs) + setting["bias"]
+    expected = cross_entropy(
+        scores + noise, setting["labels"][batch], "softmax", "mean"
+    )
+    np.testing.assert_allclose(traces[0].loss[0], expected, **CLOSE)
 
 
 def test_t_sync_stores_all_uploads_before_any_gradient():

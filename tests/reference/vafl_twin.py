@@ -40,9 +40,10 @@ server's update by the upload asked about, holds already: that update was made a
 party's previous activation and bias^k contains it.
 
 The synchronous baseline (`coordinated`, section 4) has neither order nor table. All
-parties embed `batches[0]` afresh, whatever `parties` says, and all blocks update.
-"before" takes all gradients at bias^k and is plain mini-batch SGD; "after" answers
-the clients at bias^{k+1}. The table keeps the initial upload and its ages grow.
+parties embed `batches[0]` afresh, whatever `parties` says, with noise keyed by
+`jobs[0]`, and all blocks update. All gradients are taken at bias^k whatever
+`server_gradient` says: section 4 calls it plain mini-batch SGD apart from the clock,
+and V-08 is about Algorithm 1. The table keeps the initial upload and its ages grow.
 
 Ages follow eq. (3). An upload sets its entries to 0 for the rest of the iteration
 (V-07), and the end of the iteration adds 1 to all entries: 1 for those of this
@@ -67,7 +68,8 @@ class Commit(NamedTuple):
 
     Attributes:
         parties: distinct, from 0; one for async, t for t-sync, all for sync.
-        jobs: number of each party's job, the key of its upload's noise.
+        jobs: number of each party's job, the key of its upload's noise. In a
+            coordinated run, the first is the key of every party.
         batches: sample ids of each party's own batch, perhaps with repeats. In the
             query-first order, the batch newly selected at this activation.
     """
@@ -98,7 +100,8 @@ class Options(NamedTuple):
         upload: "batch" or "all" (V-05).
         client_order: "upload_first" or "query_first" (V-06); without effect on a
             coordinated run.
-        server_gradient: "before" or "after" (V-08).
+        server_gradient: "before" or "after" (V-08); without effect on a coordinated
+            run.
         coordinated: True for the synchronous baseline.
         loss: "softmax", or "sigmoid" with one output and labels 0 and 1.
         reduction: "mean" or "sum" over the batch (V-11).
@@ -144,6 +147,11 @@ class Trace(NamedTuple):
     loss: list[float]
     ages: list[list[np.ndarray]]
     gradient_norm: list[float]
+
+    @property
+    def used_ages(self) -> list[list[np.ndarray]]:
+        """Another name of `ages`, which tells it from `table_ages`."""
+        return self.ages
 
 
 Noise = Callable[[int, int, int], np.ndarray]
@@ -326,7 +334,8 @@ class Simulation:
         Raises:
             ValueError: parties are wrong, or a batch is empty.
         """
-        check_parties(row.parties, row.jobs, self.num_parties)
+        if not self.options.coordinated:
+            check_parties(row.parties, row.jobs, self.num_parties)
         for batch in row.batches:
             if len(batch) == 0:
                 raise ValueError(f"batches must not be empty, got {row}; drop the row")
@@ -369,23 +378,10 @@ class Simulation:
         self.last_batch.update(zip(row.parties, row.batches, strict=True))
 
     def commit_coordinated(self, row: Commit) -> None:
-        """Section 4: one batch for all, everything fresh, all blocks update.
-
-        Raises:
-            ValueError: the run is private and a party has no job to key its noise by.
-        """
-        batch = row.batches[0]
-        jobs = dict(zip(row.parties, row.jobs, strict=True))
-        if self.noise is not None and len(jobs) < self.num_parties:
-            raise ValueError(
-                f"parties must be all {self.num_parties} in a coordinated run with "
-                f"noise, got {row.parties}; a party without job has no noise key"
-            )
+        """Section 4: one batch for all, everything fresh, all blocks update."""
+        batch, job = row.batches[0], row.jobs[0]
         embeddings = np.array(
-            [
-                [self.embed(m, jobs.get(m, INITIAL_JOB), n) for m in self.everyone()]
-                for n in batch
-            ]
+            [[self.embed(m, job, n) for m in self.everyone()] for n in batch]
         )
         ages = np.zeros((len(batch), self.num_parties), dtype=int)
         questions = [Question(m, batch, embeddings, ages) for m in self.everyone()]
@@ -403,7 +399,7 @@ class Simulation:
         bias_before = self.bias
         self.update_server(server_gradient)
         after = self.options.server_gradient == "after"
-        bias = self.bias if after else bias_before
+        bias = self.bias if after and not self.options.coordinated else bias_before
         client_gradients = self.client_gradients(questions, bias)
         self.record(questions, bias, server_gradient, client_gradients)
         self.update_clients(questions, client_gradients)

@@ -36,9 +36,9 @@ def rate(protocol, clients: Clients, num_clients: int, seconds: float) -> float:
 def test_throughput_table(
     num_clients: int, clients: Clients, sync: float, asynchronous: float
 ) -> None:
-    # Section 5.4, to be met within 1 %. A renewal count over n rounds has relative error
-    # cv / sqrt(n): of a round cv < 0.65, so 20,000 rounds give 0.5 % at one standard
-    # deviation of two; the same horizon holds more jobs of every client.
+    # Section 5.4, to be met within 1 %. A renewal count over n rounds has relative
+    # error cv / sqrt(n): of a round cv < 0.65, so 20,000 rounds give 0.5 % at one
+    # standard deviation of two; the same horizon holds more jobs of every client.
     seconds = 20_000 * num_clients / sync
     assert rate(Synchronous(), clients, num_clients, seconds) == pytest.approx(
         sync, rel=0.01
@@ -55,8 +55,8 @@ def test_throughput_table(
 def test_t_synchronous_periods_and_shares(
     t: int, period: float, fastest: float, slowest: float
 ) -> None:
-    # Section 5.4, printed to three digits: half a unit of the last is up to 1 % of 0.055.
-    # 8,000 periods at cv < 0.6 give 0.7 % at one standard deviation.
+    # Section 5.4, printed to three digits: half a unit of the last is up to 1 % of
+    # 0.055. 8,000 periods at cv < 0.6 give 0.7 % at one standard deviation.
     seconds = 8_000 * period
     found, _, _ = everything(played(TSynchronous(t=t), POISSON, 7, time=seconds))
     assert seconds / found.time.size == pytest.approx(period, rel=0.025)
@@ -153,10 +153,11 @@ def test_embedding_ages_of_section_2_3(upload: str, measured: tuple) -> None:
     parts = {"batch": (10, 1000), "all": (1, 1)}[upload]
     refresh = np.array([theory.embedding_refresh(qm, *parts) for qm in q])
     ages = embedding_ages(upload, 40_000)
-    # Time averages of ages whose memory is about 1/r commits: 30,000 commits hold 30,000 r
-    # independent stretches of each of (batch: about 1,000 / all: one) pairs. At the
-    # largest 1/r of 1,815 (18) that is 16 stretches of 1,000 pairs that share their
-    # clients' activations (1,600 stretches), so a few per cent (2.5 %); 10 % bounds both.
+    # Time averages of ages whose memory is about 1/r commits: 30,000 commits hold
+    # 30,000 r independent stretches of each of (batch: about 1,000 / all: one) pairs.
+    # At the largest 1/r of 1,815 (18) that is 16 stretches of 1,000 pairs that share
+    # their clients' activations (1,600 stretches), so a few per cent (2.5 %); 10 %
+    # bounds both.
     np.testing.assert_allclose(ages, 1 / refresh, rtol=0.10)
     # The specification's own single run, which has the same spread.
     np.testing.assert_allclose(ages, measured, rtol=0.15)

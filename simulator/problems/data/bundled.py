@@ -25,7 +25,7 @@ def digits(config: Digits) -> Dataset:
         (np.asarray(bunch.data), np.asarray(bunch.target)),
         num_classes=10,
         columns=tuple(map(str, bunch.feature_names)),
-        largest=16,
+        largest=16.0,
     )
 
 

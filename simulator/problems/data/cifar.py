@@ -16,6 +16,8 @@ from simulator.scenario.problems import Cifar10
 TRAIN = tuple(f"data_batch_{batch}.bin" for batch in range(1, 6))
 TEST = "test_batch.bin"
 NAME = re.compile(r"((?:data_batch_[1-5]|test_batch)\.bin)(?:\.gz)?")
+FOLDERS = ("cifar10", "cifar10batchesbin")
+"""Plain names of folders that are preferred to others."""
 PIXELS = 3 * 32 * 32
 RECORD = 1 + PIXELS
 """Bytes of a record: the label, then the red, green and blue planes row by row."""
@@ -51,7 +53,7 @@ def cifar10(config: Cifar10) -> Dataset:
         parse(found[TEST]),
         num_classes=10,
         columns=names.pixels(32, 32, names.RGB),
-        largest=255,
+        largest=255.0,
     )
 
 
@@ -61,7 +63,7 @@ def find() -> dict[str, Path]:
     A batch has nothing but its name to say which it is.
     """
     found: dict[str, Path] = {}
-    for path in files.candidates("cifar10", "cifar10batchesbin"):
+    for path in files.candidates(FOLDERS, NAME):
         match = NAME.fullmatch(path.name)
         if match:
             found.setdefault(match[1], path)

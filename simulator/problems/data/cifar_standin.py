@@ -49,7 +49,7 @@ def cifar10_standin(config: Cifar10) -> Dataset:
         (x[NUM_TRAIN:], y[NUM_TRAIN:]),
         num_classes=NUM_CLASSES,
         columns=names.pixels(SIDE, SIDE, names.RGB),
-        largest=255,
+        largest=255.0,
     )
 
 

@@ -1,7 +1,7 @@
 """The stand-in of Fashion-MNIST: smooth templates, distorted, with noise."""
 
 import numpy as np
-from jaxtyping import Float32, Int
+from jaxtyping import Float32, UInt8
 
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
@@ -49,7 +49,7 @@ def fashion_mnist_standin(config: FashionMnist) -> Dataset:
         (x[NUM_TRAIN:], y[NUM_TRAIN:]),
         num_classes=NUM_CLASSES,
         columns=names.pixels(SIDE, SIDE),
-        largest=255,
+        largest=255.0,
     )
 
 
@@ -75,8 +75,8 @@ def _images(
     centre: Float32[np.ndarray, "N blobs 2"],
     width: Float32[np.ndarray, "N blobs"],
     height: Float32[np.ndarray, "N blobs"],
-) -> Int[np.ndarray, "N P"]:
-    """Returns one image for each row of blobs, uint8."""
+) -> UInt8[np.ndarray, "N P"]:
+    """Returns one image for each row of blobs."""
     num = len(width)
     row, column = _distorted(draw, num)
     image = np.zeros_like(row)

@@ -3,7 +3,9 @@
 import gzip
 import hashlib
 import os
+import re
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 
 import platformdirs
@@ -26,32 +28,39 @@ def plain(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
-def candidates(*folders: str) -> list[Path]:
-    """Returns the files that may belong to a data set.
+def candidates(folders: Collection[str], named: re.Pattern[str]) -> list[Path]:
+    """Returns the files below the data folder that may belong to a data set.
 
     Args:
-        folders: plain names of its subfolders, which are searched at any depth.
+        folders: plain names of its folders, which may lie at any depth.
+        named: what the name of a file in any other folder has in it.
 
     Returns:
-        Files of those subfolders, then those that lie in the data folder itself.
+        Files below those folders, then all others, each in order of their paths.
+        Files in the data folder itself need no name.
     """
     root = data_folder()
     if not root.is_dir():
         return []
     entries = sorted(root.iterdir())
-    deep = [
+    # Entry by entry, because a search follows no link but where it begins.
+    below = [path for entry in entries for path in sorted(entry.rglob("*"))]
+    inside = [path for path in below if folder_of(path, folders)]
+    outside = [
         path
-        for entry in entries
-        if entry.is_dir() and plain(entry.name) in folders
-        for path in sorted(entry.rglob("*"))
+        for path in below
+        if named.search(path.name) and not folder_of(path, folders)
     ]
-    return [path for path in (*deep, *entries) if path.is_file()]
+    return [path for path in (*inside, *outside, *entries) if path.is_file()]
 
 
-def subfolder(path: Path) -> str:
-    """Returns the plain name of the subfolder that holds a file, "" for none."""
-    parts = path.relative_to(data_folder()).parts
-    return plain(parts[0]) if len(parts) > 1 else ""
+def folder_of(path: Path, folders: Collection[str]) -> str:
+    """Returns which of the folders of these plain names holds a file, "" for none.
+
+    The innermost counts, which is `fashionmnist` of `mnist/fashion_mnist/raw`.
+    """
+    parts = path.relative_to(data_folder()).parts[:-1]
+    return next((plain(part) for part in parts[::-1] if plain(part) in folders), "")
 
 
 def head(path: Path, size: int) -> bytes:

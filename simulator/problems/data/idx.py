@@ -1,10 +1,11 @@
 """MNIST and Fashion-MNIST from idx files, which have the same names and formats.
 
 The official gzip files are told apart by their md5; all others belong to the set that
-their subfolder of the data folder is named after.
+the innermost folder with such a name is named after.
 """
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,9 @@ OFFICIAL = {
 }
 """Set and role of the official gzip files, by their md5."""
 SETS = {"mnist": "mnist", "fashionmnist": "fashion_mnist"}
-"""The set that a subfolder's plain name stands for."""
+"""The set that a folder's plain name stands for."""
+NAME = re.compile(r"idx[13]-ubyte", re.IGNORECASE)
+"""What the name of a file has in it that lies in no folder of a set."""
 DIMENSIONS = {b"\0\0\x08\x03": 3, b"\0\0\x08\x01": 1}
 """Number of dimensions of unsigned bytes, by magic number."""
 OFFICIAL_ROWS = {60_000: "train", 10_000: "t10k"}
@@ -80,7 +83,7 @@ def find(name: str) -> dict[str, Path]:
         name: `mnist` or `fashion_mnist`.
     """
     found: dict[str, Path] = {}
-    for path in files.candidates(*SETS):
+    for path in files.candidates(SETS, NAME):
         belongs, role = identify(path)
         if belongs == name:
             found.setdefault(role, path)
@@ -97,7 +100,7 @@ def identify(path: Path) -> tuple[str, str]:
         official = OFFICIAL.get(files.md5(path))
         if official is not None:
             return official
-    return SETS.get(files.subfolder(path), ""), _role(path)
+    return SETS.get(files.folder_of(path, SETS), ""), _role(path)
 
 
 def _small_gzip(path: Path) -> bool:
@@ -158,13 +161,13 @@ def _load(config: Data, name: str, found: dict[str, Path]) -> Dataset:
         (test[0].reshape(len(test[0]), -1), test[1]),
         num_classes=10,
         columns=names.pixels(*train[0].shape[1:]),
-        largest=255,
+        largest=255.0,
     )
 
 
 def _loose(name: str) -> str:
     """Returns a remark on an idx file that could be of either set, "" for none."""
-    for path in files.candidates():
+    for path in files.candidates(SETS, NAME):
         belongs, role = identify(path)
         if role and not belongs:
             return (

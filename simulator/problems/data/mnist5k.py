@@ -25,7 +25,7 @@ def mnist5k(config: Mnist) -> Dataset:
         (arrays["x"], arrays["y"]),
         num_classes=10,
         columns=names.pixels(28, 28),
-        largest=255,
+        largest=255.0,
     )
 
 

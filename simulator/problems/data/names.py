@@ -6,7 +6,9 @@ from difflib import get_close_matches
 RGB = ("red", "green", "blue")
 
 
-def pixels(height: int, width: int, channels: tuple[str, ...] = ("pixel",)) -> tuple:
+def pixels(
+    height: int, width: int, channels: tuple[str, ...] = ("pixel",)
+) -> tuple[str, ...]:
     """Returns `CHANNEL_ROW_COLUMN` for every pixel, row by row, channel by channel.
 
     Args:

@@ -1,5 +1,6 @@
 """Speech features of Parkinson's disease, divided by subject."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Parkinson
 
 FILE = "pd_speech_features.csv"
+FOLDERS = ("parkinson", "parkinsons", "parkinsonsdisease")
+"""Plain names of folders in which the file may have any name."""
 HEAD = 65_536
 """Bytes that hold both header rows."""
 
@@ -40,7 +43,7 @@ def parkinson(config: Parkinson) -> Dataset:
 
 def find() -> Path | None:
     """Returns the file of the set in the data folder: by its header, else its name."""
-    paths = files.candidates("parkinson", "parkinsons", "parkinsonsdisease")
+    paths = files.candidates(FOLDERS, re.compile(re.escape(FILE)))
     named = [path for path in paths if path.name in (FILE, f"{FILE}.gz")]
     headed = [path for path in paths if ".csv" in path.suffixes and _is_it(path)]
     return next(iter(headed + named), None)

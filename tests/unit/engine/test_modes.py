@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from simulator.engine import execute as execution
+from simulator.engine.feed import Feed
+from simulator.simulation import _feed
 from simulator.timeline import NO_SLOT, StopReason
 from tests.support import SGD, execute, prepared
 
@@ -42,9 +44,7 @@ def test_modes_agree_in_float64(family: str) -> None:
         assert expected.size == 200
         # Columns are written as float32.
         np.testing.assert_allclose(stepwise.column("commits", name), expected, 1e-6)
-        np.testing.assert_allclose(
-            batched.column("commits", name, 1), expected, 1e-6
-        )
+        np.testing.assert_allclose(batched.column("commits", name, 1), expected, 1e-6)
     for name in ("test_accuracy", "test_loss"):
         expected = compiled.column("evaluations", name)
         assert expected.size == 5
@@ -75,7 +75,12 @@ def test_buffers_do_not_change_a_trace(chunk: int) -> None:
 
 def test_one_compilation_whatever_the_evaluation_points() -> None:
     execution._run.clear_cache()
-    for every in ({"commits": 7}, {"commits": 50}, {"commits": None, "time": 0.37}, {"commits": None, "epochs": 0.1}):
+    for every in (
+        {"commits": 7},
+        {"commits": 50},
+        {"commits": None, "time": 0.37},
+        {"commits": None, "epochs": 0.1},
+    ):
         execute([prepared({"evaluate": {"every": every}})])
         execute([prepared({"evaluate": {"every": every}}, seed=2)])
     assert execution._run._cache_size() == 1
@@ -102,9 +107,6 @@ def test_registers_hold_what_the_record_says(family: str) -> None:
     program = execution.Program(run.algorithm, run.problem)
     rows_per_chunk = 32
     carry = program.start(jax.random.key(0), run.played.num_registers)
-    from simulator.engine.feed import Feed
-    from simulator.simulation import _feed
-
     feed: Feed = _feed(run, rows_per_chunk)
     reads = 0
     while not feed.ended:
@@ -169,7 +171,12 @@ def test_a_target_stops_at_its_evaluation_and_jobs_are_exact() -> None:
 
 def test_the_grid_of_virtual_time_is_kept_to_the_end() -> None:
     memory, ends = execute(
-        [prepared({"stop": {"commits": None, "time": 3.0}}, {"evaluate": {"every": {"commits": None, "time": 0.7}}})]
+        [
+            prepared(
+                {"stop": {"commits": None, "time": 3.0}},
+                {"evaluate": {"every": {"commits": None, "time": 0.7}}},
+            )
+        ]
     )
     assert ends[0]["stop_reason"] == StopReason.TIME.value
     times = memory.column("evaluations", "time")
@@ -190,13 +197,19 @@ def test_same_scenario_same_seed_same_trace() -> None:
 
 
 def test_zero_noise_is_the_plain_run_bit_for_bit() -> None:
-    for changes in ({}, {"algorithm": {"upload": "all"}}, {"protocol": {"kind": "synchronous"}}):
+    for changes in (
+        {},
+        {"algorithm": {"upload": "all"}},
+        {"protocol": {"kind": "synchronous"}},
+    ):
         plain, _ = execute([prepared(changes)])
         silent, _ = execute(
             [prepared(changes, {"algorithm": {"perturbation": {"std": 0}}})]
         )
         for name in NUMBERS[:2]:
-            assert (plain.column("commits", name) == silent.column("commits", name)).all()
+            assert (
+                plain.column("commits", name) == silent.column("commits", name)
+            ).all()
 
 
 def test_the_algorithm_changes_nobodys_delays() -> None:

@@ -39,6 +39,12 @@ def test_reads(batches: Path, source: str) -> None:
     assert set(data.y_train[first == 2]) == {2, 3, 4, 5}
 
 
+def test_found_at_any_depth(batches: Path, root: Path) -> None:
+    (root / "sets" / "pictures").mkdir(parents=True)
+    batches.rename(root / "sets" / "pictures" / "unpacked")
+    assert cifar10(BINARY).name == "cifar10"
+
+
 def test_missing_batch(batches: Path, root: Path) -> None:
     (batches / TRAIN[2]).unlink()
     with pytest.raises(DataError) as error:

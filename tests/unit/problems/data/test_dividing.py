@@ -78,7 +78,7 @@ def test_unit_of_a_table_is_the_range_of_the_training_rows() -> None:
 
 def test_unit_of_an_image_is_the_largest_possible_value() -> None:
     pixels = np.full((20, 2), 51, np.uint8)
-    data = divided(Data(scale="unit"), "own", (pixels, Y), largest=255, **NAMES)
+    data = divided(Data(scale="unit"), "own", (pixels, Y), largest=255.0, **NAMES)
     np.testing.assert_allclose(data.x_train, 0.2)
 
 

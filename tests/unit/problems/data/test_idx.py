@@ -20,7 +20,7 @@ WriteIdx = Callable[[Path, np.ndarray], Path]
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-@pytest.mark.parametrize("folder", ["mnist", "MNIST/raw"])
+@pytest.mark.parametrize("folder", ["mnist", "MNIST/raw", "sets/of mine/mnist/raw"])
 @pytest.mark.parametrize("source", ["idx", "auto"])
 def test_reads(
     root: Path, write_set: WriteSet, suffix: str, folder: str, source: str
@@ -47,6 +47,20 @@ def test_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
     theirs = fashion_mnist(FashionMnist(source="idx", scale="raw"))
     assert (ours.name, theirs.name) == ("mnist", "fashion_mnist")
     assert not np.array_equal(ours.x_train, theirs.x_train)
+
+
+def test_innermost_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
+    write_set(root / "mnist" / "Fashion-MNIST" / "raw")
+    assert fashion_mnist(FashionMnist(source="idx")).name == "fashion_mnist"
+    assert idx.find("mnist") == {}
+
+
+def test_linked_folder_is_searched(
+    root: Path, tmp_path: Path, write_set: WriteSet
+) -> None:
+    write_set(tmp_path / "elsewhere" / "raw")
+    (root / "mnist").symlink_to(tmp_path / "elsewhere")
+    assert mnist(IDX).name == "mnist"
 
 
 def test_md5_tells_the_sets_apart(
@@ -103,10 +117,11 @@ def test_no_folder_at_all(root: Path) -> None:
         fashion_mnist(FashionMnist(source="idx"))
 
 
+@pytest.mark.parametrize("place", [".", "other/raw"])
 def test_loose_files_of_unknown_md5_are_remarked(
-    root: Path, write_set: WriteSet
+    root: Path, write_set: WriteSet, place: str
 ) -> None:
-    write_set(root)
+    write_set(root / place)
     with pytest.raises(DataError, match="only a folder named mnist can say"):
         mnist(IDX)
 

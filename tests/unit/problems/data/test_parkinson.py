@@ -24,7 +24,14 @@ def write(path: Path, num_subjects: int = 10) -> Path:
     return path
 
 
-@pytest.mark.parametrize("place", ["pd_speech_features.csv", "parkinson/renamed.csv"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "pd_speech_features.csv",
+        "parkinson/renamed.csv",
+        "sets/parkinson+s+disease+classification/pd_speech_features.csv",
+    ],
+)
 @pytest.mark.parametrize("source", ["csv", "auto"])
 def test_reads(root: Path, place: str, source: str) -> None:
     write(root / place)

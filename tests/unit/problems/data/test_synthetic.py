@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from simulator.problems.data import cifar_standin, fashion_standin, parkinson_standin
 from simulator.problems.data.base import Dataset
@@ -34,7 +35,8 @@ def accuracy(data: Dataset, iterations: int) -> float:
     model = LogisticRegression(
         C=1 / (0.001 * len(data.y_train)), max_iter=iterations, tol=1e-3
     )
-    with warnings.catch_warnings():
+    # One thread: several fight over the cores with the other tests.
+    with warnings.catch_warnings(), threadpool_limits(1):
         # Stopped early on purpose, as the docstrings say.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(data.x_train - mean, data.y_train)

@@ -1,0 +1,260 @@
+"""Ratios against a hand-written NumPy loop run beside the simulator, on one core.
+
+    python benchmarks/side_by_side.py [NAME...]     # default: everything
+
+Everything is processor time, in microseconds per update, best of a few alternating
+repeats; absolute times on shared machines do not hold, ratios nearly do.
+"""
+
+import os
+
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import hand_written
+
+from simulator import simulation
+from simulator.engine import execute
+from simulator.protocols.played import Played, Traffic
+from simulator.scenario.laws import Scipy
+from simulator.scenario.protocols import Asynchronous
+from simulator.scenario.scenario import Clients, Scenario, Stop
+from simulator.scenario.study import Run
+from simulator.simulation import Prepared, prepare
+
+UPDATES = 20_000
+REPEATS = 3
+
+
+class Nowhere:
+    """A writer that keeps nothing."""
+
+    def append(self, table: str, columns: dict[str, Any]) -> None:
+        del table, columns
+
+
+def processor_time(work: Callable[[], Any]) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def alternately(*works: Callable[[], Any]) -> list[float]:
+    """Returns the best processor time of each, measured in turns."""
+    times = [[processor_time(work) for work in works] for _ in range(REPEATS)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
+def scenario(family: str, clients: int, updates: int = UPDATES, **algorithm: Any):
+    parts = {
+        "sgd": (
+            {"kind": "iid", "clients": clients},
+            {"kind": "sgd", "step_size": 0.1, "batch": 32, "replacement": True},
+        ),
+        "vafl": (
+            {"kind": "vertical", "parties": clients},
+            {"kind": "vafl", "step_size": 0.1, "batch": 40, "upload": "batch"},
+        ),
+    }
+    partition, defaults = parts[family]
+    return Scenario.model_validate(
+        {
+            "name": "benchmark",
+            "problem": {
+                "data": {"kind": "mnist", "source": "bundled"},
+                "partition": partition,
+                "l2": 0.001,
+            },
+            "clients": {"compute": {"law": "expon"}},
+            "protocol": {"kind": "asynchronous"},
+            "algorithm": {**defaults, **algorithm},
+            "stop": {"commits": updates},
+            "evaluate": {"every": {"commits": updates}},
+        }
+    )
+
+
+def prepared(config: Scenario, seed: int = 1, number: int = 0) -> Prepared:
+    return prepare(Run(number, "base", {}, 0, seed, config))
+
+
+def whole(runs: list[Prepared], mode: str = "compiled") -> None:
+    simulation.execute(runs, mode, Nowhere())  # pyright: ignore[reportArgumentType]
+
+
+def executing(run: Prepared) -> Callable[[], None]:
+    """Returns a function that executes a whole buffer of rows, and nothing else."""
+    feed = simulation._feed(run, 4096)
+    feed.next(1)
+    piece = feed.next(4096)
+    events = execute.null_events(4096, run.played.width, run.samples)
+    execute.put(events, 0, piece)
+    events = jax.device_put(events)
+    program = execute.Program(run.algorithm, run.problem)
+    carry = program.start(simulation.key_of(1), run.played.num_registers)
+    held = [carry, program.infos(carry, events)]
+
+    def work() -> None:
+        for _ in range(UPDATES // 4096 + 1):
+            held[:] = program.run(held[0], events, 0, 4096, held[1])
+        jax.block_until_ready(held)
+
+    work()
+    return work
+
+
+def timeline() -> None:
+    """(a) the timeline alone, against a bare heapq loop."""
+    import heapq
+
+    for clients in (7, 1_000, 100_000):
+        updates = 300_000
+        plan = Played(
+            Clients(compute=Scipy(law="expon")),
+            Asynchronous(),
+            clients,
+            1,
+            Stop(commits=updates),
+            Traffic(4, 4, clients),
+        )
+
+        def play(plan: Played = plan) -> None:
+            for _ in plan.chunks(4096):
+                pass
+
+        def heap(clients: int = clients, updates: int = updates) -> None:
+            rng = np.random.default_rng(0)
+            pending = [(rng.exponential(), m) for m in range(clients)]
+            heapq.heapify(pending)
+            draws = iter(rng.exponential(size=updates).tolist())
+            version, read, rows = 0, [0] * clients, []
+            for delay in draws:
+                now, m = pending[0]
+                rows.append((now, m, version, read[m]))
+                version += 1
+                read[m] = version
+                heapq.heapreplace(pending, (now + delay, m))
+
+        played, bare = alternately(play, heap)
+        print(
+            f"timeline, {clients:>7,} clients: {updates / played:>9,.0f} updates/s; a bare "
+            f"heapq loop {updates / bare:>9,.0f}; ratio {bare / played:.2f}"
+        )
+
+
+def one_run() -> None:
+    """(b) one run: executing alone, and everything with timeline and trace."""
+    for family, clients in (("sgd", 10), ("sgd", 100), ("vafl", 7)):
+        run = prepared(scenario(family, clients))
+        x, y = np.asarray(run.problem.x), np.asarray(run.problem.y)
+
+        def hand(x=x, y=y, family=family, clients=clients) -> None:
+            if family == "sgd":
+                hand_written.asynchronous_sgd(x, y, clients, UPDATES, 32, 0.1, 1)
+            else:
+                hand_written.vafl(list(x), y, UPDATES, 40, 0.1, 0.001, 1)
+
+        def play(run=run) -> None:
+            for chunk in run.played.chunks(4096):
+                run.sampler.attach(chunk.rows)
+
+        work = executing(run)
+        whole([run])
+        rows = 4096 * (UPDATES // 4096 + 1)
+        engine, everything, played, by_hand = alternately(
+            work, lambda run=run: whole([run]), play, hand
+        )
+        engine *= UPDATES / rows
+        print(
+            f"{family}, {clients} clients, one run: NumPy {micro(by_hand)}; engine "
+            f"{micro(engine)} (x{by_hand / engine:.2f}); with timeline and trace "
+            f"{micro(everything)} (x{by_hand / everything:.2f}); timeline and samples "
+            f"{micro(played)} ({played / engine:.2f} of executing)",
+            flush=True,
+        )
+        stepping(run, by_hand)
+
+
+def stepping(run: Prepared, by_hand: float) -> None:
+    """(b) stepwise: one jitted call per row."""
+    few = scenario(
+        run.run.scenario.algorithm.kind, run.run.scenario.num_clients, UPDATES // 10
+    )
+    short = prepared(few)
+    whole([short], "stepwise")
+    (stepwise,) = alternately(lambda: whole([short], "stepwise"))
+    print(
+        f"    stepwise {micro(stepwise * 10)} (x{by_hand / stepwise / 10:.2f})", flush=True
+    )
+
+
+def batched() -> None:
+    """(b) 64 runs in one program, and 32 step sizes on one shared timeline."""
+    updates = 2_000
+    data = prepared(scenario("sgd", 10)).problem
+    x, y = np.asarray(data.x), np.asarray(data.y)
+    for name, count, mode in (("shared timeline", 32, "shared"), ("64 seeds", 64, "batched")):
+        steps = np.geomspace(0.01, 0.3, count).tolist()
+        runs = [
+            prepared(
+                scenario("sgd", 10, updates, step_size=step),
+                1 if mode == "shared" else number,
+                number,
+            )
+            for number, step in enumerate(steps)
+        ]
+        whole(runs, mode)
+        together, by_hand = alternately(
+            lambda runs=runs, mode=mode: whole(runs, mode),
+            lambda: hand_written.asynchronous_sgd(x, y, 10, updates, 32, 0.1, 1),
+        )
+        per_update = together / count
+        print(
+            f"sgd, 10 clients, {count} runs ({name}): NumPy "
+            f"{by_hand / updates * 1e6:.1f} us; everything "
+            f"{per_update / updates * 1e6:.1f} us (x{by_hand / per_update:.2f})",
+            flush=True,
+        )
+
+
+def memory() -> None:
+    """(c) memory over a long horizon, and one compilation whatever the evaluations."""
+    short = scenario("vafl", 7, 20_000)
+    whole([prepared(short)])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    long = scenario("vafl", 7, 1_000_000)
+    whole([prepared(long)])
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"memory: {before:.0f} MiB after 20,000 commits, {after:.0f} MiB after 1,000,000; "
+        f"{execute._run._cache_size()} compilation(s) of the loop"
+    )
+
+
+def micro(seconds: float) -> str:
+    return f"{seconds / UPDATES * 1e6:.1f} us"
+
+
+BENCHMARKS = {
+    "timeline": timeline,
+    "one_run": one_run,
+    "batched": batched,
+    "memory": memory,
+}
+
+if __name__ == "__main__":
+    os.sched_setaffinity(0, {0})
+    for chosen in sys.argv[1:] or BENCHMARKS:
+        BENCHMARKS[chosen]()

@@ -1,0 +1,165 @@
+"""The YAML of scenario files: YAML without its traps, with the line of every entry.
+
+`no` is a word, `010` is ten, `12:30:00` is text and `1e-3` is a number; a key may stand
+only once.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import yaml
+
+from simulator.scenario.errors import ScenarioError
+
+Keys = tuple[str | int, ...]
+"""Where an entry stands in a scenario: keys of mappings and positions in lists."""
+
+DEEPEST = 50
+MOST_ENTRIES = 100_000
+_YAML = "tag:yaml.org,2002:"
+_SCALARS = {
+    "bool": (r"^(?:true|True|false|False)$", "tTfF"),
+    "null": (r"^(?:~|null|Null|)$", ["~", "n", "N", ""]),
+    "int": (r"^[-+]?[0-9]{1,100}$", "-+0123456789"),
+    "float": (
+        (
+            r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+            r"|[-+]?\.(?:inf|Inf)|\.(?:nan|NaN))$"
+        ),
+        "-+0123456789.",
+    ),
+}
+"""What a word without quotes is, by its form and its first letters."""
+_KNOWN_TAGS = {_YAML + tag for tag in (*_SCALARS, "str", "map", "seq")}
+
+
+class Mark(NamedTuple):
+    """Where something stands in a text; both from 1."""
+
+    line: int
+    column: int
+
+
+class Loader(yaml.SafeLoader):
+    """Reads YAML 1.2's plain scalars."""
+
+
+class Dumper(yaml.SafeDumper):
+    """Writes what both `Loader` and YAML 1.1 read back as it was."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Writes everything out where it stands."""
+        del data
+        return True
+
+
+Loader.yaml_implicit_resolvers = {}
+for _tag, (_pattern, _first) in _SCALARS.items():
+    for _class in (Loader, Dumper):
+        _class.add_implicit_resolver(_YAML + _tag, re.compile(_pattern), list(_first))
+
+
+def _decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    return int(loader.construct_scalar(node))
+
+
+Loader.add_constructor(f"{_YAML}int", _decimal)
+
+
+def compose(text: str, place: Callable[[int], str]) -> tuple[Any, dict[Keys, Mark]]:
+    """Returns the value of a YAML text, and where every entry stands in it.
+
+    Args:
+        text: one YAML document.
+        place: names a line of it, for messages.
+
+    Raises:
+        ScenarioError: it is not YAML, or uses what scenarios do without.
+    """
+    marks: dict[Keys, Mark] = {}
+    loader = None
+    try:
+        loader = Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None, marks
+        _note(node, (), marks, place)
+        return loader.construct_document(node), marks
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = place(mark.line + 1 if mark else 1)
+        raise ScenarioError(
+            f"{where}: must be YAML, but {error.problem or error.context}; look for "
+            f"wrong indentation, an open bracket or quote here or just above"
+        ) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ScenarioError(
+            f"{place(line)}: must be text, but has the character "
+            f"{error.character!r}; remove it"
+        ) from None
+    except RecursionError:
+        raise ScenarioError(f"{place(1)}: is nested too deep; flatten it") from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def dump(tree: Any) -> str:
+    """Returns a YAML text that `compose` reads as the same tree."""
+    return yaml.dump(tree, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+
+
+def _note(
+    node: yaml.Node,
+    keys: Keys,
+    marks: dict[Keys, Mark],
+    place: Callable[[int], str],
+) -> None:
+    """Notes where every entry stands, and refuses what scenarios do without."""
+    line, column = node.start_mark.line + 1, node.start_mark.column + 1
+    marks.setdefault(keys, Mark(line, column))
+    key = ".".join(map(str, keys))
+    if len(keys) > DEEPEST or len(marks) > MOST_ENTRIES:
+        raise ScenarioError(
+            f"{place(line)}: a scenario must have at most {DEEPEST} levels and "
+            f"{MOST_ENTRIES} entries, got more at {key[:60]}; is there an alias (*) of "
+            f"itself?"
+        )
+    if node.tag not in _KNOWN_TAGS or not _is_formed(node):
+        tag = node.tag.replace(_YAML, "!!")
+        raise ScenarioError(
+            f"{place(line)}: {key} must be plain YAML, got the tag {tag}; remove it"
+        )
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            _note(item, (*keys, index), marks, place)
+    elif isinstance(node, yaml.MappingNode):
+        for key_node, value in node.value:
+            _note(value, _key(key_node, keys, marks, place), marks, place)
+
+
+def _is_formed(node: yaml.Node) -> bool:
+    """Says whether a scalar with an explicit tag such as `!!int` is of its form."""
+    form = _SCALARS.get(node.tag.removeprefix(_YAML))
+    return form is None or re.match(form[0], str(node.value)) is not None
+
+
+def _key(
+    node: yaml.Node, keys: Keys, marks: dict[Keys, Mark], place: Callable[[int], str]
+) -> Keys:
+    line, column = node.start_mark.line + 1, node.start_mark.column + 1
+    if not isinstance(node, yaml.ScalarNode) or node.tag != f"{_YAML}str":
+        got = repr(node.value) if isinstance(node, yaml.ScalarNode) else "a list or map"
+        raise ScenarioError(
+            f"{place(line)}: a key must be text, got {got}; put it in quotes"
+        )
+    key = (*keys, str(node.value))
+    if key in marks:
+        raise ScenarioError(
+            f"{place(line)}: {'.'.join(map(str, key))} must stand once, but stands "
+            f"already in line {marks[key].line}; remove one"
+        )
+    marks[key] = Mark(line, column)
+    return key

@@ -1,0 +1,347 @@
+"""Turns what is wrong with a scenario into one line that helps its author."""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from simulator.scenario.base import PlacedError, Says
+
+Path = tuple[str | int, ...]
+
+MISMATCHES = (
+    "bool_type",
+    "dict_type",
+    "float_parsing",
+    "float_type",
+    "int_parsing",
+    "int_type",
+    "list_type",
+    "model_attributes_type",
+    "model_type",
+    "string_type",
+    "tuple_type",
+)
+"""Pydantic's errors that say only that a value is of another kind."""
+
+RULES = {
+    "bool_parsing": ("true or false", "write true or false"),
+    "bool_type": ("true or false", "write true or false"),
+    "finite_number": ("a finite number", "write a number, or leave the key out"),
+    "float_parsing": ("a number", "write a number such as 0.1"),
+    "float_type": ("a number", "write a number such as 0.1"),
+    "greater_than": ("> {gt:g}", "write a larger number"),
+    "greater_than_equal": (">= {ge:g}", "write {ge:g} or more"),
+    "int_from_float": ("a whole number", "write a number without decimals"),
+    "int_parsing": ("a whole number", "write a whole number such as 1"),
+    "int_type": ("a whole number", "write a whole number such as 1"),
+    "less_than": ("< {lt:g}", "write a smaller number"),
+    "less_than_equal": ("<= {le:g}", "write {le:g} or less"),
+    "string_type": ("text", "put it in quotes"),
+    "too_long": ("at most {max_length} long", "remove entries"),
+    "too_short": ("at least {min_length} long", "add an entry"),
+    "tuple_type": ("a list", "write it as [first, second]"),
+}
+"""Pydantic's errors: what the value must be, and what to do."""
+
+
+class Found(NamedTuple):
+    """A mistake in a scenario.
+
+    Attributes:
+        keys: of the entry that is wrong or missing.
+        message: one line, beginning with the dotted key.
+    """
+
+    keys: Path
+    message: str
+
+
+def first_error(
+    error: ValidationError,
+    tree: Mapping[str, Any],
+    root: type[BaseModel],
+    rank: Callable[[Path], Any] = lambda path: 0,
+) -> Found:
+    """Returns the first mistake in the order of the file, and how many more there are.
+
+    Args:
+        error: what pydantic found.
+        tree: the scenario as it was written.
+        root: the class of scenarios.
+        rank: orders entries as they stand in the file.
+    """
+    groups: dict[Path, list[Any]] = {}
+    for detail in error.errors(include_url=False):
+        groups.setdefault(_path(detail, tree), []).append(detail)
+    groups = {p: found for p, found in groups.items() if not _explained(p, groups)}
+
+    def order(path: Path) -> tuple[bool, Any, bool]:
+        # What is missing at the top stands nowhere; it is told after all that does.
+        missing = groups[path][0]["type"] == "missing"
+        return missing and len(path) == 1, rank(path), missing
+
+    path = min(groups, key=order)
+    message = _message(path, groups[path], tree, root)
+    more = len(groups) - 1
+    return Found(path, one_line(message + (f" (and {more} more)" if more else "")))
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """Returns "did you mean ...?" with the nearest known word, or lists all."""
+    known = sorted(set(known))
+    near = nearest(word, known)
+    if near is not None:
+        return f"did you mean {near!r}?"
+    return f"known are {', '.join(known)}" if known else "nothing is known here"
+
+
+def nearest(word: object, known: Iterable[str]) -> str | None:
+    """Returns the known word that looks most like a given one, if any looks so."""
+    near = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    return near[0] if near else None
+
+
+def one_line(text: str) -> str:
+    """Returns a text with line breaks and control characters written as escapes."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def shown(value: object) -> str:
+    """Returns a value as a message quotes it: as YAML has it, and short."""
+    if value is None:
+        return "nothing"
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _path(detail: Any, tree: Any) -> Path:
+    """Returns the keys of an entry: pydantic's location without the tags of unions."""
+    path: list[str | int] = []
+    loc = detail["loc"]
+    for position, item in enumerate(loc):
+        if isinstance(tree, Mapping) and item in tree:
+            tree = tree[item]
+        elif isinstance(tree, list | tuple) and isinstance(item, int):
+            tree = tree[item] if item < len(tree) else None
+        elif position == len(loc) - 1 and detail["type"] == "missing":
+            tree = None
+        else:
+            continue
+        path.append(item)
+    if detail["type"].startswith("union_tag"):
+        path.append("kind")
+    cause = detail.get("ctx", {}).get("error")
+    return (*path, *cause.keys) if isinstance(cause, PlacedError) else tuple(path)
+
+
+def _explained(path: Path, groups: Mapping[Path, list[Any]]) -> bool:
+    """Says whether an error only follows from another one.
+
+    A key is missing because it is misspelt, or a value is not of the one kind because
+    it is meant to be of the other, in which there is a mistake further down.
+    """
+    details = groups[path]
+    if details[0]["type"] == "missing":
+        strangers = [
+            str(other[-1])
+            for other, found in groups.items()
+            if found[0]["type"] == "extra_forbidden" and other[:-1] == path[:-1]
+        ]
+        return nearest(path[-1], strangers) is not None
+    deeper = any(len(o) > len(path) and o[: len(path)] == path for o in groups)
+    return deeper and all(detail["type"] in MISMATCHES for detail in details)
+
+
+def _message(
+    path: Path, details: list[Any], tree: Mapping[str, Any], root: type[BaseModel]
+) -> str:
+    key = ".".join(map(str, path))
+    detail = _telling(details)
+    if detail is None:
+        says = _says_at(path, tree, root)
+        rules = dict.fromkeys(_rule(d)[0] for d in details)
+        if "a number" in rules:
+            rules.pop("a whole number", None)
+        rule = says.rule if says else " or ".join(rules)
+        remedy = f"write for example {says.example}" if says else "change it"
+        return f"{key} must be {rule}, got {shown(details[0]['input'])}; {remedy}"
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _stranger(path, tree, root)
+    if kind == "missing":
+        return f"{key} is missing; add it{_hint(path, tree, root)}"
+    if kind == "union_tag_not_found":
+        return f"{key} is missing; {suggestion('', _kinds(path[:-1], tree, root))}"
+    if kind == "union_tag_invalid":
+        got = context["tag"]
+        near = suggestion(got, _kinds(path[:-1], tree, root))
+        return f"{key} must be a known one, got {got!r}; {near}"
+    if kind == "literal_error":
+        words = [str(word) for word in _words_at(path, tree, root)]
+        near = suggestion(value, words)
+        return f"{key} must be one of {', '.join(words)}, got {shown(value)}; {near}"
+    if kind == "value_error":
+        return _of_validator(path, detail)
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        remedy = _mapping(path, value, tree, root)
+        return (
+            f"{key} must be a mapping of keys to values, got {shown(value)}; {remedy}"
+        )
+    says = _says_at(path, tree, root)
+    if says and kind not in ("greater_than_equal", "greater_than", "less_than"):
+        rule, remedy = says.rule, f"write for example {says.example}"
+    else:
+        rule, remedy = _rule(detail)
+    return f"{key} must be {rule}, got {shown(value)}; {remedy}"
+
+
+def _telling(details: list[Any]) -> Any | None:
+    """Returns the one error that says what is wrong with a value of several kinds."""
+    if len(details) == 1:
+        return details[0]
+    for detail in details:
+        if detail["type"] == "value_error" and isinstance(detail["input"], str):
+            return detail
+    others = [d for d in details if d["type"] not in (*MISMATCHES, "literal_error")]
+    return others[0] if len(others) == 1 else None
+
+
+def _rule(detail: Any) -> tuple[str, str]:
+    if detail["type"] in RULES:
+        rule, remedy = RULES[detail["type"]]
+        context = detail.get("ctx", {})
+        return rule.format(**context), remedy.format(**context)
+    said = str(detail["msg"]).removeprefix("Input should be ")
+    return said[:1].lower() + said[1:], "change it"
+
+
+def _of_validator(path: Path, detail: Any) -> str:
+    cause = detail["ctx"]["error"]
+    if isinstance(cause, PlacedError):
+        above = path[: len(path) - len(cause.keys)]
+        return ".".join([*map(str, above), str(cause)])
+    key, said = ".".join(map(str, path)), str(cause)
+    joint = " " if said.startswith("must ") else ": "
+    return f"{key}{joint}{said}" if key else said
+
+
+def _stranger(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> str:
+    key, name = ".".join(map(str, path)), str(path[-1])
+    chosen, possible = _models_at(path[:-1], tree, root)
+    known = {field for model in chosen for field in model.model_fields}
+    owners = [_name(m) for m in possible if name in m.model_fields and m not in chosen]
+    if owners and len(chosen) == 1 and nearest(name, known) is None:
+        tag = _tag(chosen[0])
+        return (
+            f"{key} is not a key of {tag} {_name(chosen[0])!r}; remove it, or choose "
+            f"{tag} {' or '.join(owners)}, which has it"
+        )
+    return f"{key} is not a known key; {suggestion(name, known)}"
+
+
+def _hint(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> str:
+    says = _says_at(path, tree, root)
+    if says:
+        return f": {says.rule}, for example {says.example}"
+    words = _words_at(path, tree, root)
+    if words:
+        return f": one of {', '.join(map(str, words))}"
+    models = _models_at(path, tree, root)[1]
+    kinds = [_name(model) for model in models if _tag(model)]
+    if kinds:
+        return f": a mapping whose kind is one of {', '.join(kinds)}"
+    fields = dict.fromkeys(field for model in models for field in model.model_fields)
+    return f": a mapping with {', '.join(fields)}" if fields else ""
+
+
+def _mapping(
+    path: Path, value: object, tree: Mapping[str, Any], root: type[BaseModel]
+) -> str:
+    key, models = path[-1] if path else "", _models_at(path, tree, root)[1]
+    tags = {_tag(model) for model in models}
+    if "law" in tags and isinstance(value, int | float):
+        return f"write {key}: {{law: constant, value: {value}}}"
+    for tag in ("law", "kind"):
+        if tag in tags:
+            example = value if isinstance(value, str) else _name(models[0])
+            return f"write {key}: {{{tag}: {example}}}"
+    if value is None:
+        return f"write {key}: {{}}, or indent its keys below it"
+    return f"write {key}: {{key: value}}"
+
+
+def _kinds(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[str]:
+    return [_name(m) for m in _models_at(path, tree, root)[1] if _tag(m) == "kind"]
+
+
+def _tag(model: type[BaseModel]) -> str:
+    return next((tag for tag in ("kind", "law") if tag in model.model_fields), "")
+
+
+def _name(model: type[BaseModel]) -> str:
+    return str(model.model_fields[_tag(model)].default) if _tag(model) else ""
+
+
+def _says_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> Says | None:
+    if path and isinstance(path[-1], int):
+        return None
+    return next((s for s in _parts_at(path, tree, root) if isinstance(s, Says)), None)
+
+
+def _words_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[Any]:
+    """Returns the words that a field may have, if it is one of words."""
+    parts = _parts_at(path, tree, root)
+    return [p for p in parts if isinstance(p, str | int) and not isinstance(p, bool)]
+
+
+def _parts_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[Any]:
+    """Returns what the annotation of the entry at a path is made of."""
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    if not path:
+        return []
+    found: list[Any] = []
+    for model in _models_at(path[:-1], tree, root)[0]:
+        fields = model.model_fields
+        field = fields.get(str(path[-1])) or fields.get("parameters")
+        found += [] if field is None else _parts((field.annotation, field.metadata))
+    return found
+
+
+def _parts(annotation: Any) -> list[Any]:
+    if isinstance(annotation, Says):
+        return [annotation]
+    listed = isinstance(annotation, tuple | list)
+    inner = annotation if listed else get_args(annotation)
+    return [found for p in inner for found in _parts(p)] if inner else [annotation]
+
+
+def _models_at(
+    path: Path, tree: Any, root: type[BaseModel]
+) -> tuple[list[type[BaseModel]], list[type[BaseModel]]]:
+    """Returns the classes that the mapping at a path is of, and that it might be of."""
+    chosen, possible = [root], [root]
+    for key in path:
+        if isinstance(tree, Mapping):
+            tree = tree.get(key)
+        elif isinstance(tree, list | tuple) and isinstance(key, int):
+            tree = tree[key] if key < len(tree) else None
+        if isinstance(key, int):
+            continue
+        fields = [m.model_fields[key] for m in chosen if key in m.model_fields]
+        parts = [p for f in fields for p in _parts((f.annotation, f.metadata))]
+        classes = [part for part in parts if isinstance(part, type)]
+        possible = [part for part in classes if issubclass(part, BaseModel)]
+        tags = tree if isinstance(tree, Mapping) else {}
+        named = [m for m in possible if _tag(m) and tags.get(_tag(m)) == _name(m)]
+        if not named and "law" in tags:
+            named = [m for m in possible if _tag(m) == "law" and _is_open(m)]
+        chosen = named or possible
+    return chosen, possible
+
+
+def _is_open(model: type[BaseModel]) -> bool:
+    """Says whether a law's class stands for any name: it has no name by default."""
+    return model.model_fields["law"].is_required()

@@ -1,0 +1,121 @@
+"""Overrides replace single entries, and are named in messages about them."""
+
+import pytest
+
+from simulator.scenario.errors import ScenarioError
+from simulator.scenario.laws import Constant, Scipy
+from simulator.scenario.reading import loads
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import expand
+
+TEXT = """\
+name: study
+seed: 1
+problem:
+  data: {kind: digits}
+  partition: {kind: vertical, parties: 4}
+clients:
+  compute: {law: gamma, a: 2, scale: 3}
+protocol: {kind: t_synchronous, t: 2}
+algorithm: {kind: vafl, step_size: 0.1, batch: 8, upload: all}
+stop: {time: 10}
+evaluate: {every: {time: 1}}
+variants:
+  one: {protocol: {t: 1}}
+"""
+
+
+def overridden(*overrides: str) -> Scenario:
+    return loads(TEXT, "file.yaml", overrides)
+
+
+def test_a_number_is_replaced_and_read_as_yaml() -> None:
+    assert overridden("seed=010").seed == 10
+    assert overridden("stop.time=1e-3").stop.time == 0.001
+    assert overridden("source='a: b = c'").source == "a: b = c"
+    assert overridden("seed=2", "seed=3").seed == 3
+
+
+def test_a_mapping_is_merged() -> None:
+    stop = overridden("stop={commits: 5}").stop
+    assert (stop.commits, stop.time) == (5, 10)
+
+
+def test_null_removes() -> None:
+    every = overridden("evaluate.every={commits: 5, time: null}").evaluate.every
+    assert (every.commits, every.time) == (5, None)
+    assert overridden("variants=null").variants == {}
+
+
+def test_another_kind_or_law_replaces_the_whole() -> None:
+    assert overridden(
+        "protocol={kind: synchronous}", "variants=null"
+    ).protocol.kind == ("synchronous")
+    clients = overridden("clients.compute={law: constant, value: m}").clients
+    assert clients is not None
+    assert clients.compute == Constant(value="m")
+    clients = overridden("clients.compute={law: gamma, a: 5}").clients
+    assert clients is not None
+    assert clients.compute == Scipy.model_validate({"law": "gamma", "a": 5, "scale": 3})
+
+
+def test_a_missing_section_is_made() -> None:
+    clients = overridden("clients.idle.law=expon").clients
+    assert clients is not None
+    assert clients.idle == Scipy(law="expon")
+
+
+def test_a_sweep_keeps_its_dotted_key() -> None:
+    scenario = overridden("sweep.algorithm.step_size=[0.1, 0.2]")
+    assert scenario.sweep == {"algorithm.step_size": (0.1, 0.2)}
+
+
+def test_a_variant_can_be_overridden() -> None:
+    scenario = overridden("variants.one.protocol.t=4")
+    assert scenario.variants == {"one": {"protocol": {"t": 4}}}
+    scenario = overridden("variants.one={stop: {time: null, commits: 2}}")
+    assert scenario.variants["one"]["stop"] == {"time": None, "commits": 2}
+    (run,) = expand(scenario)
+    assert (run.scenario.stop.time, run.scenario.stop.commits) == (None, 2)
+    scenario = overridden("stop.commits=3", "variants.one.stop.time=null")
+    assert expand(scenario)[0].scenario.stop.time is None
+    assert overridden("variants.one=null").variants == {}
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("seed", ["must be dotted.key=value, such as"]),
+        ("=1", ["must be dotted.key=value, such as"]),
+        ("a..b=1", ["must be dotted.key=value, such as"]),
+        ("seed=", ["must have a value", "seed=null"]),
+        ("sede=1", ["sede", "did you mean 'seed'?"]),
+        ("clints.compute.scale=1", ["clints", "did you mean 'clients'?"]),
+        ("algorithm.stepsize=1", ["algorithm.stepsize", "mean 'step_size'?"]),
+        ("algorithm.step_size.x=1", ["algorithm.step_size is 0.1; replace it"]),
+        ("protocol.kind=synchronus", ["'synchronus'; did you mean 'synchronous'?"]),
+        ("protocol.kind=bounded", ["protocol.t is not a key", "-s 'protocol={...}'"]),
+        ("protocol={kind: bounded}", ["protocol.staleness_bound is missing; add it"]),
+        ("clients.compute.law=expon", ["compute.a", "stands in file.yaml:7", "-s '"]),
+        ("clients.idle.law=gamma", ["clients.idle.a is missing"]),
+        ("protocol.t=9", ["protocol.t", "(4), got 9; lower"]),
+        ("stop.time=-1", ["stop.time", "> 0, got -1; write"]),
+        ("stop={time: [", ["must be YAML", "look for"]),
+        ("variants.one.protocol.t=9", ["variants.one: protocol.t", "got 9"]),
+        ("sweep.algorithm.batch=[0]", ["sweep of algorithm.batch = 0"]),
+        ("sweep.seed=[1, 2]", ["sweep.seed", "at the top"]),
+    ],
+)
+def test_a_bad_override_is_named(override: str, words: list[str]) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        overridden("seed=5", override)
+    message = str(caught.value)
+    assert message.startswith(f"override {override!r}")
+    assert message.isprintable()
+    for word in words:
+        assert word in message
+
+
+def test_what_an_override_breaks_elsewhere_is_told_where_it_stands() -> None:
+    with pytest.raises(ScenarioError, match=r"^file\.yaml:8: protocol\.t .* \(1\)"):
+        overridden("problem.partition.parties=1")

@@ -1,0 +1,168 @@
+"""The command line as a user meets it: real processes, exit codes, interrupted runs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from simulator.scenario.errors import StudyError
+from simulator.trace import load
+
+SCENARIO = """\
+name: tiny
+seed: 1
+replicates: 3
+problem:
+  data: {kind: breast_cancer, scale: standard}
+  partition: {kind: vertical, parties: 3}
+clients:
+  compute: {law: poisson, mu: "2*m", scale: "1/(2*M)", shift: 1.0e-6}
+protocol: {kind: asynchronous}
+algorithm: {kind: vafl, step_size: 0.1, batch: 8, upload: batch}
+stop: {time: 20}
+evaluate: {every: {time: 2}}
+engine: {mode: compiled}
+variants:
+  async: {}
+  sync: {protocol: {kind: synchronous}}
+claims:
+  - {faster: async, than: sync, to: {test_accuracy: 0.8}, says: "as in figure 2"}
+"""
+ENVIRONMENT = {**os.environ, "COLUMNS": "100"}
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return path
+
+
+def stalesim(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=ENVIRONMENT, timeout=300
+    )
+
+
+def started(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+
+
+def test_run_writes_a_study_with_figures_and_a_closing_table(
+    scenario: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "study"
+    done = stalesim("run", scenario, "-o", folder, "-j", 2)
+    assert done.returncode == 0, done.stderr
+    for word in ("async", "sync", "final", "stale", "MB", "updates/s", "convergence"):
+        assert word in done.stdout
+    study = load(folder)
+    assert study.complete
+    assert len(study.manifest["runs"]) == 6
+    assert {run["stop"] for run in study.manifest["runs"]} == {"time"}
+    assert set(study.table("evaluations")["run"]) == set(range(6))
+    assert (folder / "figures" / "convergence-time.png").stat().st_size > 10_000
+    checked = stalesim("check", folder)
+    assert "as in figure 2" in checked.stdout
+    again = stalesim("run", scenario, "-o", folder)
+    assert again.returncode == 2
+    assert "--out must be a new or empty folder" in again.stderr
+
+
+def test_a_users_mistake_is_one_line_and_exit_2(scenario: Path) -> None:
+    for arguments in (
+        ("run", scenario, "-s", "sede=1"),
+        ("run", scenario, "-s", "algorithm.batch=456"),
+        ("run", scenario, "-s", "problem.partition.parties=31"),
+        ("run", scenario, "-s", "problem.data={kind: csv, path: no.csv, label: y}"),
+        (
+            "run",
+            scenario,
+            "-s",
+            "problem.loss=sigmoid",
+            "-s",
+            "problem.data.kind=digits",
+        ),
+        ("run", scenario.parent / "no.yaml"),
+        ("plot", scenario.parent),
+        ("check", scenario.parent / "nothing"),
+    ):
+        done = stalesim(*arguments)
+        assert done.returncode == 2, (arguments, done.stdout, done.stderr)
+        assert done.stderr.startswith("stalesim: ")
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_dry_run_list_and_schema(scenario: Path) -> None:
+    dry = stalesim("run", scenario, "--dry-run")
+    assert "6 runs in 6 batches; nothing was run" in dry.stdout
+    assert "t_synchronous" in stalesim("list").stdout
+    assert "properties" in json.loads(stalesim("schema").stdout)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_study_is_readable_and_marked(
+    number: signal.Signals, scenario: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "study"
+    many = ("-s", "replicates=40", "-s", "stop.time=400", "-j", "1", "--no-plots")
+    process = started("run", scenario, "-o", folder, *many)
+    begun = time.monotonic()
+    while time.monotonic() - begun < 120:
+        if list(folder.glob("evaluations/part-*.parquet")):
+            break
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    study = load(folder)
+    assert not study.complete
+    assert study.manifest["status"] == "incomplete"
+    table = study.table("evaluations")
+    assert len(table) > 0
+    assert table["test_accuracy"].between(0, 1).all()
+    if number is not signal.SIGKILL:
+        assert process.returncode == 130
+        assert "marked incomplete" in errors
+        assert "Traceback" not in errors
+        assert study.manifest["interrupted"]
+
+
+def test_a_damaged_part_is_named(scenario: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    assert stalesim("run", scenario, "-o", folder, "--no-plots").returncode == 0
+    part = next(folder.glob("commits/part-*.parquet"))
+    part.write_bytes(part.read_bytes()[:100])
+    with pytest.raises(StudyError, match="damaged"):
+        load(folder).table("commits")
+    (folder / "manifest.json").write_text("{", encoding="utf-8")
+    with pytest.raises(StudyError, match=r"manifest\.json: must be readable JSON"):
+        load(folder)
+
+
+def test_a_study_is_the_same_with_any_number_of_processes(
+    scenario: Path, tmp_path: Path
+) -> None:
+    tables = []
+    for jobs in (1, 2):
+        folder = tmp_path / f"study-{jobs}"
+        done = stalesim("run", scenario, "-o", folder, "-j", jobs, "--no-plots")
+        assert done.returncode == 0, done.stderr
+        tables.append(
+            [load(folder).table(t) for t in ("commits", "evaluations", "jobs")]
+        )
+    for one, other in zip(*tables, strict=True):
+        assert one.equals(other)
