@@ -1,125 +1,199 @@
 """Whether what a source says holds here: paired differences, and a verdict."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, groups
-from analysis.statistics import Interval, t_interval
+from analysis.frames import Study, runs
+from analysis.statistics import Interval, paired_t_interval, t_interval
 from analysis.targets import final_values, times_to_target
+from simulator.trace import StudyError
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 LEAST = 3
 """Replicates below which nothing is decided."""
-COLUMNS = ["claim", "says", "verdict", "measured", "replicates", "why"]
+NOTHING = Interval(float("nan"), float("nan"), float("nan"))
+
+
+class Finding(NamedTuple):
+    """What a study says of a claim.
+
+    Attributes:
+        claim: in words.
+        says: where the source claims it.
+        verdict: holds, does not hold or undecided.
+        measured: the numbers below in words; empty if nothing could be measured.
+        estimate: mean over pairs of replicates; NaN if there is none.
+        low: of its 95 % interval.
+        high: of its 95 % interval.
+        replicates: pairs that were compared.
+        why: what the verdict rests on.
+    """
+
+    claim: str
+    says: str
+    verdict: str
+    measured: str
+    estimate: float
+    low: float
+    high: float
+    replicates: int
+    why: str
+
+
+class _Judged(NamedTuple):
+    """A verdict on a pair of groups; the words that complete the claim come first."""
+
+    to: str
+    verdict: str
+    measured: str
+    interval: Interval
+    replicates: int
+    why: str
 
 
 def evaluate(study: Study) -> pd.DataFrame:
     """Returns a row per claim of the study's scenario.
 
-    Replicates share their randomness between variants, so differences are paired.
+    Replicates share their randomness between variants, so differences are paired. A
+    claim on variants of a sweep is judged at each of its points.
+
+    - `faster`: geometric mean of the ratios of times to the target. Holds if its
+      interval lies above `by_at_least`, does not hold if it lies below.
+    - `higher`: mean difference of final values. Holds if its interval lies above zero,
+      does not hold if it lies below.
+    - `close`: the same difference. Holds if its whole interval is within `within` of
+      zero, does not hold if it is wholly outside.
+
+    Everything else, and anything on fewer than three pairs, is undecided.
 
     Returns:
-        Columns claim, says, verdict (holds, does not hold, undecided), measured,
-        replicates, why.
+        A column per attribute of `Finding`.
     """
     rows = [
-        _row(study, claim) for claim in study.manifest["scenario"].get("claims", [])
+        finding
+        for claim in study.manifest["scenario"].get("claims", [])
+        for finding in _findings(study, claim)
     ]
-    return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
-
-
-def _row(study: Study, claim: dict[str, Any]) -> tuple[Any, ...]:
-    kind = next(k for k in ("faster", "higher", "close") if claim.get(k))
-    text = f"{claim[kind]} {_WORDS[kind]} {claim['than']}"
-    known = groups(study)
-    for group in (claim[kind], claim["than"]):
-        if group not in known:
-            why = f"the study has no finished runs of {group!r}"
-            return (text, claim["says"], OPEN, "", 0, why)
-    judge = {"faster": _faster, "higher": _higher, "close": _close}[kind]
-    text, verdict, measured, replicates, why = judge(study, claim, text)
-    if replicates < LEAST:
-        verdict, why = OPEN, f"needs at least {LEAST} replicates"
-    return (text, claim["says"], verdict, measured, replicates, why)
+    return pd.DataFrame(rows, columns=pd.Index(Finding._fields))
 
 
 _WORDS = {"faster": "faster than", "higher": "higher than", "close": "as good as"}
 
 
-def _faster(study: Study, claim: dict[str, Any], text: str) -> tuple[Any, ...]:
+def _findings(study: Study, claim: dict[str, Any]) -> Iterator[Finding]:
+    """Yields a claim's findings: one, or one for each point of a sweep."""
+    kind = next(k for k in _WORDS if claim.get(k) is not None)
+    judge = {"faster": _faster, "higher": _higher, "close": _close}[kind]
+    pairs = _pairs(study, claim[kind], claim["than"])
+    for one, other in pairs or [(claim[kind], claim["than"])]:
+        text, says = f"{one} {_WORDS[kind]} {other}", claim["says"]
+        if not pairs:
+            why = f"the study has no finished runs of {_missing(study, one, other)}"
+            yield Finding(text, says, OPEN, "", *NOTHING, 0, why)
+            continue
+        try:
+            judged = judge(study, claim, one, other)
+        except StudyError as error:  # the metric was not evaluated
+            yield Finding(text, says, OPEN, "", *NOTHING, 0, str(error))
+            continue
+        to, verdict, measured, interval, replicates, why = judged
+        if replicates < LEAST:
+            verdict, why = OPEN, f"needs at least {LEAST} replicates; {why}"
+        asked = study.manifest["scenario"].get("replicates", replicates)
+        if replicates < asked:
+            why += f"; {replicates} of {asked} replicates can be compared"
+        text += to
+        yield Finding(text, says, verdict, measured, *interval, replicates, why)
+
+
+def _pairs(study: Study, one: str, other: str) -> list[tuple[str, str]]:
+    """Returns the groups that a claim compares: as named, or at each swept point."""
+    table = runs(study)
+    if {one, other} <= set(table["group"]):
+        return [(one, other)]
+    points: dict[str, dict[str, str]] = {one: {}, other: {}}
+    for variant, group in zip(table["variant"], table["group"], strict=True):
+        if variant in points:
+            points[variant][group.removeprefix(variant)] = group
+    return [
+        (group, points[other][point])
+        for point, group in points[one].items()
+        if point in points[other]
+    ]
+
+
+def _missing(study: Study, *names: str) -> str:
+    """Returns which of two variants are not there; or says that no point is common."""
+    table = runs(study)
+    known = {*table["variant"], *table["group"]}
+    missing = [repr(name) for name in names if name not in known]
+    return " and ".join(missing) or f"{' and '.join(names)} at a common point"
+
+
+def _faster(study: Study, claim: dict[str, Any], one: str, other: str) -> _Judged:
     """Judges the ratio of times to a target, replicate by replicate.
 
-    A replicate in which one side did not reach the target bounds the ratio from one
-    side; it counts with that bound where the bound speaks against the claim or for it
-    without help, and otherwise leaves the claim undecided.
+    A replicate in which one side did not reach the target bounds its ratio from one
+    side. The mean of such bounds bounds the mean ratio, so they can speak for a claim
+    (the slower did not arrive) or against it (the faster did not).
     """
-    metric, value = next(iter(claim["to"].items()))
-    text += f" to {metric} {value:g}"
-    times = times_to_target(study, metric, value)
-    fast, slow = (_by_replicate(times, claim[k]) for k in ("faster", "than"))
-    both = fast.join(slow, lsuffix="_fast", rsuffix="_slow", how="inner")
-    n = len(both)
-    all_fast = bool(both["reached_fast"].all())
-    all_slow = bool(both["reached_slow"].all())
-    reached = (
-        f"reached {both['reached_fast'].sum()}/{n} and {both['reached_slow'].sum()}/{n}"
-    )
-    if not all_fast and not all_slow:
-        return text, OPEN, reached, n, "neither side always reached the target"
-    ratio = both["time_slow"].to_numpy() / both["time_fast"].to_numpy()
-    interval = Interval(*np.exp(t_interval(np.log(ratio))))
+    ((metric, value),) = claim["to"].items()
     least = claim.get("by_at_least", 1.0)
-    measured = f"times faster: {interval}; {reached}"
-    if not all_slow:  # true ratios are larger still
-        verdict = HOLDS if interval.low > least else OPEN
-        return (
-            text,
-            verdict,
-            measured,
-            n,
-            "ratio is a lower bound: the slower is censored",
-        )
-    if not all_fast:  # true ratios are smaller still
-        verdict = FAILS if interval.high < least else OPEN
-        return (
-            text,
-            verdict,
-            measured,
-            n,
-            "ratio is an upper bound: the faster is censored",
-        )
-    return text, _side(interval, least), measured, n, f"ratio against {least:g}"
-
-
-def _higher(study: Study, claim: dict[str, Any], text: str) -> tuple[Any, ...]:
-    metric = claim["metric"]
-    difference = _difference(study, metric, claim["higher"], claim["than"])
-    interval = t_interval(difference)
-    verdict = _side(interval, 0.0)
-    measured = f"difference of {metric}: {interval}"
-    return (
-        text + f" in {metric}",
-        verdict,
-        measured,
-        difference.size,
-        "difference against 0",
+    to = f" to {metric} {value:g}"
+    if least != 1:
+        to += f", {least:g} times"
+    times = times_to_target(study, metric, value)
+    fast, slow = (_by_replicate(times, group) for group in (one, other))
+    both = fast.add_suffix("_fast").join(slow.add_suffix("_slow"), how="inner")
+    n = len(both)
+    did_fast, did_slow = (both[f"reached_{k}"].to_numpy(bool) for k in ("fast", "slow"))
+    reached = f"reached {did_fast.sum()}/{n} and {did_slow.sum()}/{n}"
+    if not did_fast.all() and not did_slow.all():
+        why = "neither side always reached the target"
+        return _Judged(to, OPEN, reached, NOTHING, n, why)
+    times_fast, times_slow = (
+        both[f"time_{k}"].to_numpy(np.float64) for k in ("fast", "slow")
     )
+    if not (times_fast.all() and times_slow.all()):
+        why = "the target was reached before anything was learned"
+        return _Judged(to, OPEN, reached, NOTHING, n, why)
+    ratios = paired_t_interval(np.log(times_slow), np.log(times_fast))
+    interval = Interval(*(float(end) for end in np.exp(ratios)))
+    verdict, why = _side(interval, least), f"ratio against {least:g}"
+    if not did_slow.all():
+        verdict = verdict if verdict == HOLDS else OPEN
+        why = f"ratio is a lower bound: {other} is censored"
+    elif not did_fast.all():
+        verdict = verdict if verdict == FAILS else OPEN
+        why = f"ratio is an upper bound: {one} is censored"
+    measured = f"times faster: {interval}; {reached}"
+    return _Judged(to, verdict, measured, interval, n, why)
 
 
-def _close(study: Study, claim: dict[str, Any], text: str) -> tuple[Any, ...]:
+def _higher(study: Study, claim: dict[str, Any], one: str, other: str) -> _Judged:
+    """Judges the difference of final values, whether more of them is good or not."""
+    metric = claim["metric"]
+    interval, n, lost = _difference(study, metric, one, other)
+    measured = f"difference of {metric}: {interval}"
+    verdict, why = _side(interval, 0.0), f"difference against 0{lost}"
+    return _Judged(f" in {metric}", verdict, measured, interval, n, why)
+
+
+def _close(study: Study, claim: dict[str, Any], one: str, other: str) -> _Judged:
+    """Judges whether final values are equivalent, which is more than not different."""
     metric, within = claim["metric"], claim["within"]
-    difference = _difference(study, metric, claim["close"], claim["than"])
-    interval = t_interval(difference)
+    interval, n, lost = _difference(study, metric, one, other)
     verdict = OPEN
-    if abs(interval.low) <= within and abs(interval.high) <= within:
+    if -within <= interval.low and interval.high <= within:
         verdict = HOLDS
     elif interval.low > within or interval.high < -within:
         verdict = FAILS
     measured = f"difference of {metric}: {interval}"
-    why = f"whole interval within {within:g}, or outside"
-    return text + f" in {metric} to {within:g}", verdict, measured, difference.size, why
+    why = f"whole interval within {within:g}, or outside{lost}"
+    return _Judged(f" in {metric} to {within:g}", verdict, measured, interval, n, why)
 
 
 def _side(interval: Interval, border: float) -> str:
@@ -134,8 +208,19 @@ def _by_replicate(times: pd.DataFrame, group: str) -> pd.DataFrame:
     return mine.set_index("replicate")
 
 
-def _difference(study: Study, metric: str, one: str, other: str) -> np.ndarray:
-    finals = final_values(study, metric).pivot_table(
-        index="replicate", columns="group", values="value"
+def _difference(
+    study: Study, metric: str, one: str, other: str
+) -> tuple[Interval, int, str]:
+    """Returns the mean difference of final values, its pairs, and who has none."""
+    finals = final_values(study, metric)
+    first, second = (
+        finals.loc[finals["group"] == group].set_index("replicate")["value"]
+        for group in (one, other)
     )
-    return (finals[one] - finals[other]).dropna().to_numpy()
+    differences = (first - second).dropna().to_numpy(np.float64)
+    lost = "".join(
+        f"; {int(values.isna().sum())} of {group} without a final value"
+        for group, values in ((one, first), (other, second))
+        if values.isna().any()
+    )
+    return t_interval(differences), differences.size, lost

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, evaluations
+from analysis.frames import Study, evaluations, metric_of, runs
 from analysis.statistics import held, t_interval
 
 
@@ -17,7 +17,8 @@ def mean_curve(
     """Returns the mean curve of a group of replicates, with 95 % t-intervals.
 
     Every replicate's value holds until its next evaluation; the grid ends where the
-    first replicate does.
+    first replicate does. Replicates that diverged are left out, unless all did, for a
+    curve could only end where the first of them broke off.
 
     Args:
         study: finished or not.
@@ -27,25 +28,23 @@ def mean_curve(
         points: of the grid.
 
     Returns:
-        Columns x, mean, low, high, replicates.
+        Columns x, mean, low, high, replicates (that are averaged).
 
     Raises:
-        ValueError: there is no such group or column.
+        ValueError: there is no such group.
+        StudyError: there is no such column.
     """
     table = evaluations(study)
-    for column in (metric, against):
-        if column not in table:
-            known = ", ".join(map(str, table.columns))
-            raise ValueError(
-                f"evaluations have no column {column!r}; known are {known}"
-            )
+    table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
     mine = table.loc[table["group"] == group]
     if mine.empty:
         known = ", ".join(dict.fromkeys(table["group"]))
         raise ValueError(f"the study has no group {group!r}; known are {known}")
+    ends = runs(study)
+    sound = mine.loc[~mine["run"].isin(ends.loc[ends["stop"] == "diverged", "run"])]
     curves = [
-        (run[against].to_numpy(np.float64), run[metric].to_numpy(np.float64))
-        for _, run in mine.groupby("run", sort=True)
+        (run["x"].to_numpy(np.float64), run["y"].to_numpy(np.float64))
+        for _, run in (mine if sound.empty else sound).groupby("run", sort=True)
     ]
     grid = np.linspace(0, min(x[-1] for x, _ in curves), points)
     values = np.stack([held(x, y, grid) for x, y in curves])

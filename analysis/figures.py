@@ -32,8 +32,8 @@ LINES_OF_LEGEND = 20
 LINE = 0.165
 """Inches of a line of text."""
 BAR_NOTE = (
-    "Bars: median; lines: 95 % interval, an arrow if it is open; ×: as fast as the "
-    "slowest;\n(k of n): replicates that reached it; hatched: until when they tried"
+    "Bars: median; lines: 95 % interval, an arrow if it is open; ×: times as fast as "
+    "the slowest;\n(k of n): replicates that reached it; hatched: until when they tried"
 )
 
 
@@ -51,7 +51,7 @@ def convergence(
         against: a column of evaluations that grows: time, commits, upload_bytes, ...
 
     Raises:
-        ValueError: there is no such column.
+        StudyError: there is no such column.
     """
     known = groups(study)
     looks, axis = style.looks(known), style.axis(against)
@@ -77,8 +77,10 @@ def convergence(
             x = axis.scale * curve["x"].to_numpy()
             low, high = (curve[end].to_numpy() for end in ("low", "high"))
             color = looks[group].color
-            axes.fill_between(x, low, high, color=color, alpha=0.2, lw=0, zorder=1)
-            handles += axes.plot(x, curve["mean"], zorder=3, **looks[group]._asdict())
+            band = {"color": color, "alpha": 0.2, "lw": 0, "zorder": 1}
+            axes.fill_between(x, low, high, step="post", **band)
+            line = {"drawstyle": "steps-post", "zorder": 3, **looks[group]._asdict()}
+            handles += axes.plot(x, curve["mean"], **line)
         axes.set_xlim(left=0)
         if metric in style.LOGARITHMIC:
             _make_logarithmic(axes)

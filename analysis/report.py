@@ -1,9 +1,11 @@
-"""The standard figures of a study, as files."""
+"""The standard figures of a study as files, and small tables as text."""
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis import figures, style
@@ -51,6 +53,30 @@ def save(study: Study, folder: str | Path) -> list[Path]:
     return paths
 
 
+def markdown(frame: pd.DataFrame) -> str:
+    """Returns a frame, without its index, as a table in Markdown.
+
+    Numbers stand to the right, with four digits; what is missing is left empty.
+
+    Args:
+        frame: whose cells are words or numbers.
+    """
+    names = [_cell(name) for name in frame.columns]
+    rules = [
+        "---:" if pd.api.types.is_numeric_dtype(frame.iloc[:, number]) else "---"
+        for number in range(len(names))
+    ]
+    cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in [names, rules, *cells])
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.4g}"
+    text = "" if value is None or value is pd.NA else str(value)
+    return text.replace("|", r"\|").replace("\n", " ")
+
+
 def _standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields file names and figures, one at a time."""
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
@@ -66,7 +92,11 @@ def _standard(study: Study) -> Iterator[tuple[str, Figure]]:
                 figures.staleness_histogram(study, group),
             )
     if len(known) > 1:
-        yield "time-to-target", figures.speed_up_bars(study, *default_target(study))
+        target = default_target(study)
+        yield (
+            "time-to-target",
+            figures.speed_up_bars(study, target.metric, target.value),
+        )
 
 
 def _file_names(known: list[str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Statistics of replicates, on arrays."""
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,8 @@ from jaxtyping import Bool, Float
 
 LEVEL = 0.95
 """Of every interval."""
+ROUNDING = 1e-12
+"""A product of survivals that is so close to a half is a half."""
 
 
 class Interval(NamedTuple):
@@ -27,18 +30,39 @@ class Interval(NamedTuple):
 def t_interval(values: Float[np.ndarray, " n"]) -> Interval:
     """Returns the mean of independent replicates and its t-interval.
 
-    NaN bounds for fewer than two replicates, which say nothing of their spread.
+    NaN bounds for fewer than two replicates, which say nothing of their spread, and
+    where a value is not finite.
     """
     values = np.asarray(values, np.float64)
+    if not values.size:
+        return Interval(float("nan"), float("nan"), float("nan"))
     mean = float(values.mean())
-    if values.size < 2:
-        return Interval(mean, float("nan"), float("nan"))
-    if not np.isfinite(values).all():
+    if values.size < 2 or not np.isfinite(values).all():
         return Interval(mean, float("nan"), float("nan"))
     with np.errstate(over="ignore"):
         error = float(values.std(ddof=1)) / np.sqrt(values.size)
     half = float(scipy.stats.t.ppf(0.5 + LEVEL / 2, values.size - 1)) * error
     return Interval(mean, mean - half, mean + half)
+
+
+def paired_t_interval(
+    first: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"]
+) -> Interval:
+    """Returns the mean of `first - second` and its t-interval.
+
+    Args:
+        first: of one group's replicates.
+        second: of the other's, in the same order; replicates share their randomness.
+
+    Raises:
+        ValueError: there are not equally many.
+    """
+    first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if first.shape != second.shape:
+        raise ValueError(
+            f"pairs must be complete, got {first.size} and {second.size} values"
+        )
+    return t_interval(first - second)
 
 
 def held(
@@ -64,7 +88,7 @@ def first_reached(
     """Returns when a curve first is at its target, or its last time and False.
 
     Args:
-        times: of the evaluations, increasing.
+        times: of the evaluations, increasing; at least one.
         values: of the metric.
         target: to reach.
         higher: whether it is reached from below.
@@ -80,29 +104,45 @@ def kaplan_meier_median(
 ) -> Interval:
     """Returns the median time to an event that some replicates did not live to see.
 
-    Infinite where the curve of those still waiting does not fall to a half. The
-    interval is that of the survival function, log-log transformed.
+    Args:
+        times: of the event, or until when it was waited for; infinite for a replicate
+            that will never see it.
+        reached: whether the event came.
+
+    Returns:
+        The first time at which at most half are still waiting, infinite if there is
+        none, and where the bounds of the survival function (95 %, log-log transformed)
+        do so. The upper bound is infinite for fewer than seven replicates even if all
+        arrived. If none did, the median is beyond the shortest wait, for enough of them
+        (half would have arrived by their median). NaN bounds for fewer than two.
+
+    Source: Brookmeyer and Crowley, A confidence interval for the median survival time
+    (Biometrics 1982).
     """
+    times, reached = np.asarray(times, np.float64), np.asarray(reached, bool)
     if not reached.any():
-        return Interval(np.inf, float(np.min(times)), np.inf)
-    data = scipy.stats.CensoredData(uncensored=times[reached], right=times[~reached])
-    waiting = scipy.stats.ecdf(data).sf
+        chance = 0.5**times.size  # that none arrives by its median
+        low = float(times.min()) if chance <= (1 - LEVEL) / 2 else 0.0
+        bounds = (low, np.inf) if times.size > 1 else (float("nan"),) * 2
+        return Interval(np.inf, *bounds)
+    # SciPy takes no infinite time; all that counts is that it comes after the others.
+    beyond = 1 + 2 * float(times[reached].max())
+    right = np.minimum(times[~reached], beyond)
+    waiting = scipy.stats.ecdf(
+        scipy.stats.CensoredData(uncensored=times[reached], right=right)
+    ).sf
 
-    def fall(quantiles: np.ndarray, probabilities: np.ndarray) -> float:
-        below = np.flatnonzero(np.nan_to_num(probabilities, nan=1.0) <= 0.5)
-        return float(quantiles[below[0]]) if below.size else np.inf
+    def fall(probabilities: np.ndarray) -> float:
+        known = np.nan_to_num(probabilities, nan=1.0)
+        below = np.flatnonzero(known <= 0.5 + ROUNDING)
+        return float(waiting.quantiles[below[0]]) if below.size else np.inf
 
-    median = fall(waiting.quantiles, waiting.probabilities)
+    median = fall(waiting.probabilities)
     if times.size < 2:
         return Interval(median, float("nan"), float("nan"))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        import warnings
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            bounds = waiting.confidence_interval(LEVEL, method="log-log")
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        bounds = waiting.confidence_interval(LEVEL, method="log-log")
     # Where everybody has arrived the transform has no value; nobody is waiting then.
-    done = waiting.probabilities == 0
-    low = np.where(done, 0.0, bounds.low.probabilities)
-    high = bounds.high.probabilities
-    return Interval(median, fall(waiting.quantiles, low), fall(waiting.quantiles, high))
+    low = np.where(waiting.probabilities == 0, 0.0, bounds.low.probabilities)
+    return Interval(median, fall(low), fall(bounds.high.probabilities))

@@ -1,5 +1,7 @@
 """The closing table of a study."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -11,35 +13,41 @@ from analysis.targets import default_target, final_values, time_to_target
 def summary(study: Study) -> pd.DataFrame:
     """Returns a row per group: how fast, how good, how stale, at what cost.
 
-    Columns: group; virtual seconds to the target (median, k of n that reached it);
-    final value; mean and largest staleness (commits); MB sent by and to all clients;
-    commits; commits per second of real time; why the runs ended. Means over replicates.
+    Columns: group; virtual seconds to the target (median, k of n that reached it; if
+    the scenario states no target, 95 % of the best group's final value); final value;
+    mean and largest staleness (commits); MB sent by and to all clients; commits;
+    commits per second of real time; why the runs ended. Means over replicates.
 
     Staleness is that of stored embeddings in vertical studies, of contributions else.
     The final value of a metric is the mean of the last tenth of a run's evaluations;
-    its interval is a 95 % t-interval over replicates.
+    its interval is a 95 % t-interval over the replicates that did not diverge, which
+    are counted where some did.
     """
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
-    target_metric, value = default_target(study)
-    times = time_to_target(study, target_metric, value).set_index("group")
-    finals, stale = final_values(study, metric), staleness(study)
+    target = default_target(study)
+    goal = (
+        f"{target.value:.3g}" if target.stated else f"95 % of best, {target.value:.3g}"
+    )
+    times = time_to_target(study, target.metric, target.value).set_index("group")
+    finals = final_values(study, metric)
+    stale = staleness(study).reindex(groups(study))
     ended, last = runs(study), evaluations(study).groupby("run").last()
     rows = []
     for group in groups(study):
         mine = ended[ended["group"] == group]
         time = times.loc[group]
         median = f"{time['median']:.4g}" if np.isfinite(time["median"]) else "never"
-        final = t_interval(finals.loc[finals["group"] == group, "value"].to_numpy())
-        sent = last.loc[mine["run"], ["upload_bytes", "download_bytes"]].sum(axis=1)
+        final = finals.loc[finals["group"] == group, "value"].to_numpy(np.float64)
+        sent = last.reindex(mine["run"])[["upload_bytes", "download_bytes"]].sum(axis=1)
         rows.append(
             {
                 "group": group,
-                f"s to {value:.3g}": (
+                f"s to {goal}": (
                     f"{median} ({int(time['reached'])}/{int(time['replicates'])})"
                 ),
                 "final": _plus_minus(final),
                 "stale: mean": stale.loc[group, "mean"],
-                "max": int(stale.loc[group, "max"]),
+                "max": _whole(stale.loc[group, "max"]),
                 "MB": float(sent.mean()) / 1e6,
                 "commits": float(mine["commits"].mean()),
                 "updates/s": float((mine["commits"] / mine["elapsed_s"]).mean()),
@@ -50,31 +58,43 @@ def summary(study: Study) -> pd.DataFrame:
 
 
 def staleness(study: Study) -> pd.DataFrame:
-    """Returns mean and maximum staleness per group, commits; columns mean, max."""
+    """Returns mean and maximum staleness per group, commits; columns mean, max.
+
+    A mean over contributions, or over uses of stored embeddings where there are any.
+    NaN where nothing was measured.
+    """
     table = joined(study, "clients")
-    quantity = "staleness"
+    tallied = joined(study, "staleness")
+    uses = tallied.loc[tallied["quantity"] == "embedding"]
+    uses = uses.groupby(["run", "client"])["count"].sum().rename("uses")
+    table = table.join(uses, on=["run", "client"])
     rows = {}
     for group, mine in table.groupby("group", sort=False):
+        quantity, weight = "staleness", mine["num_applied"]
         if "embedding_staleness_mean" in mine and bool(
             mine["embedding_staleness_mean"].notna().any()
         ):
-            quantity = "embedding_staleness"
-            weight = mine[f"{quantity}_mean"].notna().astype(float)
-        else:
-            quantity = "staleness"
-            weight = mine["num_applied"]
-        means = mine[f"{quantity}_mean"].fillna(0)
-        total = max(float(weight.sum()), 1.0)
+            quantity, weight = "embedding_staleness", mine["uses"].fillna(0)
+        means = mine[f"{quantity}_mean"]
+        total = float(weight[means.notna()].sum())
         rows[group] = (
-            float((means * weight).sum()) / total,
+            float((means * weight).sum()) / total if total else float("nan"),
             float(mine[f"{quantity}_max"].max()),
         )
     columns = pd.Index(["mean", "max"])
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
-def _plus_minus(interval: Interval) -> str:
-    """Returns mean and half-width of an interval."""
-    if np.isnan(interval.low):
-        return f"{interval.mean:.4g}"
-    return f"{interval.mean:.4g} ± {(interval.high - interval.low) / 2:.2g}"
+def _plus_minus(values: np.ndarray) -> str:
+    """Returns mean and half-width of its interval, and how many values are there."""
+    known = values[np.isfinite(values)]
+    interval: Interval = t_interval(known)
+    text = f"{interval.mean:.4g}" if known.size else "none"
+    if np.isfinite(interval.low):
+        text += f" ± {(interval.high - interval.low) / 2:.2g}"
+    return text if known.size == values.size else f"{text} ({known.size}/{values.size})"
+
+
+def _whole(value: Any) -> float | int:
+    """Returns a count as an integer, if there is one."""
+    return int(value) if np.isfinite(value) else value

@@ -1,17 +1,36 @@
 """Time to a target: k of n replicates, and a median that knows of the others."""
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, evaluations, groups
+from analysis.frames import Study, evaluations, groups, metric_of, runs
 from analysis.statistics import first_reached, kaplan_meier_median
 
 HIGHER_IS_BETTER = ("test_accuracy",)
 """Metrics whose target is reached from below; all others from above."""
 FINAL = 0.1
 """The final value of a run is the mean of its last tenth of evaluations."""
+OF_BEST = 0.95
+"""Part of the best group's final value that is the target where none is stated."""
+HOPELESS = ("diverged", "stalled")
+"""Ends of runs that would never have reached a target, however long they ran."""
+
+
+class Target(NamedTuple):
+    """A metric and the value that is to be reached.
+
+    Attributes:
+        metric: a column of evaluations.
+        value: of it.
+        stated: by the scenario; else it is 95 % of the best group's final mean.
+    """
+
+    metric: str
+    value: float
+    stated: bool
 
 
 def final(values: np.ndarray) -> float:
@@ -19,58 +38,69 @@ def final(values: np.ndarray) -> float:
     return float(values[-max(1, round(FINAL * values.size)) :].mean())
 
 
-def _by_run(study: Study) -> Iterator[tuple[tuple[str, int], pd.DataFrame]]:
-    """Yields every run's group, replicate and evaluations."""
-    runs = evaluations(study).groupby(["group", "replicate"], sort=False)
-    return iter(runs)  # pyright: ignore[reportReturnType]
-
-
 def final_values(study: Study, metric: str) -> pd.DataFrame:
-    """Returns every run's final value: columns group, replicate, value."""
-    rows = [
-        (group, replicate, final(run[metric].to_numpy(np.float64)))
-        for (group, replicate), run in _by_run(study)
-    ]
+    """Returns every run's final value: columns group, replicate, value.
+
+    NaN for a run that diverged or was never evaluated.
+
+    Raises:
+        StudyError: the metric was not evaluated.
+    """
+    curves = _curves(study, metric)
+    rows = []
+    for run, group, replicate, stop in _ends(study):
+        _, values = curves.get(run, _NOTHING)
+        lost = stop == "diverged" or not values.size
+        rows.append((group, replicate, float("nan") if lost else final(values)))
     return pd.DataFrame(rows, columns=pd.Index(["group", "replicate", "value"]))
 
 
-def default_target(study: Study) -> tuple[str, float]:
+def default_target(study: Study) -> Target:
     """Returns the metric and value that time-to-target tables use.
 
     The scenario's own target, else that of its first claim that has one, else the
     final value that is 95 % of the best group's mean (or, of a loss, that value over
-    0.95).
+    0.95). Targets in a metric that was not evaluated are passed over.
     """
     scenario = study.manifest["scenario"]
+    evaluated = scenario["evaluate"]["metrics"]
     stated = [scenario["stop"].get("target")]
     stated += [claim.get("to") for claim in scenario.get("claims", [])]
     for target in stated:
-        if target:
-            metric, value = next(iter(target.items()))
-            return metric, float(value)
-    metric = scenario["evaluate"]["metrics"][0]
+        for metric, value in (target or {}).items():
+            if metric in evaluated:
+                return Target(metric, float(value), stated=True)
+    metric = evaluated[0]
     means = final_values(study, metric).groupby("group")["value"].mean()
     if metric in HIGHER_IS_BETTER:
-        return metric, 0.95 * float(means.max())
-    return metric, float(means.min()) / 0.95
+        return Target(metric, OF_BEST * float(means.max()), stated=False)
+    return Target(metric, float(means.min()) / OF_BEST, stated=False)
 
 
 def times_to_target(study: Study, metric: str, value: float) -> pd.DataFrame:
     """Returns each run's time to a target.
 
+    A run that reached it neither before it ended nor ever would, because it diverged or
+    stalled, counts as waiting until the study's last evaluation.
+
     Returns:
         Columns group, replicate, time (virtual s; of the last evaluation where it was
         not reached), reached.
+
+    Raises:
+        StudyError: the metric was not evaluated.
     """
     higher = metric in HIGHER_IS_BETTER
+    curves = _curves(study, metric)
+    horizon = max((float(times[-1]) for times, _ in curves.values()), default=0.0)
     rows = []
-    for (group, replicate), run in _by_run(study):
-        time, reached = first_reached(
-            run["time"].to_numpy(np.float64),
-            run[metric].to_numpy(np.float64),
-            value,
-            higher=higher,
-        )
+    for run, group, replicate, stop in _ends(study):
+        times, values = curves.get(run, _NOTHING)
+        time, reached = 0.0, False
+        if times.size:
+            time, reached = first_reached(times, values, value, higher=higher)
+        if not reached and stop in HOPELESS:
+            time = horizon
         rows.append((group, replicate, time, reached))
     columns = pd.Index(["group", "replicate", "time", "reached"])
     return pd.DataFrame(rows, columns=columns)
@@ -82,6 +112,9 @@ def time_to_target(study: Study, metric: str, value: float) -> pd.DataFrame:
     Returns:
         Columns group, median, low, high (virtual s; infinite where fewer than half of
         the replicates reached it), reached, replicates.
+
+    Raises:
+        StudyError: the metric was not evaluated.
     """
     times = times_to_target(study, metric, value)
     rows = []
@@ -93,3 +126,23 @@ def time_to_target(study: Study, metric: str, value: float) -> pd.DataFrame:
         rows.append((group, *median, int(mine["reached"].sum()), len(mine)))
     columns = pd.Index(["group", "median", "low", "high", "reached", "replicates"])
     return pd.DataFrame(rows, columns=columns)
+
+
+_NOTHING = (np.zeros(0), np.zeros(0))
+
+
+def _ends(study: Study) -> Iterator[tuple[Any, ...]]:
+    """Yields number, group, replicate and stop reason of every run that has ended."""
+    table = runs(study)
+    columns = (table[name] for name in ("run", "group", "replicate", "stop"))
+    return zip(*columns, strict=True)
+
+
+def _curves(study: Study, metric: str) -> dict[object, tuple[np.ndarray, np.ndarray]]:
+    """Returns times and values of a metric by run, where it was evaluated."""
+    table = evaluations(study)
+    table = table.assign(y=metric_of(table, metric)).dropna(subset=["y"])
+    return {
+        run: (rows["time"].to_numpy(np.float64), rows["y"].to_numpy(np.float64))
+        for run, rows in table.groupby("run")
+    }

@@ -139,18 +139,17 @@ def timeline() -> None:
             pending = [(rng.exponential(), m) for m in range(clients)]
             heapq.heapify(pending)
             draws = iter(rng.exponential(size=updates).tolist())
-            version, read, rows = 0, [0] * clients, []
-            for delay in draws:
+            read, rows = [0] * clients, []
+            for version, delay in enumerate(draws):
                 now, m = pending[0]
                 rows.append((now, m, version, read[m]))
-                version += 1
-                read[m] = version
+                read[m] = version + 1
                 heapq.heapreplace(pending, (now + delay, m))
 
         played, bare = alternately(play, heap)
         print(
-            f"timeline, {clients:>7,} clients: {updates / played:>9,.0f} updates/s; a bare "
-            f"heapq loop {updates / bare:>9,.0f}; ratio {bare / played:.2f}"
+            f"timeline, {clients:>7,} clients: {updates / played:>9,.0f} updates/s; a "
+            f"bare heapq loop {updates / bare:>9,.0f}; ratio {bare / played:.2f}"
         )
 
 
@@ -196,7 +195,8 @@ def stepping(run: Prepared, by_hand: float) -> None:
     whole([short], "stepwise")
     (stepwise,) = alternately(lambda: whole([short], "stepwise"))
     print(
-        f"    stepwise {micro(stepwise * 10)} (x{by_hand / stepwise / 10:.2f})", flush=True
+        f"    stepwise {micro(stepwise * 10)} (x{by_hand / stepwise / 10:.2f})",
+        flush=True,
     )
 
 
@@ -205,7 +205,10 @@ def batched() -> None:
     updates = 2_000
     data = prepared(scenario("sgd", 10)).problem
     x, y = np.asarray(data.x), np.asarray(data.y)
-    for name, count, mode in (("shared timeline", 32, "shared"), ("64 seeds", 64, "batched")):
+    for name, count, mode in (
+        ("shared timeline", 32, "shared"),
+        ("64 seeds", 64, "batched"),
+    ):
         steps = np.geomspace(0.01, 0.3, count).tolist()
         runs = [
             prepared(
@@ -238,8 +241,8 @@ def memory() -> None:
     whole([prepared(long)])
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"memory: {before:.0f} MiB after 20,000 commits, {after:.0f} MiB after 1,000,000; "
-        f"{execute._run._cache_size()} compilation(s) of the loop"
+        f"memory: {before:.0f} MiB after 20,000 commits, {after:.0f} MiB after "
+        f"1,000,000; {execute._run._cache_size()} compilation(s) of the loop"
     )
 
 

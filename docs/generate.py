@@ -1,8 +1,8 @@
 """Generates what is never typed by hand: result summaries, tables, the README's table.
 
-    python docs/generate.py STUDY...    # takes finished studies in, then writes
-    python docs/generate.py             # writes from the summaries in docs/results
-    python docs/generate.py --check     # fails if something is not up to date
+python docs/generate.py STUDY...    # takes finished studies in, then writes
+python docs/generate.py             # writes from the summaries in docs/results
+python docs/generate.py --check     # fails if something is not up to date
 """
 
 import json
@@ -22,7 +22,7 @@ RESULTS = ROOT / "docs" / "results"
 BEGIN, END = "<!-- reproduction: generated -->", "<!-- end of reproduction -->"
 CALIBRATION = "vafl-calibration"
 SPECIFIED = {
-    # Section 8.5 of the specification, one seed: times to 0.85, 0.88, 0.89, last-20 mean.
+    # Section 8.5 of the specification: times to 0.85, 0.88, 0.89, last-20 mean.
     "sync-0.2": (53, 169, 238, 0.892),
     "async-batch-0.2": (93, 202, 370, 0.888),
     "t-sync-batch-0.2": (102, 222, 504, 0.890),
@@ -71,7 +71,9 @@ def calibration(study: Study) -> pd.DataFrame:
         for (value, found), said in zip(times.items(), specified, strict=False):
             mine = found.set_index("group").loc[group]
             reached = f"{mine['median']:.0f} s [{mine['low']:.0f}, {mine['high']:.0f}]"
-            row[f"to {value}"] = f"{reached} ({mine['reached']}/{mine['replicates']})"
+            row[f"to {value}"] = (
+                f"{reached} ({int(mine['reached'])}/{int(mine['replicates'])})"
+            )
             row[f"said {value}"] = "" if said is None else f"{said} s"
         mine = finals.get_group(group)
         row["final"] = f"{mine.mean():.3f} ± {mine.std():.3f}"
@@ -137,10 +139,11 @@ def documents() -> dict[Path, str]:
         rows = pd.read_csv(table, keep_default_na=False)
         found[ROOT / "docs" / "calibration.md"] = (
             f"# The calibration table, approached\n\n{note}\n"
-            "Section 8.5 of the VAFL specification gives one seed; here are 20 replicates\n"
-            "of the same setting (`scenarios/vafl/calibration.yaml`): Kaplan-Meier medians\n"
-            "with 95 % intervals, how many reached the value, and mean ± standard\n"
-            "deviation of the final accuracy (last tenth of evaluations).\n\n"
+            "Section 8.5 of the VAFL specification gives one seed; here are 20\n"
+            "replicates of the same setting (`scenarios/vafl/calibration.yaml`):\n"
+            "Kaplan-Meier medians with 95 % intervals, how many reached the value,\n"
+            "and mean ± standard deviation of the final accuracy (last tenth of\n"
+            "evaluations).\n\n"
             f"{markdown(rows)}\n\n## Its readings as claims\n\n"
             f"{markdown(_claims_of(CALIBRATION))}\n"
         )

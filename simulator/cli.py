@@ -82,6 +82,7 @@ def run(
         return
     folder = _new_folder(folder, config.name)
     jobs = jobs or len(os.sched_getaffinity(0))
+    sweep.planned(config)  # what is wrong is said before a progress bar is drawn
     try:
         with _progress(config.name) as hear:
             study = sweep.simulate(config, folder, jobs=jobs, progress=hear)

@@ -196,22 +196,21 @@ class Results:
         np.add.at(self._releases, client, 1)
         if self._accountant is None or self.perturbation is None:
             return
-        std = record.infos["workers/noise_std"][first:last]
-        norms = record.infos["workers/weight_norm"][first:last]
-        diameter = self.perturbation.input_diameter or 0.0
-        sensitivity = norms[row, column].astype(np.float64) * diameter
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = std[row, column].astype(np.float64) / sensitivity
-        z = np.where(sensitivity == 0, np.inf, z)
+        z = np.zeros(client.size)  # where there is no noise at all
+        if "workers/noise_std" in record.infos:
+            std = record.infos["workers/noise_std"][first:last][row, column]
+            norms = record.infos["workers/weight_norm"][first:last][row, column]
+            diameter = self.perturbation.input_diameter or 0.0
+            sensitivity = norms.astype(np.float64) * diameter
+            with np.errstate(divide="ignore", invalid="ignore"):
+                z = std.astype(np.float64) / sensitivity
+            z = np.where(sensitivity == 0, np.inf, z)
         self._accountant.release(client, z)
 
     def _add_evaluations(self, record: Record) -> None:
-        versions, kinds = record.rows.version, record.rows.kind
-        after = versions + (kinds == Kind.COMMIT)
         done = 0
         private = self.perturbation is not None
-        for point, metrics in record.evaluations:
-            upto = int(np.searchsorted(after, point.commits, side="right"))
+        for upto, point, metrics in record.evaluations:
             if private:
                 self._release(record, done, upto)
                 done = upto
@@ -234,7 +233,7 @@ class Results:
             } | {name: np.array([value]) for name, value in metrics.items()}
             self.writer.append("evaluations", columns)
         if private:
-            self._release(record, done, versions.size)
+            self._release(record, done, record.rows.version.size)
         if record.rows.time.size and record.stop is StopReason.DIVERGED:
             rows = record.rows
             self._last = self._last._replace(

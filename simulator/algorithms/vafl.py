@@ -125,6 +125,7 @@ class Vafl(Algorithm):
     def _commit(
         self, problem: Vertical, state: State, event: Event
     ) -> tuple[State, Info]:
+        width = event.worker.shape[0]
         if self.bound:  # rows are as wide as a REFRESH, but one party takes part
             event = event._replace(worker=event.worker[:1], job=event.job[:1])
         worker, present = event.worker, event.present()
@@ -143,7 +144,7 @@ class Vafl(Algorithm):
             ),
             "step_size": self.step_size.at(event.version),
             **_age_info(done.ages, worker, done.asked),
-            **self._noise_info(weights),
+            **self._noise_info(weights, 0, width),
         }
         state = State(
             weights=state.weights.at[worker].set(moved, mode="drop"),
@@ -224,6 +225,7 @@ class Vafl(Algorithm):
         nothing = {
             name: jnp.zeros(like.shape, like.dtype) for name, like in info.items()
         }
+        nothing |= self._noise_info(weights, 1, parties.size + 1)
         return state._replace(store=store), nothing
 
     def _step_coordinated(
@@ -256,7 +258,7 @@ class Vafl(Algorithm):
             "loss": loss[0],
             "gradient_norm": norm(to_bias[0], to_weights),
             "step_size": step_size,
-            **self._noise_info(state.weights),
+            **self._noise_info(state.weights, 0, M),
         }
         return moved, info
 
@@ -327,13 +329,17 @@ class Vafl(Algorithm):
             return jnp.zeros(weights.shape[0], weights.dtype)
         return self.noise.std(weights)
 
-    def _noise_info(self, weights: Float[Array, "W C P"]) -> Info:
+    def _noise_info(
+        self, weights: Float[Array, "U C P"], first: int, width: int
+    ) -> Info:
+        """Returns the noise of uploads, in a row's columns from `first` on."""
         if self.noise is None:
             return {}
         norms = jnp.sqrt(jnp.sum(weights**2, axis=(-2, -1)))
+        columns = (first, width - first - norms.size)
         return {
-            "workers/noise_std": self.noise.std(weights),
-            "workers/weight_norm": norms,
+            "workers/noise_std": jnp.pad(self.noise.std(weights), columns),
+            "workers/weight_norm": jnp.pad(norms, columns),
         }
 
 
@@ -427,7 +433,9 @@ def build(config: VaflConfig, context: Context, *, table: bool = False) -> Vafl:
 
 def _noise(config: Perturbation | None, ratio: float) -> Noise | None:
     """Returns the noise of uploads that carry a share `ratio` of all samples."""
-    if config is None:
+    # Without noise the plain program runs: adding zeros lets XLA sum in another order,
+    # and the two would differ in the last bits.
+    if config is None or config.std == 0:
         return None
     if config.std is not None:
         return Noise(jnp.asarray(config.std, float), jnp.asarray(0.0, float))

@@ -39,7 +39,7 @@ class Record(NamedTuple):
         rows: that were executed.
         infos: diagnostics of the rows.
         jobs: that ended; of an early stop, those are missing that end no more.
-        evaluations: points and their metrics.
+        evaluations: rows of the record that came before, point, and metrics.
         stop: why the run ended, on its last record.
         early: whether it ended before its timeline did.
     """
@@ -48,7 +48,7 @@ class Record(NamedTuple):
     rows: Rows
     infos: dict[str, np.ndarray]
     jobs: list[Jobs]
-    evaluations: list[tuple[Point, dict[str, float]]]
+    evaluations: list[tuple[int, Point, dict[str, float]]]
     stop: StopReason | None
     early: bool
 
@@ -245,6 +245,8 @@ class Drive:
                 evaluations = [e for e in evaluations if e[0] < last]
             # Which jobs had ended by then only the world can say.
             jobs = []
-        return Record(
-            run, rows, mine, jobs, [(e[1], e[2]) for e in evaluations], stop, early
-        )
+        placed = [
+            (int(np.searchsorted(at, place, side="left")), point, values)
+            for place, point, values in evaluations
+        ]
+        return Record(run, rows, mine, jobs, placed, stop, early)

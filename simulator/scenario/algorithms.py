@@ -215,7 +215,8 @@ class Vafl(Algorithm):
         """Returns all but the numbers that runs of one program may differ in."""
         numbers = {"step_size", "server_step_size", "perturbation"}
         rest = self.model_dump(mode="json", exclude=numbers)
-        return {**rest, "perturbed": self.perturbation is not None}
+        noisy = self.perturbation is not None and self.perturbation.std != 0
+        return {**rest, "perturbed": noisy}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: embeddings up, gradients down.

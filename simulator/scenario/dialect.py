@@ -64,7 +64,14 @@ def _decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     return int(loader.construct_scalar(node))
 
 
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # Unicode's line breaks are read as \n unless they are written as escapes.
+    style = '"' if any(c in text for c in "\x85\u2028\u2029") else None
+    return dumper.represent_scalar(f"{_YAML}str", text, style)
+
+
 Loader.add_constructor(f"{_YAML}int", _decimal)
+Dumper.add_representer(str, _text)
 
 
 def compose(text: str, place: Callable[[int], str]) -> tuple[Any, dict[Keys, Mark]]:

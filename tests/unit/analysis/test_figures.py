@@ -1,9 +1,6 @@
-import itertools
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -12,86 +9,8 @@ from matplotlib.patches import Rectangle, StepPatch
 
 from analysis import figures, report, style
 from analysis.targets import final_values
-from simulator.trace import COLUMNS, StudyError
-
-REPLICATES = 5
-SPEEDS = {"async": 0.08, "async private": 0.05, "sync": 0.005, "central": 0.1}
-
-
-class Fake:
-    """A study of four groups, in memory."""
-
-    def __init__(
-        self, names: tuple[str, ...] = tuple(SPEEDS), clients: int = 3
-    ) -> None:
-        self.manifest: dict[str, Any] = {
-            "name": "fake",
-            "status": "complete",
-            "scenario": {
-                "evaluate": {"metrics": ["test_accuracy"]},
-                "stop": {"target": {"test_accuracy": 0.8}},
-            },
-            "runs": [],
-        }
-        generator = np.random.default_rng(0)
-        evaluations, stale = [], []
-        times = np.arange(0.0, 101.0, 4.0)
-        for run, (name, replicate) in enumerate(
-            itertools.product(names, range(REPLICATES))
-        ):
-            speed = SPEEDS.get(name, 0.03) * generator.uniform(0.9, 1.1)
-            accuracy = 0.9 - 0.8 * np.exp(-speed * times)
-            self.manifest["runs"].append(
-                {
-                    "run": run,
-                    "label": name,
-                    "variant": name,
-                    "parameters": {},
-                    "replicate": replicate,
-                    "protocol": "centralised" if name == "central" else "asynchronous",
-                    "stop": "time",
-                    "dataset": "digits-standin",
-                }
-            )
-            commits = np.arange(times.size) * 10
-            evaluations.append(
-                pd.DataFrame(
-                    {
-                        "run": run,
-                        "time": times,
-                        "commits": commits,
-                        "upload_bytes": commits * 1_000_000,
-                        "test_accuracy": accuracy,
-                        "optimality_gap": np.exp(-speed * times),
-                    }
-                )
-            )
-            if name == "central":
-                continue
-            for client in range(clients):
-                ages = generator.geometric(1 / (2 + client), 2_000)
-                low, count = np.unique(ages, return_counts=True)
-                stale.append(
-                    pd.DataFrame(
-                        {
-                            "run": run,
-                            "client": client,
-                            "quantity": "embedding",
-                            "low": low,
-                            "high": low + 1,
-                            "count": count,
-                        }
-                    )
-                )
-        self.tables = {
-            "evaluations": pd.concat(evaluations, ignore_index=True),
-            "staleness": pd.concat(stale, ignore_index=True)
-            if stale
-            else pd.DataFrame({name: [] for name in COLUMNS["staleness"]}),
-        }
-
-    def table(self, name: str) -> pd.DataFrame:
-        return self.tables[name]
+from simulator.trace import StudyError
+from tests.unit.analysis.studies import REPLICATES, SPEEDS, Fake
 
 
 def _stairs(axes: Axes) -> StepPatch:

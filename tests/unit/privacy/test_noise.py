@@ -15,7 +15,9 @@ def test_the_generator_is_threefry() -> None:
     key = words_of(jax.random.key(7))
     counters = jnp.arange(1000, dtype=jnp.uint32)
     mine = jnp.concatenate(threefry(key, (counters[:500], counters[500:])))
-    theirs = jax.extend.random.threefry_2x32(jax.random.key_data(jax.random.key(7)), counters)
+    theirs = jax.extend.random.threefry_2x32(
+        jax.random.key_data(jax.random.key(7)), counters
+    )
     assert (mine == theirs).all()
 
 

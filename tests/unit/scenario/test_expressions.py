@@ -1,4 +1,4 @@
-"""Expressions in m and M: exact where they can be, refused where they are no arithmetic."""
+"""Expressions in m and M: exact where they can be, else refused with a reason."""
 
 import math
 import time

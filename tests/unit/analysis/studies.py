@@ -1,0 +1,185 @@
+"""Studies in memory, whose numbers are known."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from simulator.trace import COLUMNS
+
+REPLICATES = 5
+SPEEDS = {"async": 0.08, "async private": 0.05, "sync": 0.005, "central": 0.1}
+
+
+def run_of(number: int, label: str, replicate: int, **more: Any) -> dict[str, Any]:
+    """Returns a run of a manifest."""
+    return {
+        "run": number,
+        "label": label,
+        "variant": label,
+        "parameters": {},
+        "replicate": replicate,
+        "protocol": "centralised" if label == "central" else "asynchronous",
+        "stop": "time",
+        "dataset": "digits-standin",
+        "commits": 250,
+        "elapsed_s": 0.5,
+    } | more
+
+
+def manifest_of(**scenario: Any) -> dict[str, Any]:
+    """Returns a manifest without runs."""
+    return {
+        "name": "fake",
+        "status": "complete",
+        "scenario": {
+            "replicates": REPLICATES,
+            "evaluate": {"metrics": ["test_accuracy"]},
+            "stop": {"target": None},
+            "claims": [],
+        }
+        | scenario,
+        "runs": [],
+    }
+
+
+def evaluations_of(run: int, times: Any, **metrics: Any) -> pd.DataFrame:
+    """Returns a run's evaluations: 10 commits between two of them."""
+    commits = np.arange(len(times), dtype=np.int64) * 10
+    columns = {
+        "run": np.int32(run),
+        "time": np.asarray(times, np.float64),
+        "commits": commits,
+        "contributions": commits,
+        "epochs": commits / 100,
+        "upload_bytes": commits * 1_000_000,
+        "download_bytes": commits * 1_000,
+    }
+    return pd.DataFrame(columns | metrics)
+
+
+def empty(table: str) -> pd.DataFrame:
+    """Returns a table without rows, as a trace without its parts gives it."""
+    return pd.DataFrame(
+        {name: pd.Series([], dtype=c.dtype) for name, c in COLUMNS[table].items()}
+    )
+
+
+class Fake:
+    """A study of several groups, in memory; `sync` reaches no 0.5 in its time."""
+
+    def __init__(
+        self, names: tuple[str, ...] = tuple(SPEEDS), clients: int = 3, noise: float = 0
+    ) -> None:
+        self.manifest = manifest_of(stop={"target": {"test_accuracy": 0.8}})
+        generator = np.random.default_rng(0)
+        evaluations, stale, table = [], [empty("staleness")], [empty("clients")]
+        times = np.arange(0.0, 101.0, 4.0)
+        for run, (name, replicate) in enumerate(
+            itertools.product(names, range(REPLICATES))
+        ):
+            speed = SPEEDS.get(name, 0.03) * generator.uniform(0.9, 1.1)
+            accuracy = 0.9 - 0.8 * np.exp(-speed * times)
+            if noise:
+                accuracy += noise * generator.standard_normal(times.size)
+            self.manifest["runs"].append(run_of(run, name, replicate))
+            gap = np.exp(-speed * times)
+            evaluations.append(
+                evaluations_of(run, times, test_accuracy=accuracy, optimality_gap=gap)
+            )
+            if name == "central":
+                continue
+            for client in range(clients):
+                ages = generator.geometric(1 / (2 + client), 2_000)
+                stale.append(histogram_of(run, client, ages))
+                table.append(client_of(run, client, ages))
+        self.tables = {
+            "evaluations": pd.concat(evaluations, ignore_index=True),
+            "staleness": pd.concat(stale[1:] or stale, ignore_index=True),
+            "clients": pd.concat(table[1:] or table, ignore_index=True),
+        }
+
+    def table(self, name: str) -> pd.DataFrame:
+        return self.tables[name]
+
+
+def histogram_of(
+    run: int, client: int, ages: np.ndarray, quantity: str = "embedding"
+) -> pd.DataFrame:
+    """Returns a histogram of ages, a bin for each."""
+    low, count = np.unique(ages, return_counts=True)
+    return pd.DataFrame(
+        {
+            "run": run,
+            "client": client,
+            "quantity": quantity,
+            "low": low,
+            "high": low + 1,
+            "count": count,
+        }
+    )
+
+
+def client_of(run: int, client: int, ages: np.ndarray) -> pd.DataFrame:
+    """Returns a client's row."""
+    return pd.DataFrame(
+        {
+            "run": [run],
+            "client": client,
+            "num_features": 10,
+            "num_samples": 100,
+            "num_jobs": 90,
+            "num_applied": 80,
+            "staleness_mean": 1.5,
+            "staleness_max": 7,
+            "embedding_staleness_mean": ages.mean(),
+            "embedding_staleness_max": ages.max(),
+            "releases": 80,
+        }
+    )
+
+
+class Curves:
+    """A study of the given curves.
+
+    Args:
+        groups: accuracies of each replicate, by group; evaluated at 0, 1, 2, ... s.
+        stops: why runs ended, by (group, replicate); `time` if not said.
+        scenario: entries of the manifest's scenario.
+    """
+
+    def __init__(
+        self,
+        groups: dict[str, Sequence[Sequence[float]]],
+        stops: dict[tuple[str, int], str] | None = None,
+        **scenario: Any,
+    ) -> None:
+        longest = max(len(curves) for curves in groups.values())
+        self.manifest = manifest_of(**{"replicates": longest} | scenario)
+        frames = [empty("evaluations")]
+        for group, curves in groups.items():
+            for replicate, curve in enumerate(curves):
+                number = len(self.manifest["runs"])
+                stop = (stops or {}).get((group, replicate), "time")
+                self.manifest["runs"].append(
+                    run_of(number, group, replicate, stop=stop)
+                )
+                if len(curve):
+                    times = np.arange(len(curve))
+                    accuracy = np.asarray(curve, np.float64)
+                    frames.append(evaluations_of(number, times, test_accuracy=accuracy))
+        self.tables = {
+            "evaluations": pd.concat(frames[1:] or frames, ignore_index=True),
+            "staleness": empty("staleness"),
+            "clients": empty("clients"),
+        }
+
+    def table(self, name: str) -> pd.DataFrame:
+        return self.tables[name]
+
+
+def arrives(at: int, length: int = 11) -> list[float]:
+    """Returns a curve that is at 0.9 from some second on; never if it ends before."""
+    return [0.9 if second >= at else 0.1 for second in range(length)]

@@ -1,0 +1,201 @@
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+
+from analysis import claims
+from tests.unit.analysis.studies import Curves, arrives
+
+TO = {"test_accuracy": 0.9}
+
+
+def _judge(study: Curves, **claim: Any) -> pd.Series:
+    whole = {"metric": "test_accuracy", "by_at_least": 1.0, "says": "figure 2"} | claim
+    study.manifest["scenario"]["claims"] = [whole]
+    frame = claims.evaluate(study)
+    assert frame.columns.tolist() == list(claims.Finding._fields)
+    (row,) = [row for _, row in frame.iterrows()]
+    return row
+
+
+def _faster(fast: list[int], slow: list[int], **more: Any) -> pd.Series:
+    study = Curves({"a": [arrives(n) for n in fast], "b": [arrives(n) for n in slow]})
+    return _judge(study, faster="a", than="b", to=TO, **more)
+
+
+def test_faster_holds() -> None:
+    found = _faster([1, 2, 3], [2, 4, 7])
+    assert found["verdict"] == "holds"
+    logs = np.log([2, 2, 7 / 3])
+    interval = scipy.stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+    assert found["estimate"] == pytest.approx(math.exp(logs.mean()))
+    assert found["low"] == pytest.approx(math.exp(interval.low))
+    assert found["high"] == pytest.approx(math.exp(interval.high))
+    assert found["replicates"] == 3
+    assert found["claim"] == "a faster than b to test_accuracy 0.9"
+    assert found["says"] == "figure 2"
+    numbers = f"{found['estimate']:.4g} [{found['low']:.4g}, {found['high']:.4g}]"
+    assert found["measured"] == f"times faster: {numbers}; reached 3/3 and 3/3"
+    assert found["why"] == "ratio against 1"
+
+
+def test_faster_is_paired() -> None:
+    # Times of either side spread over 1..10, and overlap; every ratio is near two.
+    assert _faster([1, 2, 5, 4], [2, 4, 10, 9])["verdict"] == "holds"
+    assert _faster([1, 2, 5, 4], [10, 9, 4, 2])["verdict"] == "undecided"
+
+
+def test_faster_does_not_hold() -> None:
+    assert _faster([2, 4, 7], [1, 2, 3])["verdict"] == "does not hold"
+
+
+def test_faster_by_at_least() -> None:
+    times = ([1, 2, 3, 2], [2, 4, 7, 4])
+    found = _faster(*times, by_at_least=1.5)
+    assert found["verdict"] == "holds"
+    assert found["claim"].endswith("0.9, 1.5 times")
+    assert _faster(*times, by_at_least=2.0)["verdict"] == "undecided"
+    assert _faster(*times, by_at_least=3.0)["verdict"] == "does not hold"
+
+
+def test_faster_with_too_few() -> None:
+    found = _faster([1, 2], [5, 10])
+    assert found["verdict"] == "undecided"
+    assert found["why"].startswith("needs at least 3 replicates; ratio against 1")
+
+
+def test_faster_where_the_slower_does_not_arrive() -> None:
+    found = _faster([1, 2, 1], [99, 8, 9])
+    assert found["verdict"] == "holds"
+    assert found["estimate"] == pytest.approx((10 * 4 * 9) ** (1 / 3))
+    assert found["measured"].endswith("; reached 3/3 and 2/3")
+    assert found["why"] == "ratio is a lower bound: b is censored"
+    # A lower bound below one does not speak against the claim.
+    assert _faster([9, 8, 9], [99, 1, 1])["verdict"] == "undecided"
+
+
+def test_faster_where_the_faster_does_not_arrive() -> None:
+    found = _faster([99, 8, 9], [1, 2, 1])
+    assert found["verdict"] == "does not hold"
+    assert found["why"] == "ratio is an upper bound: a is censored"
+    # An upper bound above one does not speak for it.
+    assert _faster([99, 1, 1], [9, 8, 9])["verdict"] == "undecided"
+
+
+def test_faster_where_neither_arrives() -> None:
+    found = _faster([99, 1, 1], [9, 99, 9])
+    assert found["verdict"] == "undecided"
+    assert math.isnan(found["estimate"])
+    assert found["measured"] == "reached 2/3 and 2/3"
+    assert found["why"] == "neither side always reached the target"
+
+
+def test_faster_where_nothing_had_to_be_learned() -> None:
+    found = _faster([0, 1, 1], [0, 2, 2])
+    assert found["verdict"] == "undecided"
+    assert found["why"] == "the target was reached before anything was learned"
+
+
+def _finals(first: list[float], second: list[float], **claim: Any) -> pd.Series:
+    study = Curves({"a": [[v] for v in first], "b": [[v] for v in second]})
+    return _judge(study, than="b", **claim)
+
+
+@pytest.mark.parametrize(
+    ("shift", "verdict"),
+    [(0.02, "holds"), (-0.02, "does not hold"), (0.001, "undecided")],
+)
+def test_higher(shift: float, verdict: str) -> None:
+    base = np.array([0.5, 0.7, 0.9, 0.6])  # spread far wider than the shift
+    noise = np.array([0.002, -0.002, 0.002, -0.002])
+    found = _finals([*(base + shift + noise)], [*base], higher="a")
+    expected = scipy.stats.ttest_1samp(shift + noise, 0).confidence_interval(0.95)
+    assert found["verdict"] == verdict
+    assert found["estimate"] == pytest.approx(shift)
+    assert (found["low"], found["high"]) == pytest.approx(tuple(expected))
+    assert found["claim"] == "a higher than b in test_accuracy"
+
+
+@pytest.mark.parametrize(
+    ("shift", "verdict"),
+    [
+        (0.001, "holds"),
+        (-0.004, "holds"),
+        (0.009, "undecided"),
+        (0.02, "does not hold"),
+        (-0.02, "does not hold"),
+    ],
+)
+def test_close(shift: float, verdict: str) -> None:
+    base = np.array([0.5, 0.7, 0.9, 0.6])
+    noise = np.array([0.002, -0.002, 0.002, -0.002])  # half-width of interval: 0.0037
+    found = _finals([*(base + shift + noise)], [*base], close="a", within=0.01)
+    assert found["verdict"] == verdict
+    assert found["claim"] == "a as good as b in test_accuracy to 0.01"
+
+
+def test_few_replicates_are_not_close() -> None:
+    found = _finals([0.5], [0.5], close="a", within=0.01)
+    assert found["verdict"] == "undecided"
+    assert found["why"].startswith("needs at least 3 replicates")
+
+
+def test_runs_that_diverged_are_left_out_and_said() -> None:
+    study = Curves(
+        {"a": [[0.9]] * 5, "b": [[0.5], [0.51], [0.5], [0.51], [0.5]]},
+        {("b", 1): "diverged"},
+    )
+    found = _judge(study, higher="a", than="b")
+    assert found["verdict"] == "holds"
+    assert found["replicates"] == 4
+    assert found["why"] == (
+        "difference against 0; 1 of b without a final value; "
+        "4 of 5 replicates can be compared"
+    )
+
+
+def test_groups_and_metrics_that_are_not_there() -> None:
+    study = Curves({"a": [[0.9]] * 3})
+    found = _judge(study, higher="a", than="b")
+    assert found["verdict"] == "undecided"
+    assert found["why"] == "the study has no finished runs of 'b'"
+    study = Curves({"a": [[0.9]] * 3, "b": [[0.9]] * 3})
+    found = _judge(study, faster="a", than="b", to={"objective": 0.1})
+    assert found["verdict"] == "undecided"
+    assert "no column 'objective'" in found["why"]
+
+
+def test_an_unfinished_study_says_how_much_it_compared() -> None:
+    study = Curves({"a": [arrives(1)] * 5, "b": [arrives(4)] * 5})
+    study.manifest["runs"][1]["stop"] = "incomplete"
+    found = _judge(study, faster="a", than="b", to=TO)
+    assert found["replicates"] == 4
+    assert found["why"].endswith("; 4 of 5 replicates can be compared")
+
+
+def test_a_sweep_is_judged_at_each_point() -> None:
+    study = Curves(
+        {
+            "a, q=1": [arrives(1)] * 3,
+            "a, q=2": [arrives(8)] * 3,
+            "b, q=1": [arrives(4)] * 3,
+            "b, q=2": [arrives(4)] * 3,
+        }
+    )
+    for run in study.manifest["runs"]:
+        run["variant"] = run["label"].split(",")[0]
+    claim = {"faster": "a", "than": "b", "to": TO, "says": "figure 2"}
+    study.manifest["scenario"]["claims"] = [claim]
+    frame = claims.evaluate(study)
+    assert frame["verdict"].tolist() == ["holds", "does not hold"]
+    assert frame["claim"][1] == "a, q=2 faster than b, q=2 to test_accuracy 0.9"
+    claim["than"] = "b, q=1"
+    found = claims.evaluate(study)
+    assert found["verdict"].tolist() == ["undecided"]
+
+
+def test_no_claims() -> None:
+    assert claims.evaluate(Curves({"a": [[0.9]]})).empty

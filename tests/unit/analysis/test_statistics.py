@@ -1,0 +1,123 @@
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from analysis import statistics
+from analysis.statistics import Interval, first_reached, held, kaplan_meier_median
+
+
+def test_t_interval_is_scipys() -> None:
+    values = np.random.default_rng(1).normal(3, 2, 7)
+    expected = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    found = statistics.t_interval(values)
+    assert found.mean == pytest.approx(values.mean(), rel=1e-14)
+    assert found[1:] == pytest.approx((expected.low, expected.high), rel=1e-12)
+
+
+def test_t_interval_by_hand() -> None:
+    # mean 2, s = 1; the quantile of t with 2 degrees is (2p - 1) / sqrt(2p (1 - p))
+    half = 0.95 / math.sqrt(2 * 0.975 * 0.025) / math.sqrt(3)
+    found = statistics.t_interval(np.array([1.0, 2.0, 3.0]))
+    assert found == pytest.approx((2, 2 - half, 2 + half), rel=1e-9)
+    assert str(found) == "2 [-0.4841, 4.484]"
+
+
+@pytest.mark.parametrize("values", [[], [4.0], [1.0, math.nan], [1.0, math.inf]])
+def test_t_interval_of_too_little(values: list[float]) -> None:
+    found = statistics.t_interval(np.array(values))
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+    if len(values) == 1:
+        assert str(found) == "4"
+
+
+def test_paired_t_interval_is_scipys() -> None:
+    generator = np.random.default_rng(2)
+    shared = generator.normal(0, 5, 6)
+    first, second = shared + generator.normal(1, 0.1, 6), shared
+    expected = scipy.stats.ttest_rel(first, second).confidence_interval(0.95)
+    found = statistics.paired_t_interval(first, second)
+    assert found[1:] == pytest.approx((expected.low, expected.high), rel=1e-12)
+    assert found.high - found.low < 0.5  # what is shared, of spread 5, cancels
+    with pytest.raises(ValueError, match="pairs must be complete, got 6 and 5 values"):
+        statistics.paired_t_interval(first, second[:5])
+
+
+def test_values_hold_until_the_next() -> None:
+    grid = np.array([0.0, 1.0, 1.5, 3.0, 9.0])
+    found = held(np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0]), grid)
+    np.testing.assert_array_equal(found, [math.nan, 10, 10, 30, 30])
+    # several evaluations between two commits: the last one counts
+    found = held(np.array([0.0, 0.0, 5.0]), np.array([1.0, 2.0, 3.0]), grid)
+    np.testing.assert_array_equal(found, [2, 2, 2, 2, 3])
+
+
+def test_first_reached() -> None:
+    times = np.array([0.0, 1.0, 2.0, 3.0])
+    curve = np.array([0.1, 0.8, 0.7, 0.9])
+    assert first_reached(times, curve, 0.8, higher=True) == (1, True)
+    assert first_reached(times, curve, 0.85, higher=True) == (3, True)
+    assert first_reached(times, curve, 0.95, higher=True) == (3, False)
+    assert first_reached(times, curve, 0.05, higher=False) == (3, False)
+    assert first_reached(times, 1 - curve, 0.3, higher=False) == (1, True)
+    assert first_reached(times, curve * math.nan, 0.5, higher=True) == (3, False)
+
+
+def _median(times: list[float], reached: list[bool]) -> Interval:
+    return kaplan_meier_median(np.array(times), np.array(reached))
+
+
+def test_kaplan_meier_by_hand() -> None:
+    # At 1: 4/5. Lost at 2. At 3: 4/5 * 2/3 = 8/15. At 4: 4/15 <= 1/2.
+    found = _median([4, 1, 2, 5, 3], [True, True, False, False, True])
+    assert found.mean == 4
+    # Log-log bounds with Greenwood's variance, written out:
+    #   at 1: S = 0.8, v = 1/20;  at 3: S = 8/15, v = 1/20 + 1/6;
+    #   at 4: S = 4/15, v = 1/20 + 1/6 + 1/2
+    lows, highs = [], []
+    for survival, variance in ((0.8, 1 / 20), (8 / 15, 13 / 60), (4 / 15, 43 / 60)):
+        error = 1.959964 * math.sqrt(variance) / abs(math.log(survival))
+        lows.append(survival ** math.exp(error))
+        highs.append(survival ** math.exp(-error))
+    assert lows[0] < 0.5  # so the interval begins at 1,
+    assert min(highs) > 0.5  # and is open above
+    assert found[1:] == (1, math.inf)
+
+
+def test_kaplan_meier_where_all_arrived_is_the_median() -> None:
+    times = np.random.default_rng(3).permutation(np.arange(1.0, 22.0))
+    found = kaplan_meier_median(times, np.ones(21, bool))
+    assert found.mean == np.median(times) == 11
+    # The order-statistic interval of the median of 21: from the 6th to the 16th.
+    assert 5 <= found.low <= 7
+    assert 15 <= found.high <= 17
+
+
+@pytest.mark.parametrize(("replicates", "closed"), [(6, False), (7, True)])
+def test_upper_bounds_need_seven_replicates(replicates: int, *, closed: bool) -> None:
+    found = _median([float(n) for n in range(replicates)], [True] * replicates)
+    assert math.isfinite(found.high) == closed
+
+
+def test_a_half_is_a_half_however_it_is_rounded() -> None:
+    for half in range(1, 60):
+        reached = np.arange(2 * half) < half
+        found = kaplan_meier_median(np.arange(1.0, 2 * half + 1), reached)
+        assert found.mean == half
+
+
+def test_kaplan_meier_of_those_who_never_arrive() -> None:
+    assert math.isnan(_median([5], [False]).low)
+    # Of five, none arrives by the median in one case of 32; of six, in one of 64.
+    assert _median([5, 6, 7, 8, 9], [False] * 5) == (math.inf, 0, math.inf)
+    assert _median([5, 6, 7, 8, 9, 9], [False] * 6) == (math.inf, 5, math.inf)
+    assert _median([1, 2, 9, 9, 9], [True, True, False, False, False]).mean == math.inf
+    never = _median([1, 2, 3, math.inf, math.inf], [True] * 3 + [False] * 2)
+    assert never.mean == 3
+    # lost before anybody arrived: they say nothing
+    assert _median([3, 4, 1, 1], [True, True, False, False]).mean == 3
+    alone = _median([2], [True])
+    assert alone.mean == 2
+    assert math.isnan(alone.low)

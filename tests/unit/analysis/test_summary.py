@@ -1,0 +1,125 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import report, staleness, summary
+from analysis.statistics import t_interval
+from analysis.targets import final_values
+from tests.unit.analysis.studies import (
+    Curves,
+    Fake,
+    arrives,
+    client_of,
+    histogram_of,
+    run_of,
+)
+
+
+def test_summary() -> None:
+    study = Fake()
+    study.manifest["runs"].append(run_of(20, "sync", 5, stop="incomplete"))
+    table = summary.summary(study).set_index("group")
+    assert table.index.tolist() == ["async", "async private", "sync", "central"]
+    assert table["s to 0.8"].str.contains(r"\(5/5\)$").tolist() == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert table.loc["sync", "s to 0.8"] == "never (0/5)"
+    values = final_values(study, "test_accuracy").query("group == 'async'")["value"]
+    mean, low, _ = t_interval(values.to_numpy())
+    assert table.loc["async", "final"] == f"{mean:.4g} ± {mean - low:.2g}"
+    # 10,000 ages a client of means 2, 3, 4; the standard error of their mean is 0.02
+    assert table.loc["async", "stale: mean"] == pytest.approx(3, abs=0.06)
+    assert math.isnan(table.loc["central", "stale: mean"])
+    assert table.loc["async", "MB"] == pytest.approx(250 * 1.001)
+    assert table.loc["async", "commits"] == 250
+    assert table.loc["async", "updates/s"] == 500
+    assert table.loc["async", "stop"] == "time"
+
+
+def test_staleness_is_weighed_by_uses() -> None:
+    study = Fake(("async",))
+    often, seldom = np.full(300, 2), np.full(100, 10)
+    study.tables["clients"] = pd.concat(
+        [client_of(0, 0, often), client_of(0, 1, seldom)]
+    )
+    study.tables["staleness"] = pd.concat(
+        [histogram_of(0, 0, often), histogram_of(0, 1, seldom)]
+    )
+    assert summary.staleness(study).loc["async"].tolist() == [4, 10]
+    contributions = study.tables["clients"].assign(
+        num_applied=[30, 10], staleness_mean=[1.0, 5.0], staleness_max=[2, 9]
+    )
+    study.tables["clients"] = contributions.drop(
+        columns=["embedding_staleness_mean", "embedding_staleness_max"]
+    )
+    assert summary.staleness(study).loc["async"].tolist() == [2, 9]
+
+
+def test_summary_of_what_went_wrong() -> None:
+    study = Curves(
+        {"a": [arrives(1), arrives(2), arrives(99, 2)], "b": [[], [], []]},
+        {("a", 2): "diverged", **{("b", n): "stalled" for n in range(3)}},
+    )
+    table = summary.summary(study).set_index("group")
+    (column,) = [name for name in table.columns if name.startswith("s to ")]
+    assert column == "s to 95 % of best, 0.855"
+    assert table.loc["a", column] == "2 (2/3)"
+    assert table.loc["a", "final"] == "0.9 ± 0 (2/3)"
+    assert table.loc["a", "stop"] == "time, diverged"
+    assert table.loc["b", column] == "never (0/3)"
+    assert table.loc["b", "final"] == "none (0/3)"
+
+
+def test_histogram_of_a_client_and_of_all() -> None:
+    study = Fake(("async",))
+    alone = staleness.histogram(study, "async", 1)
+    assert alone["count"].sum() == 5 * 2_000
+    assert (alone["density"] * (alone["high"] - alone["low"])).sum() == pytest.approx(1)
+    assert staleness.histogram(study, "async")["count"].sum() == 3 * 5 * 2_000
+    assert staleness.histogram(study, "async", quantity="contribution").empty
+    assert math.isnan(staleness.mean(staleness.histogram(study, "x")))
+    assert math.isnan(staleness.quantile(staleness.histogram(study, "x"), 0.5))
+
+
+def test_quantiles_of_ages_are_numpys() -> None:
+    study = Fake(("async",))
+    generator = np.random.default_rng(5)
+    ages = generator.geometric(0.1, 4_000)
+    study.tables["staleness"] = histogram_of(0, 0, ages)
+    frame = staleness.histogram(study, "async")
+    assert staleness.mean(frame) == pytest.approx(ages.mean(), rel=1e-12)
+    for part in (0.01, 0.5, 0.9, 0.95, 1.0):
+        expected = np.quantile(ages, part, method="inverted_cdf")
+        assert staleness.quantile(frame, part) == expected
+    table = staleness.by_client(study, "async")
+    assert table["client"].tolist() == [0]
+    assert table["count"].tolist() == [4_000]
+    assert table["95 %"].tolist() == [np.quantile(ages, 0.95, method="inverted_cdf")]
+
+
+def test_wide_bins_count_as_evenly_filled() -> None:
+    frame = pd.DataFrame({"low": [0, 1, 10], "high": [1, 2, 20], "count": [40, 40, 20]})
+    assert staleness.mean(frame) == pytest.approx(0.4 + 0.2 * 14.5)
+    assert staleness.quantile(frame, 0.4) == 0
+    assert staleness.quantile(frame, 0.41) == 1
+    assert staleness.quantile(frame, 0.82) == 10
+    assert staleness.quantile(frame, 0.9) == 14
+    assert staleness.quantile(frame, 1.0) == 19
+
+
+def test_markdown() -> None:
+    frame = pd.DataFrame(
+        {"who | what": ["a|b", "c\nd"], "n": [1, 2], "x": [0.123456, math.nan]}
+    )
+    assert report.markdown(frame) == (
+        "| who \\| what | n | x |\n"
+        "| --- | ---: | ---: |\n"
+        "| a\\|b | 1 | 0.1235 |\n"
+        "| c d | 2 |  |\n"
+    )
+    assert report.markdown(frame[:0]).count("\n") == 2

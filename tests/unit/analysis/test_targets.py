@@ -1,0 +1,111 @@
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from analysis import curves, targets
+from simulator.trace import StudyError
+from tests.unit.analysis.studies import Curves, arrives
+
+
+def test_mean_curve() -> None:
+    study = Curves({"a": [[0.1, 0.2, 0.4], [0.3, 0.6, 0.5], [0.2, 0.4, 0.6, 0.7]]})
+    frame = curves.mean_curve(study, "a", points=5)
+    np.testing.assert_allclose(frame["x"], [0, 0.5, 1, 1.5, 2])
+    np.testing.assert_allclose(frame["mean"], [0.2, 0.2, 0.4, 0.4, 0.5])
+    half = scipy.stats.t.ppf(0.975, 2) * 0.1 / math.sqrt(3)
+    np.testing.assert_allclose(frame["high"][[0, 4]], [0.2 + half, 0.5 + half])
+    assert set(frame["replicates"]) == {3}
+    frame = curves.mean_curve(study, "a", against="upload_bytes", points=5)
+    assert frame["x"].iloc[-1] == 20_000_000
+    for against in ("commits", "contributions", "epochs", "download_bytes"):
+        assert curves.mean_curve(study, "a", against=against)["mean"].notna().all()
+
+
+def test_mean_curve_without_those_that_diverged() -> None:
+    rows = {"a": [[0.1, 0.5, 0.6], [0.3, 0.7, 0.8], [0.9]]}
+    frame = curves.mean_curve(Curves(rows, {("a", 2): "diverged"}), "a", points=3)
+    np.testing.assert_allclose(frame["mean"], [0.2, 0.6, 0.7])
+    assert set(frame["replicates"]) == {2}
+    all_lost = {("a", n): "diverged" for n in range(3)}
+    frame = curves.mean_curve(Curves(rows, all_lost), "a", points=3)
+    assert set(frame["x"]) == {0}
+    assert set(frame["replicates"]) == {3}
+
+
+def test_curves_of_what_is_not_there() -> None:
+    study = Curves({"a": [arrives(1)]})
+    with pytest.raises(StudyError, match="no column 'objective'; known are run, time"):
+        curves.mean_curve(study, "a", "objective")
+    with pytest.raises(ValueError, match="no group 'b'; known are a"):
+        curves.mean_curve(study, "b")
+
+
+def test_final_values_are_of_the_last_tenth() -> None:
+    rising = [n / 30 for n in range(30)]
+    study = Curves(
+        {"a": [rising, [0.5], rising, []]}, {("a", 2): "diverged", ("a", 3): "stalled"}
+    )
+    found = targets.final_values(study, "test_accuracy")
+    assert found["value"].tolist() == pytest.approx(
+        [28 / 30, 0.5, math.nan, math.nan], nan_ok=True
+    )
+    assert found["replicate"].tolist() == [0, 1, 2, 3]
+
+
+def test_time_to_target_of_groups() -> None:
+    study = Curves(
+        {"a": [arrives(n) for n in (1, 4, 2, 99, 3)], "b": [arrives(99)] * 5}
+    )
+    table = targets.time_to_target(study, "test_accuracy", 0.9).set_index("group")
+    assert table.loc["a", "median"] == 3
+    assert table.loc["a", ["reached", "replicates"]].tolist() == [4, 5]
+    assert table.loc["b", "median"] == math.inf
+    assert table.loc["b", ["reached", "replicates"]].tolist() == [0, 5]
+
+
+def test_a_run_that_diverged_will_never_arrive() -> None:
+    # Lost at 1 s or still waiting at 10 s: the first says nothing of the median, the
+    # second much. A run that diverged at 1 s would not have arrived by 10 s either.
+    at = {"a": [arrives(2), arrives(3), arrives(99, 2), arrives(99, 2), []]}
+    lost = targets.time_to_target(Curves(at), "test_accuracy", 0.9)
+    assert lost["median"].tolist() == [2]
+    ends = {("a", 2): "diverged", ("a", 3): "stalled", ("a", 4): "diverged"}
+    study = Curves(at, ends)
+    times = targets.times_to_target(study, "test_accuracy", 0.9)
+    assert times["time"].tolist() == [2, 3, 10, 10, 10]
+    assert times["reached"].tolist() == [True, True, False, False, False]
+    table = targets.time_to_target(study, "test_accuracy", 0.9)
+    assert table["median"].tolist() == [math.inf]
+
+
+def test_a_loss_is_reached_from_above() -> None:
+    study = Curves({"a": [arrives(1)]})
+    table = study.tables["evaluations"]
+    study.tables["evaluations"] = table.assign(test_loss=10 - table["time"])
+    table = targets.time_to_target(study, "test_loss", 6.5)
+    assert table["median"].tolist() == [4]
+
+
+def test_default_target() -> None:
+    groups = {"a": [[0.8], [0.9]], "b": [[0.5], [0.6]]}
+    found = targets.default_target(Curves(groups))
+    assert found == ("test_accuracy", pytest.approx(0.95 * 0.85), False)
+    claims = [
+        {"higher": "a", "than": "b", "to": None},
+        {"faster": "a", "than": "b", "to": {"objective": 0.1}},
+        {"faster": "a", "than": "b", "to": {"test_accuracy": 0.7}},
+    ]
+    found = targets.default_target(Curves(groups, claims=claims))
+    assert found == ("test_accuracy", 0.7, True)
+    stop = {"target": {"test_accuracy": 0.6}}
+    found = targets.default_target(Curves(groups, claims=claims, stop=stop))
+    assert found == ("test_accuracy", 0.6, True)
+
+
+def test_default_target_of_a_loss() -> None:
+    study = Curves({"a": [[0.5]]}, evaluate={"metrics": ["test_loss"]})
+    table = study.tables["evaluations"]
+    study.tables["evaluations"] = table.assign(test_loss=0.19)
+    assert targets.default_target(study) == ("test_loss", pytest.approx(0.2), False)

@@ -1,0 +1,132 @@
+"""What the tables say is what happened: counts, bytes, releases, privacy."""
+
+import numpy as np
+import pytest
+
+from simulator.privacy import gdp
+from tests.reference.test_against_twins import carried
+from tests.support import SGD, execute, prepared, rows_of
+
+PRIVATE = {
+    "algorithm": {
+        "perturbation": {"std": 2.0, "input_diameter": 3.0},
+    },
+    "evaluate": {"every": {"commits": 37}},
+}
+BOUNDED = {"protocol": {"kind": "bounded", "staleness_bound": 60}}
+
+
+@pytest.mark.parametrize("changes", [{}, BOUNDED])
+def test_releases_are_counted_per_client_and_priced(changes: dict) -> None:
+    plan = prepared(PRIVATE, changes)
+    memory, _ = execute([plan])
+    times = memory.column("privacy", "time")
+    sent = memory.column("jobs", "applied_time")
+    clients = memory.column("jobs", "client")
+    assert np.unique(times).size >= 6
+    kinds = np.concatenate([p["kind"].codes for p in memory.tables["jobs"]])
+    if changes:
+        assert (kinds == 1).any()  # refreshes are releases as well
+    evaluated = memory.column("evaluations", "time")
+    done = memory.column("evaluations", "commits")
+    commits = dict(zip(evaluated, done, strict=True))
+    for time, client, releases in zip(
+        times,
+        memory.column("privacy", "client"),
+        memory.column("privacy", "releases"),
+        strict=True,
+    ):
+        mine = clients == client
+        versions = memory.column("jobs", "commit")[mine]
+        upto = (versions <= commits[time]) & (kinds[mine] == 0)
+        asked = (kinds[mine] == 1) & (sent[mine] <= time)
+        assert releases == upto.sum() + asked.sum()
+
+
+def test_the_level_is_that_of_all_uploads_so_far() -> None:
+    plan = prepared(PRIVATE)
+    memory, _ = execute([plan])
+    mu = memory.column("privacy", "mu").reshape(-1, 4)
+    assert (mu[0] == 0).all()
+    assert (np.diff(mu, axis=0) >= 0).all()
+    assert np.isfinite(mu).all()
+    assert (mu[-1] > 0).all()
+    # The bound by the largest sensitivity that any upload had, and by none at all.
+    _, infos = carried(plan)
+    norms = infos["workers/weight_norm"][:, 0]
+    workers = memory.column("commits", "client")
+    for client in range(4):
+        z = 2.0 / (3.0 * norms[workers == client][1:])
+        expected = gdp.level(z, 17 / 455, "gdp_uniform")
+        assert mu[-1, client] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_run_without_noise_has_no_privacy_at_all() -> None:
+    memory, _ = execute(
+        [prepared({"algorithm": {"perturbation": {"std": 0, "input_diameter": 1}}})]
+    )
+    assert np.isinf(memory.column("privacy", "mu")[-4:]).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "up", "down"),
+    [
+        ((), 4 * 17, 4 * 17),
+        (({"algorithm": {"upload": "all"}},), 4 * 455, 4 * 17),
+        (({"protocol": {"kind": "synchronous"}},), 4 * 17, 4 * 17),
+        ((SGD,), 4 * 65 * 10, 4 * 65 * 10),
+    ],
+)
+def test_bytes_are_those_of_the_messages(changes: tuple, up: int, down: int) -> None:
+    plan = prepared(*changes)
+    memory, _ = execute([plan])
+    contributions = memory.column("evaluations", "contributions")[-1]
+    assert memory.column("evaluations", "upload_bytes")[-1] == contributions * up
+    assert memory.column("evaluations", "download_bytes")[-1] == contributions * down
+    assert memory.column("jobs", "upload_bytes").sum() == contributions * up
+    assert memory.column("jobs", "download_messages").sum() == contributions
+
+
+def test_embeddings_up_and_gradients_down_are_the_only_messages() -> None:
+    plan = prepared()
+    messages = plan.run.scenario.algorithm.messages(plan.shape, common=False)
+    assert {(m.name, m.direction) for m in messages} == {
+        ("embedding", "up"),
+        ("gradient", "down"),
+    }
+
+
+def test_histograms_hold_every_staleness() -> None:
+    memory, _ = execute([prepared(SGD)])
+    count = memory.column("staleness", "count")
+    low = memory.column("staleness", "low")
+    assert count.sum() == 200
+    staleness = memory.column("commits", "staleness_mean")
+    assert np.average(low, weights=count) == pytest.approx(staleness.mean(), rel=1e-6)
+    applied = memory.column("clients", "num_applied")
+    means = memory.column("clients", "staleness_mean")
+    assert np.average(means, weights=applied) == pytest.approx(
+        staleness.mean(), rel=1e-6
+    )
+
+
+def test_the_engines_ages_are_those_of_equation_3() -> None:
+    plan = prepared({"stop": {"commits": 400}})
+    memory, _ = execute([plan])
+    rows, samples = rows_of(plan)
+    stamp = np.full((455, 4), -1)
+    total, count = np.zeros(4), np.zeros(4)
+    for row in range(400):
+        ids, party = samples[row, 0], int(rows.worker[row, 0])
+        ages = row - stamp[ids]
+        others = np.arange(4) != party
+        total[others] += ages[:, others].sum(axis=0)
+        count[others] += ids.size
+        assert (
+            memory.column("commits", "embedding_staleness_max")[row]
+            == ages[:, others].max()
+        )
+        stamp[ids, party] = row
+    np.testing.assert_allclose(
+        memory.column("clients", "embedding_staleness_mean"), total / count, rtol=1e-5
+    )
