@@ -211,6 +211,13 @@ class Scenario(Config):
                 f"the algorithm vafl or another protocol",
                 ("protocol", "kind"),
             )
+        order = getattr(self.algorithm, "client_order", "upload_first")
+        if self.protocol.kind == "bounded" and order != "upload_first":
+            raise PlacedError(
+                f"algorithm.client_order must be 'upload_first' with a bounded delay, got "
+                f"{order!r}: with two batches in use, V-10 does not say whose are bounded",
+                ("algorithm", "client_order"),
+            )
         t = getattr(self.protocol, "t", 1)
         if t > self.num_clients:
             raise PlacedError(

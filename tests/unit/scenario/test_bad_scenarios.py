@@ -334,6 +334,16 @@ BAD = {
         "clients.compute.mu",
         ["one entry per client (4), got 3; make it"],
     ),
+    "bounded delay of two batches": (
+        "protocol: {kind: asynchronous}\nalgorithm:\n",
+        (
+            "protocol: {kind: bounded, staleness_bound: 3}\nalgorithm:\n"
+            "  client_order: query_first\n"
+        ),
+        12,
+        "algorithm.client_order",
+        ["must be 'upload_first' with a bounded delay, got 'query_first'"],
+    ),
     "impossible t": (
         "{kind: asynchronous}",
         "{kind: t_synchronous, t: 9}",
