@@ -214,8 +214,9 @@ class Scenario(Config):
         order = getattr(self.algorithm, "client_order", "upload_first")
         if self.protocol.kind == "bounded" and order != "upload_first":
             raise PlacedError(
-                f"algorithm.client_order must be 'upload_first' with a bounded delay, got "
-                f"{order!r}: with two batches in use, V-10 does not say whose are bounded",
+                f"algorithm.client_order must be 'upload_first' with a bounded "
+                f"delay, got {order!r}; with two batches in use, V-10 does not say "
+                f"whose ages are bounded",
                 ("algorithm", "client_order"),
             )
         t = getattr(self.protocol, "t", 1)
