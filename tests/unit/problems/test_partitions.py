@@ -47,7 +47,6 @@ def test_a_columns_name_comes_before_a_range() -> None:
     ("config", "says"),
     [
         (Vertical(parties=9), "parties must be at most the 8 columns of made, got 9"),
-            (Vertical(groups={"p": ()}), r"groups\.p must hold a column, got none"),
         (Vertical(groups={"p": ("bb",)}), "got 'bb'; did you mean 'b'"),
         (Vertical(groups={"p": (8,)}), "columns from 0 to 7, .* got 8"),
         (Vertical(groups={"p": (-1,)}), "columns from 0 to 7, .* got -1"),
