@@ -590,4 +590,6 @@ def test_a_folder_is_no_scenario(tmp_path: Path) -> None:
 
 
 def test_the_good_scenario_is_good() -> None:
-    loads(GOOD, "good.yaml")
+    scenario = loads(GOOD, "good.yaml")
+    assert scenario.name == "study"
+    assert scenario.num_clients == 4
