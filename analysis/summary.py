@@ -28,14 +28,15 @@ def summary(study: Study) -> pd.DataFrame:
     goal = (
         f"{target.value:.3g}" if target.stated else f"95 % of best, {target.value:.3g}"
     )
-    times = time_to_target(study, target.metric, target.value).set_index("group")
+    times = time_to_target(study, target.metric, target.value)
+    times = times.set_index("group").to_dict("index")
     finals = final_values(study, metric)
     stale = staleness(study).reindex(groups(study))
     ended, last = runs(study), evaluations(study).groupby("run").last()
     rows = []
     for group in groups(study):
         mine = ended[ended["group"] == group]
-        time = times.loc[group]
+        time = times[group]
         median = f"{time['median']:.4g}" if np.isfinite(time["median"]) else "never"
         final = finals.loc[finals["group"] == group, "value"].to_numpy(np.float64)
         sent = last.reindex(mine["run"])[["upload_bytes", "download_bytes"]].sum(axis=1)
