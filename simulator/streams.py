@@ -1,17 +1,16 @@
 """Keyed randomness of the world: a draw depends on what it is for, never on call order.
 
-Everything is drawn in blocks of one fixed size keyed by (seed, purpose, client, block),
-so that changing the algorithm, adding a client or enlarging the population changes
-nobody else's draws. One counter-based generator serves all clients: its counter is set
-to the key, which costs 2 microseconds and no memory per client.
+Every number is a function of (seed, purpose, client, position), so that changing the
+algorithm, adding a client or enlarging the population changes nobody else's draws, and
+numbers can be drawn one client at a time or for a million clients at once. One
+counter-based generator (Philox 4x64, Salmon et al., 2011) serves all clients: its
+counter is set to the key, which costs 3 microseconds and no memory per client.
 """
 
 from enum import IntEnum
 
 import numpy as np
-
-BLOCK = 32
-"""Draws in a block."""
+from jaxtyping import Float, Int, UInt64
 
 
 class Purpose(IntEnum):
@@ -23,27 +22,126 @@ class Purpose(IntEnum):
     STEP = 3
     SAMPLES = 4
     PARTITION = 5
+    READ = 6
+    UPLOAD = 7
+    DOWNLOAD = 8
+    SERVICE = 9
+    PARAMETER = 10
+    AVAILABILITY = 11
+    CRASH = 12
+    SLOWDOWN = 13
+    LOSS = 14
+    SELECT = 15
+    GRAPH = 16
+    AVERAGE = 17
 
 
 class Streams:
-    """Random generators keyed by purpose, client and block.
+    """Random numbers keyed by purpose, client and position.
 
     Args:
         seed: of the run, >= 0.
     """
 
     def __init__(self, seed: int) -> None:
-        key = np.random.SeedSequence(seed).generate_state(2, np.uint64)
-        self._bits = np.random.Philox(key=key)
+        self._key = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+        self._bits = np.random.Philox(key=self._key)
         self._generator = np.random.Generator(self._bits)
         self._state = self._bits.state
 
     def at(self, purpose: Purpose, client: int, block: int) -> np.random.Generator:
-        """Returns the generator of one block; valid until the next call."""
+        """Returns the generator of one block; valid until the next call.
+
+        For draws that are no uniforms, such as permutations. A purpose is used with
+        this method or with the others, not with both.
+        """
+        self._seek(0, block, client, purpose)
+        return self._generator
+
+    def uniforms(
+        self, purpose: Purpose, client: int, first: int, n: int
+    ) -> Float[np.ndarray, " n"]:
+        """Returns `n` successive numbers in (0, 1) of a client.
+
+        Args:
+            purpose: of the draws.
+            client: from 0.
+            first: position of the first, a multiple of 4.
+            n: how many.
+        """
+        self._seek(first // 4, 0, client, purpose)
+        return _unit(self._bits.random_raw(n))
+
+    def scattered(
+        self,
+        purpose: Purpose,
+        client: Int[np.ndarray, " n"] | int,
+        position: Int[np.ndarray, " n"],
+    ) -> Float[np.ndarray, " n"]:
+        """Returns one number in (0, 1) for each pair of client and position.
+
+        The same numbers as `uniforms`, at 0.3 microseconds each.
+        """
+        position = np.asarray(position, np.uint64)
+        four = (
+            (position >> np.uint64(2)) + np.uint64(1),
+            np.zeros_like(position),
+            np.broadcast_to(np.asarray(client, np.uint64), position.shape),
+            np.full_like(position, purpose),
+        )
+        words = np.stack(_philox(four, self._key))
+        lane = (position & np.uint64(3)).astype(np.int64)
+        return _unit(words[lane, np.arange(position.size)])
+
+    def _seek(self, *counter: int) -> None:
         state = self._state
-        state["state"]["counter"][:] = (0, block, client, purpose)
+        state["state"]["counter"][:] = counter
         state["buffer_pos"] = 4
         state["has_uint32"] = 0
         state["uinteger"] = 0
         self._bits.state = state
-        return self._generator
+
+
+def _unit(words: UInt64[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Returns the middles of 2**52 intervals that divide (0, 1)."""
+    return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+
+
+_ROUNDS = 10
+_FACTORS = (np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157))
+_STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
+_HALF, _LOW = np.uint64(32), np.uint64(2**32 - 1)
+
+
+def _philox(
+    counter: tuple[np.ndarray, ...], key: UInt64[np.ndarray, " 2"]
+) -> tuple[np.ndarray, ...]:
+    """Returns the four words of Philox 4x64 with 10 rounds for many counters.
+
+    Source: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3
+    (SC 2011); equals numpy.random.Philox.
+    """
+    first, second, third, fourth = counter
+    keys = [int(word) for word in key]
+    for _ in range(_ROUNDS):
+        high, low = _product(first, _FACTORS[0])
+        other_high, other_low = _product(third, _FACTORS[1])
+        first, third = (
+            other_high ^ second ^ np.uint64(keys[0]),
+            high ^ fourth ^ np.uint64(keys[1]),
+        )
+        second, fourth = other_low, low
+        keys = [(k + s) % 2**64 for k, s in zip(keys, _STEPS, strict=True)]
+    return first, second, third, fourth
+
+
+def _product(
+    words: UInt64[np.ndarray, " n"], factor: np.uint64
+) -> tuple[UInt64[np.ndarray, " n"], UInt64[np.ndarray, " n"]]:
+    """Returns the high and the low word of 128-bit products."""
+    high, low = words >> _HALF, words & _LOW
+    factor_high, factor_low = factor >> _HALF, factor & _LOW
+    lowest = low * factor_low
+    middle = high * factor_low + (lowest >> _HALF)
+    other = low * factor_high + (middle & _LOW)
+    return high * factor_high + (middle >> _HALF) + (other >> _HALF), words * factor

@@ -52,11 +52,11 @@ def refuse_booleans(key: str, value: Any) -> None:
 Expression = Annotated[str, AfterValidator(check_syntax)]
 """Arithmetic in `m` and `M`."""
 
-_QUANTITY = "a number, an expression in m and M, or a list with one number per client"
+QUANTITY = "a number, an expression in m and M, or a list with one number per client"
 Quantity = Annotated[
     int | float | Expression | tuple[int | float, ...],
-    Field(union_mode="left_to_right", description=_QUANTITY),
-    Says(_QUANTITY, '2, "1/(2*M)" or [1, 2, 3]'),
+    Field(union_mode="left_to_right", description=QUANTITY),
+    Says(QUANTITY, '2, "1/(2*M)" or [1, 2, 3]'),
 ]
 """A number, an expression in `m` and `M`, or one number per client."""
 

@@ -9,7 +9,15 @@ import numpy as np
 from simulator.scenario.base import PlacedError
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.expressions import Number, per_client
-from simulator.scenario.laws import Constant, Scipy, own_names
+from simulator.scenario.laws import (
+    Constant,
+    Markov,
+    Mixture,
+    Scaled,
+    Scipy,
+    Truncated,
+    own_names,
+)
 from simulator.scenario.suggestions import nearest, shown, suggestion
 
 USUAL_NAMES = {
@@ -65,18 +73,60 @@ def check_law(law: Any, num_clients: int, name: str) -> np.ndarray:
         PlacedError: saying which parameter of which client, and what to do.
     """
     if isinstance(law, Constant):
+        if _drawn(law, num_clients, name):
+            return np.ones(num_clients, bool)
         values = _column(law.value, num_clients, f"{name}.value")
-        for client, value in enumerate(values):
-            if value < 0:
-                raise PlacedError(
-                    f"{name}.value must be >= 0, got {float(value):g} for client "
-                    f"{client + 1}; durations are not negative",
-                    _keys(f"{name}.value"),
-                )
+        _refuse_negative(values, f"{name}.value")
         return np.array([value > 0 for value in values])
     if isinstance(law, Scipy):
+        if _drawn(law, num_clients, name):
+            distribution(law.law, name)
+            return np.ones(num_clients, bool)
         return _check_scipy(law.model_dump_json(), num_clients, name)
+    if isinstance(law, Mixture | Markov):
+        parts = [
+            check_law(part, num_clients, f"{name}.of.{number}")
+            for number, part in enumerate(law.of)
+        ]
+        weights = law.weights if isinstance(law, Mixture) else [1.0] * len(parts)
+        likely = [part for part, weight in zip(parts, weights, strict=True) if weight]
+        return np.any(likely, axis=0)
+    if isinstance(law, Truncated):
+        distribution(law.of.law, f"{name}.of")
+        return np.ones(num_clients, bool)
+    if isinstance(law, Scaled):
+        moves = check_law(law.of, num_clients, f"{name}.of")
+        scale = _column(law.scale, num_clients, f"{name}.scale")
+        shift = _column(law.shift, num_clients, f"{name}.shift")
+        _refuse_negative(scale, f"{name}.scale")
+        _refuse_negative(shift, f"{name}.shift")
+        stretched = np.array([value > 0 for value in scale])
+        return moves & stretched | np.array([value > 0 for value in shift])
     return np.ones(num_clients, bool)
+
+
+def _drawn(law: Any, num_clients: int, name: str) -> bool:
+    """Checks the laws of parameters that each client draws; returns if there are any.
+
+    The values themselves are checked when they have been drawn.
+    """
+    own = {"value": law.value} if isinstance(law, Constant) else law.parameters
+    placed = ("loc", "scale", "shift") if isinstance(law, Scipy) else ()
+    own = own | {key: getattr(law, key) for key in placed}
+    drawn = {key: value for key, value in own.items() if isinstance(value, Scipy)}
+    for key, value in drawn.items():
+        check_law(value, num_clients, f"{name}.{key}")
+    return bool(drawn)
+
+
+def _refuse_negative(values: list[Number], name: str) -> None:
+    for client, value in enumerate(values):
+        if value < 0:
+            raise PlacedError(
+                f"{name} must be >= 0, got {float(value):g} for client {client + 1}; "
+                f"durations are not negative",
+                _keys(name),
+            )
 
 
 def distribution(law: str, name: str) -> Any:

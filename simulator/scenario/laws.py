@@ -1,7 +1,8 @@
 """Laws of durations: what a client's compute or idle time may be.
 
-A law's parameters may be a number, a list with one entry per client, or an arithmetic
-expression in the 1-based client index `m` and the client count `M`.
+A law's parameters may be a number, a list with one entry per client, an arithmetic
+expression in the 1-based client index `m` and the client count `M`, or a law itself:
+then every client has a parameter of its own, drawn once.
 """
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,7 +16,14 @@ from pydantic import (
     model_validator,
 )
 
-from simulator.scenario.base import Config, Quantity, Says, refuse_booleans
+from simulator.scenario.base import (
+    QUANTITY,
+    Config,
+    Expression,
+    Quantity,
+    Says,
+    refuse_booleans,
+)
 from simulator.scenario.entry import Entry, brought
 
 
@@ -26,7 +34,7 @@ class Constant(Config):
     """
 
     law: Literal["constant"] = "constant"
-    value: Quantity
+    value: "Parameter"
 
 
 def _flat_schema(schema: dict[str, Any]) -> None:
@@ -47,10 +55,10 @@ class Scipy(Config):
     model_config = ConfigDict(json_schema_extra=_flat_schema)
 
     law: Annotated[str, Says("the name of a law", "constant or expon")]
-    loc: Quantity = 0
-    scale: Quantity = 1
-    shift: Quantity = 0
-    parameters: dict[str, Quantity] = Field(default_factory=dict)
+    loc: "Parameter" = 0
+    scale: "Parameter" = 1
+    shift: "Parameter" = 0
+    parameters: dict[str, "Parameter"] = Field(default_factory=dict)
     """Shape parameters by SciPy's names; a scenario file writes them beside `law`."""
 
     @model_validator(mode="before")
@@ -76,9 +84,117 @@ class Scipy(Config):
         }
 
 
+Parameter = Annotated[
+    int | float | Expression | tuple[int | float, ...] | Scipy,
+    Field(union_mode="left_to_right", description=f"{QUANTITY}, or a law"),
+    Says(f"{QUANTITY}, or a law", '2, "1/(2*M)", [1, 2, 3] or {law: gamma, a: 2}'),
+]
+"""A quantity, or a law by which every client draws its own, once."""
+
+
+class Empirical(Config):
+    """Durations that were measured: a column of a CSV or Parquet file.
+
+    `resample` draws them independently with equal chances; `replay` takes them in the
+    file's order, and begins again at its end.
+    """
+
+    law: Literal["empirical"] = "empirical"
+    path: str
+    """Of the file: in the working folder or the data folder."""
+    column: str
+    """Of durations, virtual seconds."""
+    client: str | None = None
+    """Column of client numbers from 1: each client has the rows of its number."""
+    order: Literal["resample", "replay"] = "resample"
+
+
+class Mixture(Config):
+    """Each duration by one of several laws, chosen independently."""
+
+    law: Literal["mixture"] = "mixture"
+    of: Annotated[tuple["Law", ...], Field(min_length=1)]
+    weights: tuple[Annotated[float, Field(ge=0)], ...]
+    """Chances of the laws, up to a common factor."""
+
+    @model_validator(mode="after")
+    def _weighed(self) -> "Mixture":
+        if len(self.weights) != len(self.of):
+            raise ValueError(
+                f"must have as many weights as laws ({len(self.of)}), got "
+                f"{len(self.weights)}; add or remove some"
+            )
+        if not sum(self.weights) > 0:
+            raise ValueError("must have a positive weight; raise one")
+        return self
+
+
+class Markov(Config):
+    """Regime switching: a law for each regime of a client, changed by a Markov chain.
+
+    Before each duration the client changes its regime by a row of `transition`; the
+    first regime has the chain's stationary law.
+    """
+
+    law: Literal["markov"] = "markov"
+    of: Annotated[tuple["Law", ...], Field(min_length=1)]
+    transition: tuple[tuple[Annotated[float, Field(ge=0, le=1)], ...], ...]
+    """A row per regime: the chances of the regime that comes next, adding up to 1."""
+
+    @model_validator(mode="after")
+    def _stochastic(self) -> "Markov":
+        n = len(self.of)
+        if [len(row) for row in self.transition] != [n] * n:
+            raise ValueError(
+                f"must have a transition row of {n} chances for each of its {n} laws; "
+                f"give {n} rows"
+            )
+        for number, row in enumerate(self.transition):
+            if abs(sum(row) - 1) > 1e-9:
+                raise ValueError(
+                    f"must have transition rows that add up to 1, got {sum(row):g} in "
+                    f"row {number + 1}; change it"
+                )
+        return self
+
+
+class Truncated(Config):
+    """A distribution of `scipy.stats` given that it lies in an interval."""
+
+    law: Literal["truncated"] = "truncated"
+    of: Scipy
+    low: Annotated[float, Field(ge=0)] = 0.0
+    """Least duration, virtual seconds."""
+    high: Annotated[float, Field(gt=0)]
+    """Longest duration, virtual seconds."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Truncated":
+        if self.low >= self.high:
+            raise ValueError(
+                f"must have low below high, got {self.low:g} and {self.high:g}; "
+                f"exchange them"
+            )
+        return self
+
+
+class Scaled(Config):
+    """Any law times a factor, plus a shift: `shift + scale * X`."""
+
+    law: Literal["scaled"] = "scaled"
+    of: "Law"
+    scale: Quantity = 1
+    shift: Quantity = 0
+
+
 LAWS: tuple[Entry, ...] = (
     Entry(Constant, "simulator.world.laws:constant"),
     Entry(Scipy, "simulator.world.laws:scipy_law"),
+    Entry(Empirical, "simulator.world.compound_laws:empirical"),
+    Entry(Mixture, "simulator.world.compound_laws:mixture"),
+    Entry(Markov, "simulator.world.compound_laws:markov"),
+    Entry(Truncated, "simulator.world.compound_laws:truncated"),
+    Entry(Scaled, "simulator.world.compound_laws:scaled"),
 )
 
 
@@ -113,3 +229,6 @@ if TYPE_CHECKING:
 else:
     Law = _union()
 """Any law: ours by name, SciPy's by SciPy's name."""
+
+for _model in (Constant, Scipy, Mixture, Markov, Truncated, Scaled):
+    _model.model_rebuild()

@@ -5,20 +5,23 @@ event with a callback, not a process: nothing else costs less per client.
 """
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import numpy as np
 import simpy
 
-from simulator.scenario.catalogue import factory
 from simulator.scenario.laws import Law as LawConfig
 from simulator.scenario.scenario import Clients
-from simulator.streams import BLOCK, Purpose, Streams
-from simulator.world.laws import Law, common_tick
+from simulator.streams import Purpose, Streams
+from simulator.world.laws import Draws, Law, Population, build, common_tick
 
 Then = Callable[[int], None]
 """Called with a client when something has happened to it."""
+MANY = 2000
+"""Clients above which blocks of draws are small, to save memory."""
+SMALL, LARGE = 32, 256
+"""Draws in a block. It changes no draw, only how many are made at once."""
 
 
 class Stage:
@@ -42,23 +45,20 @@ class Stage:
     ) -> None:
         self._law, self._purpose, self._streams = law, purpose, streams
         self._tick = tick
+        self._size = SMALL if num_clients > MANY else LARGE
         self._position = array("q", bytes(8 * num_clients))
-        self._blocks: list[array[int] | array[float] | None] = [None] * num_clients
+        self._block: list[Iterator[int | float]] = [iter(())] * num_clients
 
     def next(self, client: int) -> int | float:
         """Returns the client's next duration, in ticks or seconds."""
+        for duration in self._block[client]:
+            return duration
         position = self._position[client]
-        within = position % BLOCK
-        if within == 0:
-            self._blocks[client] = self._draw(client, position // BLOCK)
-        self._position[client] = position + 1
-        return self._blocks[client][within]  # pyright: ignore[reportOptionalSubscript]
-
-    def _draw(self, client: int, block: int) -> "array[int] | array[float]":
-        generator = self._streams.at(self._purpose, client, block)
-        values = self._law.draw(generator, client, BLOCK, self._tick)
-        code, dtype = ("d", np.float64) if self._tick is None else ("q", np.int64)
-        return array(code, np.ascontiguousarray(values, dtype).tobytes())
+        self._position[client] = position + self._size
+        uniform = self._streams.uniforms(self._purpose, client, position, self._size)
+        values = self._law.draw(Draws(uniform, client, position), self._tick).tolist()
+        self._block[client] = block = iter(values)
+        return next(block)
 
 
 class World:
@@ -88,15 +88,15 @@ class World:
             Purpose.COMPUTE: clients.compute if clients else None,
             Purpose.STEP: step,
         }
+        streams = Streams(seed)
         laws: dict[Purpose, Law] = {
-            purpose: factory(config, "laws")(config, num_clients)
+            purpose: build(config, Population(num_clients, streams, 0, purpose.name))
             for purpose, config in configs.items()
             if config is not None
         }
         self.tick = common_tick(list(laws.values()))
         if Purpose.COMPUTE in laws:
             laws[Purpose.REFRESH] = laws[Purpose.COMPUTE]
-        streams = Streams(seed)
         self._stages = {
             purpose: Stage(law, purpose, streams, num_clients, self.tick)
             for purpose, law in laws.items()

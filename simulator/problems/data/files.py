@@ -23,6 +23,27 @@ def data_folder() -> Path:
     return Path(named or platformdirs.user_data_dir("stalesim")).expanduser()
 
 
+def located(path: str, key: str) -> Path:
+    """Returns a user's file: from the current folder, else from the data folder.
+
+    Args:
+        path: as the scenario has it.
+        key: dotted key of the entry, for the message.
+
+    Raises:
+        DataError: it is in neither.
+    """
+    given = Path(path).expanduser()
+    beside = data_folder() / given
+    for place in (given, beside):
+        if place.is_file():
+            return place
+    raise DataError(
+        f"{key} must be a file, got {path!r}; it is neither at {given.absolute()} nor "
+        f"at {beside}"
+    )
+
+
 def plain(name: str) -> str:
     """Returns a name in lower case, letters and digits only: `fashionmnist`."""
     return "".join(letter for letter in name.lower() if letter.isalnum())

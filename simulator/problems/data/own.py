@@ -22,7 +22,7 @@ def npz(config: Npz) -> Dataset:
         DataError: no such file, arrays missing, of other shapes, or not finite.
         ScenarioError: too high a limit or test fraction.
     """
-    path = located(config.path)
+    path = files.located(config.path, "problem.data.path")
     arrays = _arrays(path)
     train = _samples(path, arrays, "x", "y")
     columns = names.numbered(train[0].shape[1])
@@ -65,7 +65,7 @@ def csv(config: Csv) -> Dataset:
         DataError: no such file or label, or a feature that is no finite number.
         ScenarioError: too high a limit or test fraction.
     """
-    path = located(config.path)
+    path = files.located(config.path, "problem.data.path")
     cells = table.read(path)
     if config.label not in cells.columns:
         raise DataError(
@@ -81,23 +81,6 @@ def csv(config: Csv) -> Dataset:
     y, num_classes = _classes(cells, config.label)
     x = table.numbers(cells, columns)
     return divided(config, path.stem, (x, y), num_classes=num_classes, columns=columns)
-
-
-def located(path: str) -> Path:
-    """Returns a user's file: from the current folder, else from the data folder.
-
-    Raises:
-        DataError: it is in neither.
-    """
-    given = Path(path).expanduser()
-    beside = files.data_folder() / given
-    for place in (given, beside):
-        if place.is_file():
-            return place
-    raise DataError(
-        f"problem.data.path must be a file, got {path!r}; it is neither at "
-        f"{given.absolute()} nor at {beside}"
-    )
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:

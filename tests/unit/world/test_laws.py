@@ -1,16 +1,33 @@
 """Laws of durations: what they draw, on which clock, and keyed by what."""
 
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.laws import Constant, Scipy
-from simulator.streams import BLOCK, Purpose, Streams
-from simulator.world.laws import FAST, common_tick, constant, scipy_law
-from simulator.world.world import Stage
+from simulator.scenario.errors import ScenarioError, UserError
+from simulator.scenario.laws import (
+    Constant,
+    Empirical,
+    Markov,
+    Mixture,
+    Scaled,
+    Scipy,
+    Truncated,
+)
+from simulator.streams import Purpose, Streams
+from simulator.world.laws import (
+    QUANTILES,
+    Draws,
+    Population,
+    build,
+    common_tick,
+)
+from simulator.world.world import LARGE, SMALL, Stage
 
 SHAPES = {
     "expon": {},
@@ -24,29 +41,36 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", FAST)
-def test_fast_draws_have_scipys_law(name: str) -> None:
+MIDDLES = (np.arange(20_000) + 0.5) / 20_000
+
+
+def _law(config: Any, num_clients: int = 1, seed: int = 1):
+    return build(config, Population(num_clients, Streams(seed)))
+
+
+def _draw(law: Any, n: int, client: int = 0, tick: Fraction | None = None):
+    uniform = Streams(5).uniforms(Purpose.COMPUTE, client, 0, n)
+    return law.draw(Draws(uniform, client, 0), tick)
+
+
+@pytest.mark.parametrize("name", QUANTILES)
+def test_our_quantiles_are_scipys(name: str) -> None:
     shapes = SHAPES[name]
-    drawn = FAST[name](np.random.default_rng(0), 20_000, *shapes.values())
     law = getattr(scipy.stats, name)(**shapes)
-    # Kolmogorov-Smirnov at level 1e-6 with a fixed seed: 2.73 / sqrt(n). For a discrete
-    # law the distance is at most that, evaluated at its atoms.
-    points = np.unique(drawn)
-    empirical = np.searchsorted(np.sort(drawn), points, side="right") / drawn.size
-    assert np.abs(empirical - law.cdf(points)).max() < 2.73 / np.sqrt(drawn.size)
+    ours = QUANTILES[name](MIDDLES, *shapes.values())
+    np.testing.assert_allclose(ours, law.ppf(MIDDLES), rtol=1e-12, atol=1e-14)
 
 
 def test_every_scipy_law_can_be_drawn() -> None:
-    law = scipy_law(Scipy(law="geninvgauss", parameters={"p": 1.0, "b": 2.0}), 1)
-    drawn = law.draw(np.random.default_rng(0), 0, 1000, None)
-    assert np.isfinite(drawn).all()
-    assert (drawn > 0).all()
+    law = _law(Scipy(law="geninvgauss", parameters={"p": 1.0, "b": 2.0}))
+    drawn = law.draw(Draws(MIDDLES[::100], 0, 0), None)
+    expected = scipy.stats.geninvgauss.cdf(drawn, 1.0, 2.0)
+    np.testing.assert_allclose(expected, MIDDLES[::100], atol=1e-6)
 
 
 def test_parameters_differ_by_client() -> None:
-    law = scipy_law(Scipy(law="poisson", parameters={"mu": "2*m"}, scale="1/(2*M)"), 4)
-    generator = np.random.default_rng(0)
-    means = [law.draw(generator, m, 40_000, None).mean() for m in range(4)]
+    law = _law(Scipy(law="poisson", parameters={"mu": "2*m"}, scale="1/(2*M)"), 4)
+    means = [_draw(law, 40_000, client).mean() for client in range(4)]
     # The mean of client m is m/4 s; its standard error sqrt(2 m) / 8 / 200 < 0.0018 s.
     np.testing.assert_allclose(means, [0.25, 0.5, 0.75, 1.0], atol=5 * 0.0018)
 
@@ -66,42 +90,53 @@ def test_parameters_differ_by_client() -> None:
     ],
 )
 def test_lattice_laws_have_a_common_tick(configs: list, tick: Fraction | None) -> None:
-    build = {Constant: constant, Scipy: scipy_law}
-    assert common_tick([build[type(c)](c, 3) for c in configs]) == tick
+    assert common_tick([_law(c, 3) for c in configs]) == tick
 
 
 def test_ticks_are_exact() -> None:
     config = Scipy(law="poisson", parameters={"mu": 2}, scale="1/14", shift=1e-6)
-    law = scipy_law(config, 1)
-    ticks = law.draw(np.random.default_rng(5), 0, 100, Fraction(1, 7_000_000))
-    seconds = law.draw(np.random.default_rng(5), 0, 100, None)
+    law = _law(config)
+    ticks = _draw(law, 100, tick=Fraction(1, 7_000_000))
+    seconds = _draw(law, 100)
     assert ticks.dtype == np.int64
     np.testing.assert_allclose(ticks / 7_000_000, seconds, rtol=1e-15)
     assert set(np.unique(ticks % 500_000)) == {7}
 
 
 def test_an_impossible_duration_is_an_error_when_it_is_drawn() -> None:
-    law = scipy_law(Scipy(law="norm", shift=1), 1)
+    law = _law(Scipy(law="norm", shift=1))
     with pytest.raises(ScenarioError, match=r"finite durations >= 0.*client 1"):
-        law.draw(np.random.default_rng(0), 0, 10_000, None)
+        _draw(law, 10_000)
 
 
-def _draws(seed: int, num_clients: int, client: int, n: int) -> list[float]:
-    law = scipy_law(Scipy(law="expon"), num_clients)
-    stage = Stage(law, Purpose.COMPUTE, Streams(seed), num_clients, None)
-    return [stage.next(client) for _ in range(n)]
+def _stage(num_clients: int) -> Stage:
+    law = _law(Scipy(law="expon"), num_clients)
+    return Stage(law, Purpose.COMPUTE, Streams(1), num_clients, None)
 
 
-def test_a_clients_draws_depend_on_nobody_else() -> None:
-    alone = _draws(1, 3, 2, 3 * BLOCK)
-    law = scipy_law(Scipy(law="expon"), 1000)
-    stage = Stage(law, Purpose.COMPUTE, Streams(1), 1000, None)
+@pytest.mark.parametrize("num_clients", [1000, 5000])
+def test_a_clients_draws_depend_on_nobody_else(num_clients: int) -> None:
+    few, many = _stage(3), _stage(num_clients)
+    alone = [few.next(2) for _ in range(2 * LARGE)]
     mixed = []
-    for _ in range(3 * BLOCK):
-        stage.next(999)
-        mixed.append(stage.next(2))
-        stage.next(0)
+    for _ in range(2 * LARGE):
+        many.next(999)
+        mixed.append(many.next(2))
+        many.next(0)
     assert alone == mixed
+    assert SMALL < LARGE
+
+
+def test_numbers_for_many_clients_are_those_for_each() -> None:
+    streams = Streams(9)
+    clients, positions = np.arange(50) * 12_345, np.arange(50) * 7
+    together = streams.scattered(Purpose.UPLOAD, clients, positions)
+    alone = [
+        streams.uniforms(Purpose.UPLOAD, c, p - p % 4, 4)[p % 4]
+        for c, p in zip(clients.tolist(), positions.tolist(), strict=True)
+    ]
+    assert together.tolist() == alone
+    assert ((together > 0) & (together < 1)).all()
 
 
 def test_draws_differ_by_seed_client_block_and_purpose() -> None:
@@ -128,3 +163,116 @@ def test_blocks_of_a_stream_are_uncorrelated() -> None:
     # 19,900 pairs of 64 draws: standard deviation 1/8; six of them bound the maximum.
     assert np.abs(correlation).max() < 6 / 8
     assert abs(correlation.mean()) < 6 / 8 / np.sqrt(correlation.size)
+
+
+def test_a_parameter_is_drawn_once_per_client() -> None:
+    config = Constant(value=Scipy(law="gamma", parameters={"a": 3.0}))
+    law = _law(config, 20_000)
+    first, again = (_draw(law, 3, client) for client in (0, 1))
+    assert len(set(first)) == len(set(again)) == 1
+    assert first[0] != again[0]
+    clients = np.arange(20_000)
+    values = law.draw(Draws(np.zeros(20_000), clients, 0 * clients), None)
+    # The mean of a gamma law of shape 3 is 3, its standard deviation sqrt(3).
+    assert abs(values.mean() - 3) < 5 * np.sqrt(3 / 20_000)
+
+
+def test_a_mixture_has_its_weights_and_laws() -> None:
+    parts = (Constant(value=7), Scipy(law="expon"))
+    law = _law(Mixture(of=parts, weights=(1, 3)))
+    drawn = law.draw(Draws(MIDDLES, 0, 0), None)
+    assert (drawn == 7).mean() == 0.25
+    others = drawn[drawn != 7]
+    np.testing.assert_allclose(
+        np.sort(others), scipy.stats.expon.ppf((np.arange(15_000) + 0.5) / 15_000)
+    )
+
+
+def test_regimes_follow_their_chain() -> None:
+    parts = (Constant(value=1), Constant(value=2))
+    law = _law(Markov(of=parts, transition=((0.9, 0.1), (0.3, 0.7))))
+    assert common_tick([law]) == 1
+    drawn = _draw(law, 100_000)
+    # Stationary 3/4 and 1/4; the chain's correlation 0.6 inflates the variance by 4.
+    assert abs((drawn == 2).mean() - 0.25) < 5 * np.sqrt(4 * 0.1875 / 100_000)
+    after_slow = drawn[1:][drawn[:-1] == 2]
+    assert abs((after_slow == 1).mean() - 0.3) < 5 * np.sqrt(0.21 / after_slow.size)
+
+
+def test_regimes_do_not_depend_on_how_draws_are_blocked() -> None:
+    parts = (Constant(value=1), Constant(value=2))
+    config = Markov(of=parts, transition=((0.9, 0.1), (0.3, 0.7)))
+    few = Stage(_law(config, 3), Purpose.COMPUTE, Streams(1), 3, None)
+    many = Stage(_law(config, 3), Purpose.COMPUTE, Streams(1), 3000, None)
+    assert [few.next(1) for _ in range(300)] == [many.next(1) for _ in range(300)]
+
+
+def test_a_truncated_law_is_the_conditional_law() -> None:
+    law = _law(Truncated(of=Scipy(law="expon"), low=0.5, high=2))
+    drawn = law.draw(Draws(MIDDLES, 0, 0), None)
+    assert drawn.min() >= 0.5
+    assert drawn.max() <= 2
+    cdf = scipy.stats.expon.cdf
+    np.testing.assert_allclose(
+        (cdf(drawn) - cdf(0.5)) / (cdf(2) - cdf(0.5)), MIDDLES, atol=1e-12
+    )
+
+
+def test_a_truncated_lattice_law_keeps_its_ends() -> None:
+    law = _law(Truncated(of=Scipy(law="poisson", parameters={"mu": 3}), low=2, high=4))
+    drawn = _draw(law, 5000)
+    assert set(drawn) == {2, 3, 4}
+    assert common_tick([law]) == 1
+
+
+def test_an_empty_truncation_is_an_error() -> None:
+    with pytest.raises(ScenarioError, match="between low 2 and high 3 s"):
+        _law(Truncated(of=Scipy(law="uniform"), low=2, high=3))
+
+
+def test_a_scaled_law_keeps_its_lattice() -> None:
+    inner = Mixture(of=(Constant(value=1), Constant(value=3)), weights=(1, 1))
+    law = _law(Scaled(of=inner, scale="m/4", shift=0.5), 2)
+    assert common_tick([law]) == Fraction(1, 4)
+    assert set(_draw(law, 100, client=1, tick=Fraction(1, 4))) == {4, 8}
+    assert set(_draw(law, 100, client=1)) == {1.0, 2.0}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_measured_durations_are_replayed_and_resampled(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"delays.{suffix}"
+    frame = pd.DataFrame({"who": [1, 2, 1, 2], "seconds": [0.1, 5.0, 0.2, 6.0]})
+    if suffix == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+    replay = Empirical(path=str(path), column="seconds", client="who", order="replay")
+    law = _law(replay, 2)
+    assert _draw(law, 5).tolist() == [0.1, 0.2, 0.1, 0.2, 0.1]
+    clients = np.array([1, 0, 1])
+    positions = np.array([3, 0, 4])
+    scattered = law.draw(Draws(np.full(3, 0.5), clients, positions), None)
+    assert scattered.tolist() == [6.0, 0.1, 5.0]
+    law = _law(Empirical(path=str(path), column="seconds"))
+    drawn = law.draw(Draws(MIDDLES, 0, 0), None)
+    assert all((drawn == value).mean() == 0.25 for value in (0.1, 5.0, 0.2, 6.0))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("seconds\n1\n-2\n", r"durations >= 0, got -2.0 in row 2"),
+        ("seconds\n1\nfast\n", r"finite numbers, got 'fast' in line 3"),
+        ("time\n1\n2\n", r"column 'seconds', got time"),
+        ("seconds\n0\n0\n", r"duration above 0"),
+    ],
+)
+def test_measurements_that_are_no_durations_are_refused(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    path = tmp_path / "delays.csv"
+    path.write_text(content)
+    with pytest.raises(UserError, match=message):
+        _law(Empirical(path=str(path), column="seconds"))
