@@ -1,67 +1,47 @@
 """Closed forms that a simulation of asynchronous learning must match.
 
-Ages and staleness are in commits; delays, periods and their laws in seconds.
+Ages and staleness are in commits; delays, periods and their laws in seconds. Queues are
+in `theory_queues`, gossip in `theory_gossip`, durations of rounds in `theory_rounds`.
 """
 
 import math
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy import integrate, stats
+from scipy import stats
 
-Numbers = int | float | Sequence[int | float] | np.ndarray
+from analysis.theory_rounds import (
+    Continuous,
+    Lattice,
+    Numbers,
+    expected_maximum,
+    expected_order_statistic,
+    exponential_order_statistic,
+)
 
-TAIL = 1e-17
-"""Probability beyond which a law of infinite support on a lattice is cut off."""
-
-MAX_POINTS = 2_000_000
-"""Lattice points over which an expectation is summed."""
-
-
-class Lattice(NamedTuple):
-    """A law of values shift + scale * X, where X is a discrete law of SciPy.
-
-    Attributes:
-        law: a frozen discrete law.
-        scale: seconds of one step, > 0.
-        shift: seconds.
-    """
-
-    law: Any
-    scale: float = 1.0
-    shift: float = 0.0
-
-    def cdf(self, x: Numbers) -> Float[np.ndarray, "..."]:
-        """Returns the probability of a value of at most x seconds."""
-        return self.law.cdf(self._steps(x))
-
-    def sf(self, x: Numbers) -> Float[np.ndarray, "..."]:
-        """Returns the probability of a value above x seconds."""
-        return self.law.sf(self._steps(x))
-
-    def mean(self) -> float:
-        """Returns the mean in seconds."""
-        return self.shift + self.scale * float(self.law.mean())
-
-    def points(self) -> Float[np.ndarray, " n"]:
-        """Returns the values up to the one that is exceeded with probability `TAIL`."""
-        low, high = (float(end) for end in self.law.support())
-        if not math.isfinite(high):
-            high = low + 1
-            while high - low < MAX_POINTS and self.law.sf(high) > TAIL:
-                high = low + 2 * (high - low)
-        if not high - low < MAX_POINTS:
-            raise ValueError(
-                f"a lattice law must have fewer than {MAX_POINTS} values, got "
-                f"{high - low:g}; its tail is too heavy to be summed"
-            )
-        return self.shift + self.scale * np.arange(low, high + 1)
-
-    def _steps(self, x: Numbers) -> Float[np.ndarray, "..."]:
-        return np.floor((np.asarray(x) - self.shift) / self.scale)
+__all__ = [
+    "Continuous",
+    "Lattice",
+    "Throughput",
+    "activation_from_gaps",
+    "activation_from_rates",
+    "asynchronous_throughput",
+    "availability",
+    "compute_utilisation",
+    "embedding_age_law",
+    "embedding_refresh",
+    "expected_maximum",
+    "expected_order_statistic",
+    "exponential_order_statistic",
+    "exponential_staleness_law",
+    "mean_staleness_buffered",
+    "mean_staleness_exponential",
+    "mean_staleness_in_flight",
+    "t_synchronous_period",
+    "throughput",
+]
 
 
 class Throughput(NamedTuple):
@@ -139,18 +119,53 @@ def embedding_age_law(refresh: float) -> Any:
 def mean_staleness_in_flight(num_jobs: int) -> float:
     """Computes the mean staleness with always `num_jobs` jobs in flight.
 
-    For any law of delays: C - 1 commits.
+    C - 1 commits for any law of delays, where every job is replaced at once by one that
+    reads what it committed. Where delays are equal constants every staleness is C - 1
+    from the C-th commit on.
 
     Source: Little's law over commits (arXiv 2502.08206).
     """
     return num_jobs - 1.0
 
 
+def mean_staleness_buffered(num_jobs: int, buffer_size: int) -> float:
+    """Computes the mean staleness where every `buffer_size` contributions are a commit.
+
+    (C - 1) / Z versions for any law of delays: a commit ages the C - 1 jobs in flight
+    beside the one that filled the buffer, which reads the new version, and applies Z
+    contributions.
+
+    Args:
+        num_jobs: C jobs always in flight, each replaced at once.
+        buffer_size: Z contributions per commit, whose staleness is in commits.
+
+    Source: Little's law over commits (arXiv 2502.08206); Nguyen et al., Federated
+        Learning with Buffered Asynchronous Aggregation (2022), algorithm 1.
+    """
+    return mean_staleness_in_flight(num_jobs) / buffer_size
+
+
+def mean_staleness_exponential(rates: Numbers) -> Float[np.ndarray, " K"]:
+    """Computes each client's mean staleness where every delay is exponential.
+
+    (Lambda - lambda_i) / lambda_i commits: those of the others in a delay of mean
+    1 / lambda_i.
+
+    Args:
+        rates: lambda of every client, per second; each restarts at once.
+
+    Source: mean of `exponential_staleness_law`.
+    """
+    rates = np.asarray(rates, dtype=float)
+    return rates.sum() / rates - 1
+
+
 def exponential_staleness_law(rates: Numbers, client: int) -> Any:
     """Returns the law of a client's staleness where every delay is exponential.
 
-    Geometric from 0 with success probability lambda_i / Lambda: mean
-    (Lambda - lambda_i) / lambda_i; with K equal rates, K - 1.
+    Geometric from 0 with success probability p = lambda_i / Lambda: probability
+    p (1 - p)^s of staleness s, mean (1 - p) / p = (Lambda - lambda_i) / lambda_i,
+    variance (1 - p) / p^2. With K equal rates p = 1 / K and the mean is K - 1.
 
     Args:
         rates: lambda of every client, per second; each restarts at once.
@@ -158,69 +173,56 @@ def exponential_staleness_law(rates: Numbers, client: int) -> Any:
 
     Returns:
         A frozen law of SciPy.
+
+    Source: competing exponentials: each commit is the client's with probability p,
+        whatever happened before.
     """
     return stats.geom(activation_from_rates(rates)[client], loc=-1)
 
 
-def expected_order_statistic(laws: Sequence[Any], t: int) -> float:
-    """Computes the expected t-th smallest of independent delays.
-
-    The integral of the probability that fewer than t of them are over: summed where all
-    laws are on lattices, by quadrature between quantiles otherwise.
+def asynchronous_throughput(mean_cycles_s: Numbers) -> float:
+    """Computes contributions per second of clients that wait for nobody.
 
     Args:
-        laws: one per client: frozen laws of SciPy or `Lattice`; values >= 0.
-        t: 1 is the fastest, the number of laws the slowest.
+        mean_cycles_s: mean time of every client from one contribution to its next, in
+            seconds, > 0.
 
-    Returns:
-        Seconds.
+    Source: elementary renewal theorem, summed over clients.
+    """
+    return math.fsum(1 / np.atleast_1d(np.asarray(mean_cycles_s, dtype=float)))
+
+
+def compute_utilisation(mean_compute_s: float, mean_cycle_s: float) -> float:
+    """Computes the share of its time that a client computes.
+
+    Args:
+        mean_compute_s: mean computing time of a cycle, seconds.
+        mean_cycle_s: mean time of a cycle with all its waits, seconds; at least that.
 
     Raises:
-        ValueError: t is out of range, a law has negative values, or the expectation is
-            not finite.
+        ValueError: the computing time is outside [0, mean_cycle_s].
+
+    Source: renewal reward theorem.
     """
-    if not 1 <= t <= len(laws):
-        raise ValueError(f"t must be between 1 and {len(laws)}, got {t}")
-    lattices = [_as_lattice(law) for law in laws]
-    known = [
-        law.ppf([1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1 - 1e-6])
-        if lattice is None
-        else lattice.points()
-        for law, lattice in zip(laws, lattices, strict=True)
-    ]
-    knots = np.unique(np.concatenate([[0.0], *known]))
-    lowest = min(
-        float(law.support()[0]) if lattice is None else float(lattice.points()[0])
-        for law, lattice in zip(laws, lattices, strict=True)
-    )
-    if lowest < 0:
-        raise ValueError(f"delays must be >= 0, got a law that begins at {lowest}")
-
-    def unfinished(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        delays = [
-            law if lattice is None else lattice
-            for law, lattice in zip(laws, lattices, strict=True)
-        ]
-        return _fewer_than([(d.cdf(x), d.sf(x)) for d in delays], t)
-
-    if all(lattice is not None for lattice in lattices):
-        middles = (knots[1:] + knots[:-1]) / 2
-        return math.fsum(np.diff(knots) * unfinished(middles))
-    return _quadrature(unfinished, knots)
+    if not 0 <= mean_compute_s <= mean_cycle_s:
+        raise ValueError(
+            f"mean_compute_s must be between 0 and {mean_cycle_s}, got {mean_compute_s}"
+        )
+    return mean_compute_s / mean_cycle_s
 
 
-def expected_maximum(laws: Sequence[Any]) -> float:
-    """Computes the expected largest of independent delays: a synchronous round.
+def availability(mean_on_s: float, mean_off_s: float) -> float:
+    """Computes the share of its time that a client is there.
+
+    E[on] / (E[on] + E[off]), for any laws.
 
     Args:
-        laws: as `expected_order_statistic` takes them.
+        mean_on_s: mean time from a return to the next leave, seconds, > 0.
+        mean_off_s: mean time from a leave to the next return, seconds, >= 0.
 
-    Returns:
-        Seconds.
-
-    Source: V-29.
+    Source: alternating renewal process (Ross, Stochastic Processes, theorem 3.4.4).
     """
-    return expected_order_statistic(laws, len(laws))
+    return mean_on_s / (mean_on_s + mean_off_s)
 
 
 def throughput(laws: Sequence[Any]) -> Throughput:
@@ -233,7 +235,7 @@ def throughput(laws: Sequence[Any]) -> Throughput:
     """
     return Throughput(
         synchronous=len(laws) / expected_maximum(laws),
-        asynchronous=math.fsum(1 / float(law.mean()) for law in laws),
+        asynchronous=asynchronous_throughput([float(law.mean()) for law in laws]),
     )
 
 
@@ -265,67 +267,3 @@ def t_synchronous_period(laws: Sequence[Any], t: int) -> float:
 def _is_exponential(law: Any) -> bool:
     name = getattr(getattr(law, "dist", None), "name", "")
     return name == "expon" and float(law.support()[0]) == 0
-
-
-def _as_lattice(law: Any) -> Lattice | None:
-    if isinstance(law, Lattice):
-        return law
-    return Lattice(law) if hasattr(law, "pmf") else None
-
-
-def _fewer_than(
-    chances: list[tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]], t: int
-) -> Float[np.ndarray, " n"]:
-    """Computes the probability that fewer than t of independent events happened.
-
-    Args:
-        chances: of each event, that it happened and that it did not; both, because
-            small ones would be lost in one minus the other.
-        t: from 1 to the number of events.
-    """
-    counts = np.zeros((len(chances) + 1, len(chances[0][0])))
-    counts[0] = 1.0
-    for happened, did_not in chances:
-        counts[1:] = counts[1:] * did_not + counts[:-1] * happened
-        counts[0] *= did_not
-    return counts[:t].sum(axis=0)
-
-
-def _quadrature(
-    f: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
-    knots: Float[np.ndarray, " n"],
-) -> float:
-    """Integrates f from the first knot to infinity; smooth between knots."""
-    coarse, fine = (_gauss(f, knots, order) for order in (16, 32))
-    rough = np.abs(fine - coarse) > 1e-13 * fine.sum()
-    again = [(knots[i], knots[i + 1]) for i in np.flatnonzero(rough)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", integrate.IntegrationWarning)
-        try:
-            rest = [
-                integrate.quad(
-                    lambda x: float(f(np.array([x]))[0]),
-                    low,
-                    high,
-                    epsabs=1e-13,
-                    epsrel=1e-10,
-                )[0]
-                for low, high in [*again, (knots[-1], math.inf)]
-            ]
-        except integrate.IntegrationWarning as error:
-            raise ValueError(
-                "the expected delay must be finite and smooth enough to integrate; "
-                f"quadrature said: {str(error).splitlines()[0]}"
-            ) from error
-    return math.fsum([*fine[~rough], *rest])
-
-
-def _gauss(
-    f: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
-    knots: Float[np.ndarray, " n"],
-    order: int,
-) -> Float[np.ndarray, " pieces"]:
-    nodes, weights = np.polynomial.legendre.leggauss(order)
-    half = np.diff(knots) / 2
-    x = (knots[1:] + knots[:-1])[:, None] / 2 + half[:, None] * nodes
-    return f(x.ravel()).reshape(x.shape) @ weights * half

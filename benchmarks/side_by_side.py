@@ -28,9 +28,11 @@ import hand_written
 from simulator import simulation
 from simulator.engine import execute
 from simulator.protocols.played import Played, Traffic
+from simulator.scenario.clients import Clients
 from simulator.scenario.laws import Scipy
 from simulator.scenario.protocols import Asynchronous
-from simulator.scenario.scenario import Clients, Scenario, Stop
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.stop import Stop
 from simulator.scenario.study import Run
 from simulator.simulation import Prepared, prepare
 

@@ -10,7 +10,7 @@ from simulator.engine.feed import Point
 from simulator.privacy.gdp import Accountant
 from simulator.protocols.played import Played
 from simulator.scenario.algorithms import Perturbation
-from simulator.scenario.scenario import Stop
+from simulator.scenario.stop import Stop
 from simulator.timeline import NO_SAMPLE, NO_WORKER, Jobs, Kind, Outcome, StopReason
 from simulator.trace import Words, Writer
 

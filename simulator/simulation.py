@@ -284,10 +284,12 @@ def _played(
             contributions_per_epoch=(clients if vertical_ else 1)
             * shape.num_samples
             / shape.batch,
+            samples=shape.batch,
         ),
         batch=sampler.batch if looks else None,
         num_samples=shape.num_samples,
         samples_key=f"{shape.num_samples}/{shape.batch}" if looks else "",
+        server=scenario.server,
     )
 
 

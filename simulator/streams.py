@@ -27,13 +27,20 @@ class Purpose(IntEnum):
     DOWNLOAD = 8
     SERVICE = 9
     PARAMETER = 10
-    AVAILABILITY = 11
-    CRASH = 12
-    SLOWDOWN = 13
-    LOSS = 14
-    SELECT = 15
-    GRAPH = 16
-    AVERAGE = 17
+    AVAILABLE = 11
+    UNAVAILABLE = 12
+    UP = 13
+    DOWN = 14
+    NORMAL = 15
+    SLOW = 16
+    SLOWEST = 17
+    LOSS = 18
+    DUPLICATE = 19
+    SELECT = 20
+    GRAPH = 21
+    PARTNER = 22
+    AVERAGE = 23
+    REGIME = 24
 
 
 class Streams:

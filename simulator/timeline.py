@@ -49,6 +49,26 @@ class Outcome(IntEnum):
     IN_FLIGHT = 5
 
 
+class Incident(IntEnum):
+    """What else happened to a client."""
+
+    CRASHED = 0
+    """Its job is lost."""
+    REJOINED = 1
+    LEFT = 2
+    """It does not come back."""
+    RESENT = 3
+    """Its message was lost and sent again; `messages` counts the repeats."""
+    GAVE_UP = 4
+    """No repeat of its message arrived; its job is lost."""
+    DUPLICATE = 5
+    """Its message arrived twice; the second was not applied."""
+    REJECTED = 6
+    """Its contribution was too stale or too late, and was not applied."""
+    TIMED_OUT = 7
+    """The server stopped waiting for it."""
+
+
 class StopReason(Enum):
     """Why a run ended."""
 
@@ -102,7 +122,8 @@ class Rows(NamedTuple):
 class Jobs(NamedTuple):
     """Jobs that ended within a chunk, or were under way when the run ended.
 
-    Times are virtual seconds; NaN for what had not happened.
+    Times are virtual seconds; NaN for what had not happened. `uploads` counts the
+    messages that the client sent, repeats included.
     """
 
     client: Int[np.ndarray, " J"]
@@ -116,6 +137,26 @@ class Jobs(NamedTuple):
     read_version: Int[np.ndarray, " J"]
     commit: Int[np.ndarray, " J"]
     outcome: Int[np.ndarray, " J"]
+    uploads: Int[np.ndarray, " J"]
+
+
+class Incidents(NamedTuple):
+    """Incidents up to the end of a chunk, in order of time.
+
+    Attributes:
+        time: virtual seconds.
+        client: from 0.
+        incident: an `Incident`.
+        messages: that it is about; 1 where it is about none.
+    """
+
+    time: Float[np.ndarray, " I"]
+    client: Int[np.ndarray, " I"]
+    incident: Int[np.ndarray, " I"]
+    messages: Int[np.ndarray, " I"]
+
+
+NO_INCIDENTS = Incidents(np.zeros(0), *(np.zeros(0, np.int32) for _ in range(3)))
 
 
 class Chunk(NamedTuple):
@@ -127,6 +168,7 @@ class Chunk(NamedTuple):
     rows: Rows
     jobs: Jobs
     stop: StopReason | None
+    incidents: Incidents = NO_INCIDENTS
 
 
 def check(rows: Rows, num_registers: int) -> None:

@@ -6,7 +6,9 @@ import numpy as np
 
 from simulator import simulation
 from simulator.protocols.played import Played, Traffic
-from simulator.scenario.scenario import Clients, Scenario, Stop
+from simulator.scenario.clients import Clients
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.stop import Stop
 from simulator.scenario.study import Run, merge
 from simulator.simulation import Prepared, prepare
 from simulator.timeline import Jobs, Rows, StopReason

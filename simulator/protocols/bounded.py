@@ -9,6 +9,7 @@ from simpy import Event
 from simulator.protocols.recorder import Recorder
 from simulator.scenario.protocols import Bounded
 from simulator.streams import Purpose
+from simulator.world.cycle import Cycle
 from simulator.world.world import World
 
 
@@ -31,12 +32,12 @@ def play(config: Bounded, world: World, recorder: Recorder) -> None:
     queue: deque[int] = deque()
     busy = False
 
-    def begin(client: int) -> None:
+    def read(client: int) -> None:
         recorder.read(client, env.now)
-        compute(client)
 
     def arrive(client: int) -> None:
         nonlocal busy
+        recorder.arrive(client, env.now)
         queue.append(client)
         if not busy:
             busy = True
@@ -54,7 +55,7 @@ def play(config: Bounded, world: World, recorder: Recorder) -> None:
 
     def refresh(client: int, parties: list[int]) -> None:
         asked = env.now
-        waits = [world.duration(Purpose.REFRESH, party) for party in parties]
+        waits = [world.draw(Purpose.REFRESH, party) for party in parties]
 
         def refreshed(_: Event) -> None:
             arrived = [asked + wait for wait in waits]
@@ -71,7 +72,7 @@ def play(config: Bounded, world: World, recorder: Recorder) -> None:
         client = queue.popleft()
         stamp[ids(client), client] = recorder.version
         recorder.commit(env.now, (client,))
-        idle(client)
+        cycle.again(client)
         busy = bool(queue)
         if busy:  # an event of its own, so that an event commits at most once
             call(0, serve)
@@ -84,7 +85,5 @@ def play(config: Bounded, world: World, recorder: Recorder) -> None:
             return np.zeros(1, np.int64)
         return np.unique(batch(client, recorder.current_job(client)))
 
-    idle = world.stage(Purpose.IDLE, begin)
-    compute = world.stage(Purpose.COMPUTE, arrive)
-    for client in range(num_clients):
-        idle(client)
+    cycle = Cycle(world, read, arrive, recorder.lose)
+    cycle.start()

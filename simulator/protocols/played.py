@@ -15,12 +15,17 @@ from simpy.events import NORMAL, EventPriority
 from simulator.protocols.recorder import Batch, Recorder
 from simulator.scenario.base import Config
 from simulator.scenario.catalogue import factory
+from simulator.scenario.clients import Clients, Server
 from simulator.scenario.errors import ScenarioError
-from simulator.scenario.scenario import Clients, Stop
+from simulator.scenario.stop import Stop
 from simulator.timeline import Chunk, StopReason, check
-from simulator.world.world import World
+from simulator.world.world import Job, World
 
+TIMED = ("deadline", "timeout", "window")
+"""Options of protocols that are times, and on no law's lattice."""
 FOREVER = 2**62
+SERVER = Server()
+"""One that takes no time and shares no link."""
 AFTER_ALL = EventPriority(NORMAL + 1)
 """Priority of what happens last at an instant."""
 STUCK = 100_000
@@ -35,11 +40,15 @@ class Traffic:
         upload_bytes: to the server.
         download_bytes: to the client.
         contributions_per_epoch: of all clients together.
+        steps: local steps of a job.
+        samples: of a job, over all of its steps.
     """
 
     upload_bytes: int
     download_bytes: int
     contributions_per_epoch: float
+    steps: int = 1
+    samples: int = 1
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,7 @@ class Played:
         num_samples: that `batch` chooses from.
         samples_key: identifies the sampler in the hash, `""` if the protocol needs
             none.
+        server: what all clients share.
     """
 
     clients: Clients | None
@@ -68,6 +78,7 @@ class Played:
     batch: Batch | None = None
     num_samples: int = 0
     samples_key: str = ""
+    server: Server = SERVER
 
     @cached_property
     def width(self) -> int:
@@ -80,13 +91,16 @@ class Played:
     @property
     def num_registers(self) -> int:
         """Registers that suffice: a job in flight of every client, and the current."""
-        return self.num_clients + 1
+        selection = self.clients.selection if self.clients else None
+        in_flight = selection.in_flight if selection else self.num_clients
+        return min(in_flight, self.num_clients) + 1
 
     @cached_property
     def digest(self) -> str:
         """Hash of everything that the timeline depends on."""
         parts = {
             "clients": self.clients.model_dump(mode="json") if self.clients else None,
+            "server": self.server.model_dump(mode="json"),
             "protocol": self.protocol.model_dump(mode="json"),
             "num_clients": self.num_clients,
             "seed": self.seed,
@@ -104,8 +118,19 @@ class Played:
             ScenarioError: a law gave an impossible duration, or time stands still.
         """
         step = getattr(self.protocol, "step", None)
-        world = World(self.clients, self.num_clients, self.seed, step)
-        recorder = Recorder(self.num_clients, self.width, self.batch, self.num_samples)
+        traffic = self.traffic
+        job = Job(
+            traffic.upload_bytes,
+            traffic.download_bytes,
+            traffic.steps,
+            traffic.samples,
+        )
+        clients, seed = self.clients, self.seed
+        lattice = not any(getattr(self.protocol, name, None) for name in TIMED)
+        world = World(
+            clients, self.num_clients, seed, step, self.server, job, lattice=lattice
+        )
+        recorder = Recorder(world, self.width, self.batch, self.num_samples)
         over: list[StopReason] = []
         self._limit_time(world, over)
         factory(self.protocol, "protocols")(self.protocol, world, recorder)
@@ -126,7 +151,8 @@ class Played:
                 stuck_at, stuck_rows = world.env.now, 0
             rows, jobs = recorder.take(world.seconds, final=reason is not None)
             check(rows, self.num_registers)
-            yield Chunk(rows, jobs, reason)
+            now = float(world.seconds([world.env.now])[0])
+            yield Chunk(rows, jobs, reason, world.incidents(now))
 
     def _run(
         self,

@@ -15,15 +15,20 @@ from simulator.timeline import (
     NO_SLOT,
     NO_WORKER,
     SERVER,
+    Incident,
     Jobs,
     Kind,
     Outcome,
     Rows,
 )
+from simulator.world.world import World
 
 _ROW = 5  # kind, version, write_slot, round, workers
 _WORK = 4  # worker, job, read_version, read_slot
-_JOB = 6  # client, job, refresh, read_version, commit, outcome
+_JOB = 7  # client, job, refresh, read_version, commit, outcome, uploads
+_TIMES = 5  # read, computed, sent, arrived, applied
+NEVER = -1
+"""A time of a job, in the clock's unit, that has not come."""
 
 Batch = Callable[[int, int], Int[np.ndarray, " S"]]
 """Sample ids of (client, job): the sampler, for protocols that need it."""
@@ -36,7 +41,7 @@ class Recorder:
     the next commit, the row that made it is still the last one.
 
     Args:
-        num_workers: `K`.
+        world: whose clients are the workers.
         width: most workers of a row, `W`.
         batch: the keyed sampler.
         num_samples: that it chooses from.
@@ -44,11 +49,13 @@ class Recorder:
 
     def __init__(
         self,
-        num_workers: int,
+        world: World,
         width: int,
         batch: Batch | None = None,
         num_samples: int = 0,
     ) -> None:
+        num_workers = world.num_clients
+        self._world, self._timing = world, world.timing
         self.width = width
         self.batch = batch
         self.num_samples = num_samples
@@ -69,6 +76,7 @@ class Recorder:
         self._slot = 0  # register of the current version, NO_SLOT until it is read
         self._readers = [0]
         self._free: list[int] = []
+        self._buffered: list[tuple[Any, ...]] = []
 
     @property
     def num_registers(self) -> int:
@@ -111,8 +119,15 @@ class Recorder:
             read_version = self._read_version[worker]
             job = self._job[worker]
             self._work += (worker, job, read_version, slot)
-            self._job_times += (self._read_time[worker], time)
-            self._jobs += (worker, job, 0, read_version, version + 1, 0)
+            timing = self._timing[worker]
+            if timing is None:
+                self._job_times += (self._read_time[worker], time, time, time, time)
+                uploads = 1
+            else:
+                computed, sent, arrived, uploads = timing
+                read_time = self._read_time[worker]
+                self._job_times += (read_time, computed, sent, arrived, time)
+            self._jobs += (worker, job, 0, read_version, version + 1, 0, uploads)
             self._read_time[worker] = None
             readers[slot] -= 1
             if not readers[slot] and slot != current:
@@ -125,6 +140,73 @@ class Recorder:
         self.version = version + 1
         self.num_rows += 1
         self.num_contributions += len(workers)
+        if self._buffered:
+            self._apply_buffered(time)
+
+    def arrive(self, worker: int, time: float) -> None:
+        """Notes that a contribution has arrived which is not applied at once."""
+        if self._world.is_plain:
+            self._timing[worker] = (time, time, time, 1)
+
+    def contribute(self, time: float, worker: int, round_: int = 0) -> None:
+        """Puts the worker's current job into the server's buffer: no new version."""
+        slot, job = self._read_slot[worker], self._job[worker]
+        read_version = self._read_version[worker]
+        self._work += (worker, job, read_version, slot)
+        computed, sent, arrived, uploads = self._timing[worker] or (time, time, time, 1)
+        times = self._read_time[worker], computed, sent, arrived
+        self._buffered.append((times, worker, job, read_version, uploads))
+        self._leave(worker)
+        self._add_row_without_version(Kind.CONTRIBUTE, time, 1, round_)
+        self.num_contributions += 1
+
+    def lose(self, worker: int, outcome: Outcome) -> None:
+        """Ends the worker's current job, of which nothing comes.
+
+        A rejected job is an incident as well; the world writes down the others.
+        """
+        time = self._world.env.now
+        computed, sent, arrived, uploads = self._timing[worker] or (time, time, time, 1)
+        if outcome == Outcome.REJECTED:
+            self._world.note(time, worker, Incident.REJECTED)
+        else:
+            arrived = NEVER
+            if computed > time or not uploads:
+                computed = sent = NEVER
+        read_time, read_version = self._read_time[worker], self._read_version[worker]
+        self._job_times += (read_time, computed, sent, arrived, NEVER)
+        job = self._job[worker]
+        self._jobs += (worker, job, 0, read_version, NO_COMMIT, outcome, uploads)
+        self._leave(worker)
+
+    def read_version(self, worker: int) -> int:
+        """Returns the version that the worker's current job has read."""
+        return self._read_version[worker]
+
+    def _leave(self, worker: int) -> None:
+        """Frees what the worker's job had read."""
+        slot = self._read_slot[worker]
+        self._read_time[worker] = None
+        self._readers[slot] -= 1
+        if not self._readers[slot] and slot != self._slot:
+            self._free.append(slot)
+
+    def _apply_buffered(self, time: float) -> None:
+        for times, worker, job, read_version, uploads in self._buffered:
+            self._job_times += (*times, time)
+            self._jobs += (worker, job, 0, read_version, self.version, 0, uploads)
+        self._buffered.clear()
+
+    def _add_row_without_version(
+        self, kind: Kind, time: float, workers: int, round_: int = 0
+    ) -> None:
+        # Once this row is the last one, the commit before it can no longer be given a
+        # register for the version it made: that version gets one now.
+        if self._slot == NO_SLOT:
+            self._slot = self._reserve()
+        self._row_times.append(time)  # pyright: ignore[reportArgumentType]
+        self._rows += (kind, self.version, NO_SLOT, round_, workers)
+        self.num_rows += 1
 
     def refresh(
         self,
@@ -147,15 +229,9 @@ class Recorder:
         for party, when in zip(parties, arrived, strict=True):
             job = self.new_job(party)
             self._work += (party, job, self.version, NO_SLOT)
-            self._job_times += (asked, when)
-            self._jobs += (party, job, 1, self.version, NO_COMMIT, 0)
-        # Once this row is the last one, the commit before it can no longer be given a
-        # register for the version it made: that version gets one now.
-        if self._slot == NO_SLOT:
-            self._slot = self._reserve()
-        self._row_times.append(time)  # pyright: ignore[reportArgumentType]
-        self._rows += (Kind.REFRESH, self.version, NO_SLOT, 0, 1 + len(parties))
-        self.num_rows += 1
+            self._job_times += (asked, when, when, when, when)
+            self._jobs += (party, job, 1, self.version, NO_COMMIT, 0, 1)
+        self._add_row_without_version(Kind.REFRESH, time, 1 + len(parties))
         self.num_refreshes += len(parties)
 
     def _reserve(self) -> int:
@@ -226,25 +302,30 @@ class Recorder:
             under_way = [w for w, t in enumerate(self._read_time) if t is not None]
         for worker in under_way:
             begun = self._read_time[worker]
-            self._job_times += (begun, begun)
+            self._job_times += (begun, *(NEVER,) * 4)
             self._jobs += (
                 *(worker, self._job[worker], 0, self._read_version[worker]),
-                *(NO_COMMIT, Outcome.IN_FLIGHT),
+                *(NO_COMMIT, Outcome.IN_FLIGHT, 0),
             )
+        for moments, worker, job, read, uploads in self._buffered if final else ():
+            self._job_times += (*moments, NEVER)
+            entry = (worker, job, 0, read, NO_COMMIT, Outcome.BUFFERED, uploads)
+            self._jobs += entry
         table = np.array(self._jobs, np.int64).reshape(-1, _JOB)
-        times = seconds(self._job_times).reshape(-1, 2)
+        times = seconds(self._job_times).reshape(-1, _TIMES)
+        times[times < 0] = np.nan
         self._jobs, self._job_times = [], []
-        done = np.where(table[:, 5] == Outcome.APPLIED, times[:, 1], np.nan)
         return Jobs(
             client=table[:, 0].astype(np.int32),
             job=table[:, 1].astype(np.int32),
             refresh=table[:, 2].astype(np.int32),
             read_time=times[:, 0],
-            computed_time=done,
-            sent_time=done,
-            arrived_time=done,
-            applied_time=done,
+            computed_time=times[:, 1],
+            sent_time=times[:, 2],
+            arrived_time=times[:, 3],
+            applied_time=times[:, 4],
             read_version=table[:, 3],
             commit=table[:, 4],
             outcome=table[:, 5].astype(np.int32),
+            uploads=table[:, 6].astype(np.int32),
         )

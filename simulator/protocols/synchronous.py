@@ -1,40 +1,117 @@
-"""Synchronous: every client in every round, which lasts as long as its slowest."""
+"""Synchronous: round after round, each as long as its slowest client."""
 
 from simulator.protocols.recorder import Recorder
 from simulator.scenario.protocols import Synchronous
-from simulator.streams import Purpose
+from simulator.timeline import Incident, Outcome
+from simulator.world.cycle import Cycle
 from simulator.world.world import World
 
 
 def play(config: Synchronous, world: World, recorder: Recorder) -> None:
-    """Starts round after round; a row names all clients in their own order.
+    """Starts the rounds; a row names its clients in their own order.
+
+    A round asks everyone, or as many as the scenario's selection has in flight, and
+    ends when `wait_for` of them, or all that the server has not given up, have arrived;
+    or at its deadline with those who have, though never with nobody. Who arrives later
+    is rejected, and may be asked again. A client whose job is lost begins it anew as
+    soon as it is back; one that has left is waited for until the timeout tells.
 
     Source: VAFL, section 4 of its specification; V-29.
     """
-    del config
-    env = world.env
-    everyone = tuple(range(world.num_clients))
-    missing, round_ = 0, 0
+    _Rounds(config, world, recorder).start()
 
-    def begin(client: int) -> None:
-        recorder.read(client, env.now)
-        compute(client)
 
-    def arrive(client: int) -> None:
-        nonlocal missing, round_
-        del client
-        missing -= 1
-        if not missing:
-            recorder.commit(env.now, everyone, round_)
-            round_ += 1
-            start()
+class _Rounds:
+    def __init__(self, config: Synchronous, world: World, recorder: Recorder) -> None:
+        self._config, self._world, self._recorder = config, world, recorder
+        self._env = world.env
+        self._round = 0
+        self._open: set[int] = set()  # asked in this round, not arrived
+        self._arrived: list[int] = []
+        self._late: set[int] = set()  # asked in a round that is over
+        self._gone: set[int] = set()
+        self._overdue = False
+        arrive, lose = self._arrive, recorder.lose
+        self._cycle = Cycle(world, self._read, arrive, lose, self._left, selects=False)
 
-    def start() -> None:
-        nonlocal missing
-        missing = world.num_clients
-        for client in everyone:
-            idle(client)
+    def start(self) -> None:
+        asked = self._select()
+        self._open, self._arrived, self._overdue = set(asked), [], False
+        if self._config.deadline is not None and asked:
+            self._world.call(self._config.deadline, self._deadline, self._round)
+        for client in asked:
+            self._cycle.begin(client)
 
-    idle = world.stage(Purpose.IDLE, begin)
-    compute = world.stage(Purpose.COMPUTE, arrive)
-    start()
+    def _select(self) -> list[int]:
+        world, busy = self._world, self._late | self._gone
+        if world.pool is None:
+            return [c for c in range(world.num_clients) if c not in busy]
+        now, asked = self._env.now, []
+        while len(asked) < world.in_flight - len(self._late):
+            found = world.pool.take(lambda c: world.present_since(c, now) <= now)
+            if found is None:
+                break
+            asked.append(found)
+        if not asked and not self._late:
+            self._start_when_somebody_is_back()
+        return sorted(asked)
+
+    def _start_when_somebody_is_back(self) -> None:
+        back = self._world.next_present()
+        if back is not None:
+            self._world.call(back - self._env.now, lambda _: self.start(), 0)
+
+    def _read(self, client: int) -> None:
+        self._recorder.read(client, self._env.now)
+
+    def _arrive(self, client: int) -> None:
+        now = self._env.now
+        self._recorder.arrive(client, now)
+        if client in self._late:
+            self._late.remove(client)
+            self._recorder.lose(client, Outcome.REJECTED)
+            self._free(client)
+            if not self._open and not self._arrived:
+                self.start()
+            elif self._world.pool is None:
+                self._open.add(client)
+                self._cycle.begin(client)
+            return
+        self._open.remove(client)
+        self._arrived.append(client)
+        self._end_if_complete()
+
+    def _left(self, client: int) -> None:
+        if self._config.timeout is not None:
+            self._world.call(self._config.timeout, self._give_up, client)
+
+    def _give_up(self, client: int) -> None:
+        self._world.note(self._env.now, client, Incident.TIMED_OUT)
+        self._gone.add(client)
+        self._late.discard(client)
+        self._open.discard(client)
+        self._end_if_complete()
+
+    def _deadline(self, round_: int) -> None:
+        if round_ == self._round:
+            self._overdue = True
+            self._end_if_complete()
+
+    def _end_if_complete(self) -> None:
+        wanted = self._config.wait_for
+        enough = wanted is not None and len(self._arrived) >= wanted
+        if self._arrived and (enough or self._overdue or not self._open):
+            self._commit()
+
+    def _commit(self) -> None:
+        arrived = tuple(sorted(self._arrived))
+        self._recorder.commit(self._env.now, arrived, self._round)
+        self._round += 1
+        self._late |= self._open
+        for client in arrived:
+            self._free(client)
+        self.start()
+
+    def _free(self, client: int) -> None:
+        if self._world.pool is not None:
+            self._world.pool.give_back(client)

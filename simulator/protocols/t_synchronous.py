@@ -2,7 +2,7 @@
 
 from simulator.protocols.recorder import Recorder
 from simulator.scenario.protocols import TSynchronous
-from simulator.streams import Purpose
+from simulator.world.cycle import Cycle
 from simulator.world.world import World
 
 
@@ -14,11 +14,11 @@ def play(config: TSynchronous, world: World, recorder: Recorder) -> None:
     env = world.env
     waiting: list[int] = []
 
-    def begin(client: int) -> None:
+    def read(client: int) -> None:
         recorder.read(client, env.now)
-        compute(client)
 
     def arrive(client: int) -> None:
+        recorder.arrive(client, env.now)
         waiting.append(client)
         if len(waiting) < config.t:
             return
@@ -26,9 +26,7 @@ def play(config: TSynchronous, world: World, recorder: Recorder) -> None:
         waiting.clear()
         recorder.commit(env.now, answered)
         for ready in answered:
-            idle(ready)
+            cycle.again(ready)
 
-    idle = world.stage(Purpose.IDLE, begin)
-    compute = world.stage(Purpose.COMPUTE, arrive)
-    for client in range(world.num_clients):
-        idle(client)
+    cycle = Cycle(world, read, arrive, recorder.lose)
+    cycle.start()

@@ -209,6 +209,9 @@ class Vafl(Algorithm):
     perturbation: Perturbation | None = None
 
     family: ClassVar[str] = "vertical"
+    protocols: ClassVar[tuple[str, ...]] = (
+        *("asynchronous", "bounded", "t_synchronous", "synchronous", "centralised"),
+    )
     stores_embeddings: ClassVar[bool] = True
 
     def structure(self) -> dict[str, Any]:
@@ -242,6 +245,9 @@ class Sgd(Algorithm):
     kind: Literal["sgd"] = "sgd"
 
     family: ClassVar[str] = "horizontal"
+    protocols: ClassVar[tuple[str, ...]] = (
+        *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
+    )
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: the model down, a gradient up."""

@@ -5,13 +5,17 @@ A YAML file is read into these classes, and a Python program builds them.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from simulator.scenario.base import Config, PlacedError, Says
 from simulator.scenario.catalogue import union
-from simulator.scenario.law_checks import check_cycle
-from simulator.scenario.laws import Law
 from simulator.scenario.problems import Linear
+from simulator.scenario.setting import Setting
 from simulator.scenario.suggestions import suggestion
 
 Count = Annotated[int, Field(ge=1)]
@@ -32,13 +36,6 @@ class Problem(Config):
     """Coefficient a of the regulariser a/2 * |w|^2 of each client's weights (V-12)."""
 
 
-class Clients(Config):
-    """A client's cycle: idle, then read, then compute; laws in virtual seconds."""
-
-    idle: Law | None = None
-    compute: Law
-
-
 class Every(Config):
     """A period: exactly one of virtual seconds, commits or epochs."""
 
@@ -54,38 +51,6 @@ class Every(Config):
         ):
             raise ValueError(
                 "must have exactly one of time, commits and epochs; keep one"
-            )
-        return self
-
-
-class Stop(Config):
-    """When a run ends: at whichever of these comes first.
-
-    An epoch is a pass of every client over its data on average (VAFL, V-28).
-    """
-
-    time: Seconds | None = None
-    commits: Count | None = None
-    contributions: Count | None = None
-    rounds: Count | None = None
-    epochs: Annotated[float, Field(gt=0)] | None = None
-    bytes: Count | None = None
-    target: dict[str, float] | None = None
-    """A metric and its value, looked at in evaluations; with one of the above."""
-
-    @model_validator(mode="after")
-    def _ends(self) -> "Stop":
-        units = (self.time, self.commits, self.contributions, self.rounds)
-        if all(unit is None for unit in (*units, self.epochs, self.bytes)):
-            raise ValueError(
-                "must have at least one of time, commits, contributions, rounds, "
-                "epochs and bytes, or the run does not end; add one"
-            )
-        if self.target is not None and len(self.target) != 1:
-            raise PlacedError(
-                "target must be one metric and its value; write for example "
-                "target: {test_accuracy: 0.9}",
-                ("target",),
             )
         return self
 
@@ -129,27 +94,47 @@ class Claim(Config):
     """What a source says, as data: checked against a finished study, true or not.
 
     Exactly one of `faster` (reaches `to` in less virtual time than `than`), `higher`
-    (larger final value of `metric` than `than`) and `close` (final values differ by at
-    most `within`).
+    (larger final value of `metric` than `than`), `close` (final values differ by at
+    most `within`) and `slope` (`metric` falls with the commits like a power of them,
+    whose exponent is at most `is`, to `within`).
     """
 
     faster: str | None = None
     higher: str | None = None
     close: str | None = None
-    than: str
+    slope: Annotated[
+        str | tuple[str, ...] | None,
+        Says("a variant, or a list of variants with different horizons", "async"),
+    ] = None
+    """One variant: of the metric over the last decade of its commits. Several: of their
+    means over all commits, against how many those are."""
+    than: str | None = None
     to: dict[str, float] | None = None
     by_at_least: float = 1.0
     """`faster`: smallest ratio of the slower time to the faster one."""
     metric: Metric = "test_accuracy"
+    is_: Annotated[float | None, Field(alias="is", strict=True)] = None
+    """`slope`: the exponent of a bound on the metric; a steeper fall obeys it, too."""
     within: float | None = None
     says: str
 
+    @model_serializer(mode="wrap")
+    def _by_alias(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key.removesuffix("_"): value for key, value in dump(self).items()}
+
     @model_validator(mode="after")
     def _one_kind(self) -> "Claim":
-        if sum(k is not None for k in (self.faster, self.higher, self.close)) != 1:
+        kinds = (self.faster, self.higher, self.close, self.slope)
+        if sum(kind is not None for kind in kinds) != 1:
             raise ValueError(
-                "must have exactly one of faster, higher and close; keep one"
+                "must have exactly one of faster, higher, close and slope; keep one"
             )
+        if self.slope is not None:
+            return self._check_slope(self.slope)
+        if self.than is None:
+            raise PlacedError("than is missing; add the variant beside it", ("than",))
+        if self.is_ is not None:
+            raise PlacedError("is belongs to slope alone; remove it", ("is",))
         if self.faster is not None and (self.to is None or len(self.to) != 1):
             raise ValueError(
                 "must say what faster leads to; add to: {test_accuracy: 0.9}"
@@ -158,35 +143,37 @@ class Claim(Config):
             raise ValueError("must say how close; add within: 0.01")
         return self
 
+    def _check_slope(self, slope: str | tuple[str, ...]) -> "Claim":
+        if self.than is not None:
+            raise PlacedError(
+                f"than must not stand beside slope, which is compared with a number, "
+                f"got {self.than!r}; remove it",
+                ("than",),
+            )
+        if self.is_ is None or self.within is None:
+            raise ValueError("must say which slope; add is: -1 and within: 0.25")
+        if self.metric == "test_accuracy":
+            raise PlacedError(
+                "metric must go to zero to have a slope, got 'test_accuracy'; write "
+                "for example metric: optimality_gap",
+                ("metric",),
+            )
+        if not isinstance(slope, str) and not 2 <= len(slope) == len({*slope}):
+            raise PlacedError(
+                f"slope must list two or more different variants, got "
+                f"[{', '.join(slope)}]; name one without a list, or add another",
+                ("slope",),
+            )
+        return self
 
-class Scenario(Config):
+
+class Scenario(Setting):
     """One study: a base, variants and a sweep of it, replicated."""
 
-    name: Annotated[
-        str,
-        Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$"),
-        Says(
-            "letters, digits, dots, _ and -, beginning with a letter or digit",
-            "vafl-mnist",
-        ),
-    ]
-    source: str = ""
-    question: str = ""
-    seed: Annotated[int, Field(ge=0)] = 0
-    replicates: Count = 1
     problem: Problem
-    clients: Clients | None = None
-    protocol: union("protocols")  # pyright: ignore[reportInvalidTypeForm]
     algorithm: union("algorithms")  # pyright: ignore[reportInvalidTypeForm]
-    stop: Stop
     evaluate: Evaluate
     engine: Engine = Engine()
-    variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Each is the scenario with some entries replaced; none means the base alone."""
-    sweep: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(
-        default_factory=dict
-    )
-    """Dotted keys and the values that each takes; every combination is run."""
     claims: tuple[Claim, ...] = ()
 
     @model_validator(mode="after")
@@ -198,17 +185,20 @@ class Scenario(Config):
                 f"{self.problem.partition.kind!r}; change one of them",
                 ("problem", "partition", "kind"),
             )
-        if self.clients is None and self.protocol.kind != "centralised":
-            raise PlacedError(
-                "clients is missing; add it, unless the protocol is centralised",
-                ("clients",),
-            )
         stores = getattr(self.algorithm, "stores_embeddings", False)
         if self.protocol.kind == "bounded" and not stores:
             raise PlacedError(
                 f"protocol.kind must not be 'bounded' for the algorithm "
                 f"{self.algorithm.kind!r}, whose server stores no embeddings; take "
                 f"the algorithm vafl or another protocol",
+                ("protocol", "kind"),
+            )
+        if self.protocol.kind not in self.algorithm.protocols:
+            known = ", ".join(self.algorithm.protocols)
+            raise PlacedError(
+                f"protocol.kind must be one of {known} for the algorithm "
+                f"{self.algorithm.kind!r}, got {self.protocol.kind!r}; change one of "
+                f"them",
                 ("protocol", "kind"),
             )
         order = getattr(self.algorithm, "client_order", "upload_first")
@@ -219,14 +209,7 @@ class Scenario(Config):
                 f"whose ages are bounded",
                 ("algorithm", "client_order"),
             )
-        t = getattr(self.protocol, "t", 1)
-        if t > self.num_clients:
-            raise PlacedError(
-                f"protocol.t must be at most the number of clients "
-                f"({self.num_clients}), got {t}; lower it or add clients",
-                ("protocol", "t"),
-            )
-        self._check_laws()
+        self.check_world()
         for metric in self.stop.target or {}:
             if metric not in self.evaluate.metrics:
                 raise PlacedError(
@@ -236,15 +219,6 @@ class Scenario(Config):
                     ("stop", "target", metric),
                 )
         return self
-
-    def _check_laws(self) -> None:
-        step = getattr(self.protocol, "step", None)
-        if step is not None:
-            check_cycle({"protocol.step": step}, self.num_clients)
-        if self.clients is not None:
-            stages = {"idle": self.clients.idle, "compute": self.clients.compute}
-            laws = {f"clients.{name}": law for name, law in stages.items() if law}
-            check_cycle(laws, self.num_clients)
 
     @property
     def num_clients(self) -> int:

@@ -1,77 +1,70 @@
-"""The clients' world: a clock, and the stages of every client's cycle.
+"""The clients' world: a clock, the groups of clients, and what all of them share.
 
-A client's cycle is idle, read, compute. A stage that is waited for is one bare SimPy
-event with a callback, not a process: nothing else costs less per client.
+A stage that is waited for is one bare SimPy event with a callback, not a process:
+nothing else costs less per client.
 """
 
-from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 import simpy
 
+from simulator.scenario.clients import (
+    Behaviour,
+    Clients,
+    NamedSlowdown,
+    RandomSlowdown,
+    RegimeSlowdown,
+    Server,
+)
 from simulator.scenario.laws import Law as LawConfig
-from simulator.scenario.scenario import Clients
 from simulator.streams import Purpose, Streams
-from simulator.world.laws import Draws, Law, Population, build, common_tick
+from simulator.timeline import Incident, Incidents
+from simulator.world import faults
+from simulator.world.groups import Group
+from simulator.world.laws import Law, Population, build, common_tick
+from simulator.world.links import Queue, SharedLink
+from simulator.world.selection import Pool
+from simulator.world.stages import LARGE, Stage, block_size
 
 Then = Callable[[int], None]
 """Called with a client when something has happened to it."""
-MANY = 2000
-"""Clients above which blocks of draws are small, to save memory."""
-SMALL, LARGE = 32, 256
-"""Draws in a block. It changes no draw, only how many are made at once."""
 
 
-class Stage:
-    """One stage of the cycle: successive durations of every client.
+class Job(NamedTuple):
+    """What one job of a client weighs.
 
-    Args:
-        law: of the durations.
-        purpose: keys the stage's draws.
-        streams: of the run.
-        num_clients: how many.
-        tick: seconds of one tick, or None for a clock in seconds.
+    Attributes:
+        upload_bytes: of its message to the server.
+        download_bytes: of the server's message to the client.
+        steps: local steps.
+        samples: over all of its steps.
     """
 
-    def __init__(
-        self,
-        law: Law,
-        purpose: Purpose,
-        streams: Streams,
-        num_clients: int,
-        tick: Fraction | None,
-    ) -> None:
-        self._law, self._purpose, self._streams = law, purpose, streams
-        self._tick = tick
-        self._size = SMALL if num_clients > MANY else LARGE
-        self._position = array("q", bytes(8 * num_clients))
-        self._block: list[Iterator[int | float]] = [iter(())] * num_clients
-
-    def next(self, client: int) -> int | float:
-        """Returns the client's next duration, in ticks or seconds."""
-        for duration in self._block[client]:
-            return duration
-        position = self._position[client]
-        self._position[client] = position + self._size
-        uniform = self._streams.uniforms(self._purpose, client, position, self._size)
-        values = self._law.draw(Draws(uniform, client, position), self._tick).tolist()
-        self._block[client] = block = iter(values)
-        return next(block)
+    upload_bytes: int = 0
+    download_bytes: int = 0
+    steps: int = 1
+    samples: int = 1
 
 
 class World:
-    """A clock and the clients that live by it.
+    """A clock, the clients that live by it, and what they share.
 
     Args:
-        clients: the laws of the cycle; None for a world without clients.
+        clients: None for a world without clients.
         num_clients: how many.
         seed: of the run.
         step: law of a step without clients, for the centralised protocol.
+        server: what all clients share.
+        job: what a client's job weighs.
+        lattice: whether the clock may tick, where all laws are on a lattice.
 
     Raises:
-        ScenarioError: a law that gives impossible durations.
+        ScenarioError: a law that gives impossible durations, or parts that do not fit.
+        DataError: a file of measurements that is missing or damaged.
     """
 
     def __init__(
@@ -80,27 +73,50 @@ class World:
         num_clients: int,
         seed: int,
         step: LawConfig | None = None,
+        server: Server | None = None,
+        job: Job | None = None,
+        *,
+        lattice: bool = True,
     ) -> None:
         self.env = simpy.Environment(initial_time=0)
         self.num_clients = num_clients
-        configs = {
-            Purpose.IDLE: clients.idle if clients else None,
-            Purpose.COMPUTE: clients.compute if clients else None,
+        self.streams = Streams(seed)
+        self.job = job or Job()
+        self._server = server or Server()
+        self._incidents: list[tuple[float, int, Incident, int]] = []
+        self.timing: list[Any] = [None] * num_clients
+        """When each client's job was computed, sent and arrived, and uploads sent;
+        None where nothing comes between its read and its arrival."""
+        population = Population(num_clients, self.streams)
+        behaviours = clients.behaviours(num_clients) if clients else []
+        self._groups = [
+            Group(config, population._replace(size=size, first=first))
+            for first, size, config in behaviours
+        ]
+        self._group_of = np.zeros(num_clients, np.int32)
+        for number, (first, size, _) in enumerate(behaviours):
+            self._group_of[first : first + size] = number
+        shared: dict[Purpose, LawConfig | None] = {
             Purpose.STEP: step,
+            Purpose.SERVICE: self._server.service,
         }
-        streams = Streams(seed)
-        laws: dict[Purpose, Law] = {
-            purpose: build(config, Population(num_clients, streams, 0, purpose.name))
-            for purpose, config in configs.items()
-            if config is not None
+        laws = {
+            at: build(law, population._replace(stage=at.name.lower()))
+            for at, law in shared.items()
+            if law is not None
         }
-        self.tick = common_tick(list(laws.values()))
-        if Purpose.COMPUTE in laws:
-            laws[Purpose.REFRESH] = laws[Purpose.COMPUTE]
-        self._stages = {
-            purpose: Stage(law, purpose, streams, num_clients, self.tick)
-            for purpose, law in laws.items()
-        }
+        self._slowdowns = self._build_slowdowns(clients)
+        self.tick = self._tick(laws) if lattice else None
+        self._stages = self._build_stages(laws)
+        self.is_plain = self._is_plain()
+        self.counts_jobs = bool(self._slowdowns) or any(g.lossy for g in self._groups)
+        self.service = self._server.service is not None
+        self.upload_link = self._link(self._server.upload_bandwidth)
+        self.download_link = self._link(self._server.download_bandwidth)
+        self.pool, self.in_flight = None, num_clients
+        if clients is not None and clients.selection is not None:
+            self.in_flight = min(clients.selection.in_flight, num_clients)
+            self.pool = Pool(clients.selection, num_clients, self.streams, self.foresee)
 
     def seconds(self, times: list[int] | list[float]) -> np.ndarray:
         """Converts the clock's times to virtual seconds, float64."""
@@ -109,18 +125,20 @@ class World:
         ticks = np.asarray(times, np.int64)
         return ticks * self.tick.numerator / self.tick.denominator
 
-    def duration(self, purpose: Purpose, client: int) -> int | float:
-        """Returns the client's next duration of a stage, in the clock's unit."""
-        return self._stages[purpose].next(client)
+    def draw(self, purpose: Purpose, client: int) -> int | float:
+        """Returns the client's next duration of a stage, in the clock's unit; or 0."""
+        stage = self._stages.get(purpose)
+        return stage(client) if stage else 0
 
     def stage(self, purpose: Purpose, then: Then) -> Then:
         """Returns a function that lets a client pass a stage, and then calls `then`.
 
         A stage that takes no time is `then` itself.
         """
-        if purpose not in self._stages:
+        draw = self._stages.get(purpose)
+        if draw is None:
             return then
-        env, draw = self.env, self._stages[purpose].next
+        env = self.env
 
         def ended(event: simpy.Event) -> None:
             then(event._value)  # the property costs as much as the call
@@ -130,3 +148,167 @@ class World:
             event.callbacks.append(ended)  # pyright: ignore[reportOptionalMemberAccess]
 
         return wait
+
+    def call(self, delay: float, then: Then, argument: int) -> None:
+        """Calls a function after a delay in the clock's unit."""
+        event = simpy.Timeout(self.env, max(delay, 0), argument)
+        event.callbacks.append(lambda event: then(event._value))  # pyright: ignore[reportOptionalMemberAccess]
+
+    def next_present(self) -> float | None:
+        """Returns when the first of those who wait to be selected is there; or None."""
+        now = self.env.now
+        waiting = self.pool.waiting() if self.pool else []
+        back = min((self.present_since(c, now) for c in waiting), default=inf)
+        return None if back == inf else back
+
+    def foresee(self, clients: np.ndarray) -> None:
+        """Draws what many clients are about to need, all at once."""
+        for stages in self._stage_objects:
+            for number, stage in stages.items():
+                mine = clients[self._group_of[clients] == number]
+                if mine.size:
+                    stage.foresee(mine)
+
+    def foresee_everyone(self) -> None:
+        """Draws everybody's first durations, where there are many."""
+        if block_size(self.num_clients) < LARGE:
+            self.foresee(np.arange(self.num_clients))
+
+    def queue(self, then: Then) -> Then:
+        """Returns a function that lets an arrival queue at the server."""
+        service = self._stages[Purpose.SERVICE]
+        return Queue(self.env, service, then).arrive
+
+    def transit(self, way: Purpose, client: int) -> float:
+        """Returns the time that a message takes on the client's own link."""
+        delay = self.draw(way, client)
+        group = self._groups[self._group_of[client]]
+        bandwidth = group.bandwidth.get(way)
+        if bandwidth is None:
+            return delay
+        up = way == Purpose.UPLOAD
+        size = self.job.upload_bytes if up else self.job.download_bytes
+        return delay + size / float(bandwidth.of(client - group.population.first))
+
+    def slowness(self, client: int, job: int, time: float) -> float:
+        """Returns by what a draw of computing time is multiplied."""
+        factor = self._units[self._group_of[client]]
+        for slower in self._slowdowns:
+            factor *= slower(client, job, time)
+        return factor
+
+    def sending(self, client: int, job: int) -> faults.Sending | None:
+        """Returns how the upload of a job fares, where it may be lost."""
+        lossy = self._groups[self._group_of[client]].lossy
+        return lossy.send(client, job) if lossy else None
+
+    def present_since(self, client: int, time: float) -> float:
+        """Returns the earliest moment from `time` on at which a client can begin."""
+        presences = self._groups[self._group_of[client]].presences
+        while True:
+            latest = time
+            for presence in presences:
+                latest = presence.since(client, latest)
+            if latest in (time, inf):
+                return latest
+            time = latest
+
+    def present_until(self, client: int, time: float) -> float:
+        """Returns when a client that is there loses the job it has begun."""
+        lasting = self._groups[self._group_of[client]].lasting
+        return min((p.until(client, time) for p in lasting), default=inf)
+
+    def note(self, time: float, client: int, what: Incident, count: int = 1) -> None:
+        """Writes down an incident, at a time in the clock's unit."""
+        if self.tick is not None:
+            time = float(time * self.tick)
+        self._incidents.append((float(time), client, what, count))
+
+    def incidents(self, until: float) -> Incidents:
+        """Hands over the incidents up to a time in virtual seconds, in order."""
+        done = sorted(entry for entry in self._incidents if entry[0] <= until)
+        self._incidents = [entry for entry in self._incidents if entry[0] > until]
+        time, client, what, count = zip(*done, strict=True) if done else ((),) * 4
+        whole = (np.array(column, np.int32) for column in (client, what, count))
+        return Incidents(np.array(time, np.float64), *whole)
+
+    def _link(self, bandwidth: float | None) -> SharedLink | None:
+        return None if bandwidth is None else SharedLink(self.env, bandwidth)
+
+    def _build_slowdowns(self, clients: Clients | None) -> list[faults.Factor]:
+        factors: list[faults.Factor] = []
+        for config in clients.slowdowns if clients else ():
+            match config:
+                case NamedSlowdown():
+                    factors.append(faults.named(config, self.num_clients))
+                case RandomSlowdown(factor=factor):
+                    factors.append(
+                        faults.random_learner(factor, self.num_clients, self.streams)
+                    )
+                case RegimeSlowdown(factor=factor, normal=normal, slow=slow):
+                    everyone = Group(
+                        Behaviour(), Population(self.num_clients, self.streams)
+                    )
+                    turns = (Purpose.NORMAL, normal), (Purpose.SLOW, slow)
+                    factors.append(faults.regime(factor, everyone.renewal(*turns)))
+        return factors
+
+    def _tick(self, shared: dict[Purpose, Law]) -> Fraction | None:
+        """Returns the tick of a world in which there are nothing but lattice laws."""
+        server = self._server
+        rough = bool(self._slowdowns or server.upload_bandwidth)
+        rough = rough or bool(server.download_bandwidth)
+        for group in self._groups:
+            rough = rough or bool(group.presences or group.bandwidth or group.lossy)
+            rough = rough or group.config.compute_per != "job"
+        if rough:
+            return None
+        laws = [law for group in self._groups for law in group.laws.values()]
+        return common_tick([*laws, *shared.values()])
+
+    def _build_stages(
+        self, shared: dict[Purpose, Law]
+    ) -> dict[Purpose, Callable[[int], int | float]]:
+        found: dict[Purpose, Callable[[int], int | float]] = {}
+        self._stage_objects: list[dict[int, Stage]] = []
+        for group in self._groups:
+            if Purpose.COMPUTE in group.laws:
+                group.laws[Purpose.REFRESH] = group.laws[Purpose.COMPUTE]
+        units = {"job": 1.0, "step": self.job.steps, "sample": self.job.samples}
+        self._units = [units[group.config.compute_per] for group in self._groups]
+        for purpose in Purpose:
+            stages = [group.stage(purpose, self.tick) for group in self._groups]
+            known = {n: s for n, s in enumerate(stages) if s is not None}
+            if not known:
+                continue
+            found[purpose] = self._together(known)
+            if purpose != Purpose.REFRESH:
+                self._stage_objects.append(known)
+        for purpose, law in shared.items():
+            stage = Stage(law, purpose, self.streams, self.num_clients, self.tick)
+            found[purpose] = stage.next
+        return found
+
+    def _together(self, stages: dict[int, Stage]) -> Callable[[int], int | float]:
+        if len(self._groups) == 1:
+            return stages[0].next
+        group_of = self._group_of.tolist()
+
+        def draw(client: int) -> int | float:
+            stage = stages.get(group_of[client])
+            return stage.next(client) if stage else 0
+
+        return draw
+
+    def _is_plain(self) -> bool:
+        """Says whether nothing can come between a client's read and its arrival."""
+        links = Purpose.UPLOAD in self._stages or Purpose.DOWNLOAD in self._stages
+        server = self._server != Server()
+        rough = any(
+            group.presences
+            or group.bandwidth
+            or group.lossy
+            or group.config.compute_per != "job"
+            for group in self._groups
+        )
+        return not (links or server or rough or self._slowdowns)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from simulator.problems.sampler import Sampler
 from simulator.protocols.played import Played, Traffic
+from simulator.scenario.clients import Clients
 from simulator.scenario.laws import Constant, Scipy
 from simulator.scenario.protocols import (
     Asynchronous,
@@ -13,7 +14,7 @@ from simulator.scenario.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.scenario import Clients, Stop
+from simulator.scenario.stop import Stop
 from simulator.timeline import NO_SLOT, NO_WORKER, Kind, Outcome
 from tests.support import everything
 

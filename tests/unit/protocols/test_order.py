@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from simulator.protocols.played import Played, Traffic
+from simulator.scenario.clients import Clients
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.laws import Constant, Scipy
 from simulator.scenario.protocols import (
@@ -13,7 +14,7 @@ from simulator.scenario.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.scenario import Clients, Stop
+from simulator.scenario.stop import Stop
 from simulator.timeline import NO_COMMIT, NO_WORKER, Kind, Outcome, StopReason, check
 from tests.support import everything, played
 

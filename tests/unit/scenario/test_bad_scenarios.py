@@ -38,6 +38,7 @@ claims:
 """
 POISSON = 'law: poisson, mu: "2*m", scale: "1/(2*M)"'
 ASYNC = "protocol: {kind: asynchronous}"
+CLAIM = "{close: async, than: sync, within: 0.1, says: figure 2}"
 
 # name: (what is replaced, by what, line of the message, key, what else it says)
 BAD = {
@@ -524,6 +525,62 @@ BAD = {
         26,
         "claims.0.clsoe",
         ["did you mean 'close'?"],
+    ),
+    "claim without another side": (
+        CLAIM,
+        "{close: async, within: 0.1, says: x}",
+        26,
+        "claims.0.than",
+        ["is missing; add the variant"],
+    ),
+    "claim of two kinds": (
+        CLAIM,
+        "{close: async, slope: sync, than: sync, within: 0.1, says: x}",
+        26,
+        "claims.0",
+        ["must have exactly one of faster, higher, close and slope; keep one"],
+    ),
+    "slope beside another side": (
+        CLAIM,
+        "{slope: async, than: sync, metric: objective, is: -1, within: 0.1, says: x}",
+        26,
+        "claims.0.than",
+        ["got 'sync'; remove it"],
+    ),
+    "slope of how much": (
+        CLAIM,
+        "{slope: async, metric: objective, within: 0.1, says: x}",
+        26,
+        "claims.0",
+        ["must say which slope; add is: -1 and within: 0.25"],
+    ),
+    "slope of an accuracy": (
+        CLAIM,
+        "{slope: async, is: -1, within: 0.1, says: x}",
+        26,
+        "claims.0.metric",
+        ["got 'test_accuracy'; write for example metric: optimality_gap"],
+    ),
+    "slope over one horizon": (
+        CLAIM,
+        "{slope: [async], metric: objective, is: -1, within: 0.1, says: x}",
+        26,
+        "claims.0.slope",
+        ["got [async]; name one without a list"],
+    ),
+    "slope of a number": (
+        CLAIM,
+        "{slope: 3, metric: objective, is: -1, within: 0.1, says: x}",
+        26,
+        "claims.0.slope",
+        ["a variant, or a list of variants with different horizons, got 3"],
+    ),
+    "slope that is true": (
+        CLAIM,
+        "{slope: async, metric: objective, is: true, within: 0.1, says: x}",
+        26,
+        "claims.0.is",
+        ["must be a number, got true; write"],
     ),
 }
 

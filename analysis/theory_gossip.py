@@ -1,0 +1,80 @@
+"""How fast averaging between workers spreads: spectral gaps of averaging matrices."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+
+def second_eigenvalue_modulus(averaging: Float[np.ndarray, "K K"]) -> float:
+    """Computes the second largest modulus among an averaging matrix's eigenvalues.
+
+    A round multiplies the disagreement of workers by this factor in the long run; by
+    at most this factor in every round where the matrix is symmetric.
+
+    Args:
+        averaging: weights, >= 0; every row sums to 1.
+
+    Returns:
+        From 0, where one round averages exactly, to 1, where some workers never agree.
+
+    Raises:
+        ValueError: a weight is negative or a row does not sum to 1.
+
+    Source: Xiao and Boyd, Fast linear iterations for distributed averaging (2004).
+    """
+    averaging = np.asarray(averaging, dtype=float)
+    if (averaging < 0).any() or not np.allclose(averaging.sum(axis=1), 1, atol=1e-9):
+        raise ValueError(
+            "averaging must have weights >= 0 and rows of sum 1, got a least weight of "
+            f"{averaging.min()} and sums {averaging.sum(axis=1).tolist()}"
+        )
+    moduli = np.sort(np.abs(np.linalg.eigvals(averaging)))
+    return float(moduli[-2]) if moduli.size > 1 else 0.0
+
+
+def spectral_gap(averaging: Float[np.ndarray, "K K"]) -> float:
+    """Computes one minus the second largest modulus of an eigenvalue.
+
+    Args:
+        averaging: as `second_eigenvalue_modulus` takes it.
+
+    Source: Xiao and Boyd, Fast linear iterations for distributed averaging (2004).
+    """
+    return 1 - second_eigenvalue_modulus(averaging)
+
+
+def expected_pairwise_averaging(
+    num_workers: int, edges: Sequence[tuple[int, int]]
+) -> Float[np.ndarray, "K K"]:
+    """Computes the expected averaging matrix of random-edge gossip.
+
+    In every exchange the two ends of one edge, drawn uniformly, take the mean of their
+    models: I - L / (2 |E|), with the graph's Laplacian L. An exchange is a projection,
+    so the second largest eigenvalue is also the factor that bounds the expected squared
+    disagreement per exchange.
+
+    Args:
+        num_workers: K.
+        edges: undirected, each once: pairs of different workers, from 0.
+
+    Raises:
+        ValueError: there is no edge, or one is a loop, out of range or there twice.
+
+    Source: Boyd, Ghosh, Prabhakar and Shah, Randomized gossip algorithms (2006),
+        section II.
+    """
+    pairs = {(min(edge), max(edge)) for edge in edges}
+    known = all(0 <= low < high < num_workers for low, high in pairs)
+    if not edges or len(pairs) < len(edges) or not known:
+        raise ValueError(
+            f"edges must be distinct pairs of workers below {num_workers}, got "
+            f"{list(edges)}"
+        )
+    laplacian = np.zeros((num_workers, num_workers))
+    for i, j in edges:
+        laplacian[i, i] += 1
+        laplacian[j, j] += 1
+        laplacian[i, j] -= 1
+        laplacian[j, i] -= 1
+    return np.eye(num_workers) - laplacian / (2 * len(edges))

@@ -1,0 +1,161 @@
+"""What every scenario says of its world, whatever is learned in it."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from simulator.scenario.base import Config, PlacedError, Says
+from simulator.scenario.catalogue import union
+from simulator.scenario.clients import Behaviour, Clients, Link, OnOff, Server
+from simulator.scenario.law_checks import check_cycle, check_law
+from simulator.scenario.stop import Stop
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class Setting(Config):
+    """Clients, server, protocol and end of a study; and how it is varied."""
+
+    name: Annotated[
+        str,
+        Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$"),
+        Says(
+            "letters, digits, dots, _ and -, beginning with a letter or digit",
+            "vafl-mnist",
+        ),
+    ]
+    source: str = ""
+    question: str = ""
+    seed: Annotated[int, Field(ge=0)] = 0
+    replicates: Count = 1
+    clients: Clients | None = None
+    server: Server = Server()
+    protocol: union("protocols")  # pyright: ignore[reportInvalidTypeForm]
+    stop: Stop
+    variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Each is the scenario with some entries replaced; none means the base alone."""
+    sweep: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(
+        default_factory=dict
+    )
+    """Dotted keys and the values that each takes; every combination is run."""
+
+    @property
+    def num_clients(self) -> int:
+        """Number of clients or parties."""
+        raise NotImplementedError
+
+    def check_world(self) -> None:
+        """Refuses clients and protocols that do not fit each other.
+
+        Raises:
+            PlacedError: saying where, what and what to do.
+        """
+        protocol, n = self.protocol, self.num_clients
+        if self.clients is None and protocol.kind != "centralised":
+            raise PlacedError(
+                "clients is missing; add it, unless the protocol is centralised",
+                ("clients",),
+            )
+        for name in ("t", "wait_for"):
+            wanted = getattr(protocol, name, None) or 1
+            if wanted > n:
+                raise PlacedError(
+                    f"protocol.{name} must be at most the number of clients ({n}), got "
+                    f"{wanted}; lower it or add clients",
+                    ("protocol", name),
+                )
+        step = getattr(protocol, "step", None)
+        if step is not None:
+            check_cycle({"protocol.step": step}, n)
+        if self.clients is not None:
+            _check_clients(self.clients, n)
+        if self.server.service is not None:
+            check_law(self.server.service, n, "server.service")
+
+
+class Job(Config):
+    """What a client's job weighs, where no algorithm says it."""
+
+    upload_bytes: Annotated[int, Field(ge=0)] = 0
+    download_bytes: Annotated[int, Field(ge=0)] = 0
+    steps: Count = 1
+    """Local steps."""
+    samples: Count = 1
+    """Of all steps together."""
+
+
+class WorldScenario(Setting):
+    """A world without numerics, for `stalesim timeline`: who acts when, how stale."""
+
+    job: Job = Job()
+
+    @property
+    def num_clients(self) -> int:
+        """Number of clients."""
+        if self.protocol.kind == "centralised":
+            return 1
+        return (self.clients.total if self.clients else None) or 1
+
+    @model_validator(mode="after")
+    def _fits(self) -> "WorldScenario":
+        if self.clients is not None and self.clients.total is None:
+            raise PlacedError(
+                "clients.number is missing; say how many there are", ("clients",)
+            )
+        self.check_world()
+        return self
+
+
+def _check_clients(clients: Clients, num_clients: int) -> None:
+    total = clients.total
+    if total is not None and total != num_clients:
+        raise PlacedError(
+            f"clients must be as many as the partition has ({num_clients}), got "
+            f"{total}; change one of them",
+            ("clients",),
+        )
+    slow = [client for s in clients.slowdowns for client in getattr(s, "clients", ())]
+    if slow and max(slow) > num_clients:
+        raise PlacedError(
+            f"clients.slowdowns must name clients from 1 to {num_clients}, got "
+            f"{max(slow)}; change it",
+            ("clients", "slowdowns"),
+        )
+    for number, slowdown in enumerate(clients.slowdowns):
+        for part in ("normal", "slow"):
+            law = getattr(slowdown, part, None)
+            if law is not None:
+                key = f"clients.slowdowns.{number}.{part}"
+                check_cycle({key: law}, num_clients)
+    names = list(clients.groups) or [""]
+    for name, (_, size, behaviour) in zip(
+        names, clients.behaviours(num_clients), strict=True
+    ):
+        place = f"clients.groups.{name}" if name else "clients"
+        _check_behaviour(behaviour, size, place)
+
+
+def _check_behaviour(behaviour: Behaviour, size: int, place: str) -> None:
+    stages = ("idle", "read", "compute")
+    laws = {f"{place}.{stage}": getattr(behaviour, stage) for stage in stages}
+    for way in ("upload", "download"):
+        link: Link | None = getattr(behaviour, way)
+        if link is not None:
+            laws[f"{place}.{way}.latency"] = link.latency
+    if behaviour.compute is None:
+        raise PlacedError(
+            f"{place}.compute is missing; say how long a job takes",
+            (*place.split("."),),
+        )
+    moving = {name: law for name, law in laws.items() if law is not None}
+    compute = {f"{place}.compute": moving.pop(f"{place}.compute")}
+    check_cycle(moving | compute, size)
+    turns: dict[str, Any] = {}
+    if isinstance(behaviour.availability, OnOff):
+        turns[f"{place}.availability.off"] = behaviour.availability.off
+        turns[f"{place}.availability.on"] = behaviour.availability.on
+    if behaviour.crashes is not None:
+        check_law(behaviour.crashes.down, size, f"{place}.crashes.down")
+        check_cycle({f"{place}.crashes.after": behaviour.crashes.after}, size)
+    if turns:
+        check_cycle(turns, size)

@@ -1,0 +1,42 @@
+"""When a run ends."""
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from simulator.scenario.base import Config, PlacedError
+
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Stop(Config):
+    """When a run ends: at whichever of these comes first.
+
+    An epoch is a pass of every client over its data on average (VAFL, V-28).
+    """
+
+    time: Seconds | None = None
+    commits: Count | None = None
+    contributions: Count | None = None
+    rounds: Count | None = None
+    epochs: Annotated[float, Field(gt=0)] | None = None
+    bytes: Count | None = None
+    target: dict[str, float] | None = None
+    """A metric and its value, looked at in evaluations; with one of the above."""
+
+    @model_validator(mode="after")
+    def _ends(self) -> "Stop":
+        units = (self.time, self.commits, self.contributions, self.rounds)
+        if all(unit is None for unit in (*units, self.epochs, self.bytes)):
+            raise ValueError(
+                "must have at least one of time, commits, contributions, rounds, "
+                "epochs and bytes, or the run does not end; add one"
+            )
+        if self.target is not None and len(self.target) != 1:
+            raise PlacedError(
+                "target must be one metric and its value; write for example "
+                "target: {test_accuracy: 0.9}",
+                ("target",),
+            )
+        return self

@@ -1,0 +1,119 @@
+"""Slowdowns of computing, and messages that are lost or arrive twice."""
+
+from collections.abc import Callable
+from math import inf, log
+from typing import NamedTuple
+
+from simulator.scenario.clients import Loss, NamedSlowdown
+from simulator.scenario.errors import ScenarioError
+from simulator.streams import Purpose, Streams
+from simulator.world.presence import Renewal
+
+BLOCK = 256
+
+Factor = Callable[[int, int, float], float]
+"""How many times slower a job computes: of (client, job, time)."""
+
+
+class Keyed:
+    """Successive numbers in (0, 1) of one stream of a client.
+
+    Args:
+        streams: of the run.
+        purpose: of the numbers.
+        client: whose.
+    """
+
+    def __init__(self, streams: Streams, purpose: Purpose, client: int = 0) -> None:
+        self._streams, self._purpose, self._client = streams, purpose, client
+        self._first, self._block = -1, [0.0]
+
+    def at(self, position: int) -> float:
+        """Returns the number at a position; cheap where positions are close."""
+        first = position - position % BLOCK
+        if first != self._first:
+            self._first = first
+            self._block = self._streams.uniforms(
+                self._purpose, self._client, first, BLOCK
+            ).tolist()
+        return self._block[position - first]
+
+
+def named(config: NamedSlowdown, num_clients: int) -> Factor:
+    """Builds the slowdown of some clients."""
+    slow = {number - 1 for number in config.clients}
+    if max(slow) >= num_clients:
+        raise ScenarioError(
+            f"clients.slowdowns must name clients from 1 to {num_clients}, got "
+            f"{max(slow) + 1}; change it"
+        )
+    return lambda client, job, time: config.factor if client in slow else 1.0
+
+
+def random_learner(factor: float, num_clients: int, streams: Streams) -> Factor:
+    """Builds the slowdown of one random client in every iteration."""
+    numbers = Keyed(streams, Purpose.SLOWEST)
+
+    def slower(client: int, job: int, time: float) -> float:
+        del time
+        return factor if int(numbers.at(job) * num_clients) == client else 1.0
+
+    return slower
+
+
+def regime(factor: float, normal: Renewal) -> Factor:
+    """Builds slow times: a job that begins to compute in one is slow."""
+
+    def slower(client: int, job: int, time: float) -> float:
+        del job
+        return 1.0 if normal.since(client, time) == time else factor
+
+    return slower
+
+
+class Sending(NamedTuple):
+    """How a message fares.
+
+    Attributes:
+        sends: messages sent, lost ones included.
+        arrives: seconds after the first sending at which the last one is sent, or after
+            which the client gives up.
+        lost: whether none arrived.
+        twice: whether a copy follows.
+    """
+
+    sends: int
+    arrives: float
+    lost: bool
+    twice: bool
+
+
+class Lossy:
+    """Losses and repeats of the uploads of a group of clients.
+
+    Args:
+        config: of the losses.
+        streams: of the run.
+        first: number of the group's first client.
+        number: of clients in the group.
+    """
+
+    def __init__(self, config: Loss, streams: Streams, first: int, number: int) -> None:
+        self._config, self._first = config, first
+        clients = range(first, first + number)
+        self._lost = [Keyed(streams, Purpose.LOSS, client) for client in clients]
+        self._twice = [Keyed(streams, Purpose.DUPLICATE, client) for client in clients]
+        self._log = log(config.chance) if config.chance else -inf
+
+    def send(self, client: int, job: int) -> Sending:
+        """Returns what happens to a job's upload.
+
+        The number of losses is geometric, by inversion of one number.
+        """
+        config, own = self._config, client - self._first
+        losses = int(log(self._lost[own].at(job)) / self._log)
+        lost = losses > config.retries
+        sends = min(losses, config.retries) + 1
+        waits = sends if lost else sends - 1
+        twice = not lost and self._twice[own].at(job) < config.duplicates
+        return Sending(sends + twice, waits * config.timeout, lost, twice)

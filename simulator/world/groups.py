@@ -1,0 +1,106 @@
+"""One group of clients: its stages, links, presence and faults."""
+
+from fractions import Fraction
+
+from simulator.scenario.clients import Behaviour, OnOff, Periodic
+from simulator.scenario.laws import Law as LawConfig
+from simulator.streams import Purpose
+from simulator.world import faults
+from simulator.world.laws import Column, Law, Population, build
+from simulator.world.presence import (
+    Membership,
+    PeriodicPresence,
+    Presence,
+    Renewal,
+    read_intervals,
+)
+from simulator.world.stages import Stage
+
+
+class Group:
+    """One group of clients: its stages, links, presence and faults.
+
+    Args:
+        config: of the group.
+        population: its clients.
+    """
+
+    def __init__(self, config: Behaviour, population: Population) -> None:
+        self.config, self.population = config, population
+        laws = {
+            Purpose.IDLE: config.idle,
+            Purpose.READ: config.read,
+            Purpose.COMPUTE: config.compute,
+            Purpose.UPLOAD: config.upload.latency if config.upload else None,
+            Purpose.DOWNLOAD: config.download.latency if config.download else None,
+        }
+        self.laws: dict[Purpose, Law] = {
+            purpose: self._law(law, purpose) for purpose, law in laws.items() if law
+        }
+        self.bandwidth = {
+            way: Column.given(link.bandwidth, population, f"{way.name}.bandwidth")
+            for way, link in (
+                (Purpose.UPLOAD, config.upload),
+                (Purpose.DOWNLOAD, config.download),
+            )
+            if link is not None and link.bandwidth is not None
+        }
+        self.presences: list[Presence] = []
+        """What must be there for a job to begin."""
+        self.lasting: list[Presence] = []
+        """What must be there until a job has ended."""
+        self._add_presences()
+        self.lossy = None
+        if config.loss is not None:
+            self.lossy = faults.Lossy(
+                config.loss, population.streams, population.first, population.size
+            )
+
+    def stage(self, purpose: Purpose, tick: Fraction | None) -> Stage | None:
+        """Returns the stage of a purpose, if it takes time."""
+        if purpose not in self.laws:
+            return None
+        return self._stage(self.laws[purpose], purpose, tick)
+
+    def renewal(
+        self, on: tuple[Purpose, LawConfig], off: tuple[Purpose, LawConfig]
+    ) -> Renewal:
+        """Returns a process that is on and off by turns."""
+        first = self.population.first
+        stages = [self._stage(self._law(law, at), at, None) for at, law in (on, off)]
+        draw_on, draw_off = (stage.next for stage in stages)
+        return Renewal(draw_on, draw_off, self.population.size, first)
+
+    def _add_presences(self) -> None:
+        config, population = self.config, self.population
+        match config.availability:
+            case OnOff(on=on, off=off):
+                turns = (Purpose.AVAILABLE, on), (Purpose.UNAVAILABLE, off)
+                self.presences.append(self.renewal(*turns))
+            case Periodic() as periodic:
+                self.presences.append(PeriodicPresence(periodic, population))
+            case None:
+                pass
+            case traced:
+                self.presences.append(read_intervals(traced, population))
+        if config.leave is not None or config.join != 0:
+            join = Column.given(config.join, population, "join")
+            leave = None
+            if config.leave is not None:
+                leave = Column.given(config.leave, population, "leave")
+            self.lasting.append(Membership(join, leave, population.first))
+        if config.crashes is not None:
+            turns = (
+                (Purpose.UP, config.crashes.after),
+                (Purpose.DOWN, config.crashes.down),
+            )
+            self.lasting.append(self.renewal(*turns))
+        self.presences += self.lasting
+
+    def _law(self, law: LawConfig, purpose: Purpose) -> Law:
+        stage = f"clients.{purpose.name.lower()}"
+        return build(law, self.population._replace(stage=stage))
+
+    def _stage(self, law: Law, purpose: Purpose, tick: Fraction | None) -> Stage:
+        size, streams, first, _ = self.population
+        return Stage(law, purpose, streams, size, tick, first)

@@ -1,0 +1,89 @@
+"""Which client works next, where fewer are in flight than there are."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from simulator.scenario.clients import Selection
+from simulator.scenario.errors import ScenarioError
+from simulator.scenario.expressions import per_client
+from simulator.streams import Purpose, Streams
+
+BLOCK = 4096
+"""Candidates that are drawn at once."""
+TRIES = 1000
+"""Candidates that are looked at before the whole population is."""
+
+
+class Pool:
+    """The clients who wait to be selected.
+
+    Args:
+        config: how many are in flight, and how they are chosen.
+        num_clients: how many there are.
+        streams: of the run.
+        prefetch: told which clients will probably be chosen next.
+    """
+
+    def __init__(
+        self,
+        config: Selection,
+        num_clients: int,
+        streams: Streams,
+        prefetch: Callable[[np.ndarray], None],
+    ) -> None:
+        self._by, self._num_clients, self._streams = config.by, num_clients, streams
+        self._prefetch = prefetch
+        self._busy = bytearray(num_clients)
+        self._candidates: list[int] = []
+        self._drawn = 0
+        self._edges: np.ndarray | None = None
+        if config.by == "weighted":
+            exact = per_client(config.weights, num_clients, "clients.selection.weights")
+            weights = np.array([float(weight) for weight in exact])
+            if not (weights >= 0).all() or not weights.any():
+                raise ScenarioError(
+                    "clients.selection.weights must be >= 0 and not all 0; change them"
+                )
+            self._edges = np.cumsum(weights) / weights.sum()
+
+    def take(self, present: Callable[[int], bool]) -> int | None:
+        """Chooses a client who is not under way and is present; None if none is."""
+        busy, client = self._busy, 0
+        for _ in range(min(TRIES, 4 * self._num_clients + BLOCK)):
+            if not self._candidates:
+                self._draw()
+            client = self._candidates.pop()
+            if not busy[client] and present(client):
+                busy[client] = 1
+                return client
+        # Hardly anybody is there: the next one after the last candidate.
+        start, n = client, self._num_clients
+        others = ((start + step) % n for step in range(n))
+        found = next((c for c in others if not busy[c] and present(c)), None)
+        if found is not None:
+            busy[found] = 1
+        return found
+
+    def give_back(self, client: int) -> None:
+        """Lets a client be chosen again."""
+        self._busy[client] = 0
+
+    def waiting(self) -> list[int]:
+        """Returns the clients who are not under way."""
+        return [c for c in range(self._num_clients) if not self._busy[c]]
+
+    def _draw(self) -> None:
+        n, first = self._num_clients, self._drawn
+        self._drawn += BLOCK
+        if self._by == "cyclic":
+            drawn = np.arange(first, first + BLOCK) % n
+        else:
+            uniform = self._streams.uniforms(Purpose.SELECT, 0, first, BLOCK)
+            if self._edges is None:
+                drawn = (uniform * n).astype(np.int64)
+            else:
+                drawn = np.searchsorted(self._edges, uniform, side="right")
+                drawn = np.minimum(drawn, n - 1)
+        self._prefetch(drawn)
+        self._candidates = drawn[::-1].tolist()

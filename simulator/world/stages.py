@@ -1,0 +1,79 @@
+"""Successive durations of one stage of the clients' cycle."""
+
+from array import array
+from collections.abc import Iterator
+from fractions import Fraction
+from operator import length_hint
+
+import numpy as np
+
+from simulator.streams import Purpose, Streams
+from simulator.world.laws import Draws, Law
+
+LARGE = 256
+"""Draws in a block. It changes no draw, only how many are made at once."""
+
+
+def block_size(num_clients: int) -> int:
+    """Returns how many draws of a client are made at once: fewer for more clients."""
+    return LARGE if num_clients <= 2000 else 32 if num_clients <= 100_000 else 8
+
+
+class Stage:
+    """One stage of the cycle: successive durations of every client.
+
+    Args:
+        law: of the durations.
+        purpose: keys the stage's draws.
+        streams: of the run.
+        num_clients: how many.
+        tick: seconds of one tick, or None for a clock in seconds.
+        first: number of the first client.
+    """
+
+    def __init__(
+        self,
+        law: Law,
+        purpose: Purpose,
+        streams: Streams,
+        num_clients: int,
+        tick: Fraction | None,
+        first: int = 0,
+    ) -> None:
+        self._law, self._purpose, self._streams = law, purpose, streams
+        self._tick, self._first = tick, first
+        self._size = block_size(num_clients)
+        self._ahead: dict[int, int | float] = {}
+        self._position = array("q", bytes(8 * num_clients))
+        self._block: list[Iterator[int | float]] = [iter(())] * num_clients
+
+    def next(self, client: int) -> int | float:
+        """Returns the client's next duration, in ticks or seconds."""
+        own = client - self._first
+        for duration in self._block[own]:
+            return duration
+        if client in self._ahead:
+            return self._ahead.pop(client)
+        position = self._position[own]
+        skip, n = position % 4, self._size
+        uniform = self._streams.uniforms(self._purpose, client, position - skip, n)
+        self._position[own] = position - skip + n
+        draws = Draws(uniform[skip:], own, position)
+        self._block[own] = block = iter(self._law.draw(draws, self._tick).tolist())
+        return next(block)
+
+    def foresee(self, clients: np.ndarray) -> None:
+        """Draws the next duration of many clients at once, where there is none yet."""
+        ahead, block = self._ahead, self._block
+        new = [
+            client
+            for client in np.unique(clients).tolist()
+            if client not in ahead and not length_hint(block[client - self._first])
+        ]
+        who = np.array(new, np.int64) - self._first
+        position = np.frombuffer(self._position, np.int64)
+        at = position[who]
+        uniform = self._streams.scattered(self._purpose, who + self._first, at)
+        position[who] += 1
+        drawn = self._law.draw(Draws(uniform, who, at), self._tick)
+        ahead.update(zip(new, drawn.tolist(), strict=True))
