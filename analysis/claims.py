@@ -1,11 +1,12 @@
-"""Whether what a source says holds here: paired differences, and a verdict."""
+"""Whether what a source says holds here: differences and rates, and a verdict."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from analysis.curves import decade_slopes, horizon_slopes
 from analysis.frames import Study, runs
 from analysis.statistics import Interval, paired_t_interval, t_interval
 from analysis.targets import final_values, times_to_target
@@ -25,10 +26,10 @@ class Finding(NamedTuple):
         says: where the source claims it.
         verdict: holds, does not hold or undecided.
         measured: the numbers below in words; empty if nothing could be measured.
-        estimate: mean over pairs of replicates; NaN if there is none.
+        estimate: mean over replicates or their pairs; NaN if there is none.
         low: of its 95 % interval.
         high: of its 95 % interval.
-        replicates: pairs that were compared.
+        replicates: that were measured, or pairs that were compared.
         why: what the verdict rests on.
     """
 
@@ -44,7 +45,7 @@ class Finding(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """A verdict on a pair of groups; the words that complete the claim come first."""
+    """A verdict on groups; the words that complete the claim come first."""
 
     to: str
     verdict: str
@@ -66,8 +67,12 @@ def evaluate(study: Study) -> pd.DataFrame:
       does not hold if it lies below.
     - `close`: the same difference. Holds if its whole interval is within `within` of
       zero, does not hold if it is wholly outside.
+    - `slope`: mean exponent with which the metric falls with the commits, of one
+      variant over its last decade, of several by their means over all commits. What
+      theorems bound may fall faster than they say: holds if the interval lies at or
+      below `is` + `within`, does not hold if it lies above.
 
-    Everything else, and anything on fewer than three pairs, is undecided.
+    Everything else, and anything on fewer than three pairs or replicates, is undecided.
 
     Returns:
         A column per attribute of `Finding`.
@@ -85,17 +90,17 @@ _WORDS = {"faster": "faster than", "higher": "higher than", "close": "as good as
 
 def _findings(study: Study, claim: dict[str, Any]) -> Iterator[Finding]:
     """Yields a claim's findings: one, or one for each point of a sweep."""
-    kind = next(k for k in _WORDS if claim.get(k) is not None)
-    judge = {"faster": _faster, "higher": _higher, "close": _close}[kind]
-    pairs = _pairs(study, claim[kind], claim["than"])
-    for one, other in pairs or [(claim[kind], claim["than"])]:
-        text, says = f"{one} {_WORDS[kind]} {other}", claim["says"]
-        if not pairs:
-            why = f"the study has no finished runs of {_missing(study, one, other)}"
+    kind, judge, named = _kind(claim)
+    points = _points(study, named)
+    for names in points or [named]:
+        joint = f" {_WORDS[kind]} " if kind in _WORDS else ", "
+        text, says = joint.join(names), claim["says"]
+        if not points:
+            why = f"the study has no finished runs of {_missing(study, *names)}"
             yield Finding(text, says, OPEN, "", *NOTHING, 0, why)
             continue
         try:
-            judged = judge(study, claim, one, other)
+            judged = judge(study, claim, *names)
         except StudyError as error:  # the metric was not evaluated
             yield Finding(text, says, OPEN, "", *NOTHING, 0, str(error))
             continue
@@ -104,29 +109,40 @@ def _findings(study: Study, claim: dict[str, Any]) -> Iterator[Finding]:
             verdict, why = OPEN, f"needs at least {LEAST} replicates; {why}"
         asked = study.manifest["scenario"].get("replicates", replicates)
         if replicates < asked:
-            why += f"; {replicates} of {asked} replicates can be compared"
+            used = "measured" if kind == "slope" else "compared"
+            why += f"; {replicates} of {asked} replicates can be {used}"
         text += to
         yield Finding(text, says, verdict, measured, *interval, replicates, why)
 
 
-def _pairs(study: Study, one: str, other: str) -> list[tuple[str, str]]:
-    """Returns the groups that a claim compares: as named, or at each swept point."""
+def _kind(claim: dict[str, Any]) -> tuple[str, Callable[..., _Judged], tuple[str, ...]]:
+    """Returns a claim's kind, what judges it, and the variants that it names."""
+    slope = claim.get("slope")
+    if slope is not None:
+        return "slope", _slope, (slope,) if isinstance(slope, str) else tuple(slope)
+    kind = next(k for k in _WORDS if claim.get(k) is not None)
+    judge = {"faster": _faster, "higher": _higher, "close": _close}[kind]
+    return kind, judge, (claim[kind], claim["than"])
+
+
+def _points(study: Study, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Returns the groups that a claim is about: as named, or at each swept point."""
     table = runs(study)
-    if {one, other} <= set(table["group"]):
-        return [(one, other)]
-    points: dict[str, dict[str, str]] = {one: {}, other: {}}
+    if set(names) <= set(table["group"]):
+        return [names]
+    points: dict[str, dict[str, str]] = {name: {} for name in names}
     for variant, group in zip(table["variant"], table["group"], strict=True):
         if variant in points:
             points[variant][group.removeprefix(variant)] = group
     return [
-        (group, points[other][point])
-        for point, group in points[one].items()
-        if point in points[other]
+        tuple(points[name][point] for name in names)
+        for point in points[names[0]]
+        if all(point in points[name] for name in names)
     ]
 
 
 def _missing(study: Study, *names: str) -> str:
-    """Returns which of two variants are not there; or says that no point is common."""
+    """Returns which variants are not there; or says that no point is common."""
     table = runs(study)
     known = {*table["variant"], *table["group"]}
     missing = [repr(name) for name in names if name not in known]
@@ -194,6 +210,28 @@ def _close(study: Study, claim: dict[str, Any], one: str, other: str) -> _Judged
     measured = f"difference of {metric}: {interval}"
     why = f"whole interval within {within:g}, or outside{lost}"
     return _Judged(f" in {metric} to {within:g}", verdict, measured, interval, n, why)
+
+
+def _slope(study: Study, claim: dict[str, Any], *names: str) -> _Judged:
+    """Judges whether a metric falls at least as steeply as a bound on it."""
+    metric, border = claim["metric"], claim["is"] + claim["within"]
+    if len(names) == 1:
+        of, slopes = metric, decade_slopes(study, *names, metric)
+    else:
+        of, slopes = f"mean {metric}", horizon_slopes(study, names, metric)
+    known = slopes.dropna().to_numpy(np.float64)
+    interval = t_interval(known)
+    verdict = OPEN
+    if interval.high <= border:
+        verdict = HOLDS
+    elif interval.low > border:
+        verdict = FAILS
+    to = f": slope of {of} at most {claim['is']:g} to {claim['within']:g}"
+    measured = f"slope: {interval}" if known.size else ""
+    why = f"slope against {border:g}"
+    if known.size < slopes.size:
+        why += f"; {slopes.size - known.size} replicates without a slope"
+    return _Judged(to, verdict, measured, interval, known.size, why)
 
 
 def _side(interval: Interval, border: float) -> str:

@@ -1,10 +1,17 @@
-"""Convergence curves: mean and interval over replicates on a common grid."""
+"""Convergence curves, mean and interval over replicates, and rates of convergence."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from analysis.frames import Study, evaluations, metric_of, runs
-from analysis.statistics import held, t_interval
+from analysis.statistics import held, log_log_slope, t_interval
+
+DECADE = 10.0
+"""A rate is read off the commits from a tenth of the last one on."""
+LEAST_POINTS = 3
+"""Evaluations below which a decade has no slope."""
 
 
 def mean_curve(
@@ -53,3 +60,77 @@ def mean_curve(
     frame.insert(0, "x", grid)
     frame["replicates"] = len(curves)
     return frame
+
+
+def decade_slopes(study: Study, group: str, metric: str) -> pd.Series:
+    """Returns how each replicate's metric fell over the last decade of its commits.
+
+    Args:
+        study: finished or not.
+        group: of runs.
+        metric: a column of evaluations.
+
+    Returns:
+        By replicate, the slope of the metric's logarithm over that of the commits. NaN
+        for a run that diverged, for one with fewer than three evaluations in the
+        decade, and where the metric was not positive there.
+
+    Raises:
+        StudyError: the metric was not evaluated.
+    """
+    slopes = {}
+    for replicate, (commits, values) in _over_commits(study, group, metric).items():
+        late = (commits > 0) & (DECADE * commits >= commits.max(initial=0))
+        enough = np.count_nonzero(late) >= LEAST_POINTS
+        slope = log_log_slope(commits[late], values[late])
+        slopes[replicate] = slope if enough else float("nan")
+    return pd.Series(slopes, dtype=np.float64)
+
+
+def horizon_slopes(study: Study, groups: Sequence[str], metric: str) -> pd.Series:
+    """Returns how a metric's mean over a run falls with the run's commits.
+
+    The theorems on steps that depend on a horizon bound the average over its commits.
+    Here it is that of the straight lines between evaluations.
+
+    Args:
+        study: finished or not.
+        groups: of runs, with different horizons.
+        metric: a column of evaluations.
+
+    Returns:
+        By replicate that all groups have, the slope of the mean's logarithm over that
+        of the last commit. NaN where a run diverged, or has fewer than two evaluations,
+        where a mean is not positive, and where all horizons are the same.
+
+    Raises:
+        StudyError: the metric was not evaluated.
+    """
+    curves = [_over_commits(study, group, metric) for group in groups]
+    slopes = {}
+    for replicate in sorted(set.intersection(*map(set, curves))):
+        points = [_last_and_mean(*found[replicate]) for found in curves]
+        slopes[replicate] = log_log_slope(*np.transpose(points))
+    return pd.Series(slopes, dtype=np.float64)
+
+
+def _over_commits(
+    study: Study, group: str, metric: str
+) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Returns commits and metric by replicate; nothing for one that diverged."""
+    table = evaluations(study)
+    table = table.assign(y=metric_of(table, metric)).dropna(subset=["y"])
+    ends = runs(study)
+    found = {}
+    for _, run in ends[ends["group"] == group].iterrows():
+        rows = table[(table["run"] == run["run"]) & (run["stop"] != "diverged")]
+        curve = rows["commits"].to_numpy(np.float64), rows["y"].to_numpy(np.float64)
+        found[int(run["replicate"])] = curve
+    return found
+
+
+def _last_and_mean(commits: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+    if commits.size < 2 or commits[-1] == commits[0]:
+        return float("nan"), float("nan")
+    area = float(np.trapezoid(values, commits))
+    return float(commits[-1]), area / float(commits[-1] - commits[0])

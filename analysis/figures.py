@@ -1,7 +1,6 @@
 """Figures of a study; each call returns a new one and touches no global state."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -9,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import ArrayLike
 
 from analysis import staleness, style
 from analysis.curves import mean_curve
@@ -20,9 +18,6 @@ from analysis.targets import (
     time_to_target,
     times_to_target,
 )
-
-Law = Callable[[int], tuple[ArrayLike, ArrayLike]]
-"""Of a client: ages in commits, and their probability per commit."""
 
 MAX_PANELS = 12
 SHOWN = 0.995
@@ -42,6 +37,7 @@ def convergence(
 ) -> Figure:
     """Draws each group's mean curve with its 95 % t-interval over replicates.
 
+    An interval is drawn as far as the metric can go: an accuracy is not above 1.
     A centralised group is a dashed horizontal line at the mean of its final values: its
     time is not that of any clients.
 
@@ -75,7 +71,10 @@ def convergence(
                 continue
             curve = curves[group]
             x = axis.scale * curve["x"].to_numpy()
-            low, high = (curve[end].to_numpy() for end in ("low", "high"))
+            least, most = style.BOUNDS.get(metric, (-np.inf, np.inf))
+            low, high = (
+                np.clip(curve[end].to_numpy(), least, most) for end in ("low", "high")
+            )
             color = looks[group].color
             band = {"color": color, "alpha": 0.2, "lw": 0, "zorder": 1}
             axes.fill_between(x, low, high, step="post", **band)
@@ -94,7 +93,9 @@ def convergence(
     return figure
 
 
-def staleness_histogram(study: Study, group: str, law: Law | None = None) -> Figure:
+def staleness_histogram(
+    study: Study, group: str, law: staleness.Law | None = None
+) -> Figure:
     """Draws the distribution of each client's staleness in a group of replicates.
 
     Of more than 12 clients, 12 are shown, evenly spread from the first to the last.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import figures, style
+from analysis import figures, staleness, style
 from analysis.frames import Study, groups, joined
 from analysis.targets import default_target
 from simulator.trace import StudyError
@@ -20,8 +20,9 @@ def save(study: Study, folder: str | Path) -> list[Path]:
     """Draws the standard figures of a study into `folder/figures`.
 
     Convergence against time and commits, of the first metric that was evaluated; how
-    stale each group was; time to the study's target where there are groups to compare.
-    Each as PNG (200 dots per inch) and as PDF; the same study gives the same bytes.
+    stale each group was, unless it never was, with its law where one is known; time to
+    the study's target where there are groups to compare. Each as PNG (200 dots per
+    inch) and as PDF; the same study gives the same bytes.
 
     Args:
         study: with at least one run that has ended.
@@ -86,10 +87,11 @@ def _standard(study: Study) -> Iterator[tuple[str, Figure]]:
     measured = set(joined(study, "staleness")["group"])
     names = _file_names(known)
     for group in known:
-        if group in measured:
+        if group in measured and not staleness.is_always_zero(study, group):
+            law = staleness.staleness_law(study, group)
             yield (
                 f"staleness-{names[group]}",
-                figures.staleness_histogram(study, group),
+                figures.staleness_histogram(study, group, law),
             )
     if len(known) > 1:
         target = default_target(study)

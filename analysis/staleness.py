@@ -1,12 +1,32 @@
-"""Distributions of staleness, per client or group."""
+"""Distributions of staleness, per client or group, and the laws that they follow."""
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis.frames import Study, joined
+from analysis.theory import (
+    embedding_age_law,
+    embedding_refresh,
+    exponential_staleness_law,
+)
+
+Law = Callable[[int], tuple[np.ndarray, np.ndarray]]
+"""Of a client: ages in commits, and their probability per commit."""
 
 QUANTILES = (0.5, 0.95)
 """That tables show beside the mean."""
+BEYOND = 1e-6
+"""Probability beyond the last age at which a law is given."""
+UPLOADED = ("all", "upload_first")
+"""Upload and order of an algorithm whose embeddings' ages have a known law."""
+NO_MATTER = (
+    *("name", "source", "question", "seed", "replicates", "problem", "stop"),
+    *("evaluate", "engine", "variants", "sweep", "claims"),
+)
+"""Entries of a scenario that do not decide when contributions arrive."""
 
 
 def histogram(
@@ -56,6 +76,51 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
     return pd.DataFrame(rows, columns=columns)
 
 
+def staleness_law(study: Study, group: str) -> Law | None:
+    """Returns the law of each client's staleness in a group, where one is known.
+
+    It is where clients restart at once and all compute for times of one exponential
+    law: then every commit is any client's with the same chance, whatever was before. A
+    contribution's staleness is geometric from 0; the age of a stored embedding is
+    geometric from 1, if each upload refreshes those of all samples.
+
+    Args:
+        study: finished or not.
+        group: of runs.
+
+    Returns:
+        From a client's number, ages in commits and their probabilities, of the quantity
+        that `histogram` shows by default; None where another law holds, or none is
+        known.
+
+    Source: VAFL, equation 3 (V-07).
+    """
+    of_group = [run for run in study.manifest["runs"] if run["label"] == group]
+    scenario = of_group[0].get("scenario", {}) if of_group else {}
+    table = joined(study, "staleness")
+    table = table.loc[table["group"] == group]
+    if table.empty or not _is_memoryless(scenario):
+        return None
+    rates = np.ones(table["client"].nunique())
+    algorithm = scenario.get("algorithm") or {}
+    if default_quantity(table) == "contribution":
+        law: Any = exponential_staleness_law(rates, 0)
+    elif (algorithm.get("upload"), algorithm.get("client_order")) == UPLOADED:
+        law = embedding_age_law(float(embedding_refresh(rates / rates.sum())[0]))
+    else:
+        return None
+    ages = np.arange(law.support()[0], law.ppf(1 - BEYOND) + 1)
+    return lambda client: (ages, law.pmf(ages))
+
+
+def is_always_zero(study: Study, group: str) -> bool:
+    """Says whether nothing in a group was ever stale, as in synchronous rounds."""
+    table = joined(study, "staleness")
+    table = table.loc[table["group"] == group]
+    table = table.loc[table["quantity"] == default_quantity(table)]
+    return bool((table["high"] <= 1).all())
+
+
 def default_quantity(table: pd.DataFrame) -> str:
     """Returns which staleness matters: that of embeddings, where there are any."""
     return "embedding" if (table["quantity"] == "embedding").any() else "contribution"
@@ -89,6 +154,35 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
     )
     missing = wanted - (below[number] - count)
     return low + float(np.ceil(missing / count * (high - low))) - 1
+
+
+def _is_memoryless(scenario: dict[str, Any]) -> bool:
+    """Says whether clients do nothing but compute, for times of one exponential law."""
+    decisive = {k: v for k, v in scenario.items() if k not in NO_MATTER}
+    protocol, clients = decisive.pop("protocol", {}), decisive.pop("clients", None)
+    decisive.pop("algorithm", None)
+    others = dict(clients or {})
+    compute = others.pop("compute", None) or {}
+    others.pop("number", None)
+    if others.get("compute_per") == "job":
+        del others["compute_per"]
+    scale = compute.get("scale", 1)
+    return (
+        protocol.get("kind") == "asynchronous"
+        and protocol.get("staleness_bound") is None
+        and compute.get("law") == "expon"
+        and isinstance(scale, int | float)
+        and _is_nothing([compute.get("loc"), compute.get("shift")])
+        and _is_nothing([*others.values(), *decisive.values()])
+    )
+
+
+def _is_nothing(entry: Any) -> bool:
+    """Says whether an entry of a scenario is left out, or zero, or holds only such."""
+    inner = entry.values() if isinstance(entry, dict) else entry
+    if isinstance(entry, dict | list | tuple):
+        return all(_is_nothing(part) for part in inner)
+    return entry is None or entry == 0
 
 
 def _summed(table: pd.DataFrame, quantity: str) -> pd.DataFrame:

@@ -78,6 +78,19 @@ def held(
     return np.where(index >= 0, values[np.maximum(index, 0)], np.nan)
 
 
+def log_log_slope(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
+    """Returns the exponent b of the power law y = a x ** b, by least squares of logs.
+
+    NaN where a value is not positive and finite, or there are not two different x.
+    """
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    whole = np.isfinite(x).all() and np.isfinite(y).all()
+    if not whole or np.unique(x).size < 2 or min(x.min(), y.min()) <= 0:
+        return float("nan")
+    centred = np.log(x) - np.log(x).mean()
+    return float(centred @ np.log(y) / (centred @ centred))
+
+
 def first_reached(
     times: Float[np.ndarray, " n"],
     values: Float[np.ndarray, " n"],

@@ -65,6 +65,10 @@ LOGARITHMIC = ("gradient_norm_squared", "optimality_gap")
 """Metrics that go to zero, whose decay is read off a logarithmic axis."""
 
 
+BOUNDS = {"test_accuracy": (0.0, 1.0)}
+"""Metrics that cannot leave an interval, though an interval of their mean may."""
+
+
 class Axis(NamedTuple):
     """A quantity on an axis.
 

@@ -1,13 +1,15 @@
 """The closing table of a study."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from analysis.frames import Study, evaluations, groups, joined, runs
 from analysis.statistics import Interval, t_interval
-from analysis.targets import default_target, final_values, time_to_target
+from analysis.targets import Target, default_target, final_values, time_to_target
+
+WIDTH = 7
+"""Characters of a number, so that names of 16 fit beside all columns into 80."""
+IN_BRACKETS = WIDTH - 2
 
 
 def summary(study: Study) -> pd.DataFrame:
@@ -15,8 +17,9 @@ def summary(study: Study) -> pd.DataFrame:
 
     Columns: group; virtual seconds to the target (median, k of n that reached it; if
     the scenario states no target, 95 % of the best group's final value); final value;
-    mean and largest staleness (commits); MB sent by and to all clients; commits;
-    commits per second of real time; why the runs ended. Means over replicates.
+    mean and largest staleness (commits); commits, and MB sent by and to all clients;
+    commits per second of real time; why the runs ended. Means over replicates. Names
+    and cells have line breaks, so that a terminal of 80 columns is wide enough.
 
     Staleness is that of stored embeddings in vertical studies, of contributions else.
     The final value of a metric is the mean of the last tenth of a run's evaluations;
@@ -25,34 +28,29 @@ def summary(study: Study) -> pd.DataFrame:
     """
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
     target = default_target(study)
-    goal = (
-        f"{target.value:.3g}" if target.stated else f"95 % of best, {target.value:.3g}"
-    )
     times = time_to_target(study, target.metric, target.value)
     times = times.set_index("group").to_dict("index")
     finals = final_values(study, metric)
-    stale = staleness(study).reindex(groups(study))
+    stale = staleness(study).reindex(groups(study)).to_dict("index")
     ended, last = runs(study), evaluations(study).groupby("run").last()
     rows = []
     for group in groups(study):
         mine = ended[ended["group"] == group]
-        time = times[group]
-        median = f"{time['median']:.4g}" if np.isfinite(time["median"]) else "never"
+        time, mean, largest = times[group], *stale[group].values()
         final = finals.loc[finals["group"] == group, "value"].to_numpy(np.float64)
         sent = last.reindex(mine["run"])[["upload_bytes", "download_bytes"]].sum(axis=1)
+        commits, megabytes = float(mine["commits"].mean()), float(sent.mean()) / 1e6
+        median = _number(time["median"]) if np.isfinite(time["median"]) else "never"
+        reached = f"({int(time['reached'])}/{int(time['replicates'])})"
         rows.append(
             {
                 "group": group,
-                f"s to {goal}": (
-                    f"{median} ({int(time['reached'])}/{int(time['replicates'])})"
-                ),
+                _heading(target): f"{median}\n{reached}",
                 "final": _plus_minus(final),
-                "stale: mean": stale.loc[group, "mean"],
-                "max": _whole(stale.loc[group, "max"]),
-                "MB": float(sent.mean()) / 1e6,
-                "commits": float(mine["commits"].mean()),
+                "stale\n(max)": _two(mean, largest) if np.isfinite(mean) else "",
+                "commits\n(MB)": _two(commits, megabytes),
                 "updates/s": float((mine["commits"] / mine["elapsed_s"]).mean()),
-                "stop": ", ".join(dict.fromkeys(mine["stop"])),
+                "stop": ",\n".join(dict.fromkeys(mine["stop"])),
             }
         )
     return pd.DataFrame(rows)
@@ -86,16 +84,36 @@ def staleness(study: Study) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
+def _heading(target: Target) -> str:
+    value = f"{target.value:.3g}"
+    return f"s to\n{value}" if target.stated else f"s to\n95 % of\nbest,\n{value}"
+
+
 def _plus_minus(values: np.ndarray) -> str:
     """Returns mean and half-width of its interval, and how many values are there."""
     known = values[np.isfinite(values)]
     interval: Interval = t_interval(known)
-    text = f"{interval.mean:.4g}" if known.size else "none"
+    lines = [_number(interval.mean) if known.size else "none"]
     if np.isfinite(interval.low):
-        text += f" ± {(interval.high - interval.low) / 2:.2g}"
-    return text if known.size == values.size else f"{text} ({known.size}/{values.size})"
+        lines.append(f"±{_number((interval.high - interval.low) / 2, WIDTH - 1, 2)}")
+    if known.size < values.size:
+        lines.append(f"({known.size}/{values.size})")
+    return "\n".join(lines)
 
 
-def _whole(value: Any) -> float | int:
-    """Returns a count as an integer, if there is one."""
-    return int(value) if np.isfinite(value) else value
+def _two(first: float, second: float) -> str:
+    return f"{_number(first)}\n({_number(second, IN_BRACKETS)})"
+
+
+def _number(value: float, width: int = WIDTH, digits: int = 4) -> str:
+    """Returns a number to some digits, or to as many fewer as its width allows.
+
+    Args:
+        value: >= 0; from 1000 on without decimals if there is room.
+        width: characters; one digit takes more where it must.
+        digits: at most.
+    """
+    if value >= 1000 and len(text := f"{value:.0f}") <= width:
+        return text
+    texts = [f"{value:.{number}g}" for number in range(digits, 0, -1)]
+    return next((text for text in texts if len(text) <= width), texts[-1])

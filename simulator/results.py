@@ -11,7 +11,16 @@ from simulator.privacy.gdp import Accountant
 from simulator.protocols.played import Played
 from simulator.scenario.algorithms import Perturbation
 from simulator.scenario.stop import Stop
-from simulator.timeline import NO_SAMPLE, NO_WORKER, Jobs, Kind, Outcome, StopReason
+from simulator.timeline import (
+    NO_SAMPLE,
+    NO_WORKER,
+    Incident,
+    Incidents,
+    Jobs,
+    Kind,
+    Outcome,
+    StopReason,
+)
 from simulator.trace import Words, Writer
 
 FINE_BINS = 64
@@ -30,6 +39,7 @@ EDGES = bin_edges()
 START = Point(0.0, 0, 0, 0)
 """Where a run is before its first row."""
 OUTCOMES = tuple(outcome.name for outcome in Outcome)
+INCIDENTS = tuple(incident.name for incident in Incident)
 
 
 class Ages:
@@ -87,6 +97,7 @@ class Results:
     diverged_at: int | None = None
     _last: Point = START
     _jobs_written: int = 0
+    _incidents_written: int = 0
     _work: Ages = field(init=False)
     _embeddings: Ages | None = None
     _started: np.ndarray = field(init=False)
@@ -111,8 +122,9 @@ class Results:
             self._add_commits(record)
             self._add_ages(record)
         self._add_evaluations(record)
-        for jobs in record.jobs:
-            self._add_jobs(jobs)
+        for chunk in record.chunks:
+            self._add_jobs(chunk.jobs)
+            self._add_incidents(chunk.incidents)
         if record.stop is not None:
             self.stop = record.stop
             if record.stop is StopReason.DIVERGED:
@@ -265,9 +277,10 @@ class Results:
     def _add_jobs(self, jobs: Jobs) -> None:
         self._jobs_written += jobs.client.size
         np.add.at(self._started, jobs.client, 1)
-        applied = jobs.outcome == Outcome.APPLIED
-        work = applied & (jobs.refresh == 0)
         traffic = self.played.traffic
+        fetched = (jobs.outcome != Outcome.IN_FLIGHT) & (jobs.refresh == 0)
+        uploads = jobs.uploads * (traffic.upload_bytes > 0)
+        downloads = fetched * (traffic.download_bytes > 0)
         self.writer.append(
             "jobs",
             {
@@ -282,17 +295,25 @@ class Results:
                 "applied_time": jobs.applied_time,
                 "read_version": jobs.read_version,
                 "commit": jobs.commit,
-                "upload_bytes": applied * traffic.upload_bytes,
-                "download_bytes": work * traffic.download_bytes,
-                "upload_messages": (applied * (traffic.upload_bytes > 0)).astype(
-                    np.int32
-                ),
-                "download_messages": (work * (traffic.download_bytes > 0)).astype(
-                    np.int32
-                ),
+                "upload_bytes": uploads.astype(np.int64) * traffic.upload_bytes,
+                "download_bytes": downloads * traffic.download_bytes,
+                "upload_messages": uploads.astype(np.int32),
+                "download_messages": downloads.astype(np.int32),
                 "outcome": Words(jobs.outcome, OUTCOMES),
             },
         )
+
+    def _add_incidents(self, incidents: Incidents) -> None:
+        self._incidents_written += incidents.time.size
+        if incidents.time.size:
+            columns = {
+                "run": self._column(incidents.time.size),
+                "time": incidents.time,
+                "client": incidents.client,
+                "incident": Words(incidents.incident, INCIDENTS),
+                "messages": incidents.messages,
+            }
+            self.writer.append("incidents", columns)
 
     def _replay_jobs(self, record: Record) -> None:
         """Writes the jobs of a run that ended before its timeline did.
@@ -305,12 +326,15 @@ class Results:
             if not self._last.time:
                 return
             stop = Stop(time=self._last.time)
-        skip = self._jobs_written
+        skip, known = self._jobs_written, self._incidents_written
         for chunk in replace(self.played, stop=stop).chunks(65_536):
             size = chunk.jobs.client.size
             left = min(skip, size)
             skip -= left
             self._add_jobs(Jobs(*(column[left:] for column in chunk.jobs)))
+            old = min(known, chunk.incidents.time.size)
+            known -= old
+            self._add_incidents(Incidents(*(c[old:] for c in chunk.incidents)))
 
     def _add_clients(self) -> None:
         clients = self.played.num_clients

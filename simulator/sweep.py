@@ -44,9 +44,11 @@ class Task(NamedTuple):
 
 def structure(scenario: Scenario) -> str:
     """Identifies the program that a run needs; runs that agree in it can be batched."""
+    selection = scenario.clients.selection if scenario.clients else None
     parts = {
         "problem": scenario.problem.model_dump(mode="json"),
         "protocol": scenario.protocol.model_dump(mode="json"),
+        "in_flight": selection.in_flight if selection else None,
         "algorithm": scenario.algorithm.structure(),
         "evaluate": scenario.evaluate.model_dump(mode="json"),
         "target": scenario.stop.target,
@@ -60,7 +62,8 @@ def timeline(run: Run) -> str:
     scenario = run.scenario
     clients = scenario.clients.model_dump(mode="json") if scenario.clients else None
     stop = scenario.stop.model_dump(mode="json")
-    return json.dumps([run.seed, clients, stop], sort_keys=True)
+    server = scenario.server.model_dump(mode="json")
+    return json.dumps([run.seed, clients, server, stop], sort_keys=True)
 
 
 def plan(

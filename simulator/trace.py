@@ -4,9 +4,14 @@ A *study* is a folder that holds `manifest.json` and one folder of Parquet parts
 table. `COLUMNS` is the one place that says what a column is called, holds and means.
 """
 
+import datetime as dt
 import json
+import os
+import platform
 import shutil
+import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,7 +83,9 @@ COLUMNS: dict[str, dict[str, Column]] = {
         ),
         "upload_bytes": Column("int64", "bytes", "sent to the server"),
         "download_bytes": Column("int64", "bytes", "sent to the client"),
-        "upload_messages": Column("int32", "messages", "sent to the server"),
+        "upload_messages": Column(
+            "int32", "messages", "sent to the server, repeats included"
+        ),
         "download_messages": Column("int32", "messages", "sent to the client"),
         "outcome": Column("string", "", "APPLIED, IN_FLIGHT, LOST, ..."),
     },
@@ -135,8 +142,29 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "run": _RUN,
         "time": Column("float64", "virtual s", "when it happened"),
         "client": _CLIENT,
-        "job": Column("int32", "", "job that it happened to"),
-        "incident": Column("string", "", "what happened"),
+        "incident": Column("string", "", "what happened: CRASHED, RESENT, LEFT, ..."),
+        "messages": Column(
+            "int32", "messages", "that it is about; 1 where it is about none"
+        ),
+    },
+    # of recorded timelines alone, one row per worker of a row of `timeline.Rows`:
+    "rows": {
+        "run": _RUN,
+        "row": Column("int64", "", "row of the timeline, from 0"),
+        "place": Column("int32", "", "of the worker in the row, from 0"),
+        "time": Column("float64", "virtual s", "of the row"),
+        "kind": Column("string", "", "COMMIT, CONTRIBUTE, REFRESH, AVERAGE, ..."),
+        "node": Column("int32", "", "whose version advances; 0 is the server's"),
+        "worker": Column("int32", "", "who takes part, or `timeline.NO_WORKER`"),
+        "job": Column("int32", "", "which of its jobs"),
+        "version": Column("int64", "commits", "commits before the row"),
+        "read_version": Column("int64", "commits", "version that the worker read"),
+        "read_slot": Column("int32", "", "register that holds what it read"),
+        "write_slot": Column(
+            "int32", "", "register of the new version, or `timeline.NO_SLOT`"
+        ),
+        "peer": Column("int32", "", "gossip partner, else `timeline.NO_WORKER`"),
+        "round": Column("int32", "", "of round-based protocols, else 0"),
     },
 }
 
@@ -155,6 +183,9 @@ class Words(NamedTuple):
     def __len__(self) -> int:
         return len(self.codes)
 
+
+ORDERS = {"commits": ["run", "commit"], "rows": ["run", "row", "place"]}
+"""By what tables are sorted that are not sorted by run, time, client and job."""
 
 PART_ROWS = 100_000
 PART_SECONDS = 30.0
@@ -284,15 +315,34 @@ class Study:
         Raises:
             StudyError: there is no such table, or a part is damaged.
         """
+        frame = self.arrow(name).to_pandas(strings_to_categorical=False)
+        for column in frame.columns:
+            if getattr(frame[column].dtype, "name", "") == "category":
+                frame[column] = frame[column].astype(str)
+        keys = [k for k in ("run", "time", "client", "job", "commit") if k in frame]
+        keys = ORDERS.get(name, keys)
+        return frame.sort_values(keys, kind="stable", ignore_index=True)
+
+    def arrow(self, name: str, run: int | None = None) -> "pa.Table":
+        """Returns one table as it was written, row after row.
+
+        Args:
+            name: a key of `COLUMNS`.
+            run: alone; by default all of the study.
+
+        Raises:
+            StudyError: there is no such table, or a part is damaged.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         if name not in COLUMNS:
             raise StudyError(f"table must be one of {', '.join(COLUMNS)}, got {name!r}")
+        wanted = None if run is None else [("run", "=", run)]
         parts = []
         for path in _parts(self.folder, name):
             try:
-                parts.append(pq.read_table(path))
+                parts.append(pq.read_table(path, filters=wanted))
             except (OSError, pa.ArrowInvalid) as error:
                 raise StudyError(
                     f"{path}: the part must be a Parquet file, but it is damaged; "
@@ -302,15 +352,7 @@ class Study:
             types = {c: _arrow_type(d.dtype) for c, d in COLUMNS[name].items()}
             parts = [pa.schema(list(types.items())).empty_table()]
         unified = [part.unify_dictionaries() for part in parts]
-        table = pa.concat_tables(unified, promote_options="permissive")
-        frame = table.to_pandas(strings_to_categorical=False)
-        for column in frame.columns:
-            if getattr(frame[column].dtype, "name", "") == "category":
-                frame[column] = frame[column].astype(str)
-        keys = [k for k in ("run", "time", "client", "job", "commit") if k in frame]
-        if name == "commits":
-            keys = ["run", "commit"]
-        return frame.sort_values(keys, kind="stable", ignore_index=True)
+        return pa.concat_tables(unified, promote_options="permissive")
 
 
 def _parts(folder: Path, name: str) -> list[Path]:
@@ -360,6 +402,31 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
             f"{folder}: the study must be written, but {error.strerror or error}; make "
             f"room or choose another folder by --out"
         ) from error
+
+
+def provenance(libraries: tuple[str, ...]) -> dict[str, Any]:
+    """Returns where a study is made, with what and by which command, for its manifest.
+
+    Args:
+        libraries: distributions whose versions are noted.
+    """
+    return {
+        "environment": {
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "cores": os.cpu_count(),
+            **{name: _version(name) for name in libraries},
+        },
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "started": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except ModuleNotFoundError:
+        return None
 
 
 def compact(folder: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from simulator.algorithms.base import Event, Info
 from simulator.engine.execute import Carry, Program, null_events, put
 from simulator.engine.feed import Feed, Piece, Point
-from simulator.timeline import Jobs, Kind, Rows, StopReason
+from simulator.timeline import Chunk, Kind, Rows, StopReason
 
 HIGHER_IS_BETTER = ("test_accuracy",)
 """Metrics whose target is reached from below; all others from above."""
@@ -38,7 +38,8 @@ class Record(NamedTuple):
         run: its place among the runs that are executed together.
         rows: that were executed.
         infos: diagnostics of the rows.
-        jobs: that ended; of an early stop, those are missing that end no more.
+        chunks: of the timeline that ended, for their jobs and incidents; none where the
+            run ended before its timeline.
         evaluations: rows of the record that came before, point, and metrics.
         stop: why the run ended, on its last record.
         early: whether it ended before its timeline did.
@@ -47,7 +48,7 @@ class Record(NamedTuple):
     run: int
     rows: Rows
     infos: dict[str, np.ndarray]
-    jobs: list[Jobs]
+    chunks: list[Chunk]
     evaluations: list[tuple[int, Point, dict[str, float]]]
     stop: StopReason | None
     early: bool
@@ -236,7 +237,7 @@ class Drive:
                 end, stop, early = executed, StopReason.TARGET, True
                 evaluations = [e for e in evaluations if e[0] <= place]
                 break
-        jobs = [p.piece.jobs for p in pieces if p.piece.jobs is not None]
+        chunks = [p.piece.chunk for p in pieces if p.piece.chunk is not None]
         if end is not None:
             rows = rows.slice(0, end)
             mine = {name: values[:end] for name, values in mine.items()}
@@ -244,9 +245,9 @@ class Drive:
             if stop is StopReason.DIVERGED:
                 evaluations = [e for e in evaluations if e[0] < last]
             # Which jobs had ended by then only the world can say.
-            jobs = []
+            chunks = []
         placed = [
             (int(np.searchsorted(at, place, side="left")), point, values)
             for place, point, values in evaluations
         ]
-        return Record(run, rows, mine, jobs, placed, stop, early)
+        return Record(run, rows, mine, chunks, placed, stop, early)

@@ -54,7 +54,7 @@ class Piece(NamedTuple):
         samples: of the rows.
         keep_slot: register for the version before each row, `NO_SLOT` if nobody reads
             it.
-        jobs: that ended in the chunk which these rows complete.
+        chunk: that these rows complete, if they do.
         point: the evaluation that follows, if one does.
         stop: why the run ends after these rows, if it does.
     """
@@ -62,7 +62,7 @@ class Piece(NamedTuple):
     rows: Rows
     samples: Int[np.ndarray, "T V S"]
     keep_slot: Int[np.ndarray, " T"]
-    jobs: Jobs | None
+    chunk: Chunk | None
     point: Point | None
     stop: StopReason | None
 
@@ -102,7 +102,7 @@ class Feed:
             rows=rows.slice(taken.start, stop),
             samples=self._samples[taken],
             keep_slot=self._slots[taken],
-            jobs=self._chunk.jobs if complete else None,
+            chunk=self._chunk if complete else None,
             point=point,
             stop=self._chunk.stop if self.ended else None,
         )

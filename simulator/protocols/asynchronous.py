@@ -1,6 +1,6 @@
 """Asynchronous: each client's contribution is applied when it arrives."""
 
-import heapq
+from collections import deque
 
 from simulator.protocols.recorder import Recorder
 from simulator.scenario.protocols import Asynchronous
@@ -36,55 +36,71 @@ def play(config: Asynchronous, world: World, recorder: Recorder) -> None:
 
 
 class _Waiting:
-    """Arrivals wait until applying them makes no job under way too stale.
+    """Nobody reads and nothing is applied that would make some job too stale.
 
-    The oldest job of all is never made to wait, so somebody always can go on.
+    A job that has read version r must be applied by version r + bound. Jobs under way
+    can all be, in the order of what they have read, if the i-th of them (from 0) has
+    read at least version + i - bound; reads and commits that would break this wait. The
+    oldest job of all never waits, so somebody always goes on.
     """
 
     def __init__(self, bound: int, world: World, recorder: Recorder) -> None:
         self._bound, self._env, self._recorder = bound, world.env, recorder
-        self._open: dict[int, int] = {}  # client to version read, jobs not yet arrived
-        self._oldest: list[tuple[int, int]] = []  # heap of (version read, client)
-        self._waiting: list[tuple[int, int, int]] = []  # heap: version, order, client
-        self._arrivals = 0
+        self._jobs: list[tuple[int, int]] = []  # sorted: version read, client
+        self._arrived: set[int] = set()
+        self._parked: deque[int] = deque()
         self._busy = False
-        self.cycle = Cycle(world, self._read, self._arrive, self._lose)
+        arrive, lose = self._arrive, self._lose
+        self.cycle = Cycle(world, self._read, arrive, lose, admit=self._admit)
+
+    def _admit(self, client: int) -> bool:
+        if len(self._jobs) <= self._bound:
+            return True
+        self._parked.append(client)
+        return False
 
     def _read(self, client: int) -> None:
-        recorder = self._recorder
-        recorder.read(client, self._env.now)
-        self._open[client] = recorder.version
-        heapq.heappush(self._oldest, (recorder.version, client))
+        self._recorder.read(client, self._env.now)
+        self._jobs.append((self._recorder.version, client))  # the newest version
 
     def _arrive(self, client: int) -> None:
-        recorder = self._recorder
-        recorder.arrive(client, self._env.now)
-        self._arrivals += 1
-        waiting = (recorder.read_version(client), self._arrivals, client)
-        heapq.heappush(self._waiting, waiting)
-        del self._open[client]
-        self._apply()
+        self._recorder.arrive(client, self._env.now)
+        self._arrived.add(client)
+        self._go_on()
 
     def _lose(self, client: int, outcome: Outcome) -> None:
-        del self._open[client]
+        self._jobs.remove((self._recorder.read_version(client), client))
         self._recorder.lose(client, outcome)
-        self._apply()
+        self._go_on()
 
-    def _apply(self) -> None:
-        if self._busy:  # the loop below goes on for whoever came in between
+    def _go_on(self) -> None:
+        """Applies what can be applied, oldest first, and lets parked clients read."""
+        if self._busy:  # the loop below goes on for whoever comes in between
             return
         self._busy = True
-        while self._waiting:
-            made = self._recorder.version + 1
-            if made - self._oldest_open(made) > self._bound:
+        while True:
+            if (job := self._applicable()) is not None:
+                _, client = job
+                self._jobs.remove(job)
+                self._arrived.remove(client)
+                self._recorder.commit(self._env.now, (client,))
+                self.cycle.again(client)
+            elif self._parked and len(self._jobs) <= self._bound:
+                self.cycle.resume(self._parked.popleft())
+            else:
                 break
-            *_, client = heapq.heappop(self._waiting)
-            self._recorder.commit(self._env.now, (client,))
-            self.cycle.again(client)
         self._busy = False
 
-    def _oldest_open(self, default: int) -> int:
-        heap = self._oldest
-        while heap and self._open.get(heap[0][1]) != heap[0][0]:
-            heapq.heappop(heap)
-        return heap[0][0] if heap else default
+    def _applicable(self) -> tuple[int, int] | None:
+        """Returns the oldest job that has arrived and can be applied now, if any.
+
+        Applying the n-th job takes one of those before it one version nearer to its
+        bound; those after it keep their place.
+        """
+        least = self._recorder.version + 1 - self._bound
+        for place, job in enumerate(self._jobs):
+            if job[1] in self._arrived:
+                return job
+            if job[0] < least + place:
+                return None
+        return None

@@ -38,6 +38,7 @@ class Cycle:
         arrive: called when its contribution has arrived and been served.
         lost: called when the job that it had begun is lost.
         left: called when a client will never work again.
+        admit: asked before a client reads; one that is refused waits for `resume`.
         selects: whether the next client is chosen by the scenario's selection, if it
             has one; else the protocol says who begins.
     """
@@ -51,6 +52,7 @@ class Cycle:
         left: Then = lambda _: None,
         *,
         selects: bool = True,
+        admit: Callable[[int], bool] | None = None,
     ) -> None:
         self._world, self._env = world, world.env
         self._read, self._arrive = read, arrive
@@ -63,7 +65,8 @@ class Cycle:
             self._arrive = world.queue(arrive)
         plain = world.is_plain
         compute = world.stage(Purpose.COMPUTE, self._arrive)
-        self._snapshot = self._plain_snapshot(compute) if plain else self._work
+        snapshot = self._plain_snapshot(compute) if plain else self._work
+        self._snapshot = _gated(snapshot, admit) if admit else snapshot
         self._ask = world.stage(Purpose.READ, self._snapshot)
         self.begin: Then = (
             world.stage(Purpose.IDLE, self._ask) if plain else self._begin
@@ -87,6 +90,13 @@ class Cycle:
             self._in_flight -= 1
             self._pool.give_back(client)
             self._fill()
+
+    def resume(self, client: int) -> None:
+        """Lets a client ask again that was not admitted."""
+        if self._world.is_plain:
+            self._snapshot(client)
+        else:
+            self._appear(client, self._env.now)
 
     def _plain_snapshot(self, compute: Then) -> Then:
         read = self._read
@@ -238,3 +248,11 @@ class Cycle:
             self._world.call(delay, then, client)
         else:
             then(client)
+
+
+def _gated(then: Then, admit: Callable[[int], bool]) -> Then:
+    def ask(client: int) -> None:
+        if admit(client):
+            then(client)
+
+    return ask

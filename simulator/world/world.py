@@ -209,8 +209,10 @@ class World:
             latest = time
             for presence in presences:
                 latest = presence.since(client, latest)
-            if latest in (time, inf):
-                return latest
+                if latest == inf:
+                    return inf
+            if latest == time:
+                return time
             time = latest
 
     def present_until(self, client: int, time: float) -> float:

@@ -183,3 +183,34 @@ class Curves:
 def arrives(at: int, length: int = 11) -> list[float]:
     """Returns a curve that is at 0.9 from some second on; never if it ends before."""
     return [0.9 if second >= at else 0.1 for second in range(length)]
+
+
+class Decays:
+    """A study of metrics that fall with the commits.
+
+    Args:
+        groups: commits and optimality gap of each replicate, by group.
+        stops: why runs ended, by (group, replicate); `commits` if not said.
+    """
+
+    def __init__(
+        self,
+        groups: dict[str, Sequence[tuple[Any, Any]]],
+        stops: dict[tuple[str, int], str] | None = None,
+    ) -> None:
+        longest = max(len(curves) for curves in groups.values())
+        self.manifest = manifest_of(replicates=longest)
+        frames = []
+        for group, curves in groups.items():
+            for replicate, (commits, gap) in enumerate(curves):
+                number = len(self.manifest["runs"])
+                stop = (stops or {}).get((group, replicate), "commits")
+                run = run_of(number, group, replicate, stop=stop)
+                self.manifest["runs"].append(run)
+                gap = np.asarray(gap, np.float64)
+                frame = evaluations_of(number, commits, optimality_gap=gap)
+                frames.append(frame.assign(commits=np.asarray(commits, np.int64)))
+        self.tables = {"evaluations": pd.concat(frames, ignore_index=True)}
+
+    def table(self, name: str) -> pd.DataFrame:
+        return self.tables[name]

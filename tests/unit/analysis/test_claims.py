@@ -7,12 +7,13 @@ import pytest
 import scipy.stats
 
 from analysis import claims
-from tests.unit.analysis.studies import Curves, arrives
+from analysis.frames import Study
+from tests.unit.analysis.studies import Curves, Decays, arrives
 
 TO = {"test_accuracy": 0.9}
 
 
-def _judge(study: Curves, **claim: Any) -> pd.Series:
+def _judge(study: Study, **claim: Any) -> pd.Series:
     whole = {"metric": "test_accuracy", "by_at_least": 1.0, "says": "figure 2"} | claim
     study.manifest["scenario"]["claims"] = [whole]
     frame = claims.evaluate(study)
@@ -195,6 +196,115 @@ def test_a_sweep_is_judged_at_each_point() -> None:
     claim["than"] = "b, q=1"
     found = claims.evaluate(study)
     assert found["verdict"].tolist() == ["undecided"]
+
+
+SLOPES = (-0.98, -1.0, -1.02)
+HALF = 4.302653 * 0.02 / math.sqrt(3)  # of their interval: t(0.975, 2) s / sqrt(n)
+LATE = np.arange(0, 1001, 50)
+
+
+def _power(slope: float, commits: Any = LATE) -> tuple[Any, Any]:
+    """Returns a power law that begins like something else: only the decade counts."""
+    commits = np.asarray(commits)
+    gap = 3 * np.maximum(commits, 1.0) ** slope
+    return commits, np.where(10 * commits < commits[-1], 5.0, gap)
+
+
+def _slope(study: Study, of: str | list[str], is_: float, within: float) -> pd.Series:
+    more: dict[str, Any] = {"is": is_, "metric": "optimality_gap"}
+    return _judge(study, slope=of, within=within, **more)
+
+
+@pytest.mark.parametrize(
+    ("is_", "within", "verdict"),
+    [
+        (-1, 0.1, "holds"),
+        (-0.5, 0.0, "holds"),  # steeper than a bound is within the bound
+        (-1, 0.04, "undecided"),
+        (-1.2, 0.1, "does not hold"),
+    ],
+)
+def test_slope_over_a_run(is_: float, within: float, verdict: str) -> None:
+    study = Decays({"a": [_power(slope) for slope in SLOPES]})
+    found = _slope(study, "a", is_, within)
+    assert found["verdict"] == verdict
+    assert found["estimate"] == pytest.approx(-1)
+    assert found["low"] == pytest.approx(-1 - HALF)
+    assert found["high"] == pytest.approx(-1 + HALF)
+    assert found["replicates"] == 3
+    said = f"a: slope of optimality_gap at most {is_:g} to {within:g}"
+    assert found["claim"] == said
+    assert found["measured"] == "slope: -1 [-1.05, -0.9503]"
+    assert found["why"] == f"slope against {is_ + within:g}"
+
+
+@pytest.mark.parametrize(
+    ("is_", "verdict"),
+    [(-0.5, "holds"), (-0.59, "undecided"), (-0.8, "does not hold")],
+)
+def test_slope_over_horizons(is_: float, verdict: str) -> None:
+    slopes, horizons = (-0.48, -0.5, -0.52), (100, 400, 1600)
+    # A triangle of base K and mean K^slope; evaluations are not equally far apart.
+    study = Decays(
+        {
+            f"K-{k}": [
+                ([0, k // 4, k], 2 * k**b * np.array([1, 0.75, 0])) for b in slopes
+            ]
+            for k in horizons
+        }
+    )
+    found = _slope(study, [f"K-{k}" for k in horizons], is_, 0.1)
+    assert found["verdict"] == verdict
+    assert found["estimate"] == pytest.approx(-0.5)
+    assert found["high"] == pytest.approx(-0.5 + HALF)
+    assert found["claim"] == (
+        f"K-100, K-400, K-1600: slope of mean optimality_gap at most {is_:g} to 0.1"
+    )
+
+
+def test_replicates_without_a_slope_are_said() -> None:
+    good = [_power(-1), _power(-1.01), _power(-0.99)]
+    below_zero = (LATE, np.linspace(1, -1e-9, LATE.size))
+    few = (np.array([0, 20, 500, 1000]), np.array([5.0, 4.0, 2.0, 1.0]))
+    study = Decays(
+        {"a": [*good, below_zero, few, _power(-9)], "b": good}, {("a", 5): "diverged"}
+    )
+    found = _slope(study, "a", -1, 0.1)
+    assert found["verdict"] == "holds"
+    assert found["estimate"] == pytest.approx(-1)
+    assert found["why"] == (
+        "slope against -0.9; 3 replicates without a slope; "
+        "3 of 6 replicates can be measured"
+    )
+    same = _slope(study, ["a", "b"], -1, 0.1)  # the horizon of both is 1000
+    assert same["verdict"] == "undecided"
+    assert same["measured"] == ""
+    assert same["why"].endswith(
+        "3 replicates without a slope; 0 of 6 replicates can be measured"
+    )
+
+
+def test_slope_of_too_few_or_of_what_is_not_there() -> None:
+    study = Decays({"a": [_power(-1), _power(-1)]})
+    found = _slope(study, "a", -1, 0.1)
+    assert found["verdict"] == "undecided"
+    assert found["why"] == "needs at least 3 replicates; slope against -0.9"
+    assert _slope(study, ["a", "x"], -1, 0.1)["why"].endswith("finished runs of 'x'")
+    more: dict[str, Any] = {"is": -1, "metric": "objective"}
+    found = _judge(study, slope="a", within=0.1, **more)
+    assert "no column 'objective'" in found["why"]
+
+
+def test_slope_at_each_point_of_a_sweep() -> None:
+    groups = {"a, q=1": -1, "a, q=2": -0.2, "b, q=1": -1}
+    study = Decays({name: [_power(b)] * 3 for name, b in groups.items()})
+    for run in study.manifest["runs"]:
+        run["variant"] = run["label"].split(",")[0]
+    claim = {"slope": "a", "metric": "optimality_gap", "within": 0.1, "says": "thm 2"}
+    study.manifest["scenario"]["claims"] = [claim | {"is": -1}]
+    frame = claims.evaluate(study)
+    assert frame["verdict"].tolist() == ["holds", "does not hold"]
+    assert frame["claim"][1] == "a, q=2: slope of optimality_gap at most -1 to 0.1"
 
 
 def test_no_claims() -> None:

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
-from analysis import figures, report, style
+from analysis import figures, report, staleness, style
 from analysis.targets import final_values
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import REPLICATES, SPEEDS, Fake
@@ -164,6 +165,84 @@ def test_staleness_that_is_always_zero() -> None:
     figure = figures.staleness_histogram(study, "async")
     assert figure.axes[0].get_title(loc="left") == "client 0\nmean 0"
     assert figure.get_supxlabel() == "Staleness of contributions (commits)"
+
+
+def test_bands_of_an_accuracy_end_at_one() -> None:
+    study = Fake(("async",), noise=0.3)
+    (axes,) = figures.convergence(study).axes
+    heights = axes.collections[0].get_datalim(axes.transData).intervaly
+    assert tuple(heights) == (0, 1)
+    study.tables["evaluations"]["test_loss"] = study.tables["evaluations"].pop(
+        "test_accuracy"
+    )
+    (axes,) = figures.convergence(study, "test_loss").axes
+    assert axes.collections[0].get_datalim(axes.transData).intervaly[1] > 1
+
+
+EXPONENTIAL: dict[str, Any] = {
+    "protocol": {"kind": "asynchronous"},
+    "clients": {"idle": None, "compute": {"law": "expon", "loc": 0, "scale": 2.0}},
+    "algorithm": {"kind": "vafl", "upload": "all", "client_order": "upload_first"},
+    "question": "why?",
+}
+
+
+def _told(quantity: str = "embedding", **changes: Any) -> Fake:
+    study = Fake(("async",), clients=4)
+    table = study.tables["staleness"]
+    study.tables["staleness"] = table.assign(quantity=quantity)
+    for run in study.manifest["runs"]:
+        run["scenario"] = EXPONENTIAL | changes
+    return study
+
+
+@pytest.mark.parametrize(("quantity", "first"), [("embedding", 1), ("contribution", 0)])
+def test_staleness_law_of_exponential_clients(quantity: str, first: int) -> None:
+    law = staleness.staleness_law(_told(quantity), "async")
+    assert law is not None
+    ages, chances = law(3)
+    assert ages[0] == first
+    np.testing.assert_allclose(chances, 0.25 * 0.75 ** (ages - first))
+    assert 1 - chances.sum() < 1e-6
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"protocol": {"kind": "synchronous"}},
+        {"protocol": {"kind": "asynchronous", "staleness_bound": 5}},
+        {"clients": None},
+        {"clients": {"compute": {"law": "poisson", "mu": 2}}},
+        {"clients": {"compute": {"law": "expon", "scale": [1, 2, 3, 4]}}},
+        {"clients": {"compute": {"law": "expon", "scale": "m"}}},
+        {"clients": {"compute": {"law": "expon", "shift": 0.1}}},
+        {"clients": EXPONENTIAL["clients"] | {"idle": {"law": "expon"}}},
+        {"clients": EXPONENTIAL["clients"] | {"upload": {"latency": {"law": "expon"}}}},
+        {"server": {"service": {"law": "constant", "value": 1}}},
+        {"algorithm": EXPONENTIAL["algorithm"] | {"upload": "batch"}},
+        {"algorithm": EXPONENTIAL["algorithm"] | {"client_order": "query_first"}},
+    ],
+)
+def test_staleness_law_that_is_not_known(changes: dict[str, Any]) -> None:
+    assert staleness.staleness_law(_told(**changes), "async") is None
+
+
+def test_staleness_law_where_more_is_set_to_nothing() -> None:
+    clients = EXPONENTIAL["clients"] | {"number": 4, "compute_per": "job", "join": 0}
+    study = _told(clients=clients, server={"service": None})
+    assert staleness.staleness_law(study, "async") is not None
+    assert staleness.staleness_law(study, "unknown") is None
+    assert staleness.staleness_law(Fake(), "async") is None
+    assert staleness.staleness_law(Fake(), "central") is None
+
+
+def test_report_draws_laws_but_no_staleness_that_is_always_zero() -> None:
+    study = _told()
+    drawn = dict(report._standard(study))
+    assert [len(axes.get_lines()) for axes in drawn["staleness-async"].axes] == [2] * 4
+    table = study.tables["staleness"]
+    study.tables["staleness"] = table.assign(low=0, high=1)
+    assert "staleness-async" not in dict(report._standard(study))
 
 
 def test_speed_up_bars_say_who_did_not_arrive() -> None:

@@ -121,3 +121,29 @@ def test_kaplan_meier_of_those_who_never_arrive() -> None:
     alone = _median([2], [True])
     assert alone.mean == 2
     assert math.isnan(alone.low)
+
+
+def test_log_log_slope_of_power_laws() -> None:
+    x = np.array([1.0, 3.0, 4.0, 20.0])
+    for power in (-1, -0.5, 0, 2):
+        assert statistics.log_log_slope(x, 7 * x**power) == pytest.approx(power)
+    y = np.array([2.0, 1.0, 1.5, 0.2])
+    expected = np.polyfit(np.log(x), np.log(y), 1)[0]
+    assert statistics.log_log_slope(x, y) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ([], []),
+        ([2.0], [1.0]),
+        ([2.0, 2.0], [1.0, 3.0]),
+        ([1.0, 2.0], [1.0, 0.0]),
+        ([1.0, 2.0], [1.0, -1.0]),
+        ([0.0, 2.0], [1.0, 1.0]),
+        ([1.0, 2.0], [1.0, np.nan]),
+        ([1.0, 2.0], [1.0, np.inf]),
+    ],
+)
+def test_log_log_slope_of_nothing(x: list[float], y: list[float]) -> None:
+    assert np.isnan(statistics.log_log_slope(np.array(x), np.array(y)))

@@ -1,12 +1,15 @@
+import io
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from analysis import report, staleness, summary
 from analysis.statistics import t_interval
 from analysis.targets import final_values
+from simulator import cli
 from tests.unit.analysis.studies import (
     Curves,
     Fake,
@@ -22,23 +25,65 @@ def test_summary() -> None:
     study.manifest["runs"].append(run_of(20, "sync", 5, stop="incomplete"))
     table = summary.summary(study).set_index("group")
     assert table.index.tolist() == ["async", "async private", "sync", "central"]
-    assert table["s to 0.8"].str.contains(r"\(5/5\)$").tolist() == [
+    assert table["s to\n0.8"].str.contains(r"\(5/5\)$").tolist() == [
         True,
         True,
         False,
         True,
     ]
-    assert table.loc["sync", "s to 0.8"] == "never (0/5)"
+    assert table.loc["sync", "s to\n0.8"] == "never\n(0/5)"
     values = final_values(study, "test_accuracy").query("group == 'async'")["value"]
     mean, low, _ = t_interval(values.to_numpy())
-    assert table.loc["async", "final"] == f"{mean:.4g} ± {mean - low:.2g}"
+    half = f"{mean - low:.1g}"  # ten thousandths: a digit more would not fit
+    assert table.loc["async", "final"] == f"{mean:.4g}\n±{half}"
     # 10,000 ages a client of means 2, 3, 4; the standard error of their mean is 0.02
-    assert table.loc["async", "stale: mean"] == pytest.approx(3, abs=0.06)
-    assert math.isnan(table.loc["central", "stale: mean"])
-    assert table.loc["async", "MB"] == pytest.approx(250 * 1.001)
-    assert table.loc["async", "commits"] == 250
+    found = summary.staleness(study).loc["async"]
+    assert found["mean"] == pytest.approx(3, abs=0.06)
+    stale = f"{found['mean']:.4g}\n({found['max']:.0f})"
+    assert table["stale\n(max)"].tolist()[::3] == [stale, ""]
+    assert table.loc["async", "commits\n(MB)"] == "250\n(250.2)"  # 250 * 1.001
     assert table.loc["async", "updates/s"] == 500
     assert table.loc["async", "stop"] == "time"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.5, "0.5"),
+        (0.891234, "0.8912"),
+        (12.3456, "12.35"),
+        (0.00047123, "0.00047"),
+        (1.2345e-5, "1.2e-05"),
+        (20_000, "20000"),
+        (15_780.6, "15781"),
+        (12_345_678, "1.2e+07"),
+    ],
+)
+def test_numbers_of_the_summary(value: float, text: str) -> None:
+    assert summary._number(value) == text
+    assert len(text) <= summary.WIDTH
+    short = summary._number(value, summary.IN_BRACKETS)
+    assert len(short) <= summary.WIDTH
+    assert float(short) == pytest.approx(value, rel=0.5)
+
+
+def test_summary_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("all-nonconvex-16", "sync")
+    study = Fake(names, noise=0.01)
+    for number, run in enumerate(study.manifest["runs"]):
+        run |= {"commits": 20_000, "elapsed_s": 0.6467 + number, "stop": "commits"}
+    study.manifest["scenario"]["stop"]["target"] = None
+    stale = study.tables["clients"]
+    stale["embedding_staleness_mean"], stale["embedding_staleness_max"] = 1036.31, 8191
+    console = Console(width=80, record=True, file=io.StringIO())
+    monkeypatch.setattr(cli, "out", console)
+    cli._show("title", summary.summary(study))
+    shown = console.export_text()
+    assert max(map(len, shown.splitlines())) <= 80
+    for name in (*names, "updates/s", "(5/5)", "20000", "(250.2)", "(8191)"):
+        assert f" {name} " in shown
+    assert len([line for line in shown.splitlines() if line.strip()]) == 10
 
 
 def test_staleness_is_weighed_by_uses() -> None:
@@ -66,13 +111,13 @@ def test_summary_of_what_went_wrong() -> None:
         {("a", 2): "diverged", **{("b", n): "stalled" for n in range(3)}},
     )
     table = summary.summary(study).set_index("group")
-    (column,) = [name for name in table.columns if name.startswith("s to ")]
-    assert column == "s to 95 % of best, 0.855"
-    assert table.loc["a", column] == "2 (2/3)"
-    assert table.loc["a", "final"] == "0.9 ± 0 (2/3)"
-    assert table.loc["a", "stop"] == "time, diverged"
-    assert table.loc["b", column] == "never (0/3)"
-    assert table.loc["b", "final"] == "none (0/3)"
+    (column,) = [name for name in table.columns if name.startswith("s to")]
+    assert column == "s to\n95 % of\nbest,\n0.855"
+    assert table.loc["a", column] == "2\n(2/3)"
+    assert table.loc["a", "final"] == "0.9\n±0\n(2/3)"
+    assert table.loc["a", "stop"] == "time,\ndiverged"
+    assert table.loc["b", column] == "never\n(0/3)"
+    assert table.loc["b", "final"] == "none\n(0/3)"
 
 
 def test_histogram_of_a_client_and_of_all() -> None:

@@ -526,6 +526,20 @@ BAD = {
         "claims.0.clsoe",
         ["did you mean 'close'?"],
     ),
+    "slope of nobody": (
+        CLAIM,
+        "{slope: asinc, metric: objective, is: -1, within: 0.1, says: x}",
+        26,
+        "claims.0.slope",
+        ["got 'asinc'; did you mean 'async'?"],
+    ),
+    "slope of nobody in a list": (
+        CLAIM,
+        "{slope: [async, snc], metric: objective, is: -1, within: 0.1, says: x}",
+        26,
+        "claims.0.slope",
+        ["got 'snc'; did you mean 'sync'?"],
+    ),
     "claim without another side": (
         CLAIM,
         "{close: async, within: 0.1, says: x}",

@@ -1,0 +1,92 @@
+"""A recorded timeline as Chrome's trace events, for Perfetto and `chrome://tracing`.
+
+Each run is a process, each client a thread, and the server thread 0. Times are
+microseconds of virtual time.
+
+Source: Trace Event Format (Chromium project): complete (`X`), instant (`i`) and
+metadata (`M`) events.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from analysis import gantt
+
+MICROSECONDS = 1e6
+SERVER = 0
+"""Thread of the commits; client k has thread k + 1."""
+
+
+def events(
+    run: int,
+    label: str,
+    jobs: pd.DataFrame,
+    commits: Float[np.ndarray, " n"],
+    incidents: pd.DataFrame,
+    num_clients: int,
+    downloads: Float[np.ndarray, " K"] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Yields the trace events of one run.
+
+    Args:
+        run: its number, the process.
+        label: its name.
+        jobs: of the run.
+        commits: times at which versions were made, virtual seconds.
+        incidents: of the run.
+        num_clients: K.
+        downloads: as `gantt.stages` takes them.
+    """
+    yield _named("process_name", run, SERVER, label)
+    yield _named("thread_name", run, SERVER, "server")
+    for client in range(num_clients):
+        yield _named("thread_name", run, client + 1, f"client {client}")
+    keys = ["client", "job"]
+    more = jobs.loc[jobs["kind"] == "work", [*keys, "outcome", "read_version"]]
+    table = gantt.stages(jobs, downloads).merge(more, on=keys)
+    for row in table.to_dict("records"):
+        start = row["start"] * MICROSECONDS
+        yield {
+            "name": row["stage"],
+            "cat": "job",
+            "ph": "X",
+            "ts": start,
+            "dur": row["end"] * MICROSECONDS - start,
+            "pid": run,
+            "tid": int(row["client"]) + 1,
+            "args": {name: row[name] for name in ("job", "outcome", "read_version")},
+        }
+    for number, time in enumerate(commits.tolist(), start=1):
+        yield _instant(f"commit {number}", "commit", time, run, SERVER)
+    for row in incidents.to_dict("records"):
+        name, thread = str(row["incident"]), int(row["client"]) + 1
+        yield _instant(name, "incident", row["time"], run, thread)
+
+
+def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
+    return {
+        "name": what,
+        "ph": "M",
+        "ts": 0,
+        "pid": process,
+        "tid": thread,
+        "args": {"name": name},
+    }
+
+
+def _instant(
+    name: str, kind: str, time: float, process: int, thread: int
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "cat": kind,
+        "ph": "i",
+        "s": "t",
+        "ts": time * MICROSECONDS,
+        "pid": process,
+        "tid": thread,
+    }

@@ -1,0 +1,268 @@
+"""Pictures of a recorded timeline: who did what when, and how stale it was.
+
+Each takes frames and returns a new figure; none touches global state.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from analysis import style, timelines
+
+MOST_CLIENTS = 30
+"""Lines of a picture."""
+MOST_PANELS = 4
+"""Groups of runs in one picture."""
+JOBS = 60
+"""About as many are shown where nothing else is said."""
+BARS = {
+    "download": "#56B4E9",
+    "computing": "#0072B2",
+    "download and computing": "#0072B2",
+    "upload": "#009E73",
+    "waiting": "#E69F00",
+    "not applied": "#c0c0c0",
+}
+"""Colours of what a client does; `waiting` is for the server, service included."""
+MARKERS = {
+    "CRASHED": "x",
+    "REJOINED": "^",
+    "LEFT": "s",
+    "RESENT": "o",
+    "GAVE_UP": "X",
+    "DUPLICATE": "D",
+    "REJECTED": "v",
+    "TIMED_OUT": "P",
+}
+SHOWN = 0.995
+"""Part of a distribution that a panel shows."""
+
+Law = tuple[np.ndarray, np.ndarray]
+"""Staleness in commits and its probabilities."""
+
+
+class Panel(NamedTuple):
+    """One run of a picture.
+
+    Attributes:
+        title: name of its group.
+        jobs: of the run.
+        commits: times at which versions were made, virtual seconds.
+        incidents: of the run.
+        num_clients: K.
+        end: virtual seconds at which the run ended.
+        downloads: seconds of each client's download, where they are constant.
+    """
+
+    title: str
+    jobs: pd.DataFrame
+    commits: Float[np.ndarray, " n"]
+    incidents: pd.DataFrame
+    num_clients: int
+    end: float
+    downloads: Float[np.ndarray, " K"] | None = None
+
+
+def first_seconds(jobs: pd.DataFrame, num_jobs: int = JOBS) -> float:
+    """Returns the virtual seconds in which the first jobs of a run ended.
+
+    Args:
+        jobs: of one run.
+        num_jobs: how many.
+    """
+    ends = _ends(jobs).dropna().sort_values()
+    return float(ends.iloc[min(num_jobs, len(ends)) - 1]) if len(ends) else 1.0
+
+
+def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
+    """Draws what each client did in the first seconds of some runs.
+
+    A line per client, the first 30; commits are ticks above, incidents markers. A job
+    under way whose stages are not known yet is not drawn.
+
+    Args:
+        panels: one per run; the first 4 are drawn.
+        seconds: virtual seconds that are shown, > 0.
+        name: of the study.
+    """
+    drawn = list(panels)[:MOST_PANELS]
+    lines = [min(panel.num_clients, MOST_CLIENTS) for panel in drawn]
+    heights = [0.5 + 0.17 * count for count in lines]
+    title = style.text(name, 60)
+    if len(drawn) < len(panels):
+        title += f"; {len(drawn)} of {len(panels)} groups"
+    used: dict[str, None] = {}
+    marks: dict[str, None] = {}
+    with style.context():
+        figure = Figure(figsize=(8.0, 1.3 + sum(heights)))
+        figure.suptitle(title, x=0.01, ha="left")
+        stack = figure.subplots(
+            len(drawn), squeeze=False, sharex=True, height_ratios=heights
+        )
+        for axes, panel, count in zip(stack[:, 0], drawn, lines, strict=True):
+            _draw_clients(axes, panel, count, seconds, used, marks)
+        stack[-1, 0].set(xlabel=style.AXES["time"].label, xlim=(0, seconds))
+        handles: list = [Patch(color=BARS[part], label=part) for part in used]
+        tick = {"color": style.INK, "marker": "|", "ls": ""}
+        handles.append(Line2D([], [], label="commit", **tick))
+        for mark in marks:
+            label = mark.lower().replace("_", " ")
+            handles.append(_marker(mark, label))
+        figure.legend(handles=handles, loc="outside lower center", ncols=5)
+    return figure
+
+
+def staleness(
+    histograms: Mapping[str, pd.DataFrame],
+    laws: Mapping[str, Law | None],
+    means: Mapping[str, float | None],
+    name: str = "",
+) -> Figure:
+    """Draws how stale the contributions of each group were.
+
+    Args:
+        histograms: by group, as of `timelines.histogram`.
+        laws: by group, where one is known: drawn over the bars.
+        means: by group, that theory gives: drawn where no law is known.
+        name: of the study.
+    """
+    columns = min(len(histograms), 3)
+    rows = -(-len(histograms) // columns)
+    looks = style.looks(histograms)
+    with style.context():
+        figure = Figure(figsize=(max(4.6, 0.4 + 2.9 * columns), 1.2 + 2.1 * rows))
+        figure.suptitle(style.text(name, 60), x=0.01, ha="left")
+        for number, (group, frame) in enumerate(histograms.items(), start=1):
+            axes = figure.add_subplot(rows, columns, number)
+            _draw_histogram(axes, frame, looks[group].color)
+            law, mean = laws.get(group), means.get(group)
+            if law is not None:
+                axes.plot(*law, color=style.INK, lw=1.2, zorder=4)
+            elif mean is not None:
+                axes.axvline(mean, color=style.INK, lw=1.2, zorder=4)
+            found = float(np.average(frame["staleness"], weights=frame["count"]))
+            axes.set_title(f"{style.text(group)}\nmean {found:.3g}", fontsize=8)
+        figure.supxlabel(style.STALENESS["contribution"], fontsize=9)
+        figure.supylabel("Share of contributions", fontsize=9)
+        handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
+        if any(v is not None for v in (*laws.values(), *means.values())):
+            handles.append(
+                Line2D([], [], color=style.INK, lw=1.2, label="theory (law or mean)")
+            )
+        figure.legend(handles=handles, loc="outside upper right", ncols=2)
+    return figure
+
+
+def stages(
+    jobs: pd.DataFrame, downloads: Float[np.ndarray, " K"] | None = None
+) -> pd.DataFrame:
+    """Divides jobs into what a client did, one after the other.
+
+    Args:
+        jobs: of one run.
+        downloads: seconds of each client's download, where they are constant; else a
+            download is not told from the computing that follows it.
+
+    Returns:
+        Columns client, job, stage (a key of `BARS`), start, end (virtual s); stages
+        that took no time are left out.
+    """
+    work = jobs.loc[jobs["kind"] == "work"]
+    read, computed = work["read_time"], work["computed_time"]
+    sent, arrived, applied = (
+        work[f"{what}_time"] for what in ("sent", "arrived", "applied")
+    )
+    known = downloads is not None
+    took = downloads[work["client"].to_numpy()] if downloads is not None else 0.0
+    fetched = np.minimum(read + took, computed)
+    pieces = [
+        ("download", read, fetched),
+        ("computing" if known else "download and computing", fetched, computed),
+        ("upload", sent, arrived),
+        ("waiting", arrived, applied),
+    ]
+    keys = work[["client", "job"]]
+    table = pd.concat(
+        [keys.assign(stage=name, start=a, end=b) for name, a, b in pieces]
+    )
+    table = table.loc[table["end"] > table["start"]]
+    return table.sort_values(["client", "start"], kind="stable", ignore_index=True)
+
+
+def _draw_clients(
+    axes: Axes,
+    panel: Panel,
+    count: int,
+    seconds: float,
+    used: dict[str, None],
+    marks: dict[str, None],
+) -> None:
+    shown = panel.jobs.loc[
+        (panel.jobs["read_time"] < seconds) & (panel.jobs["client"] < count)
+    ]
+    table = stages(shown, panel.downloads)
+    failed = shown["outcome"].isin(("REJECTED", "LOST", "CRASHED"))
+    bad = set(zip(shown.loc[failed, "client"], shown.loc[failed, "job"], strict=True))
+    for stage, mine in table.groupby("stage", sort=False):
+        spans = zip(mine["client"], mine["job"], mine["start"], mine["end"], strict=True)
+        for client, job, start, end in spans:
+            vain = (client, job) in bad
+            color = BARS["not applied" if vain else str(stage)]
+            used["not applied" if vain else str(stage)] = None
+            axes.barh(
+                client, end - start, left=start, height=0.62, color=color,
+                edgecolor="white", lw=0.4, zorder=2,
+            )  # fmt: skip
+    commits = panel.commits[panel.commits <= seconds]
+    axes.plot(commits, np.full(commits.size, -0.85), "|", color=style.INK, ms=5)
+    near = panel.incidents.loc[
+        (panel.incidents["time"] <= seconds) & (panel.incidents["client"] < count)
+    ]
+    for what, mine in near.groupby("incident", sort=False):
+        marks[str(what)] = None
+        line = _marker(str(what), "")
+        line.set_data(mine["time"], mine["client"])
+        axes.add_line(line)
+    if panel.end < seconds:
+        axes.axvspan(panel.end, seconds, color="#f0f0f0", lw=0, zorder=0)
+    title = style.text(panel.title, 60)
+    if count < panel.num_clients:
+        title += f"; clients 0 to {count - 1} of {panel.num_clients}"
+    axes.set_title(title)
+    axes.set(ylim=(count - 0.5, -1.3), ylabel="Client")
+    axes.yaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
+    axes.grid(visible=False, axis="y")
+
+
+def _marker(what: str, label: str) -> Line2D:
+    return Line2D(
+        [], [], color="#D55E00", marker=MARKERS.get(what, "*"), ms=4.5, ls="",
+        zorder=5, label=label, markeredgecolor=style.INK, markeredgewidth=0.5,
+    )  # fmt: skip
+
+
+def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> None:
+    """Draws a bar per staleness, or per several where there are too many."""
+    ages, share = (frame[name].to_numpy() for name in ("staleness", "share"))
+    last = ages[min(int(np.searchsorted(share.cumsum(), SHOWN)), ages.size - 1)]
+    width = max(1, int(last + 1) // 60)
+    edges = np.arange(0, ages.max() + 1 + width, width)
+    heights, _ = np.histogram(ages, edges, weights=share / width)
+    axes.stairs(heights, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
+    axes.axvline(np.average(ages, weights=share), color=style.INK, ls=":", lw=1.2)
+    axes.set(xlim=(-0.5, last + width - 0.5), ylim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+
+
+def _ends(jobs: pd.DataFrame) -> pd.Series:
+    """Returns when each job was applied, or else the last that is known of it."""
+    times = [f"{what}_time" for what in ("applied", "arrived", "sent", "computed")]
+    return jobs[times].max(axis=1)

@@ -1,0 +1,235 @@
+"""Tables and pictures of a recorded timeline, with closed forms beside what they tell.
+
+Joins `timelines`, `timeline_theory`, `gantt` and `chrome`.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis import chrome, gantt, style, timelines
+from analysis.frames import Study, runs
+from analysis.timeline_theory import (
+    ClosedForms,
+    closed_forms,
+    constant_downloads,
+    parts,
+)
+from simulator.trace import StudyError
+
+MOST_CLIENTS = 20
+"""That a table lists one by one."""
+DOTS_PER_INCH = 200
+RUNS = {
+    "updates_per_s": "updates/s",
+    "staleness_mean": "stale mean",
+    "staleness_50": "50 %",
+    "staleness_90": "90 %",
+    "staleness_99": "99 %",
+    "staleness_max": "max",
+}
+ENDS = {
+    "applied": "applied",
+    "rejected": "rejected",
+    "lost": "lost",
+    "crashed": "crashed",
+    "waiting_mean": "wait (s)",
+    "queue_length": "at server",
+}
+CLIENTS = {
+    "staleness_mean": "stale mean",
+    "staleness_max": "max",
+    "utilisation": "utilisation",
+    "available": "available",
+    "waiting_mean": "wait (s)",
+    "uploads": "uploads",
+    "incidents": "incidents",
+}
+"""Columns of the tables, and what they are called."""
+
+
+def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yields the closing tables with their titles; cells are text.
+
+    A closed form stands in brackets behind what was measured; where clients are
+    summarised it stands nowhere.
+
+    Raises:
+        StudyError: no run has ended.
+    """
+    known, jobs = runs(study), study.table("jobs")
+    forms = _forms(study)
+    measured = timelines.by_group(timelines.by_run(jobs, known))
+    name = study.manifest["name"]
+    replicates = int(measured["replicates"].max())
+    note = f", means of {replicates} replicates" if replicates > 1 else ""
+    of_runs = {group: form.of_run for group, form in forms.items()}
+    yield (
+        f"{name}: speed and staleness (commits){note}; [closed form]",
+        _cells(measured, of_runs, RUNS),
+    )
+    yield f"{name}: shares of jobs, and waiting", _cells(measured, of_runs, ENDS)
+    clients = timelines.by_client(jobs, study.table("incidents"), known)
+    for group, form in forms.items():
+        mine = clients.loc[clients["group"] == group].reset_index(drop=True)
+        entry = _entry(study, group)
+        if len(mine) > MOST_CLIENTS:
+            names = parts(entry["scenario"], entry["num_clients"])
+            frame = timelines.by_part(mine, names)
+            frame["measure"] = frame["measure"].map(CLIENTS)
+            yield f"{group}: {len(mine)} clients", frame.map(_text)
+            continue
+        frame = pd.DataFrame({"client": mine["client"].astype(str)})
+        for column, title in CLIENTS.items():
+            theory = form.of_clients.get(column)
+            if column in mine:
+                values: Any = mine[column]
+                frame[title] = [
+                    _with(value, None if theory is None else theory[number])
+                    for number, value in enumerate(values)
+                ]
+            elif theory is not None:
+                frame[title] = [f"[{value:.4g}]" for value in theory]
+        yield f"{group}: clients", frame
+
+
+def save(
+    study: Study, folder: str | Path, seconds: float | None = None
+) -> list[Path]:
+    """Draws the Gantt picture and the staleness of a timeline into `folder/figures`.
+
+    Args:
+        study: with at least one run that has ended.
+        folder: in which the folder of figures is made if needed.
+        seconds: virtual seconds of the Gantt picture; by default those in which the
+            first jobs end.
+
+    Returns:
+        Paths of the PNGs.
+
+    Raises:
+        StudyError: a figure cannot be written.
+    """
+    where = Path(folder) / "figures"
+    paths = []
+    for name, figure in _figures(study, seconds):
+        path = where / f"{name}.png"
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+            with style.context():
+                figure.savefig(path, dpi=DOTS_PER_INCH)
+        except OSError as error:
+            raise StudyError(
+                f"{path}: the figure must be written, but {error.strerror or error}; "
+                f"make room, or the folder writable"
+            ) from error
+        paths.append(path)
+    return paths
+
+
+def export(study: Study, file: str | Path) -> None:
+    """Writes all runs that have ended as Chrome's trace events.
+
+    Args:
+        study: with at least one run that has ended.
+        file: to be written, JSON.
+
+    Raises:
+        StudyError: it cannot be written.
+    """
+    events: list[dict[str, Any]] = []
+    for entry, panel in _panels(study, list(runs(study)["run"])):
+        label = f"{panel.title}, replicate {entry['replicate']}"
+        rest = panel._replace(title=label)
+        events += chrome.events(entry["run"], *rest[:5], rest.downloads)
+    try:
+        text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StudyError(
+            f"{file}: the trace must be written, but {error.strerror or error}; choose "
+            f"another file by --chrome"
+        ) from error
+
+
+def _figures(study: Study, seconds: float | None) -> Iterator[tuple[str, Figure]]:
+    known, name = runs(study), study.manifest["name"]
+    first = known.drop_duplicates("group")["run"]
+    panels = [panel for _, panel in _panels(study, list(first))]
+    if seconds is None:
+        seconds = max(gantt.first_seconds(p.jobs) for p in panels[: gantt.MOST_PANELS])
+    yield "gantt", gantt.gantt(panels, seconds, name)
+    jobs = study.table("jobs").merge(known[["run", "group"]], on="run")
+    found = {
+        group: timelines.histogram(jobs.loc[jobs["group"] == group])
+        for group in known["group"].unique()
+    }
+    found = {group: frame for group, frame in found.items() if len(frame)}
+    forms = _forms(study)
+    laws = {group: forms[group].law for group in found}
+    means = {group: forms[group].of_run.get("staleness_mean") for group in found}
+    if found:
+        yield "staleness", gantt.staleness(found, laws, means, name)
+
+
+def _panels(
+    study: Study, wanted: list[int]
+) -> Iterator[tuple[dict[str, Any], gantt.Panel]]:
+    jobs, rows = study.table("jobs"), study.table("rows")
+    incidents = study.table("incidents")
+    made = rows.loc[(rows["kind"] == "COMMIT") & (rows["place"] == 0)]
+    for run in wanted:
+        entry = study.manifest["runs"][run]
+        weight = entry.get("download_bytes", 0)
+        clients = entry["num_clients"]
+        yield (
+            entry,
+            gantt.Panel(
+                entry["label"],
+                jobs.loc[jobs["run"] == run],
+                made.loc[made["run"] == run, "time"].to_numpy(np.float64),
+                incidents.loc[incidents["run"] == run],
+                clients,
+                entry["virtual_s"],
+                constant_downloads(entry["scenario"], clients, weight),
+            ),
+        )
+
+
+def _entry(study: Study, group: str) -> dict[str, Any]:
+    return next(r for r in study.manifest["runs"] if r["label"] == group)
+
+
+def _forms(study: Study) -> dict[str, ClosedForms]:
+    """Returns the closed forms of each group."""
+    found = {}
+    for group in dict.fromkeys(runs(study)["group"]):
+        entry = _entry(study, group)
+        weights = entry.get("upload_bytes", 0), entry.get("download_bytes", 0)
+        found[group] = closed_forms(entry["scenario"], entry["num_clients"], *weights)
+    return found
+
+
+def _cells(
+    measured: pd.DataFrame, theory: dict[str, dict[str, float]], columns: dict[str, str]
+) -> pd.DataFrame:
+    frame = pd.DataFrame({"run": measured["group"]})
+    for column, title in columns.items():
+        pairs = zip(measured["group"], measured[column], strict=True)
+        frame[title] = [_with(v, theory[group].get(column)) for group, v in pairs]
+    return frame
+
+
+def _with(value: float, theory: float | None) -> str:
+    return _text(value) + ("" if theory is None else f" [{theory:.4g}]")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "-" if np.isnan(value) else f"{value:.4g}"
