@@ -47,7 +47,7 @@ def events(
         yield _named("thread_name", run, client + 1, f"client {client}")
     keys = ["client", "job"]
     more = jobs.loc[jobs["kind"] == "work", [*keys, "outcome", "read_version"]]
-    table = gantt.stages(jobs, downloads).merge(more, on=keys)
+    table = gantt.stages(jobs, incidents, downloads).merge(more, on=keys)
     for row in table.to_dict("records"):
         start = row["start"] * MICROSECONDS
         yield {

@@ -4,7 +4,7 @@ Each takes frames and returns a new figure; none touches global state.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from analysis import style, timelines
+from analysis import style
 
 MOST_CLIENTS = 30
 """Lines of a picture."""
@@ -111,7 +111,7 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
             _draw_clients(axes, panel, count, seconds, used, marks)
         stack[-1, 0].set(xlabel=style.AXES["time"].label, xlim=(0, seconds))
         handles: list = [Patch(color=BARS[part], label=part) for part in used]
-        tick = {"color": style.INK, "marker": "|", "ls": ""}
+        tick: dict[str, Any] = {"color": style.INK, "marker": "|", "ls": ""}
         handles.append(Line2D([], [], label="commit", **tick))
         for mark in marks:
             label = mark.lower().replace("_", " ")
@@ -147,27 +147,33 @@ def staleness(
             if law is not None:
                 axes.plot(*law, color=style.INK, lw=1.2, zorder=4)
             elif mean is not None:
-                axes.axvline(mean, color=style.INK, lw=1.2, zorder=4)
+                axes.axvline(mean, color=style.INK, lw=3.5, alpha=0.3, zorder=2)
             found = float(np.average(frame["staleness"], weights=frame["count"]))
             axes.set_title(f"{style.text(group)}\nmean {found:.3g}", fontsize=8)
-        figure.supxlabel(style.STALENESS["contribution"], fontsize=9)
+            if number > len(histograms) - columns:
+                axes.set_xlabel(style.STALENESS["contribution"], fontsize=8)
         figure.supylabel("Share of contributions", fontsize=9)
         handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
         if any(v is not None for v in (*laws.values(), *means.values())):
-            handles.append(
-                Line2D([], [], color=style.INK, lw=1.2, label="theory (law or mean)")
-            )
-        figure.legend(handles=handles, loc="outside upper right", ncols=2)
+            handles.append(Line2D([], [], color=style.INK, lw=1.2, label="theory: law"))
+            wide: dict[str, Any] = {"lw": 3.5, "alpha": 0.3, "label": "theory: mean"}
+            handles.append(Line2D([], [], color=style.INK, **wide))
+        figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
 
 
 def stages(
-    jobs: pd.DataFrame, downloads: Float[np.ndarray, " K"] | None = None
+    jobs: pd.DataFrame,
+    incidents: pd.DataFrame,
+    downloads: Float[np.ndarray, " K"] | None = None,
 ) -> pd.DataFrame:
     """Divides jobs into what a client did, one after the other.
 
+    Where clients do not wait for what they sent, waiting ends with their next read.
+
     Args:
         jobs: of one run.
+        incidents: of the run; a job whose client crashed ends there.
         downloads: seconds of each client's download, where they are constant; else a
             download is not told from the computing that follows it.
 
@@ -175,8 +181,16 @@ def stages(
         Columns client, job, stage (a key of `BARS`), start, end (virtual s); stages
         that took no time are left out.
     """
-    work = jobs.loc[jobs["kind"] == "work"]
+    work = jobs.loc[jobs["kind"] == "work"].sort_values("read_time", kind="stable")
+    crashes = incidents.loc[incidents["incident"] == "CRASHED", ["client", "time"]]
+    work = pd.merge_asof(
+        work, crashes.astype({"client": work["client"].dtype, "time": np.float64}),
+        left_on="read_time", right_on="time", by="client", direction="forward",
+    )  # fmt: skip
     read, computed = work["read_time"], work["computed_time"]
+    following = work.groupby("client")["read_time"].shift(-1)
+    crashed = (work["outcome"] == "CRASHED") & computed.isna()
+    computed = computed.where(~crashed, work["time"])
     sent, arrived, applied = (
         work[f"{what}_time"] for what in ("sent", "arrived", "applied")
     )
@@ -187,7 +201,7 @@ def stages(
         ("download", read, fetched),
         ("computing" if known else "download and computing", fetched, computed),
         ("upload", sent, arrived),
-        ("waiting", arrived, applied),
+        ("waiting", arrived, np.minimum(applied, following.fillna(np.inf))),
     ]
     keys = work[["client", "job"]]
     table = pd.concat(
@@ -208,11 +222,13 @@ def _draw_clients(
     shown = panel.jobs.loc[
         (panel.jobs["read_time"] < seconds) & (panel.jobs["client"] < count)
     ]
-    table = stages(shown, panel.downloads)
+    table = stages(shown, panel.incidents, panel.downloads)
     failed = shown["outcome"].isin(("REJECTED", "LOST", "CRASHED"))
     bad = set(zip(shown.loc[failed, "client"], shown.loc[failed, "job"], strict=True))
     for stage, mine in table.groupby("stage", sort=False):
-        spans = zip(mine["client"], mine["job"], mine["start"], mine["end"], strict=True)
+        spans = zip(
+            mine["client"], mine["job"], mine["start"], mine["end"], strict=True
+        )
         for client, job, start, end in spans:
             vain = (client, job) in bad
             color = BARS["not applied" if vain else str(stage)]
@@ -238,7 +254,7 @@ def _draw_clients(
         title += f"; clients 0 to {count - 1} of {panel.num_clients}"
     axes.set_title(title)
     axes.set(ylim=(count - 0.5, -1.3), ylabel="Client")
-    axes.yaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
+    axes.set_yticks(range(0, count, max(1, count // 6)))
     axes.grid(visible=False, axis="y")
 
 
@@ -258,7 +274,7 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> None:
     heights, _ = np.histogram(ages, edges, weights=share / width)
     axes.stairs(heights, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
     axes.axvline(np.average(ages, weights=share), color=style.INK, ls=":", lw=1.2)
-    axes.set(xlim=(-0.5, last + width - 0.5), ylim=(0, None))
+    axes.set(xlim=(-0.5, max(last + width, 4) - 0.5), ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
 
 

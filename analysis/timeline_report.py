@@ -70,7 +70,7 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     note = f", means of {replicates} replicates" if replicates > 1 else ""
     of_runs = {group: form.of_run for group, form in forms.items()}
     yield (
-        f"{name}: speed and staleness (commits){note}; [closed form]",
+        f"{name}: speed and staleness (commits){note}; in brackets: closed form",
         _cells(measured, of_runs, RUNS),
     )
     yield f"{name}: shares of jobs, and waiting", _cells(measured, of_runs, ENDS)
@@ -98,16 +98,14 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
         yield f"{group}: clients", frame
 
 
-def save(
-    study: Study, folder: str | Path, seconds: float | None = None
-) -> list[Path]:
+def save(study: Study, folder: str | Path, seconds: float | None = None) -> list[Path]:
     """Draws the Gantt picture and the staleness of a timeline into `folder/figures`.
 
     Args:
         study: with at least one run that has ended.
         folder: in which the folder of figures is made if needed.
         seconds: virtual seconds of the Gantt picture; by default those in which the
-            first jobs end.
+            first jobs of the first group end.
 
     Returns:
         Paths of the PNGs.
@@ -162,7 +160,7 @@ def _figures(study: Study, seconds: float | None) -> Iterator[tuple[str, Figure]
     first = known.drop_duplicates("group")["run"]
     panels = [panel for _, panel in _panels(study, list(first))]
     if seconds is None:
-        seconds = max(gantt.first_seconds(p.jobs) for p in panels[: gantt.MOST_PANELS])
+        seconds = gantt.first_seconds(panels[0].jobs)
     yield "gantt", gantt.gantt(panels, seconds, name)
     jobs = study.table("jobs").merge(known[["run", "group"]], on="run")
     found = {

@@ -74,7 +74,9 @@ class _World(NamedTuple):
         """
         others = ("idle", "read", "upload", "download")
         plain = self.keeps_all and self.is_private
-        if not plain or any(client.get(key) for client in self.clients for key in others):
+        if not plain or any(
+            client.get(key) for client in self.clients for key in others
+        ):
             raise ValueError("clients do more than compute")
         if any(client.get("compute_per", "job") != "job" for client in self.clients):
             raise ValueError("a job's computing time is a sum of draws")
@@ -110,7 +112,7 @@ def law(config: dict[str, Any], m: int = 1, count: int = 1) -> Any:
     name = config["law"]
     if name == "constant":
         value = of_client(rest["value"], "value")
-        return Lattice(stats.randint(0, 1), 1.0, value)
+        return Lattice(stats.rv_discrete(values=([0], [1.0]))(), 1.0, value)
     family = getattr(stats, name, None)
     if not isinstance(family, stats.rv_continuous | stats.rv_discrete):
         raise ValueError(f"no closed form is known for the law {name!r}")
@@ -141,6 +143,8 @@ def closed_forms(
     world = _world(scenario, num_clients, size)
     of_run: dict[str, float] = {}
     of_clients: dict[str, Float[np.ndarray, " K"]] = {}
+    if not all(client.get("compute") for client in world.clients):
+        return ClosedForms({}, {}, None)  # imported: nobody knows the laws
     kind = world.protocol.get("kind", "")
     rules: tuple[Callable[..., None], ...] = (_available, *RULES.get(kind, ()))
     for rule in rules:
@@ -252,7 +256,9 @@ def _repairman(world: _World, of_run: dict, of_clients: dict) -> None:
     rates = {_rate(one) for one in world._replace(server={}).compute()}
     if len(rates) != 1:
         return
-    found = theory_queues.repairman(len(world.clients), rates.pop(), _rate(law(service)))
+    found = theory_queues.repairman(
+        len(world.clients), rates.pop(), _rate(law(service))
+    )
     of_run["updates_per_s"] = found.throughput
     of_run["waiting_mean"] = found.mean_sojourn_s
     of_run["queue_length"] = found.mean_num_present

@@ -1,4 +1,4 @@
-"""The command line: `stalesim run|plot|check|list|schema`."""
+"""The command line: `stalesim run|timeline|plot|check|list|schema`."""
 
 import contextlib
 import json
@@ -83,17 +83,71 @@ def run(
     folder = _new_folder(folder, config.name)
     jobs = jobs or len(os.sched_getaffinity(0))
     sweep.planned(config)  # what is wrong is said before a progress bar is drawn
-    try:
-        with _progress(config.name) as hear:
-            study = sweep.simulate(config, folder, jobs=jobs, progress=hear)
-    except KeyboardInterrupt:
-        err.print(
-            f"stalesim: interrupted; {folder} holds what was written, "
-            f"marked incomplete",
-            style="red",
-        )
-        raise SystemExit(INTERRUPTED) from None
+    with _interruptible(folder), _progress(config.name) as hear:
+        study = sweep.simulate(config, folder, jobs=jobs, progress=hear)
     _close(study, plots=plots)
+
+
+@app.command()
+def timeline(
+    scenario: Annotated[
+        Path | None, typer.Argument(help="a scenario file, with or without a problem")
+    ] = None,
+    set_: Overrides = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", help="new folder for the timeline")
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--import",
+            help="an event log in place of a scenario: .csv or .parquet, a row per job "
+            "of an asynchronous system, columns client (a number from 1 or a label), "
+            "read_time, arrived_time (seconds) and perhaps computed_time, sent_time, "
+            "outcome (applied, lost or rejected)",
+        ),
+    ] = None,
+    gantt: Annotated[
+        float | None,
+        typer.Option(
+            help="virtual seconds of the Gantt picture; by default about 60 jobs"
+        ),
+    ] = None,
+    chrome: Annotated[
+        Path | None,
+        typer.Option(help="also write trace events, for Perfetto, into this file"),
+    ] = None,
+    *,
+    plots: Annotated[bool, typer.Option(help="draw the figures at the end")] = True,
+) -> None:
+    """Plays the world alone: who acts when, how stale, how busy. No numerics.
+
+    The folder can be replayed by a scenario: `timeline: {replay: FOLDER}`.
+    """
+    if (scenario is None) == (log is None):
+        raise UserError(
+            "timeline must have either a scenario or --import LOG; give one of them"
+        )
+    if gantt is not None and not gantt > 0:
+        raise UserError(f"--gantt must be > 0 seconds, got {gantt:g}; give some")
+    if chrome is not None and not chrome.parent.is_dir():
+        raise UserError(
+            f"--chrome must be a file in a folder that exists, got {chrome}; make it"
+        )
+    if log is not None:
+        from simulator.importing import import_log
+
+        folder = _new_folder(folder, f"{log.stem}-timeline")
+        _close_timeline(import_log(log, folder), gantt, chrome, plots=plots)
+    elif scenario is not None:
+        from simulator.recording import record
+        from simulator.scenario.reading import read_any
+
+        config = read_any(scenario, set_ or ())
+        folder = _new_folder(folder, f"{config.name}-timeline")
+        with _interruptible(folder), _progress(config.name) as hear:
+            study = record(config, folder, hear)
+        _close_timeline(study, gantt, chrome, plots=plots)
 
 
 @app.command()
@@ -101,7 +155,11 @@ def plot(folder: Annotated[Path, typer.Argument(help="folder of a study")]) -> N
     """Draws the standard figures of a study into its folder."""
     from simulator import trace
 
-    _draw(trace.load(folder))
+    study = trace.load(folder)
+    if study.manifest.get("kind") == "timeline":
+        _draw_timeline(study, None)
+    else:
+        _draw(study)
 
 
 @app.command()
@@ -114,6 +172,11 @@ def check(
 
     for folder in folders:
         study = trace.load(folder)
+        if study.manifest.get("kind") == "timeline":
+            raise UserError(
+                f"{folder}: must be a study with numerics to have claims, but is a "
+                f"timeline; run its scenario by `stalesim run`"
+            )
         out.print(study.manifest["name"], style="bold")
         _show_claims(claims.evaluate(study))
 
@@ -157,6 +220,19 @@ def _new_folder(chosen: Path | None, name: str) -> Path:
 
 
 @contextlib.contextmanager
+def _interruptible(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        err.print(
+            f"stalesim: interrupted; {folder} holds what was written, "
+            f"marked incomplete",
+            style="red",
+        )
+        raise SystemExit(INTERRUPTED) from None
+
+
+@contextlib.contextmanager
 def _progress(name: str) -> Iterator[Any]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -196,6 +272,37 @@ def _draw(study: "Study") -> None:
     from analysis import report
 
     for path in report.save(study, study.folder):
+        out.print(f"Figure: {path}", soft_wrap=True)
+
+
+def _close_timeline(
+    study: "Study", seconds: float | None, chrome: Path | None, *, plots: bool
+) -> None:
+    from analysis import timeline_report
+
+    for title, frame in timeline_report.tables(study):
+        _show(title, frame)
+    for run in study.manifest["runs"]:
+        if run["replicate"] == 0:
+            out.print(
+                f"{run['label']}: {run['commits']} updates in {run['virtual_s']:.4g} "
+                f"virtual s; {run['stop_reason']}",
+                soft_wrap=True,
+                markup=False,
+                highlight=False,
+            )
+    if plots:
+        _draw_timeline(study, seconds)
+    if chrome is not None:
+        timeline_report.export(study, chrome)
+        out.print(f"Trace events: {chrome}", soft_wrap=True)
+    out.print(f"Timeline: {study.folder}", soft_wrap=True)
+
+
+def _draw_timeline(study: "Study", seconds: float | None) -> None:
+    from analysis import timeline_report
+
+    for path in timeline_report.save(study, study.folder, seconds):
         out.print(f"Figure: {path}", soft_wrap=True)
 
 

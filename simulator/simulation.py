@@ -6,27 +6,23 @@ This is the one module that knows both sides.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from simulator import playing
 from simulator.algorithms.base import Algorithm, Context
 from simulator.algorithms.step_rules import Constants, resolve
 from simulator.engine.drive import Drive, Target
 from simulator.engine.execute import Program
 from simulator.engine.feed import Feed, Source
 from simulator.problems import convex, horizontal, losses, vertical
-from simulator.problems.data.base import Dataset
 from simulator.problems.sampler import Sampler
-from simulator.protocols.played import Played, Traffic
+from simulator.protocols.played import Played
 from simulator.results import Results
 from simulator.scenario.algorithms import ProblemShape
-from simulator.scenario.base import Config
 from simulator.scenario.catalogue import factory
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.study import Run
 from simulator.streams import Purpose
@@ -34,9 +30,6 @@ from simulator.trace import Writer
 
 SAMPLE_BYTES = 64 * 2**20
 """Most memory for the samples of one buffer of rows."""
-
-MOST_REMEMBERED = 8
-"""Data sets and problems that a process keeps."""
 
 Progress = Callable[[float], None]
 """Called with the fraction of a task's virtual horizon that is done."""
@@ -73,34 +66,12 @@ class Prepared:
     uploads_all: bool
 
 
-def _remembered(build: Callable[..., Any]) -> Callable[..., Any]:
-    """Keeps the last few results of a function of a configuration, by its content."""
-    results: dict[Any, Any] = {}
-
-    @wraps(build)
-    def remembering(config: Config, *rest: Any, **options: Any) -> Any:
-        content = type(config).__name__, config.model_dump_json()
-        key = (*content, rest, tuple(sorted(options.items())))
-        if key not in results:
-            while len(results) >= MOST_REMEMBERED:
-                results.pop(next(iter(results)))
-            results[key] = build(config, *rest, **options)
-        return results[key]
-
-    return remembering
-
-
-@_remembered
-def _dataset(config: Any) -> Dataset:
-    return factory(config, "data")(config)
-
-
-@_remembered
+@playing.remembered
 def _problem(config: Problem, precision: str, *, with_minimum: bool) -> Any:
     """Builds a problem and puts it on the device, once for all runs that share it."""
-    data = _dataset(config.data)
-    loss: losses.Loss = _loss(config, data)
-    outputs = losses.num_outputs(loss, data.num_classes)
+    data = playing.dataset(config.data)
+    loss: losses.Loss = playing.loss(config, data)
+    outputs = playing.num_outputs(config, data)
     least = float("nan")
     if with_minimum:
         least = convex.minimum(data.x_train, data.y_train, loss, outputs, config.l2)
@@ -121,21 +92,11 @@ def _problem(config: Problem, precision: str, *, with_minimum: bool) -> Any:
     return horizontal.build(data, classifier, clients, **options)
 
 
-def _loss(config: Problem, data: Dataset) -> losses.Loss:
-    if config.loss == "sigmoid" and data.num_classes > 2:
-        raise ScenarioError(
-            f"problem.loss must be softmax for {data.num_classes} classes, "
-            f"got sigmoid; leave it out"
-        )
-    if config.loss != "auto":
-        return config.loss
-    return "sigmoid" if data.num_classes == 2 else "softmax"
-
-
-@_remembered
+@playing.remembered
 def _constants(config: Problem) -> Constants:
-    data = _dataset(config.data)
-    smoothness = convex.smoothness(data.x_train, _loss(config, data), config.l2)
+    data = playing.dataset(config.data)
+    loss = playing.loss(config, data)
+    smoothness = convex.smoothness(data.x_train, loss, config.l2)
     return Constants(smoothness, config.l2 or None)
 
 
@@ -148,19 +109,12 @@ def prepare(run: Run) -> Prepared:
     """
     scenario: Scenario = run.scenario
     config, algorithm = scenario.problem, scenario.algorithm
-    data = _dataset(config.data)
-    N = data.x_train.shape[0]
-    central = scenario.protocol.kind == "centralised"
-    num_clients = 1 if central else scenario.num_clients
-    common = _common(scenario)
-    sampler, pools, features = _sampler(scenario, data, run.seed)
-    batch = sampler.size
+    plan = playing.plan(run)
+    played, common = plan.played, plan.common
+    N, batch = plan.shape.num_samples, plan.shape.batch
     wants_minimum = "optimality_gap" in scenario.evaluate.metrics
     precision = scenario.engine.precision
     problem = _problem(config, precision, with_minimum=wants_minimum)
-    outputs = losses.num_outputs(_loss(config, data), data.num_classes)
-    shape = ProblemShape(N, data.x_train.shape[1], outputs, num_clients, batch)
-    played = _played(scenario, run.seed, shape, sampler, common=common)
     fresh = algorithm.family == "vertical" and common
     fresh = fresh and scenario.protocol.kind in ("synchronous", "centralised")
     context = Context(
@@ -174,13 +128,13 @@ def prepare(run: Run) -> Prepared:
     return Prepared(
         run=run,
         played=played,
-        sampler=sampler,
+        sampler=plan.sampler,
         algorithm=factory(algorithm, "algorithms")(algorithm, context),
         problem=problem,
-        dataset=data.name,
-        shape=shape,
-        num_features=features,
-        num_samples=tuple(pool.size for pool in pools) * (num_clients // len(pools)),
+        dataset=plan.data.name,
+        shape=plan.shape,
+        num_features=plan.num_features,
+        num_samples=plan.num_samples,
         samples=(1 if common else played.width, batch),
         uploads_all=getattr(algorithm, "upload", "") == "all" and not fresh,
     )
@@ -194,103 +148,21 @@ def check(run: Run) -> None:
         DataError: a data file is missing or damaged.
     """
     scenario: Scenario = run.scenario
-    data = _dataset(scenario.problem.data)
-    _loss(scenario.problem, data)
-    _sampler(scenario, data, run.seed)
+    playing.plan(run)
     resolve(scenario.algorithm.step_size, _constants(scenario.problem))
 
 
 def row_work(scenario: Scenario) -> int:
     """Returns the multiplications of a forward pass of one row."""
-    data = _dataset(scenario.problem.data)
+    data = playing.dataset(scenario.problem.data)
     N, P = data.x_train.shape
-    outputs = losses.num_outputs(_loss(scenario.problem, data), data.num_classes)
+    outputs = playing.num_outputs(scenario.problem, data)
     workers = getattr(scenario.protocol, "t", 1)
     if scenario.algorithm.family == "horizontal":
         N //= scenario.num_clients
         if scenario.protocol.kind == "synchronous":
             workers = scenario.num_clients
     return scenario.algorithm.batch_size(N) * P * outputs * workers
-
-
-def _sampler(
-    scenario: Scenario, data: Dataset, seed: int
-) -> tuple[Sampler, list[np.ndarray], tuple[int, ...]]:
-    """Returns the sampler, the samples of each client, and each one's columns."""
-    pools, features = _shares(scenario, data, seed)
-    smallest = min(pool.size for pool in pools)
-    sampler = Sampler(
-        seed,
-        pools,
-        scenario.algorithm.batch_size(smallest),
-        replacement=scenario.algorithm.replacement,
-        common=_common(scenario),
-    )
-    return sampler, pools, features
-
-
-def _shares(
-    scenario: Scenario, data: Dataset, seed: int
-) -> tuple[list[np.ndarray], tuple[int, ...]]:
-    """Returns who holds which samples, and how many columns each client holds."""
-    N, P = data.x_train.shape
-    partition = scenario.problem.partition
-    if scenario.protocol.kind == "centralised":
-        return [np.arange(N)], (P,)
-    shares = factory(partition, "partitions")
-    if partition.family == "vertical":
-        columns = shares(partition, data)
-        return [np.arange(N)], tuple(part.size for part in columns)
-    pools = shares(partition, data, seed)
-    return pools, (P,) * len(pools)
-
-
-def _common(scenario: Scenario) -> bool:
-    """Says whether the workers of a row share one batch."""
-    if scenario.algorithm.samples is not None:
-        return scenario.algorithm.samples == "common"
-    rounds = scenario.protocol.kind in ("synchronous", "centralised")
-    return rounds and scenario.algorithm.family == "vertical"
-
-
-def _played(
-    scenario: Scenario,
-    seed: int,
-    shape: ProblemShape,
-    sampler: Sampler,
-    *,
-    common: bool,
-) -> Played:
-    messages = scenario.algorithm.messages(shape, common=common)
-    size = {
-        way: sum(m.bytes for m in messages if m.direction == way)
-        for way in ("up", "down")
-    }
-    clients = shape.num_clients
-    per_sample = getattr(scenario.algorithm, "upload", None) == "batch"
-    looks = scenario.protocol.kind == "bounded" and per_sample
-    vertical_ = scenario.algorithm.family == "vertical"
-    return Played(
-        clients=None if scenario.protocol.kind == "centralised" else scenario.clients,
-        protocol=scenario.protocol,
-        num_clients=clients,
-        seed=seed,
-        stop=scenario.stop,
-        traffic=Traffic(
-            upload_bytes=0 if scenario.protocol.kind == "centralised" else size["up"],
-            download_bytes=0
-            if scenario.protocol.kind == "centralised"
-            else size["down"],
-            contributions_per_epoch=(clients if vertical_ else 1)
-            * shape.num_samples
-            / shape.batch,
-            samples=shape.batch,
-        ),
-        batch=sampler.batch if looks else None,
-        num_samples=shape.num_samples,
-        samples_key=f"{shape.num_samples}/{shape.batch}" if looks else "",
-        server=scenario.server,
-    )
 
 
 def key_of(seed: int) -> jax.Array:
@@ -316,6 +188,11 @@ def execute(
         For each run, what the manifest says of its end.
     """
     begun = time.perf_counter()
+    if mode == "shared" and len({prepared.played.digest for prepared in runs}) > 1:
+        raise AssertionError(
+            "runs that share a timeline must have the same one; this is a defect of "
+            "the simulator, please report it"
+        )
     results = [_results(prepared, writer) for prepared in runs]
     precision = runs[0].run.scenario.engine.precision
     with jax.enable_x64(precision == "float64"):

@@ -90,13 +90,18 @@ class Rows(NamedTuple):
     Attributes:
         time: virtual seconds.
         kind: a `Kind`.
-        node: whose version advances.
+        node: whose version advances: the server's or, in gossip, that of a COMMIT's
+            worker or an AVERAGE's initiator. Versions are counted together.
         worker: who takes part. A REFRESH names first the worker whose batch is about to
-            be used, then those that upload again.
+            be used, then those that upload again; an AVERAGE its initiator, then the
+            partner. Nobody is named by an AVERAGE_ALL, in which all take part, and by a
+            COMMIT that only applies what was contributed before.
         job: which of each worker's jobs; keys its randomness.
         version: commits applied before this row.
         read_version: commits that had been applied to the state that the worker read.
-        read_slot: register that holds what it read.
+        read_slot: register that holds what it read. Of an AVERAGE, the register that
+            the worker's new model is written to, or `NO_SLOT` while it has a job under
+            way; an AVERAGE_ALL writes all registers.
         write_slot: register that the new version is written to, or `NO_SLOT`.
         peer: gossip partner, else `NO_WORKER`.
         round: of round-based protocols.
@@ -191,6 +196,8 @@ def check(rows: Rows, num_registers: int) -> None:
         "reads a version that is not made yet": (
             present & (rows.read_version > rows.version[:, None])
         ).any(axis=1),
+        "averages a worker with itself or with nobody": (rows.kind == Kind.AVERAGE)
+        & ((rows.peer == NO_WORKER) | (rows.node == rows.peer)),
         "reads a register that does not exist": (
             present & (rows.read_slot != NO_SLOT) & (rows.read_slot >= num_registers)
         ).any(axis=1),

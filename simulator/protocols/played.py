@@ -7,16 +7,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
+from operator import itemgetter
 
 import simpy
 from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
 
+from simulator.protocols.gossip_recorder import GossipRecorder
+from simulator.protocols.plain_recorder import PlainRecorder
 from simulator.protocols.recorder import Batch, Recorder
 from simulator.scenario.base import Config
 from simulator.scenario.catalogue import factory
 from simulator.scenario.clients import Clients, Server
 from simulator.scenario.errors import ScenarioError
+from simulator.scenario.protocols import Asynchronous, Gossip, Rounds
 from simulator.scenario.stop import Stop
 from simulator.timeline import Chunk, StopReason, check
 from simulator.world.world import Job, World
@@ -26,7 +30,7 @@ TIMED = ("deadline", "timeout", "window")
 FOREVER = 2**62
 SERVER = Server()
 """One that takes no time and shares no link."""
-AFTER_ALL = EventPriority(NORMAL + 1)
+AFTER_ALL = EventPriority(NORMAL + 2)
 """Priority of what happens last at an instant."""
 STUCK = 100_000
 """Rows at one instant, beyond 100 per client, after which time stands still."""
@@ -86,11 +90,20 @@ class Played:
         kind = getattr(self.protocol, "kind", "")
         if kind in ("synchronous", "bounded"):
             return self.num_clients
+        if isinstance(self.protocol, Rounds):
+            return self.num_clients if self.protocol.order == "parallel" else 1
+        if isinstance(self.protocol, Gossip):
+            return 2
         return getattr(self.protocol, "t", 1)
 
     @property
     def num_registers(self) -> int:
-        """Registers that suffice: a job in flight of every client, and the current."""
+        """Registers that suffice: a job in flight of every client, and the current.
+
+        In gossip one of each worker.
+        """
+        if isinstance(self.protocol, Gossip):
+            return self.num_clients
         selection = self.clients.selection if self.clients else None
         in_flight = selection.in_flight if selection else self.num_clients
         return min(in_flight, self.num_clients) + 1
@@ -130,15 +143,19 @@ class Played:
         world = World(
             clients, self.num_clients, seed, step, self.server, job, lattice=lattice
         )
-        recorder = Recorder(world, self.width, self.batch, self.num_samples)
-        over: list[StopReason] = []
-        self._limit_time(world, over)
+        if isinstance(self.protocol, Gossip):
+            recorder: Recorder = GossipRecorder(world)
+        elif world.is_plain and self._applies_on_arrival:
+            recorder = PlainRecorder(world, width=1)
+        else:
+            recorder = Recorder(world, self.width, self.batch, self.num_samples)
+        self._limit_time(world)
         factory(self.protocol, "protocols")(self.protocol, world, recorder)
         reason = None
         stuck_at, stuck_rows = -1.0, 0
         while reason is None:
             # One row more than is asked for: the last one is not finished yet.
-            reason = self._run(world.env, recorder, num_rows + 1, over)
+            reason = self._run(world.env, recorder, num_rows + 1)
             if recorder.num_rows and world.env.now == stuck_at:
                 stuck_rows += num_rows
                 if stuck_rows > STUCK + 100 * self.num_clients:
@@ -159,35 +176,92 @@ class Played:
         env: simpy.Environment,
         recorder: Recorder,
         num_rows: int,
-        over: list[StopReason],
     ) -> StopReason | None:
         """Runs events until a chunk is full; returns why the run ended, if it did."""
         step = env.step
-        stop, upload = self.stop, self.traffic.upload_bytes
-        message = upload + self.traffic.download_bytes
-        commits = min(stop.commits or FOREVER, stop.rounds or FOREVER)
-        epochs = ceil((stop.epochs or FOREVER) * self.traffic.contributions_per_epoch)
-        contributions = min(stop.contributions or FOREVER, epochs)
-        spendable = stop.bytes or FOREVER
+        (by_versions, most_versions), (by_contributions, most) = self._limits
+        per_contribution, per_other, spendable = self._weights
+        dearest = self.width * (per_contribution + per_other) or 1
         try:
             while recorder.num_rows < num_rows:
-                step()
-                if over:
-                    return over[0]
                 made, applied = recorder.version, recorder.num_contributions
-                if made >= commits:
-                    rounds = commits == stop.rounds and commits != stop.commits
-                    return StopReason.ROUNDS if rounds else StopReason.COMMITS
-                if applied >= contributions:
-                    at_epochs = contributions != stop.contributions
-                    return StopReason.EPOCHS if at_epochs else StopReason.CONTRIBUTIONS
-                if applied * message + recorder.num_refreshes * upload >= spendable:
+                if made >= most_versions:
+                    return by_versions
+                if applied >= most:
+                    return by_contributions
+                sent = applied * per_contribution
+                sent += recorder.num_other_uploads * per_other
+                if sent >= spendable:
                     return StopReason.BYTES
+                # So many rows reach no limit but perhaps with the last of them.
+                left = min(
+                    num_rows - recorder.num_rows,
+                    most_versions - made,
+                    -(-(most - applied) // self.width),
+                    -(-(spendable - sent) // dearest),
+                )
+                until = recorder.num_rows + left
+                while recorder.num_rows < until:
+                    step()
         except EmptySchedule:
             return StopReason.STALLED
+        except _TimeIsOver:
+            return StopReason.TIME
         return None
 
-    def _limit_time(self, world: World, over: list[StopReason]) -> None:
+    @property
+    def _applies_on_arrival(self) -> bool:
+        protocol = self.protocol
+        if not isinstance(protocol, Asynchronous):
+            return False
+        return protocol.staleness_bound is None or protocol.beyond == "reject"
+
+    @cached_property
+    def _limits(self) -> tuple[tuple[StopReason, int], tuple[StopReason, int]]:
+        """Why a run ends, and with how many versions or how many contributions.
+
+        A commit is a version, and so is a round, but where it has several rows. In
+        gossip averagings make versions as well: there, a commit is a contribution.
+        """
+        stop, protocol, n = self.stop, self.protocol, self.num_clients
+        epochs = ceil((stop.epochs or FOREVER) * self.traffic.contributions_per_epoch)
+        made = {
+            StopReason.COMMITS: stop.commits or FOREVER,
+            StopReason.ROUNDS: stop.rounds or FOREVER,
+        }
+        counted = {
+            StopReason.CONTRIBUTIONS: stop.contributions or FOREVER,
+            StopReason.EPOCHS: epochs,
+        }
+        if isinstance(protocol, Rounds) and protocol.order == "sequential":
+            made[StopReason.ROUNDS] *= n
+        if isinstance(protocol, Gossip) and protocol.average == "all":
+            made[StopReason.ROUNDS] *= n + 1
+            counted[StopReason.COMMITS] = made.pop(StopReason.COMMITS)
+        elif isinstance(protocol, Gossip):
+            counted |= made
+            made = {StopReason.COMMITS: FOREVER}
+        first = (min(limits.items(), key=itemgetter(1)) for limits in (made, counted))
+        return next(first), next(first)
+
+    @cached_property
+    def _weights(self) -> tuple[int, int, int]:
+        """Bytes of a contribution, of another upload, and in all, in a common unit.
+
+        The unit is one byte, or in rounds, where a party's share need not be whole, one
+        divided by the number of parties.
+        """
+        up, down = self.traffic.upload_bytes, self.traffic.download_bytes
+        spendable, protocol = self.stop.bytes or FOREVER, self.protocol
+        if isinstance(protocol, Rounds):
+            n = self.num_clients
+            embeddings, replies = protocol.messages_per_round(n)
+            return embeddings * up + replies * down, n * up, n * spendable
+        if isinstance(protocol, Gossip) and protocol.average == "pairwise":
+            return 0, up, spendable  # gradients stay where they are
+        return up + down, up, spendable
+
+    def _limit_time(self, world: World) -> None:
         """Ends the run after everything that happens at the last instant."""
         if self.stop.time is None:
             return
@@ -195,8 +269,14 @@ class Played:
         if world.tick is not None:
             limit = int(Fraction(repr(limit)) / world.tick)
         event = simpy.Event(world.env)
-        event.callbacks.append(  # pyright: ignore[reportOptionalMemberAccess]
-            lambda _: over.append(StopReason.TIME)
-        )
+        event.callbacks.append(_end_time)  # pyright: ignore[reportOptionalMemberAccess]
         event._ok, event._value = True, None
         world.env.schedule(event, priority=AFTER_ALL, delay=limit)
+
+
+class _TimeIsOver(Exception):  # noqa: N818
+    """The run has reached its virtual time."""
+
+
+def _end_time(event: simpy.Event) -> None:
+    raise _TimeIsOver

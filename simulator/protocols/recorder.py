@@ -62,7 +62,7 @@ class Recorder:
         self.version = 0
         self.num_rows = 0
         self.num_contributions = 0
-        self.num_refreshes = 0
+        self.num_other_uploads = 0
         self._row_times: list[int] | list[float] = []
         self._rows: list[int] = []
         self._work: list[int] = []
@@ -77,6 +77,11 @@ class Recorder:
         self._readers = [0]
         self._free: list[int] = []
         self._buffered: list[tuple[Any, ...]] = []
+
+    @property
+    def num_buffered(self) -> int:
+        """Contributions in the server's buffer."""
+        return len(self._buffered)
 
     @property
     def num_registers(self) -> int:
@@ -143,6 +148,17 @@ class Recorder:
         if self._buffered:
             self._apply_buffered(time)
 
+    def commit_after_next_read(self, time: float, worker: int, round_: int = 0) -> None:
+        """Applies a worker's job once its next one has read the version before."""
+        job, slot = self._job[worker], self._read_slot[worker]
+        begun, version = self._read_time[worker], self._read_version[worker]
+        next_job, next_slot = self.read(worker, time), self._read_slot[worker]
+        self._job[worker], self._read_slot[worker] = job, slot
+        self._read_time[worker], self._read_version[worker] = begun, version
+        self.commit(time, (worker,), round_)
+        self._job[worker], self._read_slot[worker] = next_job, next_slot
+        self._read_time[worker], self._read_version[worker] = time, self.version - 1
+
     def arrive(self, worker: int, time: float) -> None:
         """Notes that a contribution has arrived which is not applied at once."""
         if self._world.is_plain:
@@ -150,6 +166,7 @@ class Recorder:
 
     def contribute(self, time: float, worker: int, round_: int = 0) -> None:
         """Puts the worker's current job into the server's buffer: no new version."""
+        self._settle()  # before the register that this job has read may be free
         slot, job = self._read_slot[worker], self._job[worker]
         read_version = self._read_version[worker]
         self._work += (worker, job, read_version, slot)
@@ -171,8 +188,8 @@ class Recorder:
             self._world.note(time, worker, Incident.REJECTED)
         else:
             arrived = NEVER
-            if computed > time or not uploads:
-                computed = sent = NEVER
+            if computed > time:
+                computed, sent, uploads = NEVER, NEVER, 0
         read_time, read_version = self._read_time[worker], self._read_version[worker]
         self._job_times += (read_time, computed, sent, arrived, NEVER)
         job = self._job[worker]
@@ -200,10 +217,15 @@ class Recorder:
     def _add_row_without_version(
         self, kind: Kind, time: float, workers: int, round_: int = 0
     ) -> None:
-        # Once this row is the last one, the commit before it can no longer be given a
-        # register for the version it made: that version gets one now.
+        self._settle()
+        self._add_row(kind, time, workers, round_)
+
+    def _settle(self) -> None:
+        """Gives the current version a register, while the row that made it is last."""
         if self._slot == NO_SLOT:
             self._slot = self._reserve()
+
+    def _add_row(self, kind: Kind, time: float, workers: int, round_: int) -> None:
         self._row_times.append(time)  # pyright: ignore[reportArgumentType]
         self._rows += (kind, self.version, NO_SLOT, round_, workers)
         self.num_rows += 1
@@ -232,18 +254,22 @@ class Recorder:
             self._job_times += (asked, when, when, when, when)
             self._jobs += (party, job, 1, self.version, NO_COMMIT, 0, 1)
         self._add_row_without_version(Kind.REFRESH, time, 1 + len(parties))
-        self.num_refreshes += len(parties)
+        self.num_other_uploads += len(parties)
 
     def _reserve(self) -> int:
         """Gives the last row's version a register."""
         slot = self._free.pop() if self._free else len(self._readers)
         if slot == len(self._readers):
             self._readers.append(0)
-        self._rows[2 - _ROW] = slot
+        self._set_write_slot(slot)
         return slot
 
+    def _set_write_slot(self, slot: int) -> None:
+        """Says which register the last row writes."""
+        self._rows[2 - _ROW] = slot
+
     def take(
-        self, seconds: Callable[[list], np.ndarray], *, final: bool = False
+        self, seconds: Callable[[Any], np.ndarray], *, final: bool = False
     ) -> tuple[Rows, Jobs]:
         """Hands over the finished rows and jobs, and forgets them.
 
@@ -271,7 +297,7 @@ class Recorder:
         self,
         head: Int[np.ndarray, "T 5"],
         work: Int[np.ndarray, "J 4"],
-        seconds: Callable[[list], np.ndarray],
+        seconds: Callable[[Any], np.ndarray],
     ) -> Rows:
         T, W = head.shape[0], self.width
         counts = head[:, 4]
@@ -294,9 +320,7 @@ class Recorder:
             round=round_.astype(np.int32),
         )
 
-    def _build_jobs(
-        self, seconds: Callable[[list], np.ndarray], *, final: bool
-    ) -> Jobs:
+    def _build_jobs(self, seconds: Callable[[Any], np.ndarray], *, final: bool) -> Jobs:
         under_way = []
         if final:
             under_way = [w for w, t in enumerate(self._read_time) if t is not None]

@@ -48,7 +48,7 @@ class _Rounds:
             return [c for c in range(world.num_clients) if c not in busy]
         now, asked = self._env.now, []
         while len(asked) < world.in_flight - len(self._late):
-            found = world.pool.take(lambda c: world.present_since(c, now) <= now)
+            found = world.pool.take(now)
             if found is None:
                 break
             asked.append(found)
@@ -59,7 +59,7 @@ class _Rounds:
     def _start_when_somebody_is_back(self) -> None:
         back = self._world.next_present()
         if back is not None:
-            self._world.call(back - self._env.now, lambda _: self.start(), 0)
+            self._world.call_at(back, lambda _: self.start(), 0)
 
     def _read(self, client: int) -> None:
         self._recorder.read(client, self._env.now)

@@ -22,6 +22,10 @@ PROTOCOLS: tuple[Entry, ...] = (
     Entry(protocols.Bounded, "simulator.protocols.bounded:play"),
     Entry(protocols.TSynchronous, "simulator.protocols.t_synchronous:play"),
     Entry(protocols.Synchronous, "simulator.protocols.synchronous:play"),
+    Entry(protocols.Buffered, "simulator.protocols.buffered:play"),
+    Entry(protocols.Cyclic, "simulator.protocols.cyclic:play"),
+    Entry(protocols.Rounds, "simulator.protocols.rounds:play"),
+    Entry(protocols.Gossip, "simulator.protocols.gossip:play"),
     Entry(protocols.Centralised, "simulator.protocols.centralised:play"),
 )
 ALGORITHMS: tuple[Entry, ...] = (

@@ -2,9 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from simulator.scenario.base import Config
+from simulator.scenario.base import Config, PlacedError
+from simulator.scenario.clients import Behaviour, Clients, Server
+from simulator.scenario.graphs import Bipartite, Graph, check_graph
 from simulator.scenario.laws import Constant, Law
 
 
@@ -65,3 +67,164 @@ class Centralised(Config):
     kind: Literal["centralised"] = "centralised"
     step: Law = Constant(value=1)
     """Law of the duration of one step, virtual seconds."""
+
+
+class Buffered(Config):
+    """Contributions gather in the server's buffer, and are applied together.
+
+    Clients do not wait: each goes on as soon as its contribution is in the buffer.
+
+    Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
+    (2022), Algorithm 1.
+    """
+
+    kind: Literal["buffered"] = "buffered"
+    size: Annotated[int, Field(ge=1)] | None = None
+    """Contributions with which the buffer is applied."""
+    window: Annotated[float, Field(gt=0)] | None = None
+    """Virtual seconds after which it is applied, where anything is in it."""
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> "Buffered":
+        if (self.size is None) == (self.window is None):
+            raise ValueError(
+                "must have exactly one of size and window; write for example size: 10"
+            )
+        return self
+
+
+class Cyclic(Config):
+    """Clients commit one after the other, always in the same order.
+
+    Each applies what it computed on the model of its previous turn. The steps alone
+    take time; the clients' own laws play no part.
+
+    Source: MAPA, section 8 (cyclic delayed method); decision M-08.
+    """
+
+    kind: Literal["cyclic"] = "cyclic"
+    step: Law = Constant(value=1)
+    """Law of the duration of one step, virtual seconds."""
+    lag: Literal["K-1", "K"] = "K-1"
+    """Staleness from the second turn on: a client takes away the model with its own
+    update, or the one just before it."""
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses what turns cannot do."""
+        del server, n
+        _refuse_selection(self.kind, clients)
+
+
+class Rounds(Config):
+    """An exchange between all parties, then local steps, round after round.
+
+    How many local steps there are is the algorithm's matter; `clients.compute_per:
+    step` makes them take their time one by one. The last party holds the labels; where
+    its messages to itself take no time, it is a group of clients without links.
+
+    Source: FedBCD, Algorithms 2 and 3.
+    """
+
+    kind: Literal["rounds"] = "rounds"
+    order: Literal["parallel", "sequential"] = "parallel"
+    """All parties at once, or one after the other, each with what those before it left
+    (FedBCD-p, FedBCD-s)."""
+    exchange: Literal["star", "pairwise"] = "star"
+    """Every party with the one that holds the labels, or with every other."""
+    new_batch: Literal["sent", "as_printed"] = "sent"
+    """`sequential`: all parties send what they hold of a new batch before the first one
+    moves, or its first party does without, as printed (F-02)."""
+
+    def messages_per_exchange(self, num_parties: int) -> int:
+        """Returns how many messages an exchange between all parties takes.
+
+        Source: FedBCD, section 3: 2 (K - 1) or K^2 - K.
+        """
+        return sum(self._exchange(num_parties))
+
+    def messages_per_round(self, num_parties: int) -> tuple[int, int]:
+        """Returns how many messages of a round are embeddings, and how many replies.
+
+        The exchanges of single parties in a sequential round amount to one of all.
+        """
+        embeddings, replies = self._exchange(num_parties)
+        again = self.order == "sequential" and self.new_batch == "sent"
+        return embeddings * (2 if again else 1), replies
+
+    def _exchange(self, num_parties: int) -> tuple[int, int]:
+        others = num_parties - 1
+        star = self.exchange == "star"
+        return (others, others) if star else (num_parties * others, 0)
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses what rounds cannot do."""
+        del server, n
+        _refuse_selection(self.kind, clients)
+
+
+class Gossip(Config):
+    """Workers without a server: each steps by itself and averages with a neighbour.
+
+    An averaging takes the time of its initiator's upload link; both its workers go on
+    computing meanwhile, on the models that they had read.
+
+    Source: A(DP)2SGD, Algorithm 1 and appendix A; decisions A-08, A-09 and A-10.
+    """
+
+    kind: Literal["gossip"] = "gossip"
+    graph: Graph = Bipartite()
+    """Who may average with whom; by default senders with receivers (A-08)."""
+    average: Literal["pairwise", "all"] = "pairwise"
+    """Two neighbours, or everyone after every worker's step (SYNC)."""
+    initiator: Literal["sender", "every"] | None = None
+    """Whose gradients come with an averaging (A-09): those of one side of a bipartite
+    graph or everyone's; by default senders', where the graph has two sides."""
+    order: Literal["average_then_step", "step_then_average", "during"] = (
+        "average_then_step"
+    )
+    """What follows a gradient (A-10); `during`: averaging begins with the gradient, and
+    both are waited for."""
+
+    @model_validator(mode="after")
+    def _only_pairs_have_neighbours(self) -> "Gossip":
+        for name in ("graph", "initiator", "order"):
+            default = type(self).model_fields[name].default
+            if self.average == "all" and getattr(self, name) != default:
+                raise PlacedError(
+                    f"{name} belongs to pairwise averaging; remove it, or average: all",
+                    (name,),
+                )
+        return self
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses what workers without a server cannot do, and impossible graphs."""
+        _refuse_selection(self.kind, clients)
+        if server != Server():
+            raise PlacedError(
+                "server must not be set for the protocol 'gossip', which has none; "
+                "remove it",
+                ("server",),
+            )
+        for part in (clients, *clients.groups.values()) if clients else ():
+            _refuse_absence(part)
+        if self.average == "pairwise":
+            check_graph(self.graph, n, must_have_sides=self.initiator == "sender")
+
+
+def _refuse_absence(behaviour: Behaviour) -> None:
+    for name in ("availability", "join", "leave", "crashes", "loss", "download"):
+        if getattr(behaviour, name) != Behaviour.model_fields[name].default:
+            raise PlacedError(
+                f"clients.{name} must not be set for the protocol 'gossip', whose "
+                f"workers are always there and have no link but upload; remove it",
+                ("clients", name),
+            )
+
+
+def _refuse_selection(kind: str, clients: Clients | None) -> None:
+    if clients is not None and clients.selection is not None:
+        raise PlacedError(
+            f"clients.selection must not be set for the protocol {kind!r}, in which "
+            f"everyone works; remove it",
+            ("clients", "selection"),
+        )

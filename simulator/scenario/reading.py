@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -9,8 +10,12 @@ from simulator.scenario import dialect, overrides
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.overrides import Place, Places
 from simulator.scenario.scenario import Scenario
+from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import VariantError, expand
 from simulator.scenario.suggestions import first_error, one_line
+
+LEARNING = ("problem", "algorithm")
+"""Entries of which a world alone has none."""
 
 
 def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
@@ -23,6 +28,28 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     Raises:
         ScenarioError: one line with the file, the line, what is wrong and the remedy.
     """
+    text, shown = _text(path)
+    return loads(text, shown, overrides)
+
+
+def read_any(
+    path: str | Path, overrides: Sequence[str] = ()
+) -> Scenario | WorldScenario:
+    """Reads a scenario as `read` does, or a world with neither problem nor algorithm.
+
+    Args:
+        path: of the file.
+        overrides: as in `read`.
+
+    Raises:
+        ScenarioError: as in `read`.
+    """
+    text, shown = _text(path)
+    return _loads_in_one_line(text, shown, overrides, worlds=True)
+
+
+def _text(path: str | Path) -> tuple[str, str]:
+    """Returns what a file holds, and its name for messages."""
     shown = one_line(str(path))
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -41,7 +68,7 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise ScenarioError(f"{shown}: cannot be read: {why}; check it") from None
-    return loads(text, shown, overrides)
+    return text, shown
 
 
 def loads(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
@@ -55,13 +82,19 @@ def loads(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
     Raises:
         ScenarioError: as in `read`.
     """
+    return _loads_in_one_line(text, name, overrides, worlds=False)
+
+
+def _loads_in_one_line(
+    text: str, name: str, overrides: Sequence[str], *, worlds: bool
+) -> Any:
     try:
-        return _loads(text, name, overrides)
+        return _loads(text, name, overrides, worlds=worlds)
     except ScenarioError as error:
         raise ScenarioError(one_line(str(error))) from None
 
 
-def _loads(text: str, name: str, changes: Sequence[str]) -> Scenario:
+def _loads(text: str, name: str, changes: Sequence[str], *, worlds: bool) -> Any:
     tree, marks = dialect.compose(text, lambda line: f"{name}:{line}")
     if tree is None:
         raise ScenarioError(
@@ -77,11 +110,19 @@ def _loads(text: str, name: str, changes: Sequence[str]) -> Scenario:
     }
     for change in changes:
         tree = overrides.apply(tree, change, places)
+    kind: type[Scenario] | type[WorldScenario] = Scenario
+    if not any(key in tree for key in LEARNING) and "protocol" in tree:
+        kind = WorldScenario
+        if not worlds:
+            raise ScenarioError(
+                f"{name}:1: must have a problem and an algorithm to be run, but has "
+                f"neither; add them, or play its world alone: stalesim timeline {name}"
+            )
     try:
-        scenario = Scenario.model_validate(tree)
+        scenario = kind.model_validate(tree)
     except ValidationError as error:
         keys, message = first_error(
-            error, tree, Scenario, lambda keys: overrides.place_of(keys, places).rank
+            error, tree, kind, lambda keys: overrides.place_of(keys, places).rank
         )
     else:
         try:

@@ -15,7 +15,7 @@ from pydantic import (
 from simulator.scenario.base import Config, PlacedError, Says
 from simulator.scenario.catalogue import union
 from simulator.scenario.problems import Linear
-from simulator.scenario.setting import Setting
+from simulator.scenario.setting import Recording, Setting
 from simulator.scenario.suggestions import suggestion
 
 Count = Annotated[int, Field(ge=1)]
@@ -174,6 +174,8 @@ class Scenario(Setting):
     algorithm: union("algorithms")  # pyright: ignore[reportInvalidTypeForm]
     evaluate: Evaluate
     engine: Engine = Engine()
+    timeline: Recording | None = None
+    """Replays a recorded timeline; by default the world is played."""
     claims: tuple[Claim, ...] = ()
 
     @model_validator(mode="after")

@@ -2,7 +2,12 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    field_serializer,
+    model_validator,
+)
 
 from simulator.scenario.base import Config, PlacedError, Says
 from simulator.scenario.catalogue import union
@@ -11,6 +16,14 @@ from simulator.scenario.law_checks import check_cycle, check_law
 from simulator.scenario.stop import Stop
 
 Count = Annotated[int, Field(ge=1)]
+
+
+class Recording(Config):
+    """A timeline that is there already: the world is not played, but read."""
+
+    replay: Annotated[str, Field(min_length=1)]
+    """Folder that `stalesim timeline` wrote, from a scenario or from a log; of its runs
+    the one with the same label and replicate, or else the only one."""
 
 
 class Setting(Config):
@@ -39,6 +52,17 @@ class Setting(Config):
     )
     """Dotted keys and the values that each takes; every combination is run."""
 
+    @field_serializer("clients", mode="wrap")
+    def _inheriting(
+        self, clients: Clients | None, dump: SerializerFunctionWrapHandler
+    ) -> Any:
+        """Leaves out of groups what they take from the clients as a whole."""
+        tree = dump(clients)
+        for name, group in clients.groups.items() if clients else ():
+            own, dumped = group.model_fields_set, tree["groups"][name]
+            tree["groups"][name] = {k: v for k, v in dumped.items() if k in own}
+        return tree
+
     @property
     def num_clients(self) -> int:
         """Number of clients or parties."""
@@ -51,7 +75,9 @@ class Setting(Config):
             PlacedError: saying where, what and what to do.
         """
         protocol, n = self.protocol, self.num_clients
-        if self.clients is None and protocol.kind != "centralised":
+        played = getattr(self, "timeline", None) is None
+        alone = protocol.kind in ("centralised", "cyclic")
+        if self.clients is None and not alone and played:
             raise PlacedError(
                 "clients is missing; add it, unless the protocol is centralised",
                 ("clients",),
@@ -64,6 +90,9 @@ class Setting(Config):
                     f"{wanted}; lower it or add clients",
                     ("protocol", name),
                 )
+        fits = getattr(protocol, "check_setting", None)
+        if fits is not None:
+            fits(self.clients, self.server, n)
         step = getattr(protocol, "step", None)
         if step is not None:
             check_cycle({"protocol.step": step}, n)
@@ -92,17 +121,23 @@ class WorldScenario(Setting):
     @property
     def num_clients(self) -> int:
         """Number of clients."""
-        if self.protocol.kind == "centralised":
-            return 1
         return (self.clients.total if self.clients else None) or 1
 
     @model_validator(mode="after")
     def _fits(self) -> "WorldScenario":
-        if self.clients is not None and self.clients.total is None:
+        uncounted = self.clients is None or self.clients.total is None
+        if uncounted and (self.clients is not None or self.protocol.kind == "cyclic"):
             raise PlacedError(
                 "clients.number is missing; say how many there are", ("clients",)
             )
         self.check_world()
+        for unit in ("epochs", "target"):
+            if getattr(self.stop, unit) is not None:
+                raise PlacedError(
+                    f"stop.{unit} must not be set in a world without a problem, where "
+                    f"there are no data; take time, commits or contributions",
+                    ("stop", unit),
+                )
         return self
 
 
@@ -131,31 +166,46 @@ def _check_clients(clients: Clients, num_clients: int) -> None:
     for name, (_, size, behaviour) in zip(
         names, clients.behaviours(num_clients), strict=True
     ):
+        group = clients.groups.get(name, clients)
         place = f"clients.groups.{name}" if name else "clients"
-        _check_behaviour(behaviour, size, place)
+        _check_behaviour(behaviour, size, place, group.model_fields_set)
 
 
-def _check_behaviour(behaviour: Behaviour, size: int, place: str) -> None:
+def _check_behaviour(
+    behaviour: Behaviour, size: int, place: str, own: set[str]
+) -> None:
+    """Checks how some clients behave.
+
+    Args:
+        behaviour: of a group, or of all clients.
+        size: how many they are.
+        place: of the group, or of all clients.
+        own: entries that stand there; the others are those of all clients.
+    """
+
+    def at(entry: str) -> str:
+        return f"{place if entry in own else 'clients'}.{entry}"
+
     stages = ("idle", "read", "compute")
-    laws = {f"{place}.{stage}": getattr(behaviour, stage) for stage in stages}
+    laws = {at(stage): getattr(behaviour, stage) for stage in stages}
     for way in ("upload", "download"):
         link: Link | None = getattr(behaviour, way)
         if link is not None:
-            laws[f"{place}.{way}.latency"] = link.latency
+            laws[f"{at(way)}.latency"] = link.latency
     if behaviour.compute is None:
         raise PlacedError(
             f"{place}.compute is missing; say how long a job takes",
             (*place.split("."),),
         )
     moving = {name: law for name, law in laws.items() if law is not None}
-    compute = {f"{place}.compute": moving.pop(f"{place}.compute")}
+    compute = {at("compute"): moving.pop(at("compute"))}
     check_cycle(moving | compute, size)
     turns: dict[str, Any] = {}
     if isinstance(behaviour.availability, OnOff):
-        turns[f"{place}.availability.off"] = behaviour.availability.off
-        turns[f"{place}.availability.on"] = behaviour.availability.on
+        turns[f"{at('availability')}.off"] = behaviour.availability.off
+        turns[f"{at('availability')}.on"] = behaviour.availability.on
     if behaviour.crashes is not None:
-        check_law(behaviour.crashes.down, size, f"{place}.crashes.down")
-        check_cycle({f"{place}.crashes.after": behaviour.crashes.after}, size)
+        check_law(behaviour.crashes.down, size, f"{at('crashes')}.down")
+        check_cycle({f"{at('crashes')}.after": behaviour.crashes.after}, size)
     if turns:
         check_cycle(turns, size)

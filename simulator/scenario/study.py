@@ -11,6 +11,7 @@ from simulator.scenario import dialect
 from simulator.scenario.base import PlacedError
 from simulator.scenario.dialect import Keys
 from simulator.scenario.scenario import Scenario
+from simulator.scenario.setting import Setting
 from simulator.scenario.suggestions import first_error, shown, suggestion
 
 BASE = "base"
@@ -29,7 +30,8 @@ class Run(NamedTuple):
         replicate: from 0.
         seed: of everything random; the same for a replicate in all variants and sweep
             points, so that differences are paired.
-        scenario: resolved, without variants, sweep and replicates.
+        scenario: resolved, without variants, sweep and replicates; of the class that
+            the study's is of, `Scenario` or `WorldScenario`.
     """
 
     number: int
@@ -37,7 +39,7 @@ class Run(NamedTuple):
     parameters: dict[str, Any]
     replicate: int
     seed: int
-    scenario: Scenario
+    scenario: Any
 
     @property
     def label(self) -> str:
@@ -56,7 +58,7 @@ class VariantError(PlacedError):
     """
 
 
-def expand(scenario: Scenario) -> list[Run]:
+def expand(scenario: Setting) -> list[Run]:
     """Returns every run of a study.
 
     Raises:
@@ -154,7 +156,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def to_yaml(scenario: Scenario) -> str:
+def to_yaml(scenario: Setting) -> str:
     """Returns a scenario with all its defaults as YAML that `read` reads back."""
     tree = scenario.model_dump(mode="json")
     kept = {key: tree.pop(key) for key in ("variants", "sweep")}
@@ -180,7 +182,7 @@ def _brief(value: Any) -> str:
     return f"{name}({' '.join(rest)})" if rest else name
 
 
-def _check_study_wide(scenario: Scenario) -> None:
+def _check_study_wide(scenario: Setting) -> None:
     for variant, changes in scenario.variants.items():
         for key in changes:
             if key in OF_STUDY:
@@ -206,17 +208,18 @@ def _check_study_wide(scenario: Scenario) -> None:
                 )
 
 
-def _check_claims(scenario: Scenario, labels: set[str]) -> None:
+def _check_claims(scenario: Setting, labels: set[str]) -> None:
     known = labels | set(scenario.variants)
-    for index, claim in enumerate(scenario.claims):
-        for key in ("faster", "higher", "close", "than"):
-            name = getattr(claim, key)
-            if name is not None and name not in known:
-                raise VariantError(
-                    f"claims.{index}.{key} must name a variant, got {name!r}; "
-                    f"{suggestion(name, known)}",
-                    ("claims", index, key),
-                )
+    for index, claim in enumerate(getattr(scenario, "claims", ())):
+        for key in ("faster", "higher", "close", "slope", "than"):
+            named = getattr(claim, key)
+            for name in named if isinstance(named, tuple) else (named,):
+                if name is not None and name not in known:
+                    raise VariantError(
+                        f"claims.{index}.{key} must name a variant, got {name!r}; "
+                        f"{suggestion(name, known)}",
+                        ("claims", index, key),
+                    )
 
 
 def _resolved(
@@ -224,24 +227,24 @@ def _resolved(
     variant: str,
     changes: Mapping[str, Any],
     point: dict[str, Any],
-    scenario: Scenario,
-) -> Scenario:
+    scenario: Setting,
+) -> Setting:
     """Returns the scenario of a variant at a sweep point.
 
     Raises:
         VariantError: it is none; blames the variant if it is none without the sweep.
     """
-    swept = tree
+    kind, swept = type(scenario), tree
     for key, value in point.items():
         swept = replace(swept, tuple(key.split(".")), value)
     try:
-        return Scenario.model_validate(swept)
+        return kind.model_validate(swept)
     except ValidationError as error:
-        wrong = first_error(error, swept, Scenario)
+        wrong = first_error(error, swept, kind)
     try:
-        Scenario.model_validate(tree)
+        kind.model_validate(tree)
     except ValidationError as error:
-        keys, message = first_error(error, tree, Scenario)
+        keys, message = first_error(error, tree, kind)
         where = ("variants", variant, *keys) if changes else keys
         raise VariantError(f"variants.{variant}: {message}", where) from None
     to_blame = [key for key in point if _meet(tuple(key.split(".")), wrong.keys)]

@@ -2,11 +2,11 @@
 
 Stages whose ends are known when they begin are one event together; only a stage that is
 shared with others (a bottleneck link, the server's queue) is an event of its own. A
-stage that takes no time is no event at all.
+stage that takes no time is no event at all. Before a message comes to a shared link it
+passes the client's own.
 """
 
 from collections.abc import Callable
-from enum import IntEnum
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 Then = Callable[[int], None]
 Lost = Callable[[int, Outcome], None]
 """Called with a client whose job came to nothing, and how."""
-
-
-class _Fate(IntEnum):
-    ARRIVES = 0
-    CRASHES = 1
-    GIVES_UP = 2
 
 
 class Cycle:
@@ -61,6 +55,12 @@ class Cycle:
         self._asked = False
         self._pool: Pool | None = world.pool if selects else None
         self._jobs = [0] * world.num_clients if world.counts_jobs else None
+        self._guards = bool(world.upload_link or world.download_link)
+        """Whether jobs have ends that are not known when they begin."""
+        if self._guards:
+            self._under_way = bytearray(world.num_clients)
+            self._serial = [0] * world.num_clients
+            self._guarded: dict[int, float] = {}
         if world.service:
             self._arrive = world.queue(arrive)
         plain = world.is_plain
@@ -122,18 +122,21 @@ class Cycle:
         elif time <= self._env.now:
             self._ask(client)
         else:
-            self._world.call(time - self._env.now, self._ask, client)
+            self._world.call_at(time, self._ask, client)
 
     def _work(self, client: int) -> None:
         """Takes the snapshot, and works out what becomes of the job."""
         world = self._world
         self._read(client)
-        if world.download_link is None:
+        if self._guards:
+            self._guard(client)
+        link = world.download_link
+        if link is None:
             self._compute(client)
         else:
-            size, link = world.job.download_bytes, world.download_link
-            delay = world.draw(Purpose.DOWNLOAD, client)
-            self._after(delay, lambda c: link.send(c, size, self._compute), client)
+            size, then = world.job.download_bytes, self._alive(client, self._compute)
+            send = self._alive(client, lambda c: link.send(c, size, then))
+            self._after(world.transit(Purpose.DOWNLOAD, client), send, client)
 
     def _compute(self, client: int) -> None:
         world, now = self._world, self._env.now
@@ -144,86 +147,108 @@ class Cycle:
         begun = now
         if world.download_link is None:
             begun += world.transit(Purpose.DOWNLOAD, client)
-        computed = begun + world.draw(Purpose.COMPUTE, client) * world.slowness(
-            client, job, begun
-        )
+        drawn = world.draw(Purpose.COMPUTE, client)
+        computed = begun + drawn * world.slowness(client, job, begun)
         sending = world.sending(client, job)
-        fate, end, arrived = _Fate.ARRIVES, computed, computed
-        if sending is not None:
-            end += sending.arrives
-            if sending.lost:
-                fate = _Fate.GIVES_UP
-        if fate == _Fate.ARRIVES and world.upload_link is None:
+        end = computed + (sending.wait if sending else 0)
+        lost = sending is not None and sending.lost
+        if not lost:
             end += world.transit(Purpose.UPLOAD, client)
-        arrived = end
-        gone = world.present_until(client, now)
+        gone = inf if self._guards else world.present_until(client, now)
+        sends = sending.sends if sending else 1
         if gone <= end:
-            fate, end = _Fate.CRASHES, gone
-        sends = 1 if sending is None else sending.sends
-        world.timing[client] = (computed, computed, arrived, sends)
-        delay = end - now
-        if fate == _Fate.CRASHES:
-            if computed > gone:
-                world.timing[client] = (gone, gone, gone, 0)
-            self._world.call(delay, self._crash, client)
-        elif fate == _Fate.GIVES_UP:
-            self._world.call(delay, self._give_up, client)
-        else:
-            if sending is not None and sending.sends > 1:
-                self._note_resends(client, computed, sending)
-            then = self._arrive if world.upload_link is None else self._share
-            self._world.call(delay, then, client)
+            if sending and gone > computed:
+                sends = min(sends, 1 + int((gone - computed) / sending.timeout))
+            world.timing[client] = (computed, computed, inf, sends)
+            world.call_at(gone, self._crash, client)
+            return
+        world.timing[client] = (computed, computed, end, sends)
+        if sending:
+            self._note_repeats(client, computed, sending)
+        then = self._give_up if lost else self._arrive
+        if self._guards and not lost:
+            then = self._finish if world.upload_link is None else self._share
+        if self._guards:
+            then = self._alive(client, then)
+        world.call_at(end, then, client)
 
     def _share(self, client: int) -> None:
-        delay = self._world.draw(Purpose.UPLOAD, client)
-        self._after(delay, self._share_now, client)
-
-    def _share_now(self, client: int) -> None:
         world = self._world
-        link = world.upload_link
-        assert link is not None
-        link.send(client, world.job.upload_bytes, self._shared)
+        assert world.upload_link is not None
+        then = self._alive(client, self._finish)
+        world.upload_link.send(client, world.job.upload_bytes, then)
 
-    def _shared(self, client: int) -> None:
-        timing = self._world.timing
-        timing[client] = (*timing[client][:2], self._env.now, timing[client][3])
+    def _finish(self, client: int) -> None:
+        computed, sent, _, sends = self._world.timing[client]
+        self._world.timing[client] = (computed, sent, self._env.now, sends)
+        self._end(client)
         self._arrive(client)
 
-    def _note_resends(self, client: int, sent: float, sending: Sending) -> None:
+    def _guard(self, client: int) -> None:
+        """Watches over a job whose end is not known when it begins."""
+        self._under_way[client] = 1
+        gone = self._world.present_until(client, self._env.now)
+        if gone < inf and gone != self._guarded.get(client):
+            self._guarded[client] = gone
+            self._world.call_at(gone, self._crash_if_under_way, client)
+
+    def _crash_if_under_way(self, client: int) -> None:
+        if self._under_way[client]:
+            self._crash(client)
+
+    def _alive(self, client: int, then: Then) -> Then:
+        """Returns a continuation of the client's job that is void once it has ended."""
+        serial = self._serial[client]
+
+        def go_on(client: int) -> None:
+            if self._serial[client] == serial:
+                then(client)
+
+        return go_on
+
+    def _end(self, client: int) -> None:
+        if self._guards:
+            self._under_way[client] = 0
+            self._serial[client] += 1
+
+    def _note_repeats(self, client: int, sent: float, sending: Sending) -> None:
         world = self._world
-        if sending.sends - sending.twice > 1:
-            world.note(sent, client, Incident.RESENT, sending.sends - sending.twice - 1)
+        repeats = sending.sends - sending.twice - 1
+        if repeats and not sending.lost:
+            world.note(sent, client, Incident.RESENT, repeats)
         if sending.twice:
             world.note(sent, client, Incident.DUPLICATE, 1)
 
     def _crash(self, client: int) -> None:
-        now = self._env.now
-        self._world.note(now, client, Incident.CRASHED)
+        world, now = self._world, self._env.now
+        world.note(now, client, Incident.CRASHED)
+        self._end(client)
         self._lost(client, Outcome.CRASHED)
-        self._replace(client)
-        back = self._world.present_since(client, now)
+        back = world.present_since(client, now)
         if back < inf:
-            self._world.note(back, client, Incident.REJOINED)
+            world.note(back, client, Incident.REJOINED)
+        self._replace(client)
 
     def _give_up(self, client: int) -> None:
         sends = self._world.timing[client][3]
         self._world.note(self._env.now, client, Incident.GAVE_UP, sends)
+        self._end(client)
         self._lost(client, Outcome.LOST)
         self._replace(client)
 
     def _replace(self, client: int) -> None:
-        if self._pool is None:
-            self._appear(client, self._env.now)
+        now = self._env.now
+        if self._pool is None or self._world.present_since(client, now) == inf:
+            self._appear(client, now)
         else:
             self.again(client)
 
     def _fill(self) -> None:
         """Gives out jobs until as many are in flight as may be."""
-        pool, world, now = self._pool, self._world, self._env.now
+        pool, world, now = self._pool, self._world, self._env._now
         assert pool is not None
-        limit = min(world.in_flight, world.num_clients)
-        while self._in_flight < limit:
-            client = pool.take(lambda c: world.present_since(c, now) <= now)
+        while self._in_flight < world.in_flight:
+            client = pool.take(now)
             if client is None:
                 self._wait_for_anybody(now)
                 return
@@ -241,7 +266,7 @@ class Cycle:
                 self._asked = False
                 self._fill()
 
-            self._world.call(back - now, try_again, 0)
+            self._world.call_at(back, try_again, 0)
 
     def _after(self, delay: float, then: Then, client: int) -> None:
         if delay > 0:

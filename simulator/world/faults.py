@@ -76,16 +76,18 @@ class Sending(NamedTuple):
 
     Attributes:
         sends: messages sent, lost ones included.
-        arrives: seconds after the first sending at which the last one is sent, or after
+        wait: seconds after the first sending at which the last one is sent, or after
             which the client gives up.
         lost: whether none arrived.
         twice: whether a copy follows.
+        timeout: seconds between two sendings.
     """
 
     sends: int
-    arrives: float
+    wait: float
     lost: bool
     twice: bool
+    timeout: float
 
 
 class Lossy:
@@ -116,4 +118,5 @@ class Lossy:
         sends = min(losses, config.retries) + 1
         waits = sends if lost else sends - 1
         twice = not lost and self._twice[own].at(job) < config.duplicates
-        return Sending(sends + twice, waits * config.timeout, lost, twice)
+        wait = waits * config.timeout
+        return Sending(sends + twice, wait, lost, twice, config.timeout)

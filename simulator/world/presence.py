@@ -49,13 +49,14 @@ class Renewal:
 
     def __init__(self, on: Draw, off: Draw, num_clients: int, first: int = 0) -> None:
         self._on, self._off, self._first = on, off, first
+        self._start: list[float] = [0.0] * num_clients
         self._end: list[float] = [-1.0] * num_clients
         self._back: list[float] = [0.0] * num_clients
 
     def since(self, client: int, time: float) -> float:
         """Returns `time`, or the end of the time away that holds it."""
         own = self._advance(client, time)
-        return time if time < self._end[own] else self._back[own]
+        return max(time, self._start[own]) if time < self._end[own] else self._back[own]
 
     def until(self, client: int, time: float) -> float:
         """Returns the end of the time there that holds `time`."""
@@ -64,8 +65,10 @@ class Renewal:
     def _advance(self, client: int, time: float) -> int:
         own = client - self._first
         while time >= self._back[own]:
-            end = self._back[own] + self._on(client)
-            self._end[own], self._back[own] = end, end + self._off(client)
+            start = self._back[own]
+            end = start + self._on(client)
+            self._start[own], self._end[own] = start, end
+            self._back[own] = end + self._off(client)
         return own
 
 

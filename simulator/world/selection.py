@@ -23,6 +23,7 @@ class Pool:
         num_clients: how many there are.
         streams: of the run.
         prefetch: told which clients will probably be chosen next.
+        since: when a client is there, from a time on; None where everybody always is.
     """
 
     def __init__(
@@ -31,9 +32,10 @@ class Pool:
         num_clients: int,
         streams: Streams,
         prefetch: Callable[[np.ndarray], None],
+        since: Callable[[int, float], float] | None,
     ) -> None:
         self._by, self._num_clients, self._streams = config.by, num_clients, streams
-        self._prefetch = prefetch
+        self._prefetch, self._since = prefetch, since
         self._busy = bytearray(num_clients)
         self._candidates: list[int] = []
         self._drawn = 0
@@ -47,20 +49,21 @@ class Pool:
                 )
             self._edges = np.cumsum(weights) / weights.sum()
 
-    def take(self, present: Callable[[int], bool]) -> int | None:
-        """Chooses a client who is not under way and is present; None if none is."""
-        busy, client = self._busy, 0
-        for _ in range(min(TRIES, 4 * self._num_clients + BLOCK)):
+    def take(self, now: float) -> int | None:
+        """Chooses a client who is not under way and is there; None if none is."""
+        busy, since, client = self._busy, self._since, 0
+        for _ in range(TRIES):
             if not self._candidates:
                 self._draw()
             client = self._candidates.pop()
-            if not busy[client] and present(client):
+            if not busy[client] and (since is None or since(client, now) <= now):
                 busy[client] = 1
                 return client
         # Hardly anybody is there: the next one after the last candidate.
         start, n = client, self._num_clients
         others = ((start + step) % n for step in range(n))
-        found = next((c for c in others if not busy[c] and present(c)), None)
+        free = (c for c in others if not busy[c])
+        found = next((c for c in free if since is None or since(c, now) <= now), None)
         if found is not None:
             busy[found] = 1
         return found

@@ -6,7 +6,7 @@ nothing else costs less per client.
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import inf
+from math import inf, nextafter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,7 +116,14 @@ class World:
         self.pool, self.in_flight = None, num_clients
         if clients is not None and clients.selection is not None:
             self.in_flight = min(clients.selection.in_flight, num_clients)
-            self.pool = Pool(clients.selection, num_clients, self.streams, self.foresee)
+            always = not any(group.presences for group in self._groups)
+            self.pool = Pool(
+                clients.selection,
+                num_clients,
+                self.streams,
+                self.foresee,
+                None if always else self.present_since,
+            )
 
     def seconds(self, times: list[int] | list[float]) -> np.ndarray:
         """Converts the clock's times to virtual seconds, float64."""
@@ -154,6 +161,14 @@ class World:
         event = simpy.Timeout(self.env, max(delay, 0), argument)
         event.callbacks.append(lambda event: then(event._value))  # pyright: ignore[reportOptionalMemberAccess]
 
+    def call_at(self, time: float, then: Then, argument: int) -> None:
+        """Calls a function at a time of the clock, and no rounding error before it."""
+        now = self.env.now
+        delay = max(time - now, 0)
+        while now + delay < time:
+            delay = nextafter(delay, inf)
+        self.call(delay, then, argument)
+
     def next_present(self) -> float | None:
         """Returns when the first of those who wait to be selected is there; or None."""
         now = self.env.now
@@ -165,7 +180,9 @@ class World:
         """Draws what many clients are about to need, all at once."""
         for stages in self._stage_objects:
             for number, stage in stages.items():
-                mine = clients[self._group_of[clients] == number]
+                mine = clients
+                if len(self._groups) > 1:
+                    mine = clients[self._group_of[clients] == number]
                 if mine.size:
                     stage.foresee(mine)
 

@@ -1,0 +1,322 @@
+"""Turns the event log of a real system into a recorded timeline.
+
+A log is a CSV or Parquet file with a row per job and the columns
+
+- `client`: a number from 1, or any label; they are numbered in the order of labels;
+- `read_time`, `arrived_time`: seconds at which the client read the model and at which
+  its update reached the server (of a lost one: at which it was given up);
+- `computed_time`, `sent_time` (optional): ends of computing, beginning of the upload;
+- `outcome` (optional): `applied` (the default), `lost` or `rejected`.
+
+The server is asynchronous: each applied arrival is one commit, in order of arrival, and
+those at one instant in the order of the file. A client reads the version of all commits
+made until then, those of the same instant among them. Times count from the first read.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from simulator.protocols.played import Traffic
+from simulator.recording import Source, write_all
+from simulator.scenario.errors import DataError
+from simulator.scenario.protocols import Asynchronous
+from simulator.scenario.suggestions import shown, suggestion
+from simulator.timeline import (
+    NO_COMMIT,
+    NO_SLOT,
+    NO_WORKER,
+    SERVER,
+    Chunk,
+    Jobs,
+    Kind,
+    Outcome,
+    Rows,
+    StopReason,
+)
+from simulator.trace import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NEEDED = ("client", "read_time", "arrived_time")
+OPTIONAL = ("computed_time", "sent_time", "outcome")
+OUTCOMES = {
+    "applied": Outcome.APPLIED,
+    "lost": Outcome.LOST,
+    "rejected": Outcome.REJECTED,
+}
+
+
+def import_log(log: str | Path, folder: str | Path) -> Study:
+    """Writes the timeline of an event log into a folder.
+
+    Args:
+        log: CSV or Parquet, as the module's description has it.
+        folder: new or empty.
+
+    Returns:
+        The study, whose manifest says in `clients` which labels they had.
+
+    Raises:
+        DataError: one line with the file, the row, what is wrong and the remedy.
+    """
+    path = Path(log)
+    frame = _checked(_read(path), path)
+    labels, client = _numbered(frame["client"])
+    _check_overlaps(frame, client, path)
+    began = float(frame["read_time"].min())
+    times = {
+        name: frame[name].to_numpy(np.float64) - began
+        for name in ("read_time", "computed_time", "sent_time", "arrived_time")
+    }
+    outcome = np.array([OUTCOMES[word] for word in frame["outcome"]], np.int32)
+    rows, jobs, num_registers = _timeline(client, times, outcome)
+    scenario = {
+        "name": path.stem,
+        "source": f"imported from {path.name}",
+        "clients": {"number": len(labels)},
+        "protocol": Asynchronous().model_dump(mode="json"),
+    }
+    entry = {
+        "run": 0,
+        "label": "imported",
+        "variant": "imported",
+        "parameters": {},
+        "replicate": 0,
+        "seed": 0,
+        "protocol": "asynchronous",
+        "num_clients": len(labels),
+        "width": 1,
+        "num_registers": num_registers,
+        "timeline": hashlib.sha256(path.read_bytes()).hexdigest()[:16],
+        "upload_bytes": 0,
+        "download_bytes": 0,
+        "stop_reason": "the run has not ended",
+        "stop": "incomplete",
+        "clients": labels,
+        "began": began,
+        "scenario": scenario,
+    }
+    chunks: Iterator[Chunk] = iter([Chunk(rows, jobs, StopReason.STALLED)])
+    source = Source(entry, chunks, Traffic(0, 0, len(labels)))
+    return write_all(Path(folder), scenario, [source])
+
+
+def _read(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    if path.suffix not in (".csv", ".parquet"):
+        raise DataError(f"{path}: must end in .csv or .parquet; convert or rename it")
+    try:
+        if path.suffix == ".parquet":
+            frame = pd.read_parquet(path)
+        else:
+            frame = pd.read_csv(path, skipinitialspace=True, skip_blank_lines=False)
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file; check the path") from None
+    except (OSError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise DataError(f"{path}: must be a readable table, but {why}") from None
+    known = (*NEEDED, *OPTIONAL)
+    for name in NEEDED:
+        if name not in frame:
+            raise DataError(
+                f"{path}: must have the column {name}, but has "
+                f"{', '.join(map(str, frame.columns))}; add or rename it"
+            )
+    for name in frame.columns:
+        if name not in known:
+            raise DataError(
+                f"{path}: column {name!r} must be renamed or removed, because it is "
+                f"not a known one; {suggestion(name, known)}"
+            )
+    if frame.empty:
+        raise DataError(f"{path}: must have a row per job, but has none; add some")
+    return frame
+
+
+def _checked(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
+    """Returns the log with all columns, in seconds; refuses what cannot have been."""
+    import pandas as pd
+
+    def refuse(wrong: Any, what: str, name: str, remedy: str) -> None:
+        wrong = np.asarray(wrong, bool)
+        if wrong.any():
+            row = int(wrong.argmax())
+            got = shown(written[name].iloc[row])
+            _refuse(path, row, f"{what}, got {got}", remedy)
+
+    written = frame
+    frame = frame.copy()
+    refuse(frame["client"].isna(), "must name a client", "client", "fill it in")
+    for name in ("read_time", "computed_time", "sent_time", "arrived_time"):
+        if name not in frame:
+            continue
+        seconds = pd.to_numeric(frame[name], errors="coerce").astype(np.float64)
+        wrong = ~np.isfinite(seconds)
+        what = f"must have a finite number of seconds as {name}"
+        refuse(wrong, what, name, "correct or remove the row")
+        frame[name] = seconds
+    if "outcome" not in frame:
+        frame["outcome"] = "applied"
+    refuse(
+        ~frame["outcome"].isin(list(OUTCOMES)),
+        f"must have as outcome one of {', '.join(OUTCOMES)}",
+        "outcome",
+        "correct it",
+    )
+    if "computed_time" not in frame:
+        frame["computed_time"] = frame.get("sent_time", frame["arrived_time"])
+    if "sent_time" not in frame:
+        frame["sent_time"] = frame["computed_time"]
+    late = frame["arrived_time"] <= frame["read_time"]
+    what = "must have arrived_time after read_time"
+    refuse(late, what, "arrived_time", "correct the row, or exchange them")
+    order = ["read_time", "computed_time", "sent_time", "arrived_time"]
+    for before, after in pairwise(order):
+        name = after if after in written else "sent_time"
+        what = f"must have {name} at or after {before}"
+        refuse(frame[after] < frame[before], what, name, "correct the row")
+    return frame
+
+
+def _numbered(column: "pd.Series") -> tuple[list[str], np.ndarray]:
+    """Returns the clients' labels in order, and the number of each job's client."""
+    values = column.tolist()
+    found = set(values)
+    numeric = all(isinstance(value, int | float) for value in found)
+    labels = sorted(found, key=None if numeric else str)
+    numbers = {label: number for number, label in enumerate(labels)}
+    shown_as = [f"{label:g}" if numeric else str(label) for label in labels]
+    return shown_as, np.array([numbers[value] for value in values], np.int32)
+
+
+def _check_overlaps(frame: "pd.DataFrame", client: np.ndarray, path: Path) -> None:
+    read, arrived = (frame[f"{what}_time"].to_numpy() for what in ("read", "arrived"))
+    order = np.lexsort((read, client))
+    before, after = order[:-1], order[1:]
+    same = client[before] == client[after]
+    wrong = same & (read[after] < arrived[before])
+    if wrong.any():
+        at = int(wrong.argmax())
+        row, other = int(after[at]), int(before[at])
+        _refuse(
+            path,
+            row,
+            f"must read after the client's earlier job has arrived, but job of row "
+            f"{_number(path, other)} arrived at {arrived[other]:g} and this read at "
+            f"{read[row]:g}",
+            "correct the rows, or give jobs that ran side by side clients of their own",
+        )
+
+
+def _timeline(
+    client: np.ndarray, times: dict[str, np.ndarray], outcome: np.ndarray
+) -> tuple[Rows, Jobs, int]:
+    """Returns rows and jobs in order of arrival, and how many registers suffice."""
+    order = np.argsort(times["arrived_time"], kind="stable")
+    client, outcome = client[order], outcome[order]
+    times = {name: values[order] for name, values in times.items()}
+    applied = outcome == Outcome.APPLIED
+    version = np.cumsum(applied) - applied  # before each arrival
+    made = times["arrived_time"][applied]
+    read_version = np.searchsorted(made, times["read_time"], side="right")
+    read_slot, write_slot, num_registers = _registers(read_version, applied)
+    T = int(applied.sum())
+    wide = {
+        "worker": client[applied, None],
+        "job": _job_numbers(client, times["read_time"])[applied, None],
+        "read_version": read_version[applied, None],
+        "read_slot": read_slot[applied, None],
+    }
+    rows = Rows(
+        time=made,
+        kind=np.full(T, Kind.COMMIT, np.int32),
+        node=np.full(T, SERVER, np.int32),
+        version=np.arange(T),
+        write_slot=write_slot,
+        peer=np.full(T, NO_WORKER, np.int32),
+        round=np.zeros(T, np.int32),
+        **wide,
+    )
+    lost = outcome == Outcome.LOST
+    jobs = Jobs(
+        client=client,
+        job=_job_numbers(client, times["read_time"]),
+        refresh=np.zeros(client.size, np.int32),
+        read_time=times["read_time"],
+        computed_time=times["computed_time"],
+        sent_time=times["sent_time"],
+        arrived_time=np.where(lost, np.nan, times["arrived_time"]),
+        applied_time=np.where(applied, times["arrived_time"], np.nan),
+        read_version=read_version,
+        commit=np.where(applied, version + 1, NO_COMMIT),
+        outcome=outcome,
+        uploads=np.ones(client.size, np.int32),
+    )
+    return rows, jobs, num_registers
+
+
+def _registers(
+    read_version: np.ndarray, applied: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Gives each version that is read a register, freed when its last reader ended.
+
+    Args:
+        read_version: of each job, in order of arrival.
+        applied: whether the job is.
+
+    Returns:
+        Register that each job reads, that each commit writes, and how many there are.
+    """
+    readers = np.bincount(read_version, minlength=int(applied.sum()) + 1).tolist()
+    slot_of, free, num_registers, current = {0: 0}, [], 1, 0
+    read_slot = np.zeros(read_version.size, np.int32)
+    write_slot: list[int] = []
+    for position, (read, commits) in enumerate(
+        zip(read_version.tolist(), applied.tolist(), strict=True)
+    ):
+        read_slot[position] = slot_of[read]
+        readers[read] -= 1
+        if not readers[read] and read != current:
+            free.append(slot_of.pop(read))
+        if not commits:
+            continue
+        if not readers[current] and current in slot_of:
+            free.append(slot_of.pop(current))
+        current += 1
+        if not readers[current]:
+            write_slot.append(NO_SLOT)
+            continue
+        if not free:
+            free.append(num_registers)
+            num_registers += 1
+        slot_of[current] = free.pop()
+        write_slot.append(slot_of[current])
+    return read_slot, np.array(write_slot, np.int32), num_registers
+
+
+def _job_numbers(client: np.ndarray, read_time: np.ndarray) -> np.ndarray:
+    """Returns the number of each job among its client's, in order of reads."""
+    order = np.lexsort((read_time, client))
+    same = np.r_[False, np.diff(client[order]) == 0]
+    position = np.arange(order.size)
+    first = np.maximum.accumulate(np.where(same, 0, position))
+    numbers = np.zeros(order.size, np.int32)
+    numbers[order] = position - first
+    return numbers
+
+
+def _number(path: Path, row: int) -> int:
+    """Returns a row's number as an editor shows it: of a CSV file, its line."""
+    return row + (2 if path.suffix == ".csv" else 1)
+
+
+def _refuse(path: Path, row: int, what: str, remedy: str) -> NoReturn:
+    where = "line" if path.suffix == ".csv" else "row"
+    raise DataError(f"{path}: {where} {_number(path, row)}: {what}; {remedy}")

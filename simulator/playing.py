@@ -1,0 +1,229 @@
+"""From a scenario to the timeline of each of its runs. No JAX in here.
+
+What messages weigh follows from the algorithm's configuration and the shapes of the
+data, so that a world is played without any numerics.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from simulator.problems.data.base import Dataset
+from simulator.problems.sampler import Sampler
+from simulator.protocols.played import Played, Traffic
+from simulator.protocols.replayed import replayed
+from simulator.scenario.algorithms import ProblemShape
+from simulator.scenario.base import Config
+from simulator.scenario.catalogue import factory
+from simulator.scenario.errors import ScenarioError
+from simulator.scenario.scenario import Problem, Scenario
+from simulator.scenario.setting import WorldScenario
+from simulator.scenario.study import Run
+
+MOST_REMEMBERED = 8
+"""Data sets and problems that a process keeps."""
+
+
+class Plan(NamedTuple):
+    """What a run plays, and the counts and samples that follow from its data.
+
+    Attributes:
+        played: its timeline.
+        sampler: its minibatches.
+        data: that it learns from.
+        shape: counts that messages depend on.
+        num_features: columns of each client.
+        num_samples: rows of each client.
+        common: whether the workers of a row share one batch.
+    """
+
+    played: Played
+    sampler: Sampler
+    data: Dataset
+    shape: ProblemShape
+    num_features: tuple[int, ...]
+    num_samples: tuple[int, ...]
+    common: bool
+
+
+def timeline(run: Run) -> Played:
+    """Returns the timeline of a run of either kind of scenario.
+
+    Raises:
+        ScenarioError: the parts of the scenario do not fit each other or the data.
+        DataError: a data file is missing or damaged.
+    """
+    scenario = run.scenario
+    if not isinstance(scenario, WorldScenario):
+        return plan(run).played
+    job = scenario.job
+    central = scenario.protocol.kind == "centralised"
+    num_clients = 1 if central else scenario.num_clients
+    return Played(
+        clients=_clients(scenario),
+        protocol=scenario.protocol,
+        num_clients=num_clients,
+        seed=run.seed,
+        stop=scenario.stop,
+        traffic=Traffic(
+            upload_bytes=job.upload_bytes,
+            download_bytes=job.download_bytes,
+            contributions_per_epoch=num_clients,
+            steps=job.steps,
+            samples=job.samples,
+        ),
+        server=scenario.server,
+    )
+
+
+def plan(run: Run) -> Plan:
+    """Returns what a run plays, and the counts and samples that it needs.
+
+    Raises:
+        ScenarioError: the parts of the scenario do not fit each other or the data.
+        DataError: a data file is missing or damaged.
+    """
+    scenario: Scenario = run.scenario
+    config = scenario.problem
+    data = dataset(config.data)
+    N, P = data.x_train.shape
+    central = scenario.protocol.kind == "centralised"
+    num_clients = 1 if central else scenario.num_clients
+    common = _common(scenario)
+    pools, features = _shares(scenario, data, run.seed)
+    smallest = min(pool.size for pool in pools)
+    sampler = Sampler(
+        run.seed,
+        pools,
+        scenario.algorithm.batch_size(smallest),
+        replacement=scenario.algorithm.replacement,
+        common=common,
+    )
+    outputs = num_outputs(config, data)
+    shape = ProblemShape(N, P, outputs, num_clients, sampler.size)
+    played = _played(scenario, run.seed, shape, sampler, common=common)
+    if scenario.timeline is not None:
+        played = replayed(played, scenario.timeline, run)
+    return Plan(
+        played=played,
+        sampler=sampler,
+        data=data,
+        shape=shape,
+        num_features=features,
+        num_samples=tuple(pool.size for pool in pools) * (num_clients // len(pools)),
+        common=common,
+    )
+
+
+def remembered(build: Callable[..., Any]) -> Callable[..., Any]:
+    """Keeps the last few results of a function of a configuration, by its content."""
+    results: dict[Any, Any] = {}
+
+    @wraps(build)
+    def remembering(config: Config, *rest: Any, **options: Any) -> Any:
+        content = type(config).__name__, config.model_dump_json()
+        key = (*content, rest, tuple(sorted(options.items())))
+        if key not in results:
+            while len(results) >= MOST_REMEMBERED:
+                results.pop(next(iter(results)))
+            results[key] = build(config, *rest, **options)
+        return results[key]
+
+    return remembering
+
+
+@remembered
+def dataset(config: Any) -> Dataset:
+    """Returns the data of a configuration, once for all runs that share it."""
+    return factory(config, "data")(config)
+
+
+def loss(config: Problem, data: Dataset) -> Literal["softmax", "sigmoid"]:
+    """Returns the loss that a problem says, or that its classes call for.
+
+    Raises:
+        ScenarioError: it is one for two classes, and there are more.
+    """
+    if config.loss == "sigmoid" and data.num_classes > 2:
+        raise ScenarioError(
+            f"problem.loss must be softmax for {data.num_classes} classes, "
+            f"got sigmoid; leave it out"
+        )
+    if config.loss != "auto":
+        return config.loss
+    return "sigmoid" if data.num_classes == 2 else "softmax"
+
+
+def num_outputs(config: Problem, data: Dataset) -> int:
+    """Returns how many logits a sample has: one for `sigmoid`, else one per class."""
+    return 1 if loss(config, data) == "sigmoid" else data.num_classes
+
+
+def _shares(
+    scenario: Scenario, data: Dataset, seed: int
+) -> tuple[list[Int[np.ndarray, " n"]], tuple[int, ...]]:
+    """Returns who holds which samples, and how many columns each client holds."""
+    N, P = data.x_train.shape
+    partition = scenario.problem.partition
+    if scenario.protocol.kind == "centralised":
+        return [np.arange(N)], (P,)
+    shares = factory(partition, "partitions")
+    if partition.family == "vertical":
+        columns = shares(partition, data)
+        return [np.arange(N)], tuple(part.size for part in columns)
+    pools = shares(partition, data, seed)
+    return pools, (P,) * len(pools)
+
+
+def _common(scenario: Scenario) -> bool:
+    """Says whether the workers of a row share one batch."""
+    if scenario.algorithm.samples is not None:
+        return scenario.algorithm.samples == "common"
+    rounds = scenario.protocol.kind in ("synchronous", "centralised")
+    return rounds and scenario.algorithm.family == "vertical"
+
+
+def _played(
+    scenario: Scenario,
+    seed: int,
+    shape: ProblemShape,
+    sampler: Sampler,
+    *,
+    common: bool,
+) -> Played:
+    messages = scenario.algorithm.messages(shape, common=common)
+    size = {
+        way: sum(m.bytes for m in messages if m.direction == way)
+        for way in ("up", "down")
+    }
+    central = scenario.protocol.kind == "centralised"
+    clients = shape.num_clients
+    per_sample = getattr(scenario.algorithm, "upload", None) == "batch"
+    looks = scenario.protocol.kind == "bounded" and per_sample
+    vertical = scenario.algorithm.family == "vertical"
+    return Played(
+        clients=_clients(scenario),
+        protocol=scenario.protocol,
+        num_clients=clients,
+        seed=seed,
+        stop=scenario.stop,
+        traffic=Traffic(
+            upload_bytes=0 if central else size["up"],
+            download_bytes=0 if central else size["down"],
+            contributions_per_epoch=(clients if vertical else 1)
+            * shape.num_samples
+            / shape.batch,
+            samples=shape.batch,
+        ),
+        batch=sampler.batch if looks else None,
+        num_samples=shape.num_samples,
+        samples_key=f"{shape.num_samples}/{shape.batch}" if looks else "",
+        server=scenario.server,
+    )
+
+
+def _clients(scenario: Any) -> Any:
+    return None if scenario.protocol.kind == "centralised" else scenario.clients

@@ -1,0 +1,160 @@
+"""Gossip: workers step by themselves and average with a neighbour."""
+
+from simulator.protocols.gossip_recorder import GossipRecorder
+from simulator.protocols.pairs import Pair, Pairs, Then
+from simulator.scenario.graphs import build_edges, find_senders, neighbours, no_sides
+from simulator.scenario.protocols import Gossip
+from simulator.streams import Purpose
+from simulator.world.faults import Keyed
+from simulator.world.world import World
+
+
+def play(config: Gossip, world: World, recorder: GossipRecorder) -> None:
+    """Starts every worker: snapshot, gradient, averaging and step, for ever.
+
+    Source: A(DP)2SGD, section 2.4 of its specification; decisions A-08 to A-10.
+    """
+    workers = _All if config.average == "all" else _Pairwise
+    workers(config, world, recorder).start()
+
+
+class _Workers:
+    """What all workers have in common: their gradients and steps."""
+
+    def __init__(self, config: Gossip, world: World, recorder: GossipRecorder) -> None:
+        self._config, self._world, self._recorder = config, world, recorder
+        self._env, self._num_workers = world.env, world.num_clients
+        self._sent = [0] * world.num_clients  # messages since a worker's last step
+        self._round = 0
+
+    def start(self) -> None:
+        self._world.foresee_everyone()
+        for worker in range(self._num_workers):
+            self._begin(worker)
+
+    def _begin(self, worker: int) -> None:
+        world = self._world
+        delay = world.draw(Purpose.IDLE, worker) + world.draw(Purpose.READ, worker)
+        self._after(delay, self._snapshot, worker)
+
+    def _snapshot(self, worker: int) -> None:
+        world, now = self._world, self._env.now
+        job = self._recorder.read(worker, now)
+        slowness = world.slowness(worker, job, now)
+        duration = world.draw(Purpose.COMPUTE, worker)
+        if slowness != 1:
+            duration *= slowness
+        world.call(duration, self._end_gradient, worker)
+
+    def _end_gradient(self, worker: int) -> None:
+        now = self._env.now
+        self._world.timing[worker] = (now, now, now, 0)
+        self._computed(worker)
+
+    def _computed(self, worker: int) -> None:
+        raise NotImplementedError
+
+    def _step(self, worker: int) -> None:
+        timing = self._world.timing
+        timing[worker] = (*timing[worker][:3], self._sent[worker])
+        self._sent[worker] = 0
+        self._recorder.commit(self._env.now, (worker,), self._round)
+
+    def _after(self, delay: float, then: Then, argument: int) -> None:
+        if delay > 0:
+            self._world.call(delay, then, argument)
+        else:
+            then(argument)
+
+
+class _All(_Workers):
+    """Everyone averages with everyone once all have made a step (SYNC).
+
+    An averaging takes as long as the slowest worker's upload.
+    """
+
+    _stepped = 0
+
+    def _computed(self, worker: int) -> None:
+        self._sent[worker] = 1
+        self._step(worker)
+        self._stepped += 1
+        if self._stepped == self._num_workers:
+            self._stepped = 0
+            transit, everyone = self._world.transit, range(self._num_workers)
+            slowest = max(transit(Purpose.UPLOAD, worker) for worker in everyone)
+            self._after(slowest, self._average, worker)
+
+    def _average(self, last: int) -> None:
+        del last
+        self._recorder.average_all(self._env.now, self._round)
+        self._round += 1
+        for worker in range(self._num_workers):
+            self._begin(worker)
+
+
+class _Pairwise(_Workers):
+    """Two neighbours average at a time."""
+
+    def __init__(self, config: Gossip, world: World, recorder: GossipRecorder) -> None:
+        super().__init__(config, world, recorder)
+        n, streams = world.num_clients, world.streams
+        edges = build_edges(
+            config.graph, n, lambda number: streams.at(Purpose.GRAPH, 0, number)
+        )
+        senders = None
+        if config.initiator != "every":
+            senders = find_senders(edges, n)
+            if senders is None and config.initiator == "sender":
+                raise no_sides()
+        self._initiates = [senders is None or worker in senders for worker in range(n)]
+        self._neighbours = neighbours(edges, n)
+        self._partners = [Keyed(streams, Purpose.PARTNER, w) for w in range(n)]
+        self._initiated = [0] * n
+        self._open = [0] * n  # of gradient and averaging, where both are waited for
+        self._pairs = Pairs(n, self._transfer, self._average)
+
+    def _snapshot(self, worker: int) -> None:
+        super()._snapshot(worker)
+        if self._config.order == "during":
+            self._open[worker] = 2
+            self._ask(worker, self._end_one_of_two)
+
+    def _computed(self, worker: int) -> None:
+        match self._config.order:
+            case "average_then_step":
+                self._ask(worker, self._step_and_begin)
+            case "step_then_average":
+                self._step(worker)
+                self._ask(worker, self._begin)
+            case "during":
+                self._end_one_of_two(worker)
+
+    def _end_one_of_two(self, worker: int) -> None:
+        self._open[worker] -= 1
+        if not self._open[worker]:
+            self._step_and_begin(worker)
+
+    def _step_and_begin(self, worker: int) -> None:
+        self._step(worker)
+        self._begin(worker)
+
+    def _ask(self, worker: int, then: Then) -> None:
+        """Averages with a random neighbour, where this worker is one that asks."""
+        if not self._initiates[worker]:
+            then(worker)
+            return
+        around, position = self._neighbours[worker], self._initiated[worker]
+        number = self._partners[worker].at(position)
+        self._initiated[worker] = position + 1
+        self._pairs.ask(worker, around[int(number * len(around))], then)
+
+    def _transfer(self, pair: Pair) -> None:
+        """Lets the time pass in which two workers exchange their models."""
+        for worker in (pair.initiator, pair.partner):
+            self._sent[worker] += 1
+        delay = self._world.transit(Purpose.UPLOAD, pair.initiator)
+        self._after(delay, lambda _: self._pairs.end(pair), pair.initiator)
+
+    def _average(self, pair: Pair) -> None:
+        self._recorder.average(self._env.now, pair.initiator, pair.partner)

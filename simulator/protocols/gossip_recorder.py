@@ -1,0 +1,75 @@
+"""Writes a timeline of workers that have a model each, and no server."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from simulator.protocols.recorder import Recorder
+from simulator.timeline import NO_SLOT, NO_WORKER, SERVER, Kind, Rows
+from simulator.world.world import World
+
+
+class GossipRecorder(Recorder):
+    """The timeline of one run without a server, as it grows.
+
+    Worker k reads from register k alone: it always holds k's model while k has no job
+    under way, and afterwards what that job has read. So a COMMIT writes its worker's
+    register, and an averaging those of its workers that have no job under way.
+
+    Args:
+        world: of the workers.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world, width=2)
+        self._slot = NO_SLOT  # there is no version that all share
+        self._readers = [1] * world.num_clients  # so that no register is ever free
+
+    def read(self, worker: int, time: float) -> int:
+        """Begins the worker's next job with a snapshot of its own model.
+
+        Returns:
+            The job's number.
+        """
+        self._slot = worker
+        job = super().read(worker, time)
+        self._slot = NO_SLOT
+        return job
+
+    def commit(self, time: float, workers: Sequence[int], round_: int = 0) -> None:
+        """Applies a worker's current job to its own model: a new version."""
+        super().commit(time, workers, round_)
+        self._set_write_slot(workers[0])
+
+    def average(self, time: float, initiator: int, partner: int) -> None:
+        """Gives two workers the mean of their models: a new version."""
+        for worker in (initiator, partner):
+            slot = worker if self._read_time[worker] is None else NO_SLOT
+            self._work += (worker, self._job[worker], self.version, slot)
+        self._add_version(Kind.AVERAGE, time, 2)
+        self.num_other_uploads += 2
+
+    def average_all(self, time: float, round_: int) -> None:
+        """Gives all workers, of whom none has a job under way, the mean of all."""
+        self._add_version(Kind.AVERAGE_ALL, time, 0, round_)
+
+    def _add_version(
+        self, kind: Kind, time: float, workers: int, round_: int = 0
+    ) -> None:
+        self._add_row(kind, time, workers, round_)
+        self.version += 1
+
+    def _build_rows(
+        self,
+        head: Int[np.ndarray, "T 5"],
+        work: Int[np.ndarray, "J 4"],
+        seconds: Callable[[Any], np.ndarray],
+    ) -> Rows:
+        rows = super()._build_rows(head, work, seconds)
+        averaged = rows.kind == Kind.AVERAGE
+        everyone = rows.kind == Kind.AVERAGE_ALL
+        node = np.where(everyone, SERVER, rows.worker[:, 0]).astype(np.int32)
+        peer = np.where(averaged, rows.worker[:, 1], NO_WORKER).astype(np.int32)
+        return rows._replace(node=node, peer=peer)

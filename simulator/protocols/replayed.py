@@ -1,0 +1,261 @@
+"""A timeline that was recorded, or imported, and is executed again."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from simulator.protocols.played import FOREVER, Played
+from simulator.scenario.errors import ScenarioError
+from simulator.scenario.setting import Recording
+from simulator.scenario.study import Run
+from simulator.timeline import (
+    NO_COMMIT,
+    NO_WORKER,
+    Chunk,
+    Incident,
+    Incidents,
+    Jobs,
+    Kind,
+    Outcome,
+    Rows,
+    StopReason,
+    check,
+)
+from simulator.trace import Study, load
+
+ADVANCES = (Kind.COMMIT, Kind.AVERAGE, Kind.AVERAGE_ALL)
+"""Rows that make a version."""
+WIDE = ("worker", "job", "read_version", "read_slot")
+"""What a row has for each of its workers."""
+
+
+@dataclass(frozen=True)
+class Replayed(Played):
+    """The timeline of one run as a folder has it; the world is not played.
+
+    It ends where the recording does, or earlier where the scenario stops earlier.
+
+    Attributes:
+        study: that holds the recording.
+        entry: what the study's manifest says of the recorded run.
+    """
+
+    study: Study | None = None
+    entry: dict[str, Any] | None = None
+
+    @cached_property
+    def width(self) -> int:
+        """Most workers of a row, `W`."""
+        return int(self._entry["width"])
+
+    @property
+    def num_registers(self) -> int:
+        """Registers that suffice."""
+        return int(self._entry["num_registers"])
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of everything that the timeline depends on; the recorded one's."""
+        known = str(self._entry["timeline"])
+        if not self._may_end_earlier:
+            return known
+        text = json.dumps([known, self._stop], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def chunks(self, num_rows: int) -> Iterator[Chunk]:
+        """Reads the recording and yields chunks of at most `num_rows` rows.
+
+        Raises:
+            StudyError: a part of the recording is damaged.
+            ValueError: its rows are none that a world can have produced.
+        """
+        rows, jobs, incidents = self._rows(), self._jobs(), self._incidents()
+        check(rows, self.num_registers)
+        reason = StopReason[str(self._entry["stop"]).upper()]
+        if self._may_end_earlier:
+            rows, jobs, reason = self._cut(rows, jobs, reason)
+        last_commit = np.where(jobs.commit == NO_COMMIT, 0, jobs.commit)
+        ended = np.maximum.accumulate(last_commit)
+        end = self.stop.time if reason is StopReason.TIME else None
+        if end is None:
+            end = float(rows.time[-1]) if rows.time.size else 0.0
+        size, job, incident = rows.time.size, 0, 0
+        for start in range(0, max(size, 1), num_rows):
+            stop = min(start + num_rows, size)
+            final = stop == size
+            made = int(rows.version[stop]) if not final else FOREVER
+            job_stop = int(np.searchsorted(ended, made, side="right"))
+            now = end if final else float(rows.time[stop - 1])
+            seen = int(np.searchsorted(incidents.time, now, side="right"))
+            yield Chunk(
+                rows.slice(start, stop),
+                Jobs(*(column[job:job_stop] for column in jobs)),
+                reason if final else None,
+                Incidents(*(column[incident:seen] for column in incidents)),
+            )
+            job, incident = job_stop, seen
+
+    @property
+    def _entry(self) -> dict[str, Any]:
+        assert self.entry is not None
+        return self.entry
+
+    @property
+    def _stop(self) -> dict[str, Any]:
+        return self.stop.model_dump(mode="json", exclude={"target"})
+
+    @property
+    def _may_end_earlier(self) -> bool:
+        """Says whether the scenario stops by another rule than the recording did."""
+        recorded = dict(self._entry["scenario"].get("stop") or {})
+        recorded.pop("target", None)
+        return recorded != self._stop
+
+    def _columns(self, table: str) -> dict[str, np.ndarray]:
+        assert self.study is not None
+        found = self.study.arrow(table, self._entry["run"])
+        return {name: found[name].to_numpy() for name in found.column_names}
+
+    def _rows(self) -> Rows:
+        columns = self._columns("rows")
+        row, place = columns["row"], columns["place"]
+        first = place == 0
+        flat = {name: columns[name][first] for name in Rows._fields if name not in WIDE}
+        flat["kind"] = _numbers(flat["kind"], Kind)
+        wide = {}
+        for name in WIDE:
+            spread = np.full((int(first.sum()), self.width), NO_WORKER, np.int64)
+            spread[row, place] = columns[name]
+            wide[name] = spread.astype(columns[name].dtype)
+        return Rows(**flat, **wide)
+
+    def _jobs(self) -> Jobs:
+        columns = self._columns("jobs")
+        columns["refresh"] = (columns["kind"] == "refresh").astype(np.int32)
+        columns["outcome"] = _numbers(columns["outcome"], Outcome)
+        columns["uploads"] = columns["upload_messages"]
+        return Jobs(**{name: columns[name] for name in Jobs._fields})
+
+    def _incidents(self) -> Incidents:
+        columns = self._columns("incidents")
+        columns["incident"] = _numbers(columns["incident"], Incident)
+        return Incidents(**{name: columns[name] for name in Incidents._fields})
+
+    def _cut(
+        self, rows: Rows, jobs: Jobs, reason: StopReason
+    ) -> tuple[Rows, Jobs, StopReason]:
+        """Ends the timeline where the scenario stops, if that is earlier."""
+        (by_versions, most_versions), (by_contributions, most) = self._limits
+        per_contribution, per_other, spendable = self._weights
+        workers = (rows.worker != NO_WORKER).sum(axis=1)
+        applies = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
+        applied = np.cumsum(np.where(applies, workers, 0))
+        others = np.where(rows.kind == Kind.REFRESH, workers - 1, 0)
+        others += np.where(rows.kind == Kind.AVERAGE, workers, 0)
+        made = rows.version + np.isin(rows.kind, ADVANCES)
+        limits = {
+            by_versions: (made, most_versions),
+            by_contributions: (applied, most),
+            StopReason.BYTES: (
+                applied * per_contribution + np.cumsum(others) * per_other,
+                spendable,
+            ),
+        }
+        time = inf if self.stop.time is None else self.stop.time
+        end = int(np.searchsorted(rows.time, time, side="right"))
+        if time <= float(self._entry["virtual_s"]):
+            reason = StopReason.TIME
+        for why, (count, limit) in limits.items():
+            reached = int(np.searchsorted(count, min(limit, FOREVER))) + 1
+            if reached < end or (reached == end and reason is not StopReason.TIME):
+                end, reason = reached, why
+        last = float(rows.time[end - 1]) if end else 0.0
+        over = time if reason is StopReason.TIME else last
+        rows = rows.slice(0, end)
+        commits = int(made[end - 1]) if end else 0
+        return rows, _under_way(jobs, over, commits), reason
+
+
+def replayed(played: Played, config: Recording, run: Run) -> Replayed:
+    """Returns the recorded timeline of a run.
+
+    Args:
+        played: what would be played otherwise.
+        config: where the recording is.
+        run: of a study.
+
+    Raises:
+        ScenarioError: the recording holds no such run, or does not fit the scenario.
+        StudyError: the folder holds no recording.
+    """
+    study = load(config.replay)
+    entry = _chosen(study, config.replay, run)
+    pairs = {
+        "clients": (entry["num_clients"], played.num_clients),
+        "protocol.kind": (entry["protocol"], getattr(played.protocol, "kind", "")),
+        "workers in a row": (entry["width"], played.width),
+    }
+    for what, (recorded, wanted) in pairs.items():
+        if recorded != wanted:
+            raise ScenarioError(
+                f"timeline.replay must fit the scenario, whose {what} are {wanted}, "
+                f"but {config.replay} was recorded with {recorded}; change one of them"
+            )
+    stop = played.stop
+    if entry["stop"] == "time" and entry["virtual_s"] < (stop.time or inf):
+        stop = stop.replaced(time=entry["virtual_s"])
+    options: dict[str, Any] = {f.name: getattr(played, f.name) for f in fields(Played)}
+    return Replayed(**(options | {"stop": stop, "study": study, "entry": entry}))
+
+
+def _chosen(study: Study, folder: str, run: Run) -> dict[str, Any]:
+    """Returns the entry of the recorded run that stands for a run."""
+    if study.manifest.get("kind") != "timeline":
+        raise ScenarioError(
+            f"timeline.replay must be a folder that `stalesim timeline` wrote, got "
+            f"{folder}, which holds no rows; record one"
+        )
+    entries = study.manifest["runs"]
+    ended = [entry for entry in entries if entry["stop"] != "incomplete"]
+    for name in (run.label, run.variant):
+        for entry in ended:
+            if (entry["label"], entry["replicate"]) == (name, run.replicate):
+                return entry
+    if len(entries) == len(ended) == 1:
+        return ended[0]
+    known = ", ".join(dict.fromkeys(entry["label"] for entry in ended))
+    raise ScenarioError(
+        f"timeline.replay must hold a run {run.label!r} with replicate "
+        f"{run.replicate}, but {folder} holds {known or 'none that ended'}; record it"
+    )
+
+
+def _numbers(words: np.ndarray, kind: Any) -> np.ndarray:
+    """Returns the numbers of an enumeration's names."""
+    return np.array([kind[word] for word in words], np.int32)
+
+
+def _under_way(jobs: Jobs, over: float, commits: int) -> Jobs:
+    """Returns the jobs that were begun until an instant, as they were then.
+
+    Jobs stand in the order in which they ended; when one was lost is known only from
+    those around it, so that what was lost after the last commit counts as under way.
+    """
+    applied = np.flatnonzero(jobs.commit <= commits)
+    ended = np.arange(jobs.client.size) <= (applied[-1] if applied.size else -1)
+    kept = jobs.read_time <= over
+    jobs = Jobs(*(column[kept].copy() for column in jobs))
+    going = ~ended[kept]
+    for name in ("computed_time", "sent_time", "arrived_time", "applied_time"):
+        getattr(jobs, name)[going] = np.nan
+    jobs.commit[going] = NO_COMMIT
+    jobs.outcome[going] = Outcome.IN_FLIGHT
+    jobs.uploads[going] = 0
+    order = np.argsort(going, kind="stable")
+    return Jobs(*(column[order] for column in jobs))

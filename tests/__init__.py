@@ -1,0 +1,1 @@
+"""Tests. A regular package, because Ciw installs one of this name."""

@@ -1,0 +1,256 @@
+"""Measurements of timelines: by hand, and against the closed forms that they match."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from analysis import chrome, gantt, timeline_report, timelines
+from analysis.timeline_theory import closed_forms, constant_downloads, law, parts
+from simulator.recording import record
+from simulator.scenario.setting import WorldScenario
+from simulator.trace import Study
+
+NO_COMMIT = 2**63 - 1
+JOBS = pd.DataFrame(
+    [
+        # client, job, read, computed, sent, arrived, applied, read version, commit
+        (0, 0, 0.0, 1.0, 1.0, 1.5, 2.0, 0, 1, "APPLIED", 1),
+        (1, 0, 0.0, 2.0, 2.0, 3.0, 3.0, 0, 2, "APPLIED", 2),
+        (0, 1, 2.0, 4.0, 4.0, 4.0, 4.0, 1, 3, "APPLIED", 1),
+        (1, 1, 3.0, 5.0, 5.0, np.nan, np.nan, 2, NO_COMMIT, "LOST", 3),
+        (0, 2, 4.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "CRASHED", 0),
+        (0, 3, 9.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "IN_FLIGHT", 0),
+    ],
+    columns=[
+        *("client", "job", "read_time", "computed_time", "sent_time", "arrived_time"),
+        *("applied_time", "read_version", "commit", "outcome", "upload_messages"),
+    ],
+).assign(run=0, kind="work")
+INCIDENTS = pd.DataFrame(
+    {"run": 0, "time": [5.0, 6.0], "client": [0, 1], "incident": ["CRASHED", "GAVE_UP"]}
+).assign(messages=1)
+RUNS = pd.DataFrame(
+    {
+        "run": [0],
+        "group": ["a"],
+        "virtual_s": [10.0],
+        "commits": [3],
+        "num_clients": [3],
+    }
+)
+
+
+def test_a_run_is_measured() -> None:
+    found = timelines.by_run(JOBS, RUNS).iloc[0]
+    expected = {
+        "updates_per_s": 0.3,
+        "staleness_mean": 2 / 3,  # 0, 1 and 1
+        "staleness_50": 1,
+        "staleness_max": 1,
+        "applied": 0.6,
+        "rejected": 0,
+        "lost": 0.2,
+        "crashed": 0.2,
+        "waiting_mean": 0.5 / 3,
+        "queue_length": 0.05,  # Little: 0.5 s of waiting in 10 s
+    }
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(value), name
+
+
+def test_clients_are_measured() -> None:
+    found = timelines.by_client(JOBS, INCIDENTS, RUNS).set_index("client")
+    assert found["utilisation"].tolist() == pytest.approx([0.3, 0.4, 0.0])
+    assert found["uploads"].tolist() == [2, 5, 0]
+    assert found["incidents"].tolist() == [1, 1, 0]
+    assert found["staleness_mean"].tolist()[:2] == [0.5, 1.0]
+    assert np.isnan(found.loc[2, "staleness_mean"])  # pyright: ignore
+    summary = timelines.by_part(found.reset_index(), ["x", "x", "y"])
+    uploads = summary.loc[summary["measure"] == "uploads"].set_index("clients")
+    assert uploads.loc["x", "mean"] == 3.5
+    assert uploads.loc["x", "number"] == 2
+
+
+def test_replicates_are_averaged_and_maxima_are_the_largest() -> None:
+    two = pd.DataFrame(
+        {"run": [0, 1], "group": "a", "lost": [0.1, 0.3], "staleness_max": [3, 7]}
+    )
+    found = timelines.by_group(two).iloc[0]
+    assert found["lost"] == pytest.approx(0.2)
+    assert (found["staleness_max"], found["replicates"]) == (7, 2)
+
+
+def test_stages_follow_each_other() -> None:
+    table = gantt.stages(JOBS, INCIDENTS, np.full(3, 0.25))
+    mine = table.loc[(table["client"] == 0) & (table["job"] == 0)]
+    assert mine["stage"].tolist() == ["download", "computing", "upload", "waiting"]
+    assert mine["start"].tolist() == [0.0, 0.25, 1.0, 1.5]
+    assert mine["end"].tolist() == [0.25, 1.0, 1.5, 2.0]
+    crashed = table.loc[(table["client"] == 0) & (table["job"] == 2)]
+    assert crashed["end"].max() == 5.0
+    unknown = gantt.stages(JOBS, INCIDENTS)
+    assert unknown["stage"].iloc[0] == "download and computing"
+    assert gantt.first_seconds(JOBS, 2) == 3.0
+
+
+def test_trace_events_have_what_the_format_asks_for() -> None:
+    commits = np.array([2.0, 3.0, 4.0])
+    events = list(chrome.events(7, "a", JOBS, commits, INCIDENTS, 3))
+    assert {event["ph"] for event in events} == {"M", "X", "i"}
+    for event in events:
+        assert {"name", "ph", "ts", "pid", "tid"} <= set(event)
+        assert event["pid"] == 7
+        assert event["ph"] != "X" or event["dur"] > 0
+        assert event["ph"] != "i" or event["s"] == "t"
+        assert event["ph"] != "M" or event["args"]["name"]
+    first = next(e for e in events if e["ph"] == "X" and e["name"] == "upload")
+    assert (first["ts"], first["dur"], first["tid"]) == (1e6, 0.5e6, 1)
+    assert sum(e.get("cat") == "commit" for e in events) == 3
+    assert sum(e.get("cat") == "incident" for e in events) == 2
+    assert sum(e["name"] == "thread_name" for e in events) == 4
+
+
+EXPON = {"compute": {"law": "expon", "scale": 1}, "number": 4}
+UNEQUAL = {"compute": {"law": "expon", "scale": "m"}, "number": 4}
+GAMMA = {"compute": {"law": "gamma", "a": 2, "scale": 0.5}, "number": 4}
+LINKS = {
+    **GAMMA,
+    "idle": {"law": "constant", "value": 0.5},
+    "upload": {"latency": {"law": "uniform", "loc": 0.1, "scale": 0.2}},
+    "download": {"bandwidth": 1000},
+}
+LATTICE = {"compute": {"law": "poisson", "mu": "m", "shift": 1}, "number": 3}
+ASYNC: dict[str, Any] = {"kind": "asynchronous"}
+WORLDS: dict[str, dict[str, Any]] = {
+    "unequal": {"clients": UNEQUAL, "protocol": ASYNC},
+    "gamma": {"clients": GAMMA, "protocol": ASYNC},
+    "links": {"clients": LINKS, "protocol": ASYNC, "job": {"download_bytes": 200}},
+    "synchronous": {"clients": LATTICE, "protocol": {"kind": "synchronous"}},
+    "t_synchronous": {"clients": EXPON, "protocol": {"kind": "t_synchronous", "t": 2}},
+    "buffered": {"clients": GAMMA, "protocol": {"kind": "buffered", "size": 2}},
+    "repairman": {
+        "clients": EXPON,
+        "protocol": ASYNC,
+        "server": {"service": {"law": "expon", "scale": 0.4}},
+    },
+}
+KNOWN = {
+    "unequal": {"updates_per_s", "staleness_mean", "queue_length", "waiting_mean"},
+    "gamma": {"updates_per_s", "staleness_mean", "queue_length", "waiting_mean"},
+    "links": {"updates_per_s", "queue_length", "waiting_mean"},
+    "synchronous": {"updates_per_s", "staleness_mean", "staleness_max"},
+    "t_synchronous": {"updates_per_s", "staleness_mean"},
+    "buffered": {"updates_per_s", "staleness_mean"},
+    "repairman": {"updates_per_s", "staleness_mean", "queue_length", "waiting_mean"},
+}
+
+
+def recorded(folder: Path, **entries: Any) -> Study:
+    tree = {"name": "world", "seed": 1, "stop": {"time": 4000}, **entries}
+    return record(WorldScenario.model_validate(tree), folder)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_what_is_measured_matches_its_closed_form(name: str, tmp_path: Path) -> None:
+    study = recorded(tmp_path, **WORLDS[name])
+    entry = study.manifest["runs"][0]
+    weights = entry["upload_bytes"], entry["download_bytes"]
+    forms = closed_forms(entry["scenario"], entry["num_clients"], *weights)
+    assert set(forms.of_run) == KNOWN[name]
+    runs = pd.DataFrame([{**entry, "group": "base"}])
+    found = timelines.by_run(study.table("jobs"), runs).iloc[0]
+    # Over 4,000 s there are at least 900 cycles of each client; relative errors of
+    # means are below 1/sqrt(900) = 3.3 % at one standard deviation of laws whose
+    # standard deviation is at most their mean, and sums over clients are tighter. A
+    # fixed seed makes this a regression test.
+    for column, value in forms.of_run.items():
+        assert found[column] == pytest.approx(value, rel=0.06, abs=1e-9), column
+    jobs, incidents = study.table("jobs"), study.table("incidents")
+    clients = timelines.by_client(jobs, incidents, runs)
+    for column, values in forms.of_clients.items():
+        assert clients[column].to_numpy() == pytest.approx(values, rel=0.08), column
+    table = gantt.stages(jobs, incidents)
+    after = table.groupby("client")["start"].shift(-1)
+    assert np.isfinite(table["end"]).all()
+    assert not (table["end"] > after + 1e-9).any()  # nobody does two things at once
+
+
+def test_the_law_of_staleness_is_drawn_where_it_is_known(tmp_path: Path) -> None:
+    study = recorded(tmp_path, **WORLDS["unequal"])
+    forms = closed_forms(study.manifest["runs"][0]["scenario"], 4)
+    assert forms.law is not None
+    ages, chances = forms.law
+    assert chances.sum() == pytest.approx(1, abs=1e-4)
+    assert ages @ chances == pytest.approx(3, abs=1e-2)
+    shares = timelines.histogram(study.table("jobs")).set_index("staleness")["share"]
+    # 8,000 contributions: a share's standard error is below 0.006.
+    for age in range(5):
+        assert shares[age] == pytest.approx(chances[age], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"availability": {"kind": "periodic", "on": 0.5}},
+        {"crashes": {"after": {"law": "expon"}, "down": {"law": "expon"}}},
+        {"compute": {"law": "mixture", "of": [], "weights": []}},
+        {"compute": {"law": "expon", "scale": {"law": "expon"}}},
+        {"compute": None},
+    ],
+)
+def test_nothing_is_guessed_where_an_assumption_fails(entries: dict[str, Any]) -> None:
+    world = {"clients": {**EXPON, **entries}, "protocol": ASYNC}
+    forms = closed_forms(world, 4)
+    assert "updates_per_s" not in forms.of_run
+    assert forms.law is None
+    bounded = {"clients": EXPON, "protocol": {**ASYNC, "staleness_bound": 3}}
+    assert closed_forms(bounded, 4).of_run == {}
+
+
+def test_availability_and_parts_and_downloads() -> None:
+    times = {
+        "kind": "on_off",
+        "on": {"law": "expon", "scale": 3},
+        "off": EXPON["compute"],
+    }
+    groups = {"a": {"number": 2}, "b": {"number": 1, "availability": None}}
+    world = {"clients": {**EXPON, "availability": times}, "protocol": ASYNC}
+    assert closed_forms(world, 2).of_clients["available"].tolist() == [0.75, 0.75]
+    assert parts({"clients": {"groups": groups}}, 3) == ["a", "a", "b"]
+    links = {"clients": {**LINKS, "number": 2}}
+    found = constant_downloads(links, 2, 500)
+    assert found is not None
+    assert found.tolist() == [0.5, 0.5]
+    rough = {"latency": {"law": "expon", "scale": 1}}
+    assert constant_downloads({"clients": {"download": rough}}, 2, 0) is None
+    assert law({"law": "constant", "value": "2*m"}, 3, 4).mean() == 6
+
+
+def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
+    study = recorded(
+        tmp_path,
+        clients={
+            "compute": {"law": "expon"},
+            "loss": {"chance": 0.2, "timeout": 1, "retries": 1},
+            "groups": {"slow": {"number": 30}, "fast": {"number": 5}},
+        },
+        protocol=ASYNC,
+        stop={"time": 20},
+        replicates=2,
+        variants={"a_$": {}, "sync": {"protocol": {"kind": "synchronous"}}},
+    )
+    shown = dict(timeline_report.tables(study))
+    assert set(shown["sync: 35 clients"]["clients"]) == {"slow", "fast"}
+    paths = timeline_report.save(study, tmp_path, 3.0)
+    assert [path.name for path in paths] == ["gantt.png", "staleness.png"]
+    assert all(path.stat().st_size > 10_000 for path in paths)
+    panel = next(timeline_report._panels(study, [0]))[1]
+    figure = gantt.gantt([panel] * 6, 3.0, "x")
+    assert isinstance(figure, Figure)
+    assert len(figure.axes) == gantt.MOST_PANELS
+    assert "4 of 6 groups" in str(figure.get_suptitle())
+    assert "clients 0 to 29 of 35" in figure.axes[0].get_title(loc="left")

@@ -1,0 +1,174 @@
+"""A recorded timeline is executed exactly like the world that it was recorded from."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator import playing, sweep
+from simulator.protocols.replayed import Replayed, replayed
+from simulator.recording import record
+from simulator.scenario.errors import ScenarioError, StudyError
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.setting import Recording, WorldScenario
+from simulator.scenario.study import expand
+from simulator.timeline import Outcome, StopReason
+from simulator.trace import Study
+from tests.support import SGD, everything, scenario
+
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "asynchronous": {},
+    "bounded": {"protocol": {"kind": "bounded", "staleness_bound": 4}},
+    "synchronous": {"protocol": {"kind": "synchronous"}},
+    "t_synchronous": {"protocol": {"kind": "t_synchronous", "t": 2}},
+    "centralised": {"protocol": {"kind": "centralised"}},
+    "time": {"stop": {"commits": None, "time": 30}},
+}
+WORLDS: tuple[dict[str, Any], ...] = (
+    {"kind": "asynchronous", "staleness_bound": 2, "beyond": "wait"},
+    {"kind": "buffered", "size": 3},
+    {"kind": "rounds"},
+    {"kind": "gossip"},
+)
+FAULTS: dict[str, Any] = {
+    **SGD,
+    "clients": {
+        "compute": {"law": "expon", "scale": "m"},
+        "loss": {"chance": 0.3, "timeout": 0.5, "retries": 1},
+        "crashes": {
+            "after": {"law": "expon", "scale": 20},
+            "down": {"law": "expon", "scale": 2},
+        },
+    },
+}
+
+
+def replaying(study: Scenario, folder: Path, **changes: Any) -> Scenario:
+    return study.replaced(timeline={"replay": str(folder)}, **changes)
+
+
+def both(study: Scenario, folder: Path, **changes: Any) -> list[Study]:
+    again = replaying(study, folder / "recorded", **changes)
+    return [
+        sweep.simulate(one, folder / name)
+        for name, one in (("played", study), ("replayed", again))
+    ]
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    """Compares rows, jobs and the end of two timelines."""
+    assert one[2] is other[2]
+    for a, b in zip(one[:2], other[:2], strict=True):
+        for name, column in a._asdict().items():
+            np.testing.assert_array_equal(column, getattr(b, name), name)
+            assert column.dtype == getattr(b, name).dtype, name
+
+
+def assert_same(one: Study, other: Study, *tables: str) -> None:
+    for table in tables:
+        assert len(one.table(table)) > 0
+        assert one.table(table).equals(other.table(table)), table
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_replay_gives_the_same_tables_bit_for_bit(name: str, tmp_path: Path) -> None:
+    study = scenario(PROTOCOLS[name])
+    record(study, tmp_path / "recorded")
+    played, again = both(study, tmp_path)
+    assert_same(played, again, "commits", "evaluations", "jobs")
+    ends = [s.manifest["runs"][0] for s in (played, again)]
+    for key in ("stop", "timeline", "virtual_s"):
+        assert ends[0][key] == ends[1][key]
+
+
+def test_faults_and_replicates_and_variants_are_replayed(tmp_path: Path) -> None:
+    varied = {"replicates": 2, "variants": {"a": {}, "b": {"server": {"service": {
+        "law": "constant", "value": 0.1}}}}}  # fmt: skip
+    study = scenario(FAULTS, varied)
+    recorded = record(study, tmp_path / "recorded")
+    assert set(recorded.table("jobs")["outcome"]) >= {"LOST", "CRASHED"}
+    tables = ("commits", "evaluations", "jobs", "incidents")
+    assert_same(*both(study, tmp_path), *tables)
+
+
+def test_rows_and_jobs_come_back_in_chunks_of_any_size(tmp_path: Path) -> None:
+    run = expand(scenario(FAULTS))[0]
+    record(run.scenario, tmp_path)
+    again = expand(replaying(run.scenario, tmp_path))[0]
+    plan = playing.timeline(again)
+    assert isinstance(plan, Replayed)
+    for size in (1, 7, 1000):
+        assert_equal(everything(playing.timeline(run), 64), everything(plan, size))
+
+
+@pytest.mark.parametrize("protocol", WORLDS, ids=lambda p: str(p["kind"]))
+def test_every_protocol_comes_back(protocol: dict[str, Any], tmp_path: Path) -> None:
+    compute = {"law": "expon", "scale": "m"}
+    tree = {"name": "w", "clients": {"number": 4, "compute": compute}}
+    study = WorldScenario.model_validate(
+        {**tree, "protocol": protocol, "stop": {"time": 40}}
+    )
+    record(study, tmp_path)
+    run = expand(study)[0]
+    played = playing.timeline(run)
+    plan = replayed(played, Recording(replay=str(tmp_path)), run)
+    assert plan.digest == played.digest
+    assert_equal(everything(played, 64), everything(plan, 7))
+
+
+def test_a_replay_ends_where_the_scenario_does_if_that_is_earlier(
+    tmp_path: Path,
+) -> None:
+    study = scenario(FAULTS)
+    record(study, tmp_path)
+    for stop, reason in (
+        ({"commits": 50}, StopReason.COMMITS),
+        ({"contributions": 60}, StopReason.CONTRIBUTIONS),
+        ({"time": 20.0}, StopReason.TIME),
+        ({"time": 1e9}, StopReason.COMMITS),
+    ):
+        earlier = study.replaced(stop=stop)
+        run = expand(replaying(earlier, tmp_path))[0]
+        rows, jobs, why = everything(playing.timeline(run))
+        assert why is reason
+        if stop == {"time": 1e9}:
+            assert rows.time.size == 200
+            continue
+        expected, there, _ = everything(playing.timeline(expand(earlier)[0]))
+        for name, column in expected._asdict().items():
+            if name == "write_slot":  # of the last row: who would have read it
+                column, got = column[:-1], rows.write_slot[:-1]
+            else:
+                got = getattr(rows, name)
+            np.testing.assert_array_equal(got, column, name)
+        for outcome in (Outcome.APPLIED, Outcome.IN_FLIGHT):
+            counts = [(j.outcome == outcome).sum() for j in (jobs, there)]
+            assert abs(counts[0] - counts[1]) <= 1
+
+
+def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
+    study = scenario()
+    folder = tmp_path / "there"
+    record(study.replaced(replicates=2), folder)
+    synchronous = {"kind": "synchronous"}
+    problem = study.model_dump()["problem"]
+    problem["partition"]["parties"] = 3
+    for changes, message in (
+        ({"protocol": synchronous}, "whose protocol.kind are synchronous"),
+        ({"problem": problem}, "whose clients are 3, but"),
+        ({"replicates": 3}, "must hold a run 'base' with replicate 2"),
+    ):
+        with pytest.raises(ScenarioError, match=message):
+            sweep.simulate(replaying(study, folder, **changes), tmp_path / "no")
+    with pytest.raises(StudyError, match="has no manifest"):
+        sweep.simulate(replaying(study, tmp_path / "nowhere"), tmp_path / "no")
+    sweep.simulate(study, tmp_path / "learned")
+    with pytest.raises(ScenarioError, match="holds no rows"):
+        sweep.simulate(replaying(study, tmp_path / "learned"), tmp_path / "no")
+
+
+def test_clients_may_be_left_out_of_a_replay(tmp_path: Path) -> None:
+    study = scenario()
+    record(study, tmp_path / "recorded")
+    assert_same(*both(study, tmp_path, clients=None), "commits", "evaluations")

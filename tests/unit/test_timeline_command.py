@@ -1,0 +1,287 @@
+"""`stalesim timeline` as a user meets it, and event logs of real systems."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from simulator import playing, sweep
+from simulator.importing import import_log
+from simulator.recording import record
+from simulator.scenario.errors import DataError, ScenarioError
+from simulator.scenario.reading import read, read_any
+from simulator.scenario.setting import WorldScenario
+from simulator.scenario.study import expand, to_yaml
+from simulator.timeline import check
+from simulator.trace import load
+from tests.support import SGD, everything, scenario
+
+WORLD = """\
+name: world
+replicates: 2
+clients:
+  compute: {law: expon}
+  upload: {bandwidth: 100}
+  groups:
+    slow: {number: 2, compute: {law: expon, scale: 2}}
+    fast: {number: 3}
+job: {upload_bytes: 10, download_bytes: 20}
+protocol: {kind: asynchronous}
+stop: {time: 50}
+variants:
+  async: {}
+  sync: {protocol: {kind: synchronous}}
+sweep:
+  job.upload_bytes: [10, 20]
+"""
+ENVIRONMENT = {**os.environ, "COLUMNS": "120"}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    path = tmp_path / "world.yaml"
+    path.write_text(WORLD, encoding="utf-8")
+    return path
+
+
+def stalesim(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=ENVIRONMENT, timeout=300
+    )
+
+
+def test_a_world_is_played_without_jax(world: Path, tmp_path: Path) -> None:
+    folder, events = tmp_path / "out", tmp_path / "events.json"
+    ordinary = tmp_path / "ordinary.yaml"
+    ordinary.write_text(to_yaml(scenario()), encoding="utf-8")
+    code = (
+        "import sys; from simulator import cli\n"
+        "for a in (sys.argv[1:-1], ['timeline', sys.argv[-1], '-o', sys.argv[3]+'2']):"
+        "\n    cli.app(a, standalone_mode=False)\n"
+        "assert 'jax' not in sys.modules and 'equinox' not in sys.modules"
+    )
+    arguments = ["timeline", world, "-o", folder, "--chrome", events, "--gantt", "5"]
+    arguments[1:4] = ["-o", folder, world]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, [*arguments, ordinary])],
+        capture_output=True, text=True, env=ENVIRONMENT, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for word in ("updates/s", "async, upload_bytes=10", "utilisation", "closed form"):
+        assert word in done.stdout
+    study = load(folder)
+    assert study.complete
+    assert len(study.manifest["runs"]) == 8
+    for table in ("rows", "jobs"):
+        assert set(study.table(table)["run"]) == set(range(8))
+    assert {r["stop"] for r in study.manifest["runs"]} == {"time"}
+    for name in ("gantt", "staleness"):
+        assert (folder / "figures" / f"{name}.png").stat().st_size > 10_000
+    trace = json.loads(events.read_text(encoding="utf-8"))
+    assert {event["ph"] for event in trace["traceEvents"]} == {"M", "X", "i"}
+    again = load(f"{folder}2").manifest["runs"][0]
+    assert again["upload_bytes"] == 17 * 4  # as the algorithm's configuration says
+
+
+def test_groups_inherit_from_all_clients_in_every_run(world: Path) -> None:
+    config = read_any(world)
+    assert isinstance(config, WorldScenario)
+    for run in expand(config):
+        behaviours = run.scenario.clients.behaviours(5)
+        assert [b.upload.bandwidth for _, _, b in behaviours] == [100, 100]
+        assert [b.compute.scale for _, _, b in behaviours] == [2, 1]
+    text = world.with_name("again.yaml")
+    text.write_text(to_yaml(config), encoding="utf-8")
+    assert read_any(text) == config
+
+
+def test_an_ordinary_scenario_weighs_the_same_played_alone_or_learned() -> None:
+    from simulator import simulation
+
+    for changes in ({}, SGD, {"protocol": {"kind": "centralised"}}):
+        run = expand(scenario(changes))[0]
+        one, other = playing.timeline(run), simulation.prepare(run).played
+        assert one.traffic == other.traffic
+        assert one.digest == other.digest
+
+
+def test_mistakes_are_one_line(world: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("client,read_time\n1,2\n", encoding="utf-8")
+    for arguments, message in (
+        (("run", world), "play its world alone: stalesim timeline"),
+        (("timeline", world, "-s", "clients.uplod={}"), "did you mean"),
+        (("timeline", world, "-s", "stop={epochs: 3}"), "stop.epochs must not be set"),
+        (("timeline", world, "--gantt", "0"), "--gantt must be > 0"),
+        (
+            ("timeline", world, "--chrome", tmp_path / "no" / "x"),
+            "a folder that exists",
+        ),
+        (("timeline",), "either a scenario or --import"),
+        (("timeline", "--import", log), "must have the column arrived_time"),
+        (("timeline", tmp_path / "no.yaml"), "there is no such file"),
+    ):
+        done = stalesim(*arguments)
+        assert done.returncode == 2, (arguments, done.stdout, done.stderr)
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_world_is_checked_with_its_line(world: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"world\.yaml:1: must have a problem"):
+        read(world)
+    bad = world.with_name("bad.yaml")
+    for old, new, message in (
+        ("{law: expon}", "{law: expn}", r"bad\.yaml:4: clients\.compute"),
+        ("number: 3", "number: 0", r"bad\.yaml:8: clients\.groups\.fast\.number"),
+        ("{kind: synchronous}", "{kind: syncronous}", r"bad\.yaml:14: variants\.sync"),
+        ("[10, 20]", "[10, -1]", r"bad\.yaml:16: sweep of job\.upload_bytes = -1"),
+    ):
+        bad.write_text(WORLD.replace(old, new), encoding="utf-8")
+        with pytest.raises(ScenarioError, match=message):
+            read_any(bad)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_run_leaves_readable_parts(
+    number: signal.Signals, world: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    command = [sys.executable, "-m", "simulator.cli", "timeline", str(world)]
+    command += ["-s", "stop.time=1000000", "-o", str(folder)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    begun = time.monotonic()
+    while time.monotonic() - begun < 120:
+        if list(folder.glob("rows/part-*.parquet")):
+            break
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    study = load(folder)
+    assert not study.complete
+    assert len(study.table("rows")) > 0
+    assert (study.table("jobs")["client"] < 5).all()
+    if number is signal.SIGTERM:
+        assert process.returncode == 130
+        assert "marked incomplete" in errors
+        assert study.manifest["interrupted"]
+
+
+def written(folder: Path, frame: pd.DataFrame, name: str = "log.csv") -> Path:
+    path = folder / name
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path, index=False)
+    return path
+
+
+def random_log(num_clients: int, num_jobs: int, seed: int) -> pd.DataFrame:
+    """Returns jobs on a coarse grid of times, so that there are many ties."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for client in range(1, num_clients + 1):
+        now = 7.0
+        for _ in range(num_jobs):
+            read = now + rng.integers(0, 3)
+            now = read + rng.integers(1, 6)
+            outcome = rng.choice(["applied", "lost", "rejected"], p=[0.8, 0.1, 0.1])
+            rows.append((client, read, now, outcome))
+    frame = pd.DataFrame(
+        rows, columns=["client", "read_time", "arrived_time", "outcome"]
+    )
+    return frame.sample(frac=1, random_state=seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_imported_log_is_a_valid_timeline(seed: int, tmp_path: Path) -> None:
+    log = random_log(5, 40, seed)
+    name = "log.parquet" if seed % 2 else "log.csv"
+    study = import_log(written(tmp_path, log, name), tmp_path / "there")
+    entry = study.manifest["runs"][0]
+    rows, jobs = study.table("rows"), study.table("jobs")
+    applied = log.loc[log["outcome"] == "applied"]
+    arrivals = np.sort(applied["arrived_time"].to_numpy()) - entry["began"]
+    assert np.array_equal(rows["time"], arrivals)
+    for job in jobs.itertuples():
+        assert job.read_version == (arrivals <= job.read_time).sum()
+    assert sorted(jobs["outcome"].str.lower()) == sorted(log["outcome"])
+    # The engine itself refuses a register that holds another version than is said.
+    run = scenario(
+        SGD, {"clients": None, "timeline": {"replay": str(tmp_path / "there")}},
+        {"stop": {"commits": 10_000}},
+    )  # fmt: skip
+    learned = sweep.simulate(run, tmp_path / "learned")
+    assert len(learned.table("commits")) == len(applied)
+    rows, _, _ = everything(playing.timeline(expand(run)[0]), 7)
+    check(rows, entry["num_registers"])
+    assert entry["num_registers"] <= 6
+
+
+def test_an_exported_timeline_is_imported_as_it_was(tmp_path: Path) -> None:
+    study = record(scenario(SGD), tmp_path / "played")
+    jobs = study.table("jobs")
+    jobs = jobs.loc[jobs["outcome"] == "APPLIED"].sort_values("commit")
+    times = ["read_time", "computed_time", "sent_time", "arrived_time"]
+    log = jobs[["client", *times]].assign(client="c" + jobs["client"].astype(str))
+    again = import_log(written(tmp_path, log), tmp_path / "there")
+    assert again.manifest["runs"][0]["clients"] == [f"c{k}" for k in range(5)]
+    one, other = study.table("rows"), again.table("rows")
+    for column in ("time", "worker", "job", "version", "read_version"):
+        np.testing.assert_array_equal(one[column], other[column], column)
+
+
+GOOD: dict[str, list[Any]] = {
+    "client": [1, 2, 1],
+    "read_time": [0.0, 0.0, 2.0],
+    "computed_time": [1.0, 1.0, 3.0],
+    "arrived_time": [2.0, 3.0, 4.0],
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("arrived_time", None, r"log\.csv: must have the column arrived_time"),
+        ("arival_time", [1, 2, 3], r"'arival_time' must be renamed .* did you mean"),
+        ("client", [1, None, 1], r"line 3: must name a client"),
+        ("read_time", [0, "soon", 2], r"line 3: .* as read_time, got 'soon'; correct"),
+        ("read_time", [0, None, 2], r"line 3: must have a finite number"),
+        ("read_time", [0, 3.0, 2], r"line 3: must have arrived_time after read_time"),
+        ("read_time", [0, 0, 1.5], r"line 4: .* job of row 2 arrived at 2 .* at 1.5"),
+        ("computed_time", [1, -1, 3], r"line 3: must have computed_time at or after"),
+        ("computed_time", [1, 1, 9], r"line 4: must have arrived_time at or after"),
+        ("outcome", ["applied", "gone", "lost"], r"line 3: .* got 'gone'; correct it"),
+    ],
+)
+def test_bad_logs_are_refused_in_one_line(
+    column: str, values: list[Any] | None, message: str, tmp_path: Path
+) -> None:
+    entries = {k: v for k, v in GOOD.items() if k != column}
+    log = pd.DataFrame(entries | ({column: values} if values else {}))
+    with pytest.raises(DataError, match=message) as caught:
+        import_log(written(tmp_path, log), tmp_path / "there")
+    assert "\n" not in str(caught.value)
+    import_log(written(tmp_path, pd.DataFrame(GOOD)), tmp_path / "there")
+
+
+def test_files_that_are_no_logs(tmp_path: Path) -> None:
+    (tmp_path / "bad.parquet").write_bytes(b"no")
+    (tmp_path / "empty.csv").write_text("", encoding="utf-8")
+    for name, message in (
+        ("no.csv", "there is no such file"),
+        ("log.txt", "must end in"),
+        ("bad.parquet", "must be a readable table"),
+        ("empty.csv", "must be a readable table"),
+    ):
+        with pytest.raises(DataError, match=message):
+            import_log(tmp_path / name, tmp_path / "there")
