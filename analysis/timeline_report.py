@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import chrome, gantt, style, timelines
+from analysis import chrome, gantt, style, timeline_comparison, timelines
 from analysis.frames import Study, runs
 from analysis.timeline_theory import (
     ClosedForms,
@@ -22,6 +22,8 @@ from analysis.timeline_theory import (
 )
 from simulator.trace import StudyError
 
+MOST_GROUPS = 4
+"""Whose clients are listed; more would scroll the rest away."""
 MOST_CLIENTS = 20
 """That a table lists one by one."""
 DOTS_PER_INCH = 200
@@ -74,6 +76,8 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
         _cells(measured, of_runs, RUNS),
     )
     yield f"{name}: shares of jobs, and waiting", _cells(measured, of_runs, ENDS)
+    if len(forms) > MOST_GROUPS:
+        return
     clients = timelines.by_client(jobs, study.table("incidents"), known)
     for group, form in forms.items():
         mine = clients.loc[clients["group"] == group].reset_index(drop=True)
@@ -173,6 +177,31 @@ def _figures(study: Study, seconds: float | None) -> Iterator[tuple[str, Figure]
     means = {group: forms[group].of_run.get("staleness_mean") for group in found}
     if found:
         yield "staleness", gantt.staleness(found, laws, means, name)
+    if len(laws) > 1:
+        yield "comparison", timeline_comparison.comparison(_compared(study), name)
+
+
+def _compared(study: Study) -> pd.DataFrame:
+    """Returns what is measured of each run beside its closed form and swept number."""
+    known, forms = runs(study), _forms(study)
+    measured = timelines.by_run(study.table("jobs"), known)
+    entries = [study.manifest["runs"][run] for run in measured["run"]]
+    several = measured["contributions_per_s"] / measured["updates_per_s"]
+    for column in ("updates_per_s", *timeline_comparison.PANELS):
+        measured[f"{column}_theory"] = [
+            forms[entry["label"]].of_run.get(column, np.nan) for entry in entries
+        ]
+    # Where a closed form of commits is known, all of them apply as many contributions.
+    commits = measured.pop("updates_per_s_theory")
+    measured["contributions_per_s_theory"] = commits * several
+    measured["variant"] = [entry["variant"] for entry in entries]
+    swept = [entry["parameters"] for entry in entries]
+    keys = {key for point in swept for key in point}
+    values = [next(iter(point.values()), None) for point in swept]
+    numbers = len(keys) == 1 and all(isinstance(v, int | float) for v in values)
+    measured["x"] = values if numbers else np.nan
+    measured["parameter"] = keys.pop() if numbers else ""
+    return measured
 
 
 def _panels(

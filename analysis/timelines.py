@@ -46,9 +46,10 @@ def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
         runs: one row each.
 
     Returns:
-        Columns run, group, updates_per_s (commits), staleness_mean, staleness_50,
-        staleness_90, staleness_99, staleness_max, applied, rejected, lost, crashed
-        (shares of the jobs that ended), waiting_mean (s), queue_length.
+        Columns run, group, updates_per_s (commits), contributions_per_s,
+        staleness_mean, staleness_50, staleness_90, staleness_99, staleness_max,
+        applied, rejected, lost, crashed (shares of the jobs that ended), waiting_mean
+        (s), queue_length.
     """
     done = contributions(jobs)
     work = jobs.loc[jobs["kind"] == "work"]
@@ -62,6 +63,7 @@ def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
             "run": run.run,
             "group": run.group,
             "updates_per_s": run.commits / seconds,  # pyright: ignore
+            "contributions_per_s": len(mine) / seconds,
             "staleness_mean": mine["staleness"].mean(),
         }
         for part in QUANTILES:

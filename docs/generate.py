@@ -7,11 +7,12 @@ python docs/generate.py --check     # fails if something is not up to date
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import pandas as pd
 
-from analysis import claims, summary, tables
+from analysis import claims, summary, tables, timeline_report
 from analysis.frames import Study
 from analysis.targets import final_values, time_to_target
 from simulator.privacy import gdp, smoothing
@@ -45,7 +46,12 @@ def take_in(study: Study) -> None:
         raise SystemExit(f"{manifest['name']}: the study must be complete")
     folder = RESULTS / manifest["name"]
     folder.mkdir(parents=True, exist_ok=True)
+    if manifest.get("kind") == "timeline":
+        take_in_world(study, folder)
+        return
     rows = summary.summary(study).drop(columns=["updates/s"])
+    rows.columns = [_one_line(name) for name in rows.columns]
+    rows = rows.map(_one_line)
     rows.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
     claims.evaluate(study).to_csv(folder / "claims.csv", index=False)
     about = {
@@ -59,6 +65,30 @@ def take_in(study: Study) -> None:
     (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n")
     if manifest["name"] == CALIBRATION:
         calibration(study).to_csv(folder / "calibration.csv", index=False)
+
+
+def _one_line(cell: object) -> object:
+    return cell.replace("\n", " ") if isinstance(cell, str) else cell
+
+
+def take_in_world(study: Study, folder: Path) -> None:
+    """Writes what was measured in a world without numerics, and its figure."""
+    manifest = study.manifest
+    title, rows = next(timeline_report.tables(study))
+    rows.to_csv(folder / "world.csv", index=False)
+    with tempfile.TemporaryDirectory() as place:
+        paths = timeline_report.save(study, place)
+        figure = next(path for path in paths if path.stem == "comparison")
+        target = ROOT / "docs" / "figures" / f"{manifest['name']}.png"
+        target.write_bytes(figure.read_bytes())
+    about = {
+        "name": manifest["name"],
+        "title": title,
+        "source": manifest["source"],
+        "question": manifest["question"],
+        "environment": manifest["environment"],
+    }
+    (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n")
 
 
 def calibration(study: Study) -> pd.DataFrame:
@@ -98,6 +128,8 @@ def reproduction() -> str:
     """Returns the README's table: one row per claim of every study taken in."""
     rows = []
     for folder in sorted(RESULTS.iterdir()):
+        if not (folder / "claims.csv").exists():
+            continue
         about = json.loads((folder / "about.json").read_text())
         found = pd.read_csv(folder / "claims.csv", keep_default_na=False)
         rows += [
@@ -134,6 +166,12 @@ def documents() -> dict[Path, str]:
         ROOT / "docs" / "tables.md": formulas,
         ROOT / "README.md": f"{before}{BEGIN}\n{reproduction()}\n{END}{after}",
     }
+    if worlds := _worlds():
+        found[ROOT / "docs" / "worlds.md"] = (
+            f"# Worlds without numerics\n\n{note}\n"
+            "What `stalesim timeline scenarios/studies/NAME.yaml` answers. Closed forms,\n"
+            f"where one is known, stand in brackets.\n\n{worlds}"
+        )
     table = RESULTS / CALIBRATION / "calibration.csv"
     if table.exists():
         rows = pd.read_csv(table, keep_default_na=False)
@@ -148,6 +186,23 @@ def documents() -> dict[Path, str]:
             f"{markdown(_claims_of(CALIBRATION))}\n"
         )
     return found
+
+
+def _worlds() -> str:
+    parts = []
+    for folder in sorted(RESULTS.iterdir()):
+        if not (folder / "world.csv").exists():
+            continue
+        about = json.loads((folder / "about.json").read_text())
+        rows = pd.read_csv(folder / "world.csv", dtype=str, keep_default_na=False)
+        name = about["name"]
+        parts.append(
+            f"## {about['question']}\n\n`scenarios/studies/"
+            f"{name.replace('-', '_')}.yaml`. {about['source'].capitalize()}.\n\n"
+            f"![{about['question']}](figures/{name}.png)\n\n{about['title']}\n\n"
+            f"{markdown(rows)}\n"
+        )
+    return "\n".join(parts)
 
 
 def _claims_of(name: str) -> pd.DataFrame:

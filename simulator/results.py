@@ -12,6 +12,7 @@ from simulator.protocols.played import Played
 from simulator.scenario.algorithms import Perturbation
 from simulator.scenario.stop import Stop
 from simulator.timeline import (
+    ADVANCING,
     NO_SAMPLE,
     NO_WORKER,
     Incident,
@@ -39,6 +40,7 @@ EDGES = bin_edges()
 START = Point(0.0, 0, 0, 0)
 """Where a run is before its first row."""
 OUTCOMES = tuple(outcome.name for outcome in Outcome)
+KINDS = tuple(kind.name for kind in Kind)
 INCIDENTS = tuple(incident.name for incident in Incident)
 
 
@@ -157,16 +159,19 @@ class Results:
         refresh = rows.kind == Kind.REFRESH
         present[refresh, 1:] = False
         count = present.sum(axis=1)
+        brings = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
         staleness = np.where(present, rows.version[:, None] - rows.read_version, 0)
         columns = {
             "run": self._column(rows.time.size),
-            "commit": rows.version + ~refresh,
+            "commit": rows.version + np.isin(rows.kind, ADVANCING),
             "time": rows.time,
-            "kind": Words(refresh.astype(np.int32), ("COMMIT", "REFRESH")),
+            "kind": Words(rows.kind, KINDS),
             "round": rows.round,
-            "num_contributions": np.where(refresh, 0, count).astype(np.int32),
+            "num_contributions": np.where(brings, count, 0).astype(np.int32),
             "client": rows.worker[:, 0],
-            "staleness_mean": (staleness.sum(axis=1) / count).astype(np.float32),
+            "staleness_mean": (staleness.sum(axis=1) / np.maximum(count, 1)).astype(
+                np.float32
+            ),
             "staleness_max": staleness.max(axis=1).astype(np.int32),
         }
         for name, values in infos.items():
@@ -181,7 +186,7 @@ class Results:
 
     def _add_ages(self, record: Record) -> None:
         rows, infos = record.rows, record.infos
-        commits = rows.kind == Kind.COMMIT
+        commits = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
         if (name := "clients/embedding_staleness_mean") in infos:
             ages = self._embeddings = self._embeddings or Ages(self.num_parties)
             prefix = name.removesuffix("mean")

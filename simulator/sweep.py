@@ -63,7 +63,8 @@ def timeline(run: Run) -> str:
     clients = scenario.clients.model_dump(mode="json") if scenario.clients else None
     stop = scenario.stop.model_dump(mode="json")
     server = scenario.server.model_dump(mode="json")
-    return json.dumps([run.seed, clients, server, stop], sort_keys=True)
+    replay = scenario.timeline.model_dump() if scenario.timeline else None
+    return json.dumps([run.seed, clients, server, stop, replay], sort_keys=True)
 
 
 def plan(

@@ -38,6 +38,10 @@ class Kind(IntEnum):
     """Nothing: fills a batch's shorter runs."""
 
 
+ADVANCING = (Kind.COMMIT, Kind.AVERAGE, Kind.AVERAGE_ALL)
+"""Rows that make a version."""
+
+
 class Outcome(IntEnum):
     """What became of a job."""
 
@@ -187,7 +191,7 @@ def check(rows: Rows, num_registers: int) -> None:
         ValueError: naming the first row that is wrong.
     """
     present = rows.worker != NO_WORKER
-    advances = np.isin(rows.kind, (Kind.COMMIT, Kind.AVERAGE, Kind.AVERAGE_ALL))
+    advances = np.isin(rows.kind, ADVANCING)
     earlier = np.r_[False, np.diff(rows.time) < 0] | ~np.isfinite(rows.time)
     skipped = np.r_[False, np.diff(rows.version) != advances[:-1]][: rows.time.size]
     faults = {

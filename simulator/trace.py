@@ -40,7 +40,9 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "run": _RUN,
         "commit": Column("int64", "commits", "version that the row made, from 1"),
         "time": Column("float64", "virtual s", "when it was made"),
-        "kind": Column("string", "", "COMMIT or REFRESH (a refresh makes no version)"),
+        "kind": Column(
+            "string", "", "COMMIT, or REFRESH or CONTRIBUTE, which make no version, ..."
+        ),
         "round": Column("int32", "", "round of round-based protocols, else 0"),
         "num_contributions": Column("int32", "", "contributions applied"),
         "client": Column("int32", "", "the first contributor"),

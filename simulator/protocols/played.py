@@ -8,11 +8,13 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil
 from operator import itemgetter
+from typing import Any
 
 import simpy
 from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
 
+from simulator.problems.data import files
 from simulator.protocols.gossip_recorder import GossipRecorder
 from simulator.protocols.plain_recorder import PlainRecorder
 from simulator.protocols.recorder import Batch, Recorder
@@ -121,6 +123,7 @@ class Played:
             "traffic": vars(self.traffic),
             "samples": self.samples_key,
         }
+        parts["files"] = _contents(parts["clients"])
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -272,6 +275,16 @@ class Played:
         event.callbacks.append(_end_time)  # pyright: ignore[reportOptionalMemberAccess]
         event._ok, event._value = True, None
         world.env.schedule(event, priority=AFTER_ALL, delay=limit)
+
+
+def _contents(tree: Any) -> list[str]:
+    """Returns hashes of the files of measurements that a configuration names."""
+    if isinstance(tree, list):
+        return [found for part in tree for found in _contents(part)]
+    if not isinstance(tree, dict):
+        return []
+    own = [files.md5(files.located(tree["path"], "path"))] if "path" in tree else []
+    return own + [found for part in tree.values() for found in _contents(part)]
 
 
 class _TimeIsOver(Exception):  # noqa: N818
