@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
 BEGIN, END = "<!-- reproduction: generated -->", "<!-- end of reproduction -->"
 CALIBRATION = "vafl-calibration"
+VERDICTS = ["holds", "does not hold", "undecided"]
 SPECIFIED = {
     # Section 8.5 of the specification: times to 0.85, 0.88, 0.89, last-20 mean.
     "sync-0.2": (53, 169, 238, 0.892),
@@ -124,8 +125,8 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def reproduction() -> str:
-    """Returns the README's table: one row per claim of every study taken in."""
+def reproduction() -> pd.DataFrame:
+    """Returns one row per claim of every study taken in."""
     rows = []
     for folder in sorted(RESULTS.iterdir()):
         if not (folder / "claims.csv").exists():
@@ -137,14 +138,21 @@ def reproduction() -> str:
                 about["name"],
                 about["dataset"],
                 row.says,
-                f"**{row.verdict}**",
+                row.verdict,
                 row.measured,
                 row.replicates,
             )
             for row in found.itertuples()
         ]
     columns = ["study", "data", "claim", "here", "measured", "replicates"]
-    return markdown(pd.DataFrame(rows, columns=columns))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def verdicts(claimed: pd.DataFrame) -> pd.DataFrame:
+    """Returns how many claims of each study hold, do not hold, or are undecided."""
+    counted = claimed.groupby(["study", "data", "here"], sort=False).size()
+    table = counted.unstack(fill_value=0).reindex(columns=VERDICTS, fill_value=0)
+    return table.reset_index()
 
 
 def documents() -> dict[Path, str]:
@@ -159,18 +167,24 @@ def documents() -> dict[Path, str]:
         f"## Block updates per second (section 5.4)\n\n"
         f"{markdown(tables.throughput_table())}\n"
     )
+    claimed = reproduction()
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     before, rest = readme.split(BEGIN)
     after = rest.split(END)[1]
     found = {
         ROOT / "docs" / "tables.md": formulas,
-        ROOT / "README.md": f"{before}{BEGIN}\n{reproduction()}\n{END}{after}",
+        ROOT / "README.md": (
+            f"{before}{BEGIN}\n{markdown(verdicts(claimed))}\n{END}{after}"
+        ),
+        ROOT / "docs" / "reproduction.md": (
+            f"# Every claim, and whether it holds\n\n{note}\n{markdown(claimed)}\n"
+        ),
     }
     if worlds := _worlds():
         found[ROOT / "docs" / "worlds.md"] = (
             f"# Worlds without numerics\n\n{note}\n"
-            "What `stalesim timeline scenarios/studies/NAME.yaml` answers. Closed forms,\n"
-            f"where one is known, stand in brackets.\n\n{worlds}"
+            "What `stalesim timeline scenarios/studies/NAME.yaml` answers. Closed\n"
+            f"forms, where one is known, stand in brackets.\n\n{worlds}"
         )
     table = RESULTS / CALIBRATION / "calibration.csv"
     if table.exists():
