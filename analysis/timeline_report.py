@@ -86,7 +86,9 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
             names = parts(entry["scenario"], entry["num_clients"])
             frame = timelines.by_part(mine, names)
             frame["measure"] = frame["measure"].map(CLIENTS)
-            yield f"{group}: {len(mine)} clients", frame.map(_text)
+            numbers = frame.pop("number").astype(str)
+            frame["clients"] += " (" + numbers + ")"
+            yield f"{group}: {len(mine)} clients", frame.map(_short)
             continue
         frame = pd.DataFrame({"client": mine["client"].astype(str)})
         for column, title in CLIENTS.items():
@@ -254,6 +256,10 @@ def _cells(
 
 def _with(value: float, theory: float | None) -> str:
     return _text(value) + ("" if theory is None else f" [{theory:.4g}]")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else _text(value)
 
 
 def _text(value: Any) -> str:
