@@ -187,6 +187,7 @@ class Cycle:
     def _guard(self, client: int) -> None:
         """Watches over a job whose end is not known when it begins."""
         self._under_way[client] = 1
+        self._world.timing[client] = (inf, inf, inf, 0)
         gone = self._world.present_until(client, self._env.now)
         if gone < inf and gone != self._guarded.get(client):
             self._guarded[client] = gone
