@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from analysis import chrome, gantt, timeline_report, timelines
+from analysis import chrome, gantt, timeline_comparison, timeline_report, timelines
 from analysis.timeline_theory import closed_forms, constant_downloads, law, parts
 from simulator.recording import record
 from simulator.scenario.setting import WorldScenario
@@ -244,9 +244,10 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
         variants={"a_$": {}, "sync": {"protocol": {"kind": "synchronous"}}},
     )
     shown = dict(timeline_report.tables(study))
-    assert set(shown["sync: 35 clients"]["clients"]) == {"slow", "fast"}
+    assert set(shown["sync: 35 clients"]["clients"]) == {"slow (30)", "fast (5)"}
     paths = timeline_report.save(study, tmp_path, 3.0)
-    assert [path.name for path in paths] == ["gantt.png", "staleness.png"]
+    names = ["gantt.png", "staleness.png", "comparison.png"]
+    assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 10_000 for path in paths)
     panel = next(timeline_report._panels(study, [0]))[1]
     figure = gantt.gantt([panel] * 6, 3.0, "x")
@@ -254,3 +255,24 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     assert len(figure.axes) == gantt.MOST_PANELS
     assert "4 of 6 groups" in str(figure.get_suptitle())
     assert "clients 0 to 29 of 35" in figure.axes[0].get_title(loc="left")
+
+
+@pytest.mark.parametrize("sweep", [{}, {"clients.number": [2, 3, 60]}])
+def test_worlds_are_compared(tmp_path: Path, sweep: dict) -> None:
+    study = recorded(
+        tmp_path,
+        clients={"number": 2, "compute": {"law": "expon"}},
+        protocol=ASYNC,
+        stop={"commits": 60},
+        replicates=2,
+        variants={"a": {}, "b": {"protocol": {"kind": "buffered", "size": 2}}},
+        sweep=sweep,
+    )
+    compared = timeline_report._compared(study)
+    known = compared.loc[compared["variant"] == "a", "contributions_per_s_theory"]
+    # K clients with exponential delays of mean 1 s contribute K times a second.
+    assert sorted(known.round(9).unique()) == ([2, 3, 60] if sweep else [2])
+    assert compared["x"].isna().all() == (not sweep)
+    figure = timeline_comparison.comparison(compared, "x")
+    assert len(figure.axes) == len(timeline_comparison.PANELS)
+    assert (figure.axes[0].get_xscale() == "log") == bool(sweep)
