@@ -86,10 +86,14 @@ class Cycle:
         """Lets a client whose job is done begin the next, or another in its place."""
         if self._pool is None:
             self.begin(client)
-        else:
+            return
+        self._pool.give_back(client)
+        successor = self._pool.take(self._env._now)
+        if successor is None:
             self._in_flight -= 1
-            self._pool.give_back(client)
-            self._fill()
+            self._wait_for_anybody()
+        else:
+            self.begin(successor)
 
     def resume(self, client: int) -> None:
         """Lets a client ask again that was not admitted."""
@@ -251,12 +255,12 @@ class Cycle:
         while self._in_flight < world.in_flight:
             client = pool.take(now)
             if client is None:
-                self._wait_for_anybody(now)
+                self._wait_for_anybody()
                 return
             self._in_flight += 1
             self.begin(client)
 
-    def _wait_for_anybody(self, now: float) -> None:
+    def _wait_for_anybody(self) -> None:
         if self._asked or self._pool is None:
             return
         back = self._world.next_present()

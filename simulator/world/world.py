@@ -6,11 +6,13 @@ nothing else costs less per client.
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import inf, nextafter
+from heapq import heappush
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 import simpy
+from simpy.events import NORMAL
 
 from simulator.scenario.clients import (
     Behaviour,
@@ -151,23 +153,18 @@ class World:
             then(event._value)  # the property costs as much as the call
 
         def wait(client: int) -> None:
-            event = simpy.Timeout(env, draw(client), client)
-            event.callbacks.append(ended)  # pyright: ignore[reportOptionalMemberAccess]
+            _schedule(env, env._now + draw(client), ended, client)
 
         return wait
 
     def call(self, delay: float, then: Then, argument: int) -> None:
         """Calls a function after a delay in the clock's unit."""
-        event = simpy.Timeout(self.env, max(delay, 0), argument)
-        event.callbacks.append(lambda event: then(event._value))  # pyright: ignore[reportOptionalMemberAccess]
+        self.call_at(self.env._now + delay, then, argument)
 
     def call_at(self, time: float, then: Then, argument: int) -> None:
-        """Calls a function at a time of the clock, and no rounding error before it."""
-        now = self.env.now
-        delay = max(time - now, 0)
-        while now + delay < time:
-            delay = nextafter(delay, inf)
-        self.call(delay, then, argument)
+        """Calls a function at a time of the clock, or now if that is past."""
+        env = self.env
+        _schedule(env, max(time, env._now), _happen, (then, argument))
 
     def next_present(self) -> float | None:
         """Returns when the first of those who wait to be selected is there; or None."""
@@ -331,3 +328,23 @@ class World:
             for group in self._groups
         )
         return not (links or server or rough or self._slowdowns)
+
+
+def _happen(event: simpy.Event) -> None:
+    then, argument = event._value
+    then(argument)
+
+
+def _schedule(
+    env: simpy.Environment,
+    time: float,
+    callback: Callable[[simpy.Event], None],
+    value: Any,
+) -> None:
+    """Does what simpy.Timeout does, for a time and not a delay, and checks nothing.
+
+    No time here is before now or not finite: laws give no such durations.
+    """
+    event = simpy.Event(env)
+    event._ok, event._value, event.callbacks = True, value, [callback]
+    heappush(env._queue, (time, NORMAL, next(env._eid), event))
