@@ -150,9 +150,9 @@ def reproduction() -> pd.DataFrame:
 
 def verdicts(claimed: pd.DataFrame) -> pd.DataFrame:
     """Returns how many claims of each study hold, do not hold, or are undecided."""
-    counted = claimed.groupby(["study", "data", "here"], sort=False).size()
-    table = counted.unstack(fill_value=0).reindex(columns=VERDICTS, fill_value=0)
-    return table.reset_index()
+    rows = [claimed["study"], claimed["data"]]
+    table = pd.crosstab(rows, claimed["here"])
+    return table.reindex(columns=VERDICTS, fill_value=0).reset_index()
 
 
 def documents() -> dict[Path, str]:
