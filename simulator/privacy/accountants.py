@@ -1,0 +1,306 @@
+"""Accountants: what the releases of one client add up to, at a delta.
+
+==========  ============================================  ==================  =========
+name        composition                                   releases            formal
+==========  ============================================  ==================  =========
+basic       sum of epsilons                               pure                always
+advanced    Dwork, Rothblum and Vadhan                    pure                always
+optimal     Kairouz, Oh and Viswanath; Murtagh, Vadhan    pure                always
+rdp         Renyi divergences, by dp-accounting           all                 always
+pld         privacy loss distributions, by dp-accounting  all but uniformly   always
+                                                          sampled Gaussian
+gdp         mu of Gaussian differential privacy           Gaussian            ratio 1
+==========  ============================================  ==================  =========
+
+One accountant serves one client: each counts its own releases, sent or lost on the way,
+and nothing is claimed for the chance that it releases at all. Results depend on how
+often each kind of release occurred, not on their order, and are cached by that, so
+that clients with equal counts share the work. One new result costs microseconds in
+closed form; 0.4 ms by RDP, after 0.1 s for each kind of Poisson-sampled and 0.5 s for
+each kind of uniformly sampled release; 10 ms to 1 s by PLD, more beyond 100,000.
+"""
+
+import abc
+import copy
+import math
+from functools import lru_cache
+from typing import ClassVar, Self, final
+
+from simulator.privacy import composition, gdp, numerical
+from simulator.privacy.releases import Gaussian, Release
+from simulator.scenario.errors import UserError
+
+Counts = tuple[tuple[Release, int], ...]
+"""Kinds of release and how often each occurred."""
+
+
+class Accountant(abc.ABC):
+    """Adds up the releases of one client."""
+
+    NAME: ClassVar[str]
+
+    def __init__(self) -> None:
+        self._counts: dict[Release, int] = {}
+
+    @property
+    def formal(self) -> bool:
+        """Whether `epsilon` is a proven bound, given the sensitivities."""
+        return True
+
+    @property
+    def releases(self) -> int:
+        """Number of releases so far."""
+        return sum(self._counts.values())
+
+    def release(self, count: int, event: Release) -> None:
+        """Accounts for `count` equal releases.
+
+        Args:
+            count: >= 0.
+            event: one of them.
+
+        Raises:
+            UserError: the count is negative, this accountant cannot account for such a
+                release, or one client's releases mix the two ways of sampling (which
+                belong to different adjacencies).
+        """
+        if count < 0:
+            raise UserError(
+                f"count must be >= 0, got {count}; a release is never taken back"
+            )
+        self._check(event)
+        ways = {
+            other.sampling
+            for other in (*self._counts, event)
+            if isinstance(other, Gaussian) and other.sampling_ratio < 1
+        }
+        if len(ways) > 1:
+            raise UserError(
+                f"a client's releases must be sampled in one way, got {sorted(ways)}; "
+                "uniform means replace-one adjacency and poisson add-or-remove"
+            )
+        if count:
+            self._counts[event] = self._counts.get(event, 0) + count
+
+    def epsilon(self, delta: float) -> float:
+        """Computes epsilon so far: the releases together are (epsilon, delta)-DP.
+
+        Args:
+            delta: in [0, 1). At 0 pure epsilons are summed, by every accountant; it is
+                never above that sum at any delta.
+
+        Returns:
+            epsilon >= 0; zero before any release, inf where nothing can be said.
+
+        Raises:
+            UserError: `delta` is not within [0, 1).
+        """
+        check_delta(delta)
+        counts = tuple(self._counts.items())
+        if not all(event.protects for event, _ in counts):
+            return math.inf
+        total = math.fsum(count * event.pure_epsilon for event, count in counts)
+        if delta == 0 or not counts:
+            return total
+        return min(total, self._compose(counts, delta))
+
+    def after(self, count: int, event: Release) -> Self:
+        """Returns a copy that has accounted for `count` more releases."""
+        other = copy.copy(self)
+        other._counts = dict(self._counts)
+        other.release(count, event)
+        return other
+
+    @abc.abstractmethod
+    def _compose(self, counts: Counts, delta: float) -> float:
+        """Computes epsilon at delta > 0 of at least one release, all protected."""
+
+    @abc.abstractmethod
+    def _check(self, event: Release) -> None:
+        """Refuses what this accountant cannot account for."""
+
+
+class _OfPure(Accountant):
+    def _check(self, event: Release) -> None:
+        if isinstance(event, Gaussian):
+            raise UserError(
+                f"{self.NAME} accounts for pure epsilons, got {event}; "
+                "use rdp, pld or gdp for Gaussian noise"
+            )
+
+
+@final
+class Basic(_OfPure):
+    """Sums epsilons; holds at every delta.
+
+    Source: Dwork, McSherry, Nissim and Smith (2006).
+    """
+
+    NAME = "basic"
+
+    def _compose(self, counts: Counts, delta: float) -> float:
+        return composition.basic(*_epsilons(counts))
+
+
+@final
+class Advanced(_OfPure):
+    """Advanced composition, or the sum where that is smaller.
+
+    Source: Dwork, Rothblum and Vadhan (2010), Theorem III.3.
+    """
+
+    NAME = "advanced"
+
+    def _compose(self, counts: Counts, delta: float) -> float:
+        return composition.advanced(*_epsilons(counts), delta)
+
+
+@final
+class Optimal(_OfPure):
+    """Optimal composition of equal epsilons.
+
+    For unequal ones (exact composition is #P-hard) it is the smaller of a closed bound
+    and the optimum at the largest epsilon: a bound, of which `Pld` may find less.
+
+    Source: Kairouz, Oh and Viswanath (2015), Theorems 3.3 and 3.5; Murtagh and Vadhan
+    (2016), Theorem 1.5.
+    """
+
+    NAME = "optimal"
+
+    def _compose(self, counts: Counts, delta: float) -> float:
+        epsilons, numbers = _epsilons(counts)
+        best = composition.optimal(max(epsilons), sum(numbers), delta)
+        if len(epsilons) == 1:
+            return best
+        return min(best, composition.kairouz(epsilons, numbers, delta))
+
+
+@final
+class Rdp(Accountant):
+    """Renyi differential privacy, at dp-accounting's default orders.
+
+    Source: Mironov (2017); for `Pure`, the divergence of randomised response (Table
+    II); sampled Gaussians by Mironov, Talwar and Zhang (2019, Poisson) and Wang, Balle
+    and Kasiviswanathan (2019, uniform); to epsilon by Canonne, Kamath and Steinke
+    (2020), Proposition 12.
+    """
+
+    NAME = "rdp"
+
+    def _compose(self, counts: Counts, delta: float) -> float:
+        return numerical.renyi_epsilon(frozenset(counts), delta)
+
+    def _check(self, event: Release) -> None:
+        pass
+
+
+@final
+class Pld(Accountant):
+    """Privacy loss distributions, discretised so that they can only overstate.
+
+    Args:
+        interval: between losses on the grid, > 0; the error grows as the interval
+            times the number of releases, or its root.
+
+    Raises:
+        UserError: on release of a uniformly sampled Gaussian, for which there is none.
+
+    Source: Koskela, Jalko and Honkela (2020); Doroshenko, Ghazi, Kamath, Kumar and
+    Manurangsi, Connect the Dots (2022).
+    """
+
+    NAME = "pld"
+
+    def __init__(self, interval: float = 1e-4) -> None:
+        super().__init__()
+        self._interval = interval
+
+    def _compose(self, counts: Counts, delta: float) -> float:
+        return numerical.loss_epsilon(frozenset(counts), delta, self._interval)
+
+    def _check(self, event: Release) -> None:
+        if (
+            isinstance(event, Gaussian)
+            and event.sampling_ratio < 1
+            and event.sampling == "uniform"
+        ):
+            raise UserError(
+                f"pld has no distribution for uniformly sampled noise, got {event}; "
+                "use rdp, or gdp for an approximation"
+            )
+
+
+@final
+class Gdp(Accountant):
+    """Gaussian differential privacy, of which `gdp` holds the formulas.
+
+    Exact at sampling ratio 1. Below it is a central-limit value that can lie under the
+    true epsilon, and `formal` says so.
+
+    Source: Dong, Roth and Su (2019), Corollaries 2.13, 3.3 and 5.4.
+    """
+
+    NAME = "gdp"
+
+    @property
+    def formal(self) -> bool:
+        """Whether every release composed exactly."""
+        return all(
+            isinstance(event, Gaussian) and event.sampling_ratio == 1
+            for event in self._counts
+        )
+
+    def _compose(self, counts: Counts, delta: float) -> float:
+        squares = math.fsum(
+            count * _increment(event)
+            for event, count in counts
+            if isinstance(event, Gaussian)
+        )
+        return gdp.epsilon(math.sqrt(squares), delta)
+
+    def _check(self, event: Release) -> None:
+        if not isinstance(event, Gaussian):
+            raise UserError(
+                f"gdp accounts for Gaussian noise, got {event}; "
+                "use optimal, rdp or pld for pure epsilons"
+            )
+
+
+ACCOUNTANTS: tuple[type[Accountant], ...] = (Basic, Advanced, Optimal, Rdp, Pld, Gdp)
+"""All there are."""
+
+
+def make(name: str) -> Accountant:
+    """Makes an accountant with nothing released.
+
+    Args:
+        name: one of the `NAME`s.
+
+    Raises:
+        UserError: there is no such accountant.
+    """
+    for kind in ACCOUNTANTS:
+        if name == kind.NAME:
+            return kind()
+    names = ", ".join(kind.NAME for kind in ACCOUNTANTS)
+    raise UserError(f"accountant must be one of {names}, got {name!r}; try rdp")
+
+
+def _epsilons(counts: Counts) -> tuple[list[float], list[int]]:
+    merged: dict[float, int] = {}
+    for event, count in counts:
+        merged[event.pure_epsilon] = merged.get(event.pure_epsilon, 0) + count
+    return list(merged), list(merged.values())
+
+
+@lru_cache(maxsize=4096)
+def _increment(event: Gaussian) -> float:
+    form: gdp.Form = "gdp_uniform" if event.sampling == "uniform" else "gdp_poisson"
+    return float(gdp.increments(event.multiplier, event.sampling_ratio, form))
+
+
+def check_delta(delta: float) -> None:
+    """Raises UserError where `delta` is not within [0, 1)."""
+    if not 0 <= delta < 1:
+        raise UserError(f"delta must be in [0, 1), got {delta}; try 1e-5")

@@ -1,0 +1,116 @@
+"""Budgets: the noise, or the number of releases, that an epsilon allows."""
+
+import math
+from collections.abc import Callable
+
+from simulator.privacy.accountants import Accountant, check_delta
+from simulator.privacy.releases import Gaussian, Release
+from simulator.scenario.errors import UserError
+
+MOST = 10**9
+"""Releases that `releases_within` counts up to."""
+
+_TOLERANCE = 1e-6
+_WIDEST = 2.0**60
+
+
+def calibrate(
+    target_epsilon: float,
+    delta: float,
+    num_releases: int,
+    accountant: Accountant,
+    event: Callable[[float], Release] = Gaussian,
+) -> float:
+    """Finds the least noise multiplier with which further releases stay in a budget.
+
+    Args:
+        target_epsilon: > 0, for everything that the accountant will have counted.
+        delta: in [0, 1).
+        num_releases: further releases, all with the multiplier sought, >= 1.
+        accountant: of the client; it is not changed.
+        event: the release of a multiplier, such as `Gaussian`, `Laplace.of_multiplier`
+            or a partial of one with its sampling ratio.
+
+    Returns:
+        Noise scale over sensitivity, > 0: within the budget, and at most 1e-6 of itself
+        above the least.
+
+    Raises:
+        UserError: an argument is out of its range, or no noise is enough.
+
+    Source: bisection; epsilon falls as the multiplier grows.
+    """
+    _check_target(target_epsilon)
+    check_delta(delta)
+    if num_releases < 1:
+        raise UserError(
+            f"releases must be >= 1, got {num_releases}; "
+            "give the number of messages that a client will send"
+        )
+
+    def fits(multiplier: float) -> bool:
+        after = accountant.after(num_releases, event(multiplier))
+        return after.epsilon(delta) <= target_epsilon
+
+    high = math.sqrt(num_releases)
+    while not fits(high):
+        high *= 2
+        if high > _WIDEST:
+            raise UserError(
+                f"target epsilon must be reachable, got {target_epsilon} at delta "
+                f"{delta} by {accountant.NAME}; raise it or delta"
+            )
+    low = high / 2
+    while fits(low):
+        low, high = low / 2, low
+        if low < 1 / _WIDEST:
+            return high
+    while high > low * (1 + _TOLERANCE):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def releases_within(
+    target_epsilon: float,
+    delta: float,
+    event: Release,
+    accountant: Accountant,
+    most: int = MOST,
+) -> int:
+    """Counts the further releases that fit in a budget.
+
+    Args:
+        target_epsilon: > 0, for everything that the accountant will have counted.
+        delta: in [0, 1).
+        event: each of them.
+        accountant: of the client; it is not changed.
+        most: where to stop counting, >= 0.
+
+    Returns:
+        The largest number, in [0, most], after which epsilon is at most the target.
+
+    Raises:
+        UserError: an argument is out of its range.
+    """
+    _check_target(target_epsilon)
+    check_delta(delta)
+
+    def fits(count: int) -> bool:
+        return accountant.after(count, event).epsilon(delta) <= target_epsilon
+
+    if not fits(0):
+        return 0
+    low, high = 0, 1
+    while high <= most and fits(high):
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _check_target(target_epsilon: float) -> None:
+    if not target_epsilon > 0:
+        raise UserError(f"target epsilon must be > 0, got {target_epsilon}; try 1")

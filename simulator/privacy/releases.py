@@ -1,0 +1,129 @@
+"""Releases: what one message tells of a client's data, as an accountant sees it.
+
+A release is counted when it is sent, applied or not. Its noise multiplier is the scale
+of the noise over the sensitivity *under the adjacency that is claimed*: clipping b
+samples at C and averaging has sensitivity C / b where adjacent data sets differ by one
+sample more, and 2 C / b where one sample is replaced.
+
+`sampling_ratio` is the chance that a given sample is in the release *by the client's
+own fresh draw*. When and how often a client releases is not a draw: there is no field
+for a share of clients or of arrivals, and batches of a shuffled epoch have ratio 1.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias
+
+from simulator.scenario.errors import UserError
+
+Sampling = Literal["uniform", "poisson"]
+"""Batches of a fixed size under replace-one adjacency, or every sample by chance under
+add-or-remove adjacency."""
+
+_LARGE = 500.0
+"""Above this epsilon amplification is not worth its overflow."""
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A release with independent normal noise on every coordinate.
+
+    Attributes:
+        multiplier: standard deviation over l2 sensitivity, >= 0; zero protects nothing.
+        sampling_ratio: of the client's own draw, in (0, 1].
+        sampling: how the client draws; without effect at ratio 1.
+    """
+
+    multiplier: float
+    sampling_ratio: float = 1.0
+    sampling: Sampling = "uniform"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.multiplier < math.inf:
+            raise UserError(
+                f"noise multiplier must be >= 0 and finite, got {self.multiplier}; "
+                "it is the noise's standard deviation over the sensitivity"
+            )
+        _check_ratio(self.sampling_ratio)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Epsilon at delta 0: none."""
+        return math.inf
+
+    @property
+    def protects(self) -> bool:
+        """Whether there is any noise."""
+        return self.multiplier > 0
+
+
+@dataclass(frozen=True)
+class Pure:
+    """A release that is (epsilon, 0)-DP by any mechanism, spherical Laplace included.
+
+    Accounted for as the worst such mechanism, randomised response.
+
+    Attributes:
+        epsilon: of the mechanism on its batch, > 0; inf protects nothing.
+        sampling_ratio: of the client's own draw, in (0, 1].
+
+    Source: Kairouz, Oh and Viswanath (2015), section 3; for the spherical law, MAPA,
+    Theorem 1.
+    """
+
+    epsilon: float
+    sampling_ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.epsilon > 0:
+            raise UserError(
+                f"epsilon of a release must be > 0, got {self.epsilon}; "
+                "it is the sensitivity over the noise's scale"
+            )
+        _check_ratio(self.sampling_ratio)
+
+    @classmethod
+    def of_multiplier(cls, multiplier: float, sampling_ratio: float = 1.0) -> Self:
+        """Makes the release of a noise scale over sensitivity >= 0."""
+        epsilon = 1 / multiplier if multiplier else math.inf
+        return cls(epsilon, sampling_ratio)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Epsilon at delta 0, amplified by the client's own draw.
+
+        Source: Balle, Barthe and Gaboardi (2018), Theorems 8 and 9.
+        """
+        if self.sampling_ratio == 1 or self.epsilon > _LARGE:
+            return self.epsilon
+        return math.log1p(self.sampling_ratio * math.expm1(self.epsilon))
+
+    @property
+    def protects(self) -> bool:
+        """Whether epsilon is finite."""
+        return self.epsilon < math.inf
+
+
+@dataclass(frozen=True)
+class Laplace(Pure):
+    """A release with independent Laplace noise on every coordinate.
+
+    Its privacy loss is that of one coordinate moved by the whole l1 sensitivity, which
+    dominates any split of the move over coordinates; RDP and PLD use it at sampling
+    ratio 1 and fall back on `Pure` below.
+
+    Attributes:
+        epsilon: l1 sensitivity over the noise's scale, > 0; inf protects nothing.
+        sampling_ratio: of the client's own draw, in (0, 1].
+    """
+
+
+Release: TypeAlias = Gaussian | Laplace | Pure
+
+
+def _check_ratio(sampling_ratio: float) -> None:
+    if not 0 < sampling_ratio <= 1:
+        raise UserError(
+            f"sampling ratio must be in (0, 1], got {sampling_ratio}; "
+            "it is the batch over the client's number of samples"
+        )

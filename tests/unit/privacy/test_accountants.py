@@ -1,0 +1,413 @@
+"""Accountants: reference values, closed forms, and the traps of composition."""
+
+import functools
+import itertools
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from simulator.privacy import composition, gdp
+from simulator.privacy.accountants import (
+    ACCOUNTANTS,
+    Accountant,
+    Advanced,
+    Basic,
+    Gdp,
+    Optimal,
+    Pld,
+    Rdp,
+    make,
+)
+from simulator.privacy.budgets import calibrate, releases_within
+from simulator.privacy.releases import Gaussian, Laplace, Pure, Release
+from simulator.scenario.errors import UserError
+
+DELTA = 1e-5
+OF_PURE = (Basic, Advanced, Optimal, Rdp, Pld)
+OF_GAUSSIAN = (Rdp, Pld, Gdp)
+of_pure = pytest.mark.parametrize("kind", OF_PURE, ids=lambda kind: kind.NAME)
+of_gaussian = pytest.mark.parametrize("kind", OF_GAUSSIAN, ids=lambda kind: kind.NAME)
+
+
+def _epsilon(
+    kind: type[Accountant], *releases: tuple[int, Release], delta: float = DELTA
+) -> float:
+    accountant = kind()
+    for count, event in releases:
+        accountant.release(count, event)
+    return accountant.epsilon(delta)
+
+
+def _on_lattice(value: float, epsilon: float, count: int) -> float:
+    """The smallest epsilon * (count - 2 i) that is not below a value."""
+    return epsilon * (count - 2 * math.floor((count - value / epsilon) / 2))
+
+
+# facts/privacy.md; half a unit of the last printed digit
+
+
+@pytest.mark.parametrize(
+    ("kind", "reference"),
+    [(Basic, 10), (Advanced, 5.850), (Rdp, 4.533), (Pld, 4.220)],
+)
+def test_reference_of_laplace_noise(kind: type[Accountant], reference: float) -> None:
+    found = _epsilon(kind, (100, Laplace(0.1)))
+    assert found == pytest.approx(reference, abs=5e-4)
+
+
+def test_reference_of_kairouz_oh_and_viswanath() -> None:
+    assert composition.kairouz([0.1], [100], DELTA) == pytest.approx(5.298, abs=5e-4)
+    # the library's direct sum overflows at these two
+    for count, reference in ((100, 4.4), (1_000, 17.8), (5_000, 54.4)):
+        found = _epsilon(Optimal, (count, Pure(0.1)))
+        assert _on_lattice(found, 0.1, count) == pytest.approx(reference, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reference", "formal"),
+    [(Rdp, 5.632, True), (Pld, 5.193, True), (Gdp, 5.065, False)],
+)
+def test_reference_of_poisson_sampled_noise(
+    kind: type[Accountant], reference: float, formal: bool
+) -> None:
+    accountant = kind()
+    accountant.release(10_000, Gaussian(1.1, 0.01, "poisson"))
+    assert accountant.epsilon(DELTA) == pytest.approx(reference, abs=5e-4)
+    assert accountant.formal == formal
+
+
+def test_reference_of_the_specification() -> None:
+    # mapa.md, section 6: T = 15,000 at epsilon 0.1
+    assert _epsilon(Basic, (15_000, Pure(0.1))) == pytest.approx(1500)
+    found = _epsilon(Advanced, (15_000, Pure(0.1)))
+    assert found == pytest.approx(216.5, abs=0.05)
+
+
+# closed forms
+
+
+def _delta_by_sets(epsilons: list[Fraction], target: Fraction) -> Fraction:
+    """Murtagh and Vadhan's sum over all sets, of odds e^epsilon that are rational."""
+    total = Fraction(0)
+    for signs in itertools.product((True, False), repeat=len(epsilons)):
+        inside = math.prod(o for o, s in zip(epsilons, signs, strict=True) if s)
+        outside = math.prod(o for o, s in zip(epsilons, signs, strict=True) if not s)
+        total += max(Fraction(0), inside - target * outside)
+    return total / math.prod(1 + o for o in epsilons)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+@pytest.mark.parametrize("odds", [Fraction(11, 10), Fraction(3, 2), Fraction(20)])
+def test_optimal_inverts_the_exact_sum(count: int, odds: Fraction) -> None:
+    for target in (Fraction(101, 100), odds**count * 3 / 4, odds**count * 99 / 100):
+        delta = float(_delta_by_sets([odds] * count, target))
+        if target > 1:  # below, epsilon is zero
+            found = composition.optimal(math.log(odds), count, delta)
+            # the last digit of a delta near 1 is worth as much
+            assert found == pytest.approx(math.log(target), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("count", [1, 10, 1_000])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.3])
+def test_bounds_are_ordered(epsilon: float, count: int, delta: float) -> None:
+    best = composition.optimal(epsilon, count, delta)
+    closed = composition.kairouz([epsilon], [count], delta)
+    assert 0 <= best <= closed * (1 + 1e-12)
+    assert closed <= composition.advanced([epsilon], [count], delta) * (1 + 1e-12)
+    assert closed <= epsilon * count * (1 + 1e-12)
+
+
+def test_one_pure_release_has_its_closed_form() -> None:
+    # delta = (e^eps - e^x) / (1 + e^eps) of randomised response
+    x = math.log(math.exp(1) - 0.2 * (1 + math.exp(1)))
+    assert composition.optimal(1.0, 1, 0.2) == pytest.approx(x, rel=1e-12)
+    assert composition.optimal(1.0, 0, 0.2) == 0
+    assert composition.optimal(1e-6, 10, 0.5) == 0
+
+
+def test_optimal_neither_overflows_nor_jumps() -> None:
+    values = [composition.optimal(0.1, 10**k, DELTA) for k in range(9)]
+    assert np.isfinite(values).all()
+    # k eps tanh(eps / 2) + eps sqrt(k) z: the central limit; z lies in (4, 4.5)
+    drift, spread = 10**8 * 0.1 * math.tanh(0.05), 0.1 * 10**4
+    assert drift + 4 * spread < values[-1] < drift + 4.5 * spread
+    assert composition.optimal(500.0, 4, DELTA) == pytest.approx(2000)
+
+
+@of_gaussian
+@pytest.mark.parametrize("multiplier", [0.8, 5.0, 40.0])
+def test_gaussian_releases_are_one_of_root_sum_of_squares(
+    kind: type[Accountant], multiplier: float
+) -> None:
+    exact = gdp.epsilon(math.sqrt(50 / multiplier**2 + 10 / 4), DELTA)
+    found = _epsilon(kind, (50, Gaussian(multiplier)), (10, Gaussian(2.0)))
+    assert found >= exact * (1 - 1e-9)
+    # PLD's grid costs 1e-4 of a loss; RDP's conversion is some 10 % loose
+    assert found <= exact * (1.2 if kind is Rdp else 1.001) + 1e-3
+
+
+def test_unequal_pure_releases() -> None:
+    releases = (60, Pure(0.1)), (20, Pure(0.3)), (1, Pure(1.0))
+    bound, optimum = _epsilon(Optimal, *releases), _epsilon(Pld, *releases)
+    assert optimum < bound < 13.0
+    assert _epsilon(Basic, *releases) == pytest.approx(13.0)
+    assert bound == composition.kairouz([0.1, 0.3, 1.0], [60, 20, 1], DELTA)
+    # nearly equal ones cost hardly more than equal ones
+    nearly = _epsilon(Optimal, (99, Pure(0.1)), (1, Pure(0.0999)))
+    assert nearly == composition.optimal(0.1, 100, DELTA)
+
+
+def test_loss_distributions_find_the_optimum_of_pure_releases() -> None:
+    exact = composition.optimal(0.1, 100, DELTA)
+    assert exact <= _epsilon(Pld, (100, Pure(0.1))) <= exact + 1e-6
+
+
+def test_unequal_optimum_against_the_sum_over_sets() -> None:
+    odds = [Fraction(5, 4)] * 3 + [Fraction(2)] * 4
+    for target in (Fraction(2), Fraction(10)):
+        delta = float(_delta_by_sets(odds, target))
+        releases = (3, Pure(math.log(5 / 4))), (4, Pure(math.log(2)))
+        exact = math.log(target)
+        # seven losses rounded up to a grid of 1e-4
+        assert exact <= _epsilon(Pld, *releases, delta=delta) <= exact + 1e-3
+        assert exact <= _epsilon(Optimal, *releases, delta=delta)
+
+
+def test_one_coordinate_is_the_worst_case_of_laplace_noise() -> None:
+    for delta in (1e-6, 1e-3, 0.1, 0.3):
+        whole = _epsilon(Pld, (1, Laplace(1.0)), delta=delta)
+        split = _epsilon(Pld, (1, Laplace(0.3)), (1, Laplace(0.7)), delta=delta)
+        assert split <= whole + 1e-9
+        closed = 1 + 2 * math.log1p(-delta)  # delta = 1 - e^((x - eps) / 2)
+        assert whole == pytest.approx(max(0, closed), abs=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_laplace_costs_no_more_than_any_pure_mechanism(epsilon: float) -> None:
+    for kind in (Rdp, Pld):
+        laplace = _epsilon(kind, (10, Laplace(epsilon)))
+        # the worst case's losses are rounded up: 1e-4 a release
+        assert laplace <= _epsilon(kind, (10, Pure(epsilon))) + 1e-9
+
+
+# traps
+
+
+@of_pure
+def test_at_delta_zero_pure_epsilons_are_summed(kind: type[Accountant]) -> None:
+    found = _epsilon(kind, (30, Laplace(0.1)), (5, Pure(0.4)), delta=0.0)
+    assert found == pytest.approx(5.0)
+
+
+@of_gaussian
+def test_at_delta_zero_gaussian_noise_gives_nothing(kind: type[Accountant]) -> None:
+    assert _epsilon(kind, (1, Gaussian(5.0)), delta=0.0) == math.inf
+
+
+@of_pure
+def test_no_accountant_exceeds_the_sum(kind: type[Accountant]) -> None:
+    assert _epsilon(kind, (2, Pure(3.0)), delta=1e-9) <= 6.0
+    assert _epsilon(kind, (1, Laplace(3.0)), delta=1e-9) <= 3.0
+
+
+def test_a_multiplier_is_over_the_sensitivity_that_is_claimed() -> None:
+    # dp-accounting's replace-one adjacency would double it in PLD and not in RDP
+    exact = gdp.epsilon(math.sqrt(100) / 20, DELTA)
+    assert _epsilon(Pld, (100, Gaussian(20.0))) == pytest.approx(exact, abs=2e-3)
+    whole = Gaussian(20.0, 1 - 1e-12, "uniform")
+    assert _epsilon(Rdp, (100, whole)) == pytest.approx(
+        _epsilon(Rdp, (100, Gaussian(20.0))), rel=0.02
+    )
+
+
+def test_uniform_sampling_is_the_librarys() -> None:
+    import dp_accounting as dpa
+
+    event = dpa.SampledWithoutReplacementDpEvent(600, 12, dpa.GaussianDpEvent(2.0))
+    theirs = dpa.rdp.RdpAccountant(
+        neighboring_relation=dpa.NeighboringRelation.REPLACE_ONE
+    ).compose(event, 300)
+    found = _epsilon(Rdp, (300, Gaussian(2.0, 12 / 600)))
+    assert found == pytest.approx(theirs.get_epsilon(DELTA), rel=1e-12)
+    assert found < _epsilon(Rdp, (300, Gaussian(2.0)))
+
+
+def test_loss_distributions_refuse_uniform_sampling() -> None:
+    with pytest.raises(UserError, match=r"uniformly sampled.*use rdp"):
+        Pld().release(1, Gaussian(1.0, 0.1, "uniform"))
+
+
+def test_a_pure_release_is_amplified_by_the_clients_own_draw() -> None:
+    # Balle, Barthe and Gaboardi: log(1 + q (e^eps - 1))
+    event = Laplace(1.0, sampling_ratio=0.1)
+    assert event.pure_epsilon == math.log(1 + 0.1 * (math.e - 1))
+    assert _epsilon(Basic, (10, event)) == pytest.approx(10 * event.pure_epsilon)
+    for kind in (Rdp, Pld):
+        assert _epsilon(kind, (10, event)) == _epsilon(
+            kind, (10, Pure(event.pure_epsilon))
+        )
+    assert Pure(800.0, 0.5).pure_epsilon == 800.0
+
+
+def test_arrivals_amplify_nothing_and_clients_are_apart() -> None:
+    # 10 clients, of which the first sends half of all 400 messages
+    clients = [Rdp() for _ in range(10)]
+    for message in range(400):
+        who = 0 if message % 2 else message // 2 % 10
+        clients[who].release(1, Gaussian(30.0))
+    assert [c.releases for c in clients] == [220] + [20] * 9
+    assert clients[0].epsilon(DELTA) == _epsilon(Rdp, (220, Gaussian(30.0)))
+    assert clients[1].epsilon(DELTA) == _epsilon(Rdp, (20, Gaussian(30.0)))
+
+
+@pytest.mark.parametrize("kind", ACCOUNTANTS, ids=lambda kind: kind.NAME)
+def test_asking_changes_nothing_and_order_does_not_matter(
+    kind: type[Accountant],
+) -> None:
+    one: Release = Gaussian(9.0) if kind is Gdp else Pure(0.1)
+    two: Release = Gaussian(7.0) if kind is Gdp else Pure(0.2)
+    first, second = kind(), kind()
+    assert first.epsilon(DELTA) == 0
+    for _ in range(3):
+        first.release(1, one)
+        value = first.epsilon(DELTA)
+        assert first.epsilon(DELTA) == value
+    first.release(2, two)
+    second.release(2, two)
+    second.release(0, one)
+    second.release(3, one)
+    assert first.releases == second.releases == 5
+    assert second.epsilon(DELTA) == pytest.approx(first.epsilon(DELTA), rel=1e-12)
+    assert first.epsilon(DELTA) > value
+    assert first.after(1, two).epsilon(DELTA) > first.epsilon(DELTA)
+    assert first.releases == 5
+    assert first.formal
+    assert type(make(kind.NAME)) is kind
+
+
+@pytest.mark.parametrize("event", [Gaussian(0.0), Pure(math.inf), Laplace(math.inf)])
+def test_an_unprotected_release_gives_everything_away(event: Release) -> None:
+    for kind in (Rdp, Pld):
+        assert _epsilon(kind, (5, Pure(0.1)), (1, event)) == math.inf
+
+
+def test_mixed_mechanisms_compose() -> None:
+    # a Gaussian and a pure release: between either alone and the sum of both
+    for kind in (Rdp, Pld):
+        parts = [(20, Gaussian(10.0)), (20, Laplace(0.05))]
+        both = _epsilon(kind, *parts)
+        alone = [_epsilon(kind, part, delta=DELTA / 2) for part in parts]
+        assert max(_epsilon(kind, part) for part in parts) < both < sum(alone)
+
+
+def test_nothing_imports_dp_accounting_before_it_is_needed() -> None:
+    code = (
+        "import sys; from simulator.privacy import budgets; "
+        "from simulator.privacy.accountants import Optimal; "
+        "from simulator.privacy.releases import Pure; "
+        "a = Optimal(); a.release(9, Pure(0.1)); a.epsilon(1e-5); "
+        "wrong = {'dp_accounting', 'jax', 'pandas', 'simpy'} & set(sys.modules); "
+        "sys.exit(str(wrong) if wrong else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# budgets
+
+MAKERS: list[tuple[type[Accountant], Callable[[float], Release]]] = [
+    *((kind, Laplace.of_multiplier) for kind in OF_PURE),
+    *((kind, Gaussian) for kind in OF_GAUSSIAN),
+    (Rdp, functools.partial(Gaussian, sampling_ratio=0.05, sampling="poisson")),
+    (Gdp, functools.partial(Gaussian, sampling_ratio=0.05)),
+    (Optimal, functools.partial(Pure.of_multiplier, sampling_ratio=0.05)),
+]
+
+
+@pytest.mark.parametrize(("kind", "event"), MAKERS)
+def test_calibration_meets_the_budget_and_no_more(
+    kind: type[Accountant], event: Callable[[float], Release]
+) -> None:
+    multiplier = calibrate(1.5, DELTA, 40, kind(), event)
+    assert _epsilon(kind, (40, event(multiplier))) <= 1.5
+    assert _epsilon(kind, (40, event(multiplier * (1 - 1e-4)))) > 1.5
+    assert releases_within(1.5, DELTA, event(multiplier), kind()) == 40
+
+
+def test_calibration_in_closed_form() -> None:
+    found = calibrate(1.5, 0.0, 40, Basic(), Laplace.of_multiplier)
+    assert found == pytest.approx(40 / 1.5, rel=2e-6)
+    found = calibrate(2.0, DELTA, 100, Gdp())
+    mu = math.sqrt(100) / found
+    assert gdp.epsilon(mu, DELTA) == pytest.approx(2, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Rdp, Gdp])
+def test_calibration_counts_what_was_spent(kind: type[Accountant]) -> None:
+    spent = kind()
+    spent.release(10, Gaussian(10.0))
+    multiplier = calibrate(3.0, DELTA, 10, spent)
+    assert multiplier > calibrate(3.0, DELTA, 10, kind())
+    assert spent.after(10, Gaussian(multiplier)).epsilon(DELTA) <= 3.0
+    assert spent.releases == 10
+
+
+def test_releases_within_a_budget() -> None:
+    basic = functools.partial(releases_within, delta=0.0, accountant=Basic())
+    assert basic(1.0, event=Pure(0.25)) == 4
+    assert basic(1.0, event=Pure(0.26)) == 3
+    assert basic(1.0, event=Pure(1.5)) == 0
+    assert basic(1.0, event=Pure(0.25), most=3) == 3
+    assert basic(1.0, event=Pure(0.25), most=0) == 0
+    assert basic(1.0, event=Pure(1e-12)) == 10**9
+    # the budget was exceeded before
+    assert releases_within(1.0, 0.0, Pure(0.1), Basic().after(3, Pure(0.5))) == 0
+    # 0.75 is left
+    assert releases_within(1.0, 0.0, Pure(0.1), Basic().after(1, Pure(0.25))) == 7
+    counts = [releases_within(2.0, DELTA, Laplace(0.05), kind()) for kind in OF_PURE]
+    assert counts[0] == 40
+    assert counts[0] < counts[1] < counts[2] <= counts[4]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Gaussian(-1.0), "noise multiplier must be >= 0.*got -1.0"),
+        (lambda: Gaussian(math.nan), "noise multiplier must be >= 0"),
+        (lambda: Gaussian(math.inf), "finite, got inf"),
+        (lambda: Gaussian(1.0, 0.0), r"sampling ratio must be in.*got 0\.0"),
+        (lambda: Pure(0.0), "epsilon of a release must be > 0"),
+        (lambda: Laplace(1.0, 2.0), "sampling ratio must be"),
+        (lambda: Basic().release(-1, Pure(0.1)), "count must be >= 0, got -1"),
+        (lambda: Optimal().release(1, Gaussian(1.0)), "optimal accounts for pure"),
+        (lambda: Gdp().release(1, Pure(1.0)), "gdp accounts for Gaussian"),
+        (lambda: Basic().epsilon(1.0), r"delta must be in \[0, 1\), got 1.0"),
+        (lambda: make("moments"), "accountant must be one of basic, .*'moments'"),
+        (lambda: calibrate(0.0, DELTA, 1, Rdp()), "target epsilon must be > 0"),
+        (lambda: calibrate(1.0, -1.0, 1, Rdp()), "delta must be in"),
+        (lambda: calibrate(1.0, DELTA, 0, Rdp()), "releases must be >= 1, got 0"),
+        (lambda: calibrate(1.0, 0.0, 1, Rdp()), "must be reachable, got 1.0"),
+        (lambda: releases_within(0.0, 0.0, Pure(1.0), Rdp()), "target epsilon must"),
+        (lambda: releases_within(1.0, 1.0, Pure(1.0), Rdp()), "delta must be in"),
+    ],
+)
+def test_mistakes_are_named_in_one_line(
+    call: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_two_ways_of_sampling_do_not_mix() -> None:
+    accountant = Rdp()
+    accountant.release(1, Gaussian(1.0, 0.1, "uniform"))
+    accountant.release(1, Gaussian(1.0))
+    with pytest.raises(UserError, match="sampled in one way"):
+        accountant.release(1, Gaussian(1.0, 0.1, "poisson"))
+    assert accountant.releases == 2
