@@ -14,13 +14,12 @@ from jaxtyping import Array, Float, Int, Key
 
 from simulator.algorithms.base import (
     Algorithm,
-    Context,
     Event,
     Info,
     norm,
-    on_device,
 )
-from simulator.algorithms.step_rules import Schedule, resolve
+from simulator.algorithms.embedding_ages import age_info
+from simulator.algorithms.step_rules import Schedule
 from simulator.algorithms.vafl_stores import (
     Noise,
     SnapshotStore,
@@ -29,15 +28,9 @@ from simulator.algorithms.vafl_stores import (
     embed,
     rows,
 )
-from simulator.privacy import gdp
 from simulator.problems import losses
 from simulator.problems.vertical import Model, Vertical
-from simulator.scenario.algorithms import Perturbation
-from simulator.scenario.algorithms import Vafl as VaflConfig
-from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind
-
-UNUSED = NO_SAMPLE
-"""Age of an embedding that was not used: the active party's own, which is fresh."""
+from simulator.timeline import NO_SAMPLE, Kind
 
 
 class State(NamedTuple):
@@ -143,7 +136,7 @@ class Vafl(Algorithm):
                 done.to_bias, jnp.where(present[:, None, None], done.to_weights, 0)
             ),
             "step_size": self.step_size.at(event.version),
-            **_age_info(done.ages, worker, done.asked),
+            **age_info(done.ages, worker, done.asked),
             **self._noise_info(weights, 0, width),
         }
         state = State(
@@ -376,71 +369,3 @@ def _pull(
     """Returns the gradient of a party's weights from that of its embeddings."""
     _, pull = jax.vjp(lambda w: problem.embedding.apply(w, x), weights)
     return pull(to_h)[0]
-
-
-def _age_info(
-    ages: Int[Array, "M W S"], worker: Int[Array, " W"], samples: Int[Array, "W S"]
-) -> Info:
-    """Summarises the ages of the other parties' embeddings, overall and per party.
-
-    `sample` is the age for the row's first sample: a batch is exchangeable, so its
-    histogram over rows is that of all ages.
-    """
-    M = ages.shape[0]
-    used = (jnp.arange(M)[:, None, None] != worker[:, None]) & (samples != NO_SAMPLE)
-    used &= (worker != NO_WORKER)[:, None]
-    kept = jnp.where(used, ages, 0)
-    count = used.sum(axis=(1, 2))
-    total = kept.sum(axis=(1, 2), dtype=jnp.float32)
-    first = jnp.where(used[:, 0, 0], ages[:, 0, 0], UNUSED)
-    return {
-        "embedding_staleness_mean": total.sum() / jnp.maximum(count.sum(), 1),
-        "embedding_staleness_max": kept.max(),
-        "clients/embedding_staleness_mean": total / jnp.maximum(count, 1),
-        "clients/embedding_staleness_count": count,
-        "clients/embedding_staleness_max": kept.max(axis=(1, 2)),
-        "clients/embedding_staleness_sample": first,
-    }
-
-
-def build(config: VaflConfig, context: Context, *, table: bool = False) -> Vafl:
-    """Builds the algorithm of a scenario.
-
-    Args:
-        config: of the algorithm.
-        context: what else it depends on.
-        table: keep a table also where uploads of all samples allow snapshots (tests).
-    """
-    client, server = resolve(config.step_size, context.constants)
-    if config.server_step_size is not None:
-        _, server = resolve(config.server_step_size, context.constants)
-    upload_all = config.upload == "all"
-    everything = upload_all and not context.coordinated
-    ratio = 1.0 if everything else context.batch / context.num_samples
-    return Vafl(
-        step_size=on_device(client),
-        server_step_size=on_device(server),
-        noise=_noise(config.perturbation, ratio),
-        coordinated=context.coordinated,
-        upload_all=upload_all,
-        snapshots=upload_all and not table,
-        query_first=config.client_order == "query_first" and not context.coordinated,
-        after=config.server_gradient == "after",
-        bound=context.bound,
-        batch=context.batch,
-    )
-
-
-def _noise(config: Perturbation | None, ratio: float) -> Noise | None:
-    """Returns the noise of uploads that carry a share `ratio` of all samples."""
-    # Without noise the plain program runs: adding zeros lets XLA sum in another order,
-    # and the two would differ in the last bits.
-    if config is None or config.std == 0:
-        return None
-    if config.std is not None:
-        return Noise(jnp.asarray(config.std, float), jnp.asarray(0.0, float))
-    assert config.mu is not None
-    assert config.releases is not None
-    assert config.input_diameter is not None
-    z = gdp.noise_multiplier(config.mu, config.releases, ratio, config.accountant)
-    return Noise(jnp.asarray(0.0, float), jnp.asarray(z * config.input_diameter, float))

@@ -29,7 +29,7 @@ PROTOCOLS: tuple[Entry, ...] = (
     Entry(protocols.Centralised, "simulator.protocols.centralised:play"),
 )
 ALGORITHMS: tuple[Entry, ...] = (
-    Entry(algorithms.Vafl, "simulator.algorithms.vafl:build"),
+    Entry(algorithms.Vafl, "simulator.algorithms.vafl_building:build"),
     Entry(algorithms.Sgd, "simulator.algorithms.sgd:build"),
 )
 DATA: tuple[Entry, ...] = (

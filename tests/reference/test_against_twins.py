@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.algorithms import vafl as kernel
+from simulator.algorithms import vafl_building as kernel
 from simulator.algorithms.vafl_stores import draw
 from simulator.engine.drive import Drive
 from simulator.engine.execute import Program
