@@ -119,6 +119,8 @@ def prepare(run: Run) -> Prepared:
     fresh = fresh and scenario.protocol.kind in ("synchronous", "centralised")
     context = Context(
         num_registers=played.num_registers,
+        num_clients=played.num_clients,
+        num_weights=(plan.shape.num_features + 1) * plan.shape.num_outputs,
         num_samples=N,
         batch=batch,
         coordinated=fresh,
@@ -149,7 +151,8 @@ def check(run: Run) -> None:
     """
     scenario: Scenario = run.scenario
     playing.plan(run)
-    resolve(scenario.algorithm.step_size, _constants(scenario.problem))
+    if scenario.algorithm.step_size is not None:
+        resolve(scenario.algorithm.step_size, _constants(scenario.problem))
 
 
 def row_work(scenario: Scenario) -> int:

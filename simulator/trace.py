@@ -63,8 +63,16 @@ COLUMNS: dict[str, dict[str, Column]] = {
         ),
         "embedding_staleness_max": Column("float32", "commits", "the largest of them"),
         "noise_std": Column("float32", "", "standard deviation of the upload's noise"),
+        "clipped_fraction": Column(
+            "float32", "fraction", "of the batch's samples, or 0 or 1 for its mean"
+        ),
+        "noise_norm": Column("float32", "", "Euclidean norm of the gradient's noise"),
+        "stage": Column("float32", "", "of MAPA's server, from 1"),
         "sensitivity": Column(
-            "float32", "", "of the uploaded embedding to one input (VAFL, appendix F)"
+            "float32",
+            "",
+            "of the uploaded embedding to one input (VAFL, appendix F), or of the "
+            "server's stage (MAPA)",
         ),
     },
     "jobs": {

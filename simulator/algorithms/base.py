@@ -48,6 +48,8 @@ class Context(NamedTuple):
 
     Attributes:
         num_registers: that suffice for the timeline.
+        num_clients: who contribute.
+        num_weights: of the model, all clients' together.
         num_samples: of the problem.
         batch: samples of a job.
         coordinated: whether one common batch is embedded freshly by everyone.
@@ -56,6 +58,8 @@ class Context(NamedTuple):
     """
 
     num_registers: int
+    num_clients: int
+    num_weights: int
     num_samples: int
     batch: int
     coordinated: bool

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from simulator.scenario import algorithms, problems, protocols
+from simulator.scenario import algorithms, edge_cloud, problems, protocols
 from simulator.scenario.base import Config
 from simulator.scenario.entry import Entry, brought
 from simulator.scenario.laws import LAWS
@@ -31,6 +31,10 @@ PROTOCOLS: tuple[Entry, ...] = (
 ALGORITHMS: tuple[Entry, ...] = (
     Entry(algorithms.Vafl, "simulator.algorithms.vafl_building:build"),
     Entry(algorithms.Sgd, "simulator.algorithms.sgd:build"),
+    Entry(edge_cloud.Csgd, "simulator.algorithms.edge_cloud:build"),
+    Entry(edge_cloud.Asgd, "simulator.algorithms.edge_cloud:build"),
+    Entry(edge_cloud.Audp, "simulator.algorithms.edge_cloud:build"),
+    Entry(edge_cloud.Mapa, "simulator.algorithms.edge_cloud:build"),
 )
 DATA: tuple[Entry, ...] = (
     Entry(problems.Digits, "simulator.problems.data.bundled:digits"),

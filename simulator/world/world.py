@@ -111,6 +111,13 @@ class World:
         self.tick = self._tick(laws) if lattice else None
         self._stages = self._build_stages(laws)
         self.is_plain = self._is_plain()
+        self._loses = any(group.lossy for group in self._groups)
+        self._vanish = any(group.lasting for group in self._groups)
+        sizes = {
+            Purpose.UPLOAD: self.job.upload_bytes,
+            Purpose.DOWNLOAD: self.job.download_bytes,
+        }
+        self._seconds_of = {way: self._transfers(way, sizes[way]) for way in sizes}
         self.counts_jobs = bool(self._slowdowns) or any(g.lossy for g in self._groups)
         self.service = self._server.service is not None
         self.upload_link = self._link(self._server.upload_bandwidth)
@@ -195,24 +202,22 @@ class World:
 
     def transit(self, way: Purpose, client: int) -> float:
         """Returns the time that a message takes on the client's own link."""
-        delay = self.draw(way, client)
-        group = self._groups[self._group_of[client]]
-        bandwidth = group.bandwidth.get(way)
-        if bandwidth is None:
-            return delay
-        up = way == Purpose.UPLOAD
-        size = self.job.upload_bytes if up else self.job.download_bytes
-        return delay + size / float(bandwidth.of(client - group.population.first))
+        seconds = self._seconds_of[way]
+        if seconds is None:
+            return self.draw(way, client)
+        return self.draw(way, client) + seconds[client]
 
     def slowness(self, client: int, job: int, time: float) -> float:
         """Returns by what a draw of computing time is multiplied."""
-        factor = self._units[self._group_of[client]]
+        factor = self._units[client]
         for slower in self._slowdowns:
             factor *= slower(client, job, time)
         return factor
 
     def sending(self, client: int, job: int) -> faults.Sending | None:
         """Returns how the upload of a job fares, where it may be lost."""
+        if not self._loses:
+            return None
         lossy = self._groups[self._group_of[client]].lossy
         return lossy.send(client, job) if lossy else None
 
@@ -231,6 +236,8 @@ class World:
 
     def present_until(self, client: int, time: float) -> float:
         """Returns when a client that is there loses the job it has begun."""
+        if not self._vanish:
+            return inf
         lasting = self._groups[self._group_of[client]].lasting
         return min((p.until(client, time) for p in lasting), default=inf)
 
@@ -247,6 +254,18 @@ class World:
         time, client, what, count = zip(*done, strict=True) if done else ((),) * 4
         whole = (np.array(column, np.int32) for column in (client, what, count))
         return Incidents(np.array(time, np.float64), *whole)
+
+    def _transfers(self, way: Purpose, size: int) -> list[float] | None:
+        """Returns how long each client's message is on the way, if that takes time."""
+        if not any(way in group.bandwidth for group in self._groups):
+            return None
+        seconds: list[float] = []
+        for group in self._groups:
+            rate = group.bandwidth.get(way)
+            number = group.population.size
+            values = np.zeros(number) if rate is None else size / rate.values
+            seconds += np.broadcast_to(values, number).tolist()
+        return seconds
 
     def _link(self, bandwidth: float | None) -> SharedLink | None:
         return None if bandwidth is None else SharedLink(self.env, bandwidth)
@@ -291,7 +310,11 @@ class World:
             if Purpose.COMPUTE in group.laws:
                 group.laws[Purpose.REFRESH] = group.laws[Purpose.COMPUTE]
         units = {"job": 1.0, "step": self.job.steps, "sample": self.job.samples}
-        self._units = [units[group.config.compute_per] for group in self._groups]
+        self._units = [
+            units[group.config.compute_per]
+            for group in self._groups
+            for _ in range(group.population.size)
+        ]
         for purpose in Purpose:
             stages = [group.stage(purpose, self.tick) for group in self._groups]
             known = {n: s for n, s in enumerate(stages) if s is not None}

@@ -1,0 +1,175 @@
+"""CSGD, ASGD, AUDP and MAPA against a slow NumPy twin written without sight of them."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simulator.algorithms.edge_cloud import NOISE
+from simulator.algorithms.stages import stages
+from simulator.scenario.edge_cloud import Mapa
+from simulator.scenario.study import merge
+from simulator.simulation import key_of
+from tests.reference import mapa_twin
+from tests.support import SGD, execute, prepared, rows_of
+
+LAWS = {
+    "radial_exponential": "radial_exp",
+    "spherical_laplace": "gamma",
+    "laplace": "iid_laplace",
+}
+BASE = merge(
+    SGD,
+    {
+        "engine": {"precision": "float64"},
+        "stop": {"commits": 60},
+        "evaluate": {"every": {"commits": 60}, "metrics": ["objective"]},
+        "protocol": {"kind": "cyclic"},
+        "algorithm": {"kind": "mapa", "epsilon": 0.5, "batch": 7},
+    },
+)
+PRIVATE = {"kind": "audp", "epsilon": 0.5, "batch": 7}
+BINARY = {
+    "problem": {
+        "data": {"kind": "breast_cancer", "scale": "standard"},
+        "partition": {"kind": "iid", "clients": 5},
+    }
+}
+RUNS: dict[str, tuple[dict[str, Any], ...]] = {
+    "csgd": (
+        {
+            "algorithm": {"kind": "csgd", "batch": 7},
+            "protocol": {"kind": "centralised"},
+        },
+    ),
+    "asgd": ({"algorithm": {"kind": "asgd", "batch": 7}},),
+    "audp": ({"algorithm": PRIVATE},),
+    "audp, clip 15": ({"algorithm": PRIVATE | {"clip_bound": 15.0}},),
+    "mapa": ({},),
+    "mapa, asynchronous": ({"protocol": {"kind": "asynchronous"}},),
+    "mapa, binary": (BINARY,),
+    "mapa, per sample": (
+        {"algorithm": {"clip": "sample", "clip_bound": 2.0, "gap": 0.001}},
+    ),
+    "mapa, spherical": ({"algorithm": {"noise": "spherical_laplace", "gap": 1e-5}},),
+    "mapa, laplace": ({"algorithm": {"noise": "laplace", "theta": 0.7}},),
+    "mapa, paper's variance": (
+        {
+            "algorithm": {
+                "noise": "laplace",
+                "variance_in_analysis": "paper",
+                "gap": 1.0,
+                "epsilon": [0.1, 0.5, 1.0, 0.2, 0.3],
+            }
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_kernels_agree_with_the_twin(name: str) -> None:
+    with jax.enable_x64(True):
+        run = prepared(BASE, *RUNS[name], seed=5)
+        memory, _ = execute([run])
+        rows, samples = rows_of(run)
+        config = run.run.scenario.algorithm
+        classes = run.shape.num_outputs
+        width = run.shape.num_features + 1
+        key = key_of(5)
+        program = []
+        for row in range(rows.time.size):
+            client, job = int(rows.worker[row, 0]), int(rows.job[row, 0])
+            noise = None
+            if hasattr(config, "epsilon"):
+                own = jax.random.fold_in(jax.random.fold_in(key, client), job)
+                zero = jnp.zeros(classes * width, float)
+                unit = NOISE[config.noise](own, zero, jnp.asarray(1.0)).value
+                noise = np.asarray(unit).reshape(classes, width).T
+            program.append(
+                mapa_twin.Row(
+                    client, int(rows.read_version[row, 0]), samples[row, 0], noise
+                )
+            )
+    problem = run.problem
+    penalised = np.arange(width) < width - 1
+    twin_problem = mapa_twin.Problem(
+        np.asarray(problem.x),
+        np.asarray(problem.y),
+        "logistic" if classes == 1 else "softmax",
+        float(problem.l2),
+        penalised,
+    )
+    epsilon = getattr(config, "epsilon", np.inf)
+    clients = run.played.num_clients
+    constants = mapa_twin.Constants(
+        batch_size=7,
+        theta=getattr(config, "theta", 0.5),
+        f_gap=getattr(config, "gap", 50.0),
+        max_staleness=clients,
+        epsilons=tuple(np.broadcast_to(epsilon, clients).tolist()),
+    )
+    options = mapa_twin.Options(
+        law=LAWS[getattr(config, "noise", "radial_exponential")],
+        variance_in_analysis=getattr(config, "variance_in_analysis", "law"),
+        noise_unit="scale",
+        clip_mode="sample" if getattr(config, "clip", "") == "sample" else "batch",
+        clip_bound=getattr(config, "clip_bound", None),
+    )
+    start = np.zeros((width, classes))
+    twin = mapa_twin.run(config.kind, twin_problem, program, start, constants, options)
+
+    def column(of: str) -> np.ndarray:
+        return memory.column("commits", of)
+
+    def expected(of: str) -> list[float]:
+        return [getattr(commit, of) for commit in twin.commits]
+
+    np.testing.assert_allclose(column("step_size"), expected("step_size"), rtol=1e-6)
+    if hasattr(config, "epsilon"):
+        # The trace keeps float32.
+        np.testing.assert_allclose(
+            column("sensitivity"), expected("sensitivity"), rtol=1e-6
+        )
+        np.testing.assert_allclose(
+            column("noise_norm"), expected("noise_norm"), rtol=1e-6
+        )
+        batch = 7 if options.clip_mode == "sample" else 1
+        clipped = np.array(expected("num_clipped")) / batch
+        np.testing.assert_allclose(column("clipped_fraction"), clipped, atol=1e-6)
+    if config.kind == "mapa":
+        assert column("stage").tolist() == expected("stage")
+        assert len(twin.stages) > 1
+    # Through the metric, the last model: a sum of squares of everything in it.
+    objective = mapa_twin.objective(
+        twin_problem, twin.versions[-1], np.arange(len(twin_problem.labels))
+    )
+    found = memory.column("evaluations", "objective")
+    np.testing.assert_allclose(found[-1], objective, rtol=1e-9)
+
+
+def test_the_stage_table_of_the_specification() -> None:
+    config = Mapa(epsilon=0.1, gap=np.log(2))
+    found = stages(config, 12, 5, 785)
+    # Section 6: stage, sensitivity, gamma, iterations.
+    table = {
+        1: (223.579, 0.00112499, 1),
+        4: (27.95, 0.001124, 1),
+        6: (6.987, 0.001116, 6),
+        8: (1.747, 0.001002, 101),
+        9: (0.8734, 0.0007542, 536),
+        10: (0.4367, 0.0003792, 4261),
+    }
+    for number, (sensitivity, step_size, length) in table.items():
+        stage, before = found[number - 1], [0, *(s.last for s in found)][number - 1]
+        assert stage.sensitivity == pytest.approx(sensitivity, rel=3e-4)
+        assert 1 / stage.curvature == pytest.approx(step_size, rel=5e-4)
+        assert stage.last - before == length
+
+
+def test_one_privacy_level_for_each_client() -> None:
+    from simulator.scenario.errors import ScenarioError
+
+    with pytest.raises(ScenarioError, match=r"epsilon must have one entry per client"):
+        prepared(BASE, {"algorithm": {"epsilon": [0.1, 0.2]}})
