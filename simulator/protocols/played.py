@@ -277,14 +277,17 @@ class Played:
         world.env.schedule(event, priority=AFTER_ALL, delay=limit)
 
 
-def _contents(tree: Any) -> list[str]:
+def _contents(tree: Any, key: str = "clients") -> list[str]:
     """Returns hashes of the files of measurements that a configuration names."""
     if isinstance(tree, list):
-        return [found for part in tree for found in _contents(part)]
+        tree = dict(enumerate(tree))
     if not isinstance(tree, dict):
         return []
-    own = [files.md5(files.located(tree["path"], "path"))] if "path" in tree else []
-    return own + [found for part in tree.values() for found in _contents(part)]
+    own = []
+    if "path" in tree:
+        own = [files.md5(files.located(tree["path"], f"{key}.path"))]
+    parts = (_contents(part, f"{key}.{name}") for name, part in tree.items())
+    return own + [found for part in parts for found in part]
 
 
 class _TimeIsOver(Exception):  # noqa: N818

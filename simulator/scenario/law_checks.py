@@ -105,6 +105,28 @@ def check_law(law: Any, num_clients: int, name: str) -> np.ndarray:
     return np.ones(num_clients, bool)
 
 
+def check_parameter(
+    parameter: Any, num_clients: int, name: str, *, above: bool = False
+) -> None:
+    """Refuses a client's own number that is negative; or zero, if it must be `above`.
+
+    One that every client draws is checked as a law.
+
+    Raises:
+        PlacedError: saying which client's.
+    """
+    if isinstance(parameter, Scipy):
+        check_law(parameter, num_clients, name)
+        return
+    for client, value in enumerate(_column(parameter, num_clients, name)):
+        if value < 0 or (above and not value):
+            raise PlacedError(
+                f"{name} must be {'>' if above else '>='} 0, got {float(value):g} for "
+                f"client {client + 1}; change it",
+                _keys(name),
+            )
+
+
 def _drawn(law: Any, num_clients: int, name: str) -> bool:
     """Checks the laws of parameters that each client draws; returns if there are any.
 

@@ -12,7 +12,7 @@ from pydantic import (
 from simulator.scenario.base import Config, PlacedError, Says
 from simulator.scenario.catalogue import union
 from simulator.scenario.clients import Behaviour, Clients, Link, OnOff, Server
-from simulator.scenario.law_checks import check_cycle, check_law
+from simulator.scenario.law_checks import check_cycle, check_law, check_parameter
 from simulator.scenario.stop import Stop
 
 Count = Annotated[int, Field(ge=1)]
@@ -200,6 +200,13 @@ def _check_behaviour(
     moving = {name: law for name, law in laws.items() if law is not None}
     compute = {at("compute"): moving.pop(at("compute"))}
     check_cycle(moving | compute, size)
+    for way in ("upload", "download"):
+        bandwidth = getattr(getattr(behaviour, way), "bandwidth", None)
+        if bandwidth is not None:
+            check_parameter(bandwidth, size, f"{place}.{way}.bandwidth", above=True)
+    check_parameter(behaviour.join, size, f"{place}.join")
+    if behaviour.leave is not None:
+        check_parameter(behaviour.leave, size, f"{place}.leave")
     turns: dict[str, Any] = {}
     if isinstance(behaviour.availability, OnOff):
         turns[f"{at('availability')}.off"] = behaviour.availability.off

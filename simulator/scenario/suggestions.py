@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -322,7 +322,7 @@ def _models_at(
     path: Path, tree: Any, root: type[BaseModel]
 ) -> tuple[list[type[BaseModel]], list[type[BaseModel]]]:
     """Returns the classes that the mapping at a path is of, and that it might be of."""
-    chosen, possible = [root], [root]
+    chosen, possible, keyed = [root], [root], False
     for key in path:
         if isinstance(tree, Mapping):
             tree = tree.get(key)
@@ -330,7 +330,11 @@ def _models_at(
             tree = tree[key] if key < len(tree) else None
         if isinstance(key, int):
             continue
+        if keyed:  # any name may stand here, as of a group of clients
+            keyed = False
+            continue
         fields = [m.model_fields[key] for m in chosen if key in m.model_fields]
+        keyed = any(get_origin(field.annotation) is dict for field in fields)
         parts = [p for f in fields for p in _parts((f.annotation, f.metadata))]
         classes = [part for part in parts if isinstance(part, type)]
         possible = [part for part in classes if issubclass(part, BaseModel)]
