@@ -56,25 +56,28 @@ def expected_pairwise_averaging(
 
     Args:
         num_workers: K.
-        edges: undirected, each once: pairs of different workers, from 0.
+        edges: undirected, pairs of different workers, from 0. One that stands there
+            twice is drawn twice as often, so that the edges that a run drew give its
+            mean matrix.
 
     Raises:
-        ValueError: there is no edge, or one is a loop, out of range or there twice.
+        ValueError: there is no edge, or one is a loop or out of range.
 
     Source: Boyd, Ghosh, Prabhakar and Shah, Randomized gossip algorithms (2006),
         section II.
     """
-    pairs = {(min(edge), max(edge)) for edge in edges}
-    known = all(0 <= low < high < num_workers for low, high in pairs)
-    if not edges or len(pairs) < len(edges) or not known:
+    if not len(edges):
+        raise ValueError("edges must hold a pair of workers, got none")
+    ends = np.asarray(edges, dtype=np.int64)
+    low, high = ends.min(axis=1), ends.max(axis=1)
+    wrong = (low < 0) | (low == high) | (high >= num_workers)
+    if wrong.any():
         raise ValueError(
-            f"edges must be distinct pairs of workers below {num_workers}, got "
-            f"{list(edges)}"
+            f"edges must be pairs of different workers below {num_workers}, got "
+            f"{ends[wrong][0].tolist()}"
         )
-    laplacian = np.zeros((num_workers, num_workers))
-    for i, j in edges:
-        laplacian[i, i] += 1
-        laplacian[j, j] += 1
-        laplacian[i, j] -= 1
-        laplacian[j, i] -= 1
-    return np.eye(num_workers) - laplacian / (2 * len(edges))
+    adjacency = np.zeros((num_workers, num_workers))
+    np.add.at(adjacency, (low, high), 1)
+    adjacency += adjacency.T
+    laplacian = np.diag(adjacency.sum(axis=1)) - adjacency
+    return np.eye(num_workers) - laplacian / (2 * len(ends))

@@ -64,7 +64,7 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     Raises:
         StudyError: no run has ended.
     """
-    known, jobs = runs(study), study.table("jobs")
+    known, jobs = runs(study), _jobs(study)
     forms = _forms(study)
     measured = timelines.by_group(timelines.by_run(jobs, known))
     name = study.manifest["name"]
@@ -76,6 +76,8 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
         _cells(measured, of_runs, RUNS),
     )
     yield f"{name}: shares of jobs, and waiting", _cells(measured, of_runs, ENDS)
+    if (gaps := _spectral_gaps(study)) is not None:
+        yield f"{name}: averaging between workers", gaps
     if len(forms) > MOST_GROUPS:
         return
     clients = timelines.by_client(jobs, study.table("incidents"), known)
@@ -168,7 +170,7 @@ def _figures(study: Study, seconds: float | None) -> Iterator[tuple[str, Figure]
     if seconds is None:
         seconds = gantt.first_seconds(panels[0].jobs)
     yield "gantt", gantt.gantt(panels, seconds, name)
-    jobs = study.table("jobs").merge(known[["run", "group"]], on="run")
+    jobs = _jobs(study).merge(known[["run", "group"]], on="run")
     found = {
         group: timelines.histogram(jobs.loc[jobs["group"] == group])
         for group in known["group"].unique()
@@ -186,7 +188,7 @@ def _figures(study: Study, seconds: float | None) -> Iterator[tuple[str, Figure]
 def _compared(study: Study) -> pd.DataFrame:
     """Returns what is measured of each run beside its closed form and swept number."""
     known, forms = runs(study), _forms(study)
-    measured = timelines.by_run(study.table("jobs"), known)
+    measured = timelines.by_run(_jobs(study), known)
     entries = [study.manifest["runs"][run] for run in measured["run"]]
     several = measured["contributions_per_s"] / measured["updates_per_s"]
     for column in ("updates_per_s", *timeline_comparison.PANELS):
@@ -204,6 +206,26 @@ def _compared(study: Study) -> pd.DataFrame:
     measured["x"] = values if numbers else np.nan
     measured["parameter"] = keys.pop() if numbers else ""
     return measured
+
+
+def _jobs(study: Study) -> pd.DataFrame:
+    return timelines.in_commits(study.table("jobs"), study.table("rows"))
+
+
+def _spectral_gaps(study: Study) -> pd.DataFrame | None:
+    """Returns the spectral gap of each group that averages in pairs, if any does."""
+    rows, known = study.table("rows"), runs(study)
+    found: dict[str, list[float]] = {}
+    for run, group, clients in zip(
+        known["run"], known["group"], known["num_clients"], strict=True
+    ):
+        gap = timelines.spectral_gap(rows.loc[rows["run"] == run], int(clients))
+        if np.isfinite(gap):
+            found.setdefault(group, []).append(gap)
+    if not found:
+        return None
+    gaps = [_text(float(np.mean(each))) for each in found.values()]
+    return pd.DataFrame({"run": list(found), "spectral gap per averaging": gaps})
 
 
 def _panels(

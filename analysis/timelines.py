@@ -9,6 +9,10 @@ replicates of a group; only a maximum is the largest of all.
 import numpy as np
 import pandas as pd
 
+from analysis import theory_gossip
+
+AVERAGINGS = ("AVERAGE", "AVERAGE_ALL")
+"""Kinds of rows that make a version but are no commit."""
 QUANTILES = (0.5, 0.9, 0.99)
 """Of staleness, beside mean and maximum."""
 OF_CLIENTS = (0.1, 0.5, 0.9)
@@ -32,6 +36,48 @@ def contributions(jobs: pd.DataFrame) -> pd.DataFrame:
         staleness=table["commit"] - 1 - table["read_version"],
         waiting=table["applied_time"] - table["arrived_time"],
     )
+
+
+def in_commits(jobs: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Counts versions in commits, where averagings make versions as well.
+
+    Args:
+        jobs: of any runs.
+        rows: of the same runs.
+
+    Returns:
+        The jobs, their `read_version` and `commit` without the averagings before them.
+
+    Source: A(DP)2SGD, section 2: its delay counts iterations, that is commits.
+    """
+    averaging = rows["kind"].isin(AVERAGINGS) & (rows["place"] == 0)
+    jobs = jobs.copy()
+    for run, mine in rows.loc[averaging].groupby("run"):
+        made = np.sort(mine["version"].to_numpy(np.int64))
+        own = jobs["run"] == run
+        done = own & (jobs["outcome"] == "APPLIED")
+        for column, which in (("read_version", own), ("commit", done)):
+            versions = jobs.loc[which, column].to_numpy(np.int64)
+            jobs.loc[which, column] = versions - np.searchsorted(made, versions)
+    return jobs
+
+
+def spectral_gap(rows: pd.DataFrame, num_workers: int) -> float:
+    """Computes the gap of a run's mean averaging matrix; NaN without pairs.
+
+    Args:
+        rows: of one run.
+        num_workers: K.
+
+    Returns:
+        One minus the second largest eigenvalue, per averaging.
+    """
+    pairs = rows.loc[(rows["kind"] == "AVERAGE") & (rows["place"] == 0)]
+    if pairs.empty:
+        return float("nan")
+    edges = list(zip(pairs["node"].tolist(), pairs["peer"].tolist(), strict=True))
+    matrix = theory_gossip.expected_pairwise_averaging(num_workers, edges)
+    return theory_gossip.spectral_gap(matrix)
 
 
 def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:

@@ -320,7 +320,7 @@ def test_random_edge_gossip(
     np.testing.assert_allclose(expected, total / len(edges), atol=1e-15)
 
 
-@pytest.mark.parametrize("edges", [[(0, 0)], [(0, 3)], [(0, 1), (1, 0)], []])
+@pytest.mark.parametrize("edges", [[(0, 0)], [(0, 3)], [(-1, 0)], []])
 def test_impossible_edges(edges: list[tuple[int, int]]) -> None:
-    with pytest.raises(ValueError, match="edges must be distinct pairs of workers"):
+    with pytest.raises(ValueError, match="edges must (be pairs|hold a pair)"):
         theory_gossip.expected_pairwise_averaging(3, edges)

@@ -8,7 +8,14 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from analysis import chrome, gantt, timeline_comparison, timeline_report, timelines
+from analysis import (
+    chrome,
+    gantt,
+    theory_gossip,
+    timeline_comparison,
+    timeline_report,
+    timelines,
+)
 from analysis.timeline_theory import closed_forms, constant_downloads, law, parts
 from simulator.recording import record
 from simulator.scenario.setting import WorldScenario
@@ -276,3 +283,27 @@ def test_worlds_are_compared(tmp_path: Path, sweep: dict) -> None:
     figure = timeline_comparison.comparison(compared, "x")
     assert len(figure.axes) == len(timeline_comparison.PANELS)
     assert (figure.axes[0].get_xscale() == "log") == bool(sweep)
+
+
+def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> None:
+    study = recorded(
+        tmp_path,
+        clients={"number": 8, "compute": {"law": "expon"}},
+        protocol={"kind": "gossip", "graph": {"kind": "ring"}, "initiator": "every"},
+        stop={"commits": 6000},
+    )
+    jobs = timelines.in_commits(study.table("jobs"), study.table("rows"))
+    staleness = timelines.contributions(jobs)["staleness"]
+    # K jobs are always in flight, averagings take no time: K - 1 commits by the closed
+    # form, up to the edges of the run, where at most K jobs miss at most the largest.
+    assert abs(staleness.mean() - 7) < 8 * staleness.max() / 6000
+    gap = timelines.spectral_gap(study.table("rows"), 8)
+    ring = [(k, (k + 1) % 8) for k in range(8)]
+    exact = theory_gossip.spectral_gap(
+        theory_gossip.expected_pairwise_averaging(8, ring)
+    )
+    # 6,000 draws of 8 edges: each frequency has a standard error below 0.0043, and the
+    # eigenvalue of the mean matrix is a mean of them with weights below 1.
+    assert abs(gap - exact) < 5 * 0.0043
+    titles = [title for title, _ in timeline_report.tables(study)]
+    assert "world: averaging between workers" in titles
