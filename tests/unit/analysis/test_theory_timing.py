@@ -322,5 +322,5 @@ def test_random_edge_gossip(
 
 @pytest.mark.parametrize("edges", [[(0, 0)], [(0, 3)], [(-1, 0)], []])
 def test_impossible_edges(edges: list[tuple[int, int]]) -> None:
-    with pytest.raises(ValueError, match="edges must (be pairs|hold a pair)"):
+    with pytest.raises(ValueError, match=r"edges must (be pairs|hold a pair)"):
         theory_gossip.expected_pairwise_averaging(3, edges)
