@@ -63,6 +63,7 @@ def evaluate(study: Study) -> pd.DataFrame:
 
     - `faster`: geometric mean of the ratios of times to the target. Holds if its
       interval lies above `by_at_least`, does not hold if it lies below.
+    - `fewer`: the same of the commits at which runs stopped at their target.
     - `higher`: mean difference of final values. Holds if its interval lies above zero,
       does not hold if it lies below.
     - `close`: the same difference. Holds if its whole interval is within `within` of
@@ -71,6 +72,13 @@ def evaluate(study: Study) -> pd.DataFrame:
       variant over its last decade, of several by their means over all commits. What
       theorems bound may fall faster than they say: holds if the interval lies at or
       below `is` + `within`, does not hold if it lies above.
+
+    - `rises`: of each replicate the slope of its final values over the ranks of the
+      swept values. Holds if the interval of the mean slope lies above zero and no step
+      from one swept value to the next goes down significantly; does not hold if the
+      slope lies below zero or a step goes down.
+    - `steady`: the differences of final values between all pairs of swept values. Holds
+      if every interval lies within `within`, does not hold if one lies outside.
 
     Everything else, and anything on fewer than three pairs or replicates, is undecided.
 
@@ -85,13 +93,20 @@ def evaluate(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=pd.Index(Finding._fields))
 
 
-_WORDS = {"faster": "faster than", "higher": "higher than", "close": "as good as"}
+_WORDS = {
+    "faster": "faster than",
+    "fewer": "in fewer commits than",
+    "higher": "higher than",
+    "close": "as good as",
+}
 
 
 def _findings(study: Study, claim: dict[str, Any]) -> Iterator[Finding]:
     """Yields a claim's findings: one, or one for each point of a sweep."""
     kind, judge, named = _kind(claim)
     points = _points(study, named)
+    if kind in ("rises", "steady"):
+        points = [named] if named[0] in set(runs(study)["variant"]) else []
     for names in points or [named]:
         joint = f" {_WORDS[kind]} " if kind in _WORDS else ", "
         text, says = joint.join(names), claim["says"]
@@ -120,13 +135,19 @@ def _kind(claim: dict[str, Any]) -> tuple[str, Callable[..., _Judged], tuple[str
     slope = claim.get("slope")
     if slope is not None:
         return "slope", _slope, (slope,) if isinstance(slope, str) else tuple(slope)
+    for kind, judge in (("rises", _rises), ("steady", _steady)):
+        if claim.get(kind) is not None:
+            return kind, judge, (claim[kind],)
     kind = next(k for k in _WORDS if claim.get(k) is not None)
-    judge = {"faster": _faster, "higher": _higher, "close": _close}[kind]
-    return kind, judge, (claim[kind], claim["than"])
+    judges = {"faster": _faster, "fewer": _fewer, "higher": _higher, "close": _close}
+    return kind, judges[kind], (claim[kind], claim["than"])
 
 
 def _points(study: Study, names: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Returns the groups that a claim is about: as named, or at each swept point."""
+    """Returns the groups that a claim is about: as named, or at each swept point.
+
+    A variant that is not swept is compared at every point of the others.
+    """
     table = runs(study)
     if set(names) <= set(table["group"]):
         return [names]
@@ -134,10 +155,11 @@ def _points(study: Study, names: tuple[str, ...]) -> list[tuple[str, ...]]:
     for variant, group in zip(table["variant"], table["group"], strict=True):
         if variant in points:
             points[variant][group.removeprefix(variant)] = group
+    swept = [name for name in names if "" not in points[name]] or [names[0]]
     return [
-        tuple(points[name][point] for name in names)
-        for point in points[names[0]]
-        if all(point in points[name] for name in names)
+        tuple(points[name].get(point, points[name].get("", "")) for name in names)
+        for point in points[swept[0]]
+        if all(point in points[name] or "" in points[name] for name in names)
     ]
 
 
@@ -157,11 +179,31 @@ def _faster(study: Study, claim: dict[str, Any], one: str, other: str) -> _Judge
     (the slower did not arrive) or against it (the faster did not).
     """
     ((metric, value),) = claim["to"].items()
+    times = times_to_target(study, metric, value)
+    return _ratio(claim, one, other, times, f" to {metric} {value:g}", "times faster")
+
+
+def _fewer(study: Study, claim: dict[str, Any], one: str, other: str) -> _Judged:
+    """Judges the ratio of commits until runs stopped at their target."""
+    found = runs(study)
+    counts = found[["group", "replicate"]].assign(
+        time=found["commits"].astype(float), reached=found["stop"] == "target"
+    )
+    return _ratio(claim, one, other, counts, " to the target", "times fewer commits")
+
+
+def _ratio(
+    claim: dict[str, Any],
+    one: str,
+    other: str,
+    times: pd.DataFrame,
+    to: str,
+    words: str,
+) -> _Judged:
+    """Judges the ratio of times, or of counts, until something was reached."""
     least = claim.get("by_at_least", 1.0)
-    to = f" to {metric} {value:g}"
     if least != 1:
         to += f", {least:g} times"
-    times = times_to_target(study, metric, value)
     fast, slow = (_by_replicate(times, group) for group in (one, other))
     both = fast.add_suffix("_fast").join(slow.add_suffix("_slow"), how="inner")
     n = len(both)
@@ -185,7 +227,7 @@ def _faster(study: Study, claim: dict[str, Any], one: str, other: str) -> _Judge
     elif not did_fast.all():
         verdict = verdict if verdict == FAILS else OPEN
         why = f"ratio is an upper bound: {one} is censored"
-    measured = f"times faster: {interval}; {reached}"
+    measured = f"{words}: {interval}; {reached}"
     return _Judged(to, verdict, measured, interval, n, why)
 
 
@@ -210,6 +252,72 @@ def _close(study: Study, claim: dict[str, Any], one: str, other: str) -> _Judged
     measured = f"difference of {metric}: {interval}"
     why = f"whole interval within {within:g}, or outside{lost}"
     return _Judged(f" in {metric} to {within:g}", verdict, measured, interval, n, why)
+
+
+def _rises(study: Study, claim: dict[str, Any], name: str) -> _Judged:
+    """Judges whether final values grow along a sweep."""
+    metric, over = claim["metric"], claim["over"]
+    values = _along(study, metric, over, name)
+    to = f": {metric} rises with {over}"
+    if values.shape[1] < 2:
+        return _Judged(to, OPEN, "", NOTHING, 0, f"{over} has fewer than two values")
+    ranks = np.arange(values.shape[1]) - (values.shape[1] - 1) / 2
+    interval = t_interval(values.to_numpy(np.float64) @ ranks / (ranks @ ranks))
+    steps = [t_interval(step) for step in np.diff(values.to_numpy(np.float64)).T]
+    down = [
+        f"{values.columns[i]} to {values.columns[i + 1]}"
+        for i, step in enumerate(steps)
+        if step.high < 0
+    ]
+    verdict = _side(interval, 0.0)
+    if down:
+        verdict = FAILS
+    measured = f"per swept value: {interval}"
+    why = f"goes down from {', '.join(down)}" if down else "slope over ranks against 0"
+    return _Judged(to, verdict, measured, interval, len(values), why)
+
+
+def _steady(study: Study, claim: dict[str, Any], name: str) -> _Judged:
+    """Judges whether final values stay the same along a sweep."""
+    metric, over, within = claim["metric"], claim["over"], claim["within"]
+    values = _along(study, metric, over, name)
+    to = f": {metric} the same for all {over}, to {within:g}"
+    pairs = [
+        t_interval((values[a] - values[b]).to_numpy(np.float64))
+        for i, a in enumerate(values.columns)
+        for b in values.columns[:i]
+    ]
+    if not pairs:
+        return _Judged(to, OPEN, "", NOTHING, 0, f"{over} has fewer than two values")
+    worst = max(pairs, key=lambda pair: abs(pair.mean))
+    verdict = OPEN
+    if all(-within <= pair.low and pair.high <= within for pair in pairs):
+        verdict = HOLDS
+    elif any(pair.low > within or pair.high < -within for pair in pairs):
+        verdict = FAILS
+    measured = f"largest difference: {worst}"
+    why = f"intervals of all pairs within {within:g}, or one outside"
+    return _Judged(to, verdict, measured, worst, len(values), why)
+
+
+def _along(study: Study, metric: str, over: str, name: str) -> pd.DataFrame:
+    """Returns final values, a row per replicate and a column per swept value.
+
+    Raises:
+        StudyError: the key is not swept, or others are as well.
+    """
+    table = runs(study)
+    mine = table.loc[table["variant"] == name]
+    if over not in mine or mine[over].isna().all():
+        raise StudyError(f"{over} is not swept for {name}")
+    finals = final_values(study, metric)
+    joined = mine[["group", "replicate", over]].merge(finals, on=["group", "replicate"])
+    if joined.duplicated(["replicate", over]).any():
+        raise StudyError(f"more than {over} is swept for {name}")
+    values = joined.pivot_table(
+        index="replicate", columns=over, values="value", dropna=False
+    )
+    return values.dropna()
 
 
 def _slope(study: Study, claim: dict[str, Any], *names: str) -> _Judged:

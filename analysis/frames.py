@@ -8,8 +8,11 @@ from simulator.trace import COLUMNS, StudyError
 
 FIRST_OPTIONAL = {"commits": "loss", "evaluations": "test_accuracy"}
 """From here on, columns of a table depend on what was run."""
-OPTIONAL = ("embedding_staleness_mean", "embedding_staleness_max")
-"""Columns of vertical studies."""
+OPTIONAL = (
+    *("embedding_staleness_mean", "embedding_staleness_max"),
+    *("mu", "epsilon", "delta"),
+)
+"""Columns of vertical studies, and of one way or another of accounting for privacy."""
 OF_RUN = ("variant", "group", "replicate", "protocol")
 """What is said of every row's run, with the swept values."""
 
@@ -59,6 +62,8 @@ def _check_type(values: Any, dtype: str, table: str) -> None:
     truth = pd.api.types.is_bool_dtype(values)
     number = pd.api.types.is_numeric_dtype(values) and not truth
     wanted = {"string": "words", "bool": "truth values"}.get(dtype, "numbers")
+    if dtype.startswith("list of "):
+        return
     found = "truth values" if truth else "numbers" if number else "words"
     if found != wanted:
         raise StudyError(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import figures, staleness, style
-from analysis.frames import Study, groups, joined
+from analysis import figures, staleness, style, swept
+from analysis.frames import Study, groups, joined, runs
 from analysis.targets import default_target
 from simulator.trace import StudyError
 
@@ -19,9 +19,10 @@ DOTS_PER_INCH = 200
 def save(study: Study, folder: str | Path) -> list[Path]:
     """Draws the standard figures of a study into `folder/figures`.
 
-    Convergence against time and commits, of the first metric that was evaluated; how
-    stale each group was, unless it never was, with its law where one is known; time to
-    the study's target where there are groups to compare. Each as PNG (200 dots per
+    Convergence against time and commits, of the first metric that was evaluated; its
+    final values over a swept number; how stale each variant was at the first point of a
+    sweep, unless it never was, with its law where one is known; time to the study's
+    target where there are groups to compare. Each as PNG (200 dots per
     inch) and as PDF; the same study gives the same bytes.
 
     Args:
@@ -84,9 +85,14 @@ def _standard(study: Study) -> Iterator[tuple[str, Figure]]:
     known = groups(study)
     for against in ("time", "commits"):
         yield f"convergence-{against}", figures.convergence(study, metric, against)
+    key = swept.swept_key(study)
+    if key is not None:
+        yield f"{metric}-over-{key}", swept.final_over(study, key, metric)
+    if key is not None and study.manifest["scenario"]["stop"].get("windowed"):
+        yield f"commits-over-{key}", swept.commits_over(study, key)
     measured = set(joined(study, "staleness")["group"])
     names = _file_names(known)
-    for group in known:
+    for group in _first_groups(study):
         if group in measured and not staleness.is_always_zero(study, group):
             law = staleness.staleness_law(study, group)
             yield (
@@ -99,6 +105,11 @@ def _standard(study: Study) -> Iterator[tuple[str, Figure]]:
             "time-to-target",
             figures.speed_up_bars(study, target.metric, target.value),
         )
+
+
+def _first_groups(study: Study) -> list[str]:
+    """Returns the first group of each variant."""
+    return list(runs(study).drop_duplicates("variant")["group"])
 
 
 def _file_names(known: list[str]) -> dict[str, str]:

@@ -18,8 +18,9 @@ def summary(study: Study) -> pd.DataFrame:
     Columns: group; virtual seconds to the target (median, k of n that reached it; if
     the scenario states no target, 95 % of the best group's final value); final value;
     mean and largest staleness (commits); commits, and MB sent by and to all clients;
-    commits per second of real time; why the runs ended. Means over replicates. Names
-    and cells have line breaks, so that a terminal of 80 columns is wide enough.
+    where privacy is accounted for, `epsilon`; commits per second of real time; why the
+    runs ended. Means over replicates. Names and cells have line breaks, so that a
+    terminal of 80 columns is wide enough.
 
     Staleness is that of stored embeddings in vertical studies, of contributions else.
     The final value of a metric is the mean of the last tenth of a run's evaluations;
@@ -33,6 +34,7 @@ def summary(study: Study) -> pd.DataFrame:
     finals = final_values(study, metric)
     stale = staleness(study).reindex(groups(study)).to_dict("index")
     ended, last = runs(study), evaluations(study).groupby("run").last()
+    spent = epsilons(study)
     rows = []
     for group in groups(study):
         mine = ended[ended["group"] == group]
@@ -49,6 +51,7 @@ def summary(study: Study) -> pd.DataFrame:
                 "final": _plus_minus(final),
                 "stale\n(max)": _two(mean, largest) if np.isfinite(mean) else "",
                 "commits\n(MB)": _two(commits, megabytes),
+                **({"epsilon": spent.get(group, "")} if spent else {}),
                 "updates/s": float((mine["commits"] / mine["elapsed_s"]).mean()),
                 "stop": ",\n".join(dict.fromkeys(mine["stop"])),
             }
@@ -82,6 +85,29 @@ def staleness(study: Study) -> pd.DataFrame:
         )
     columns = pd.Index(["mean", "max"])
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+
+
+def epsilons(study: Study) -> dict[str, str]:
+    """Returns what each group's clients have spent at the end, where it is accounted.
+
+    The largest epsilon of a client and replicate, by the first accountant, and whether
+    it is formal, an approximation of a formal one, or the paper's own accounting.
+    """
+    found: dict[str, str] = {}
+    told = {run["run"]: run.get("privacy") or {} for run in study.manifest["runs"]}
+    if not any(entry.get("delta") is not None for entry in told.values()):
+        return found
+    table = joined(study, "privacy").dropna(subset="epsilon")
+    first = table["run"].map(lambda run: told[run]["accountants"][0])
+    last = table["time"] == table.groupby("run")["time"].transform("max")
+    table = table[last & (table["accountant"] == first)]
+    for group, mine in table.groupby("group", sort=False):
+        proved = all(told[run]["formal"] for run in mine["run"].unique())
+        word = "paper's"
+        if proved:
+            word = "formal" if bool(mine["formal"].all()) else "approx."
+        found[str(group)] = f"{_number(float(mine['epsilon'].max()))}\n{word}"
+    return found
 
 
 def _heading(target: Target) -> str:

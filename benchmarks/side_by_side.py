@@ -63,7 +63,7 @@ def scenario(family: str, clients: int, updates: int = UPDATES, **algorithm: Any
     parts = {
         "sgd": (
             {"kind": "iid", "clients": clients},
-            {"kind": "sgd", "step_size": 0.1, "batch": 32, "replacement": True},
+            {"kind": "sgd", "step_size": 0.1, "batch": 32, "sampling": "replacement"},
         ),
         "vafl": (
             {"kind": "vertical", "parties": clients},

@@ -1,4 +1,4 @@
-"""The command line: `stalesim run|timeline|plot|check|list|schema`."""
+"""The command line: `stalesim run|timeline|plot|check|list|calibrate|schema`."""
 
 import contextlib
 import json
@@ -193,6 +193,46 @@ def list_() -> None:
             name = tag(entry)
             is_scipy = kind == "laws" and name == "PydanticUndefined"
             table.add_row(kind, "(any of scipy.stats)" if is_scipy else name, about)
+    out.print(table)
+
+
+@app.command()
+def calibrate(
+    *,
+    epsilon: Annotated[float, typer.Option(help="target of a client, > 0")],
+    releases: Annotated[int, typer.Option(help="messages that a client will send")],
+    delta: Annotated[float, typer.Option(help="that epsilon holds with")] = 1e-5,
+    mechanism: Annotated[
+        str, typer.Option(help="gaussian, laplace or spherical_laplace")
+    ] = "gaussian",
+    sampling_ratio: Annotated[
+        float,
+        typer.Option(help="of a client's own samples in a batch of distinct ones"),
+    ] = 1.0,
+    accountant: Annotated[
+        str, typer.Option(help="basic, advanced, optimal, rdp, pld or gdp")
+    ] = "rdp",
+) -> None:
+    """Finds the noise with which a client stays within a privacy budget."""
+    from simulator.privacy import calibration
+
+    found = calibration.calibration(
+        epsilon, delta, releases, mechanism, sampling_ratio, accountant
+    )
+    out.print(
+        f"noise multiplier {found.multiplier:.6g}: scale of the {mechanism} noise over "
+        f"the sensitivity, by {accountant}",
+        soft_wrap=True,
+        highlight=False,
+    )
+    if found.per_release is not None:
+        out.print(f"epsilon of a message: {found.per_release:.6g}", highlight=False)
+    table = Table(
+        "accountant", f"epsilon at delta {delta:g}", "proved", "within", box=None
+    )
+    for row in found.accountants:
+        words = ("yes" if yes else "no" for yes in (row.formal, row.within))
+        table.add_row(row.name, f"{row.epsilon:.4g}", *words)
     out.print(table)
 
 

@@ -5,12 +5,15 @@ data, so that a world is played without any numerics.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
+from simulator.privacy import ledger
+from simulator.privacy.of_runs import Guarantee, guarantees
 from simulator.problems.data.base import Dataset
 from simulator.problems.sampler import Sampler
 from simulator.protocols.played import Played, Traffic
@@ -19,6 +22,7 @@ from simulator.scenario.algorithms import ProblemShape
 from simulator.scenario.base import Config
 from simulator.scenario.catalogue import factory
 from simulator.scenario.errors import ScenarioError
+from simulator.scenario.privacy import law_of
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
@@ -99,12 +103,16 @@ def plan(run: Run) -> Plan:
         run.seed,
         pools,
         scenario.algorithm.batch_size(smallest),
-        replacement=scenario.algorithm.replacement,
+        sampling=scenario.algorithm.sampling,
+        steps=local_steps(scenario),
         common=common,
     )
     outputs = num_outputs(config, data)
-    shape = ProblemShape(N, P, outputs, num_clients, sampler.size)
+    weights = config.model.num_weights(P, outputs)
+    shape = ProblemShape(N, P, outputs, num_clients, weights, sampler.size)
+    num_samples = tuple(pool.size for pool in pools) * (num_clients // len(pools))
     played = _played(scenario, run.seed, shape, sampler, common=common)
+    played = replace(played, quota=_quota(scenario, shape, num_samples))
     if scenario.timeline is not None:
         played = replayed(played, scenario.timeline, run)
     return Plan(
@@ -113,9 +121,37 @@ def plan(run: Run) -> Plan:
         data=data,
         shape=shape,
         num_features=features,
-        num_samples=tuple(pool.size for pool in pools) * (num_clients // len(pools)),
+        num_samples=num_samples,
         common=common,
     )
+
+
+def promises(
+    scenario: Scenario, shape: ProblemShape, num_samples: tuple[int, ...]
+) -> tuple[Guarantee, ...]:
+    """Returns what one message of each client releases; nothing without noise.
+
+    Args:
+        scenario: of the run.
+        shape: counts of its problem.
+        num_samples: rows of each client.
+
+    Raises:
+        UserError: a budget of the noise cannot be reached.
+    """
+    return guarantees(scenario.algorithm, num_samples, shape.batch, shape.num_weights)
+
+
+def _quota(
+    scenario: Scenario, shape: ProblemShape, num_samples: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Returns how many messages each client may send, if that is limited."""
+    privacy = scenario.privacy
+    if privacy is None or privacy.budget is None:
+        return None
+    first = privacy.names(law_of(scenario.algorithm) or "")[0]
+    made = promises(scenario, shape, num_samples)
+    return ledger.limits(made, first, privacy.delta, privacy.budget)
 
 
 def remembered(build: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,7 +177,12 @@ def dataset(config: Any) -> Dataset:
     return factory(config, "data")(config)
 
 
-def loss(config: Problem, data: Dataset) -> Literal["softmax", "sigmoid"]:
+def local_steps(scenario: Scenario) -> int:
+    """Returns how many local steps a job has."""
+    return getattr(scenario.algorithm, "local_steps", 1)
+
+
+def loss(config: Problem, data: Dataset) -> Literal["softmax", "sigmoid", "hinge"]:
     """Returns the loss that a problem says, or that its classes call for.
 
     Raises:
@@ -158,8 +199,12 @@ def loss(config: Problem, data: Dataset) -> Literal["softmax", "sigmoid"]:
 
 
 def num_outputs(config: Problem, data: Dataset) -> int:
-    """Returns how many logits a sample has: one for `sigmoid`, else one per class."""
-    return 1 if loss(config, data) == "sigmoid" else data.num_classes
+    """Returns how many logits a sample has: one per class, or one for two classes.
+
+    Only `softmax` has two for two classes.
+    """
+    one = data.num_classes == 2 and loss(config, data) != "softmax"
+    return 1 if one else data.num_classes
 
 
 def _shares(
@@ -204,6 +249,7 @@ def _played(
     per_sample = getattr(scenario.algorithm, "upload", None) == "batch"
     looks = scenario.protocol.kind == "bounded" and per_sample
     vertical = scenario.algorithm.family == "vertical"
+    steps = local_steps(scenario)
     return Played(
         clients=_clients(scenario),
         protocol=scenario.protocol,
@@ -215,8 +261,9 @@ def _played(
             download_bytes=0 if central else size["down"],
             contributions_per_epoch=(clients if vertical else 1)
             * shape.num_samples
-            / shape.batch,
-            samples=shape.batch,
+            / (shape.batch * steps),
+            steps=steps,
+            samples=shape.batch * steps,
         ),
         batch=sampler.batch if looks else None,
         num_samples=shape.num_samples,

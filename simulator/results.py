@@ -8,6 +8,8 @@ import numpy as np
 from simulator.engine.drive import Record
 from simulator.engine.feed import Point
 from simulator.privacy.gdp import Accountant
+from simulator.privacy.ledger import Ledger
+from simulator.privacy.of_runs import Guarantee, described
 from simulator.protocols.played import Played
 from simulator.scenario.algorithms import Perturbation
 from simulator.scenario.stop import Stop
@@ -84,6 +86,8 @@ class Results:
         sampling_ratio: samples of an upload over all samples (privacy).
         perturbation: of the uploads, if any.
         writer: of the study's tables.
+        guarantees: what one message of each client releases; none without noise.
+        ledger: of the messages, where they are accounted for.
     """
 
     run: int
@@ -94,6 +98,8 @@ class Results:
     sampling_ratio: float
     perturbation: Perturbation | None
     writer: Writer
+    guarantees: tuple[Guarantee, ...] = ()
+    ledger: Ledger | None = None
     fraction: float = 0.0
     stop: StopReason | None = None
     diverged_at: int | None = None
@@ -104,6 +110,7 @@ class Results:
     _embeddings: Ages | None = None
     _started: np.ndarray = field(init=False)
     _applied: np.ndarray = field(init=False)
+    _sent: np.ndarray = field(init=False)
     _releases: np.ndarray = field(init=False)
     _accountant: Accountant | None = None
 
@@ -112,6 +119,7 @@ class Results:
         self._work = Ages(clients)
         self._started = np.zeros(clients, np.int64)
         self._applied = np.zeros(clients, np.int64)
+        self._sent = np.zeros(clients, np.int64)
         self._releases = np.zeros(clients, np.int64)
         if self.perturbation and self.perturbation.input_diameter:
             self._accountant = Accountant(
@@ -124,6 +132,7 @@ class Results:
             self._add_commits(record)
             self._add_ages(record)
         self._add_evaluations(record)
+        self._add_probes(record)
         for chunk in record.chunks:
             self._add_jobs(chunk.jobs)
             self._add_incidents(chunk.incidents)
@@ -139,6 +148,7 @@ class Results:
         """Writes the tables of the whole run; returns its end for the manifest."""
         self._add_clients()
         self._add_staleness()
+        self._add_ledger()
         return {
             "stop_reason": self.stop.value
             if self.stop
@@ -148,6 +158,7 @@ class Results:
             "commits": self._last.commits,
             "contributions": self._last.contributions,
             "virtual_s": self._last.time,
+            "privacy": self._describe_privacy(),
         }
 
     def _column(self, size: int) -> np.ndarray:
@@ -232,6 +243,8 @@ class Results:
                 self._release(record, done, upto)
                 done = upto
                 self._add_privacy(point.time)
+            if self.ledger is not None:
+                self.ledger.evaluate(point.time)
             self._last = point
             traffic = self.played.traffic
             uploads = point.contributions + point.refreshes
@@ -251,11 +264,30 @@ class Results:
             self.writer.append("evaluations", columns)
         if private:
             self._release(record, done, record.rows.version.size)
-        if record.rows.time.size and record.stop is StopReason.DIVERGED:
-            rows = record.rows
+        if record.located:
             self._last = self._last._replace(
-                time=float(rows.time[-1]), commits=int(rows.version[-1]) + 1
+                time=float(record.rows.time[-1]),
+                commits=int(record.rows.version[-1]) + 1,
+                contributions=int(self._applied.sum()),
             )
+
+    def _add_probes(self, record: Record) -> None:
+        for row, samples, values in record.probes:
+            workers = record.rows.worker[row]
+            present = workers != NO_WORKER
+            count = int(present.sum())
+            own = np.broadcast_to(samples, (workers.size, samples.shape[-1]))[present]
+            columns = {
+                "run": self._column(count),
+                "commit": np.full(count, record.rows.version[row] + 1),
+                "time": np.full(count, record.rows.time[row]),
+                "client": workers[present],
+                "job": record.rows.job[row][present],
+                "samples": own,
+            }
+            for name, value in values.items():
+                columns[name] = value[present].reshape(count, -1).astype(np.float32)
+            self.writer.append("probes", columns)
 
     def _add_privacy(self, time: float) -> None:
         if self._accountant is None:
@@ -279,9 +311,50 @@ class Results:
             },
         )
 
+    def _add_ledger(self) -> None:
+        """Writes what the messages cost; jobs end later than they are evaluated."""
+        ledger = self.ledger
+        for entry in ledger.entries() if ledger else ():
+            assert ledger is not None
+            size = entry.client.size
+            columns = {
+                "run": self._column(size),
+                "time": np.full(size, entry.time),
+                "client": entry.client,
+                "releases": entry.releases,
+                "epsilon": entry.epsilon,
+                "delta": np.full(size, ledger.delta),
+                "accountant": Words(entry.accountant, ledger.accountants),
+                "formal": entry.formal,
+            }
+            self.writer.append("privacy", columns)
+
+    def _describe_privacy(self) -> dict[str, Any] | None:
+        """Returns what noise there is and whether it is private, for the manifest."""
+        if self.perturbation is not None:
+            form = self._accountant.form if self._accountant else None
+            return {
+                "mechanism": "Gaussian, on embeddings",
+                "formal": False,
+                "why": "the sensitivity is that of weights which the data have shaped",
+                "delta": None,
+                "accountants": [form] if form else [],
+            }
+        ledger = self.ledger
+        if not self.guarantees:
+            return None
+        return {
+            **described(self.guarantees),
+            "delta": ledger.delta if ledger else None,
+            "accountants": list(ledger.accountants) if ledger else [],
+        }
+
     def _add_jobs(self, jobs: Jobs) -> None:
         self._jobs_written += jobs.client.size
         np.add.at(self._started, jobs.client, 1)
+        np.add.at(self._sent, jobs.client[~np.isnan(jobs.sent_time)], 1)
+        if self.ledger is not None:
+            self.ledger.send(jobs.client, jobs.sent_time)
         traffic = self.played.traffic
         fetched = (jobs.outcome != Outcome.IN_FLIGHT) & (jobs.refresh == 0)
         uploads = jobs.uploads * (traffic.upload_bytes > 0)
@@ -327,7 +400,7 @@ class Results:
         up to that instant.
         """
         stop = Stop(commits=self._last.commits or 1)
-        if record.stop is StopReason.TARGET:
+        if not record.located:
             if not self._last.time:
                 return
             stop = Stop(time=self._last.time)
@@ -352,7 +425,7 @@ class Results:
             "num_applied": self._applied,
             "staleness_mean": self._work.mean(),
             "staleness_max": self._work.largest,
-            "releases": self._releases if self.perturbation else self._applied,
+            "releases": self._releases if self.perturbation else self._sent,
         }
         if self._embeddings is not None:
             columns["embedding_staleness_mean"] = self._embeddings.mean()

@@ -14,15 +14,19 @@ import jax.numpy as jnp
 from simulator import playing
 from simulator.algorithms.base import Algorithm, Context
 from simulator.algorithms.step_rules import Constants, resolve
-from simulator.engine.drive import Drive, Target
+from simulator.engine.drive import Drive, Target, Window
 from simulator.engine.execute import Program
 from simulator.engine.feed import Feed, Source
+from simulator.privacy.ledger import Ledger
+from simulator.privacy.of_runs import Guarantee
 from simulator.problems import convex, horizontal, losses, vertical
+from simulator.problems.estimates import Estimates, estimate
 from simulator.problems.sampler import Sampler
 from simulator.protocols.played import Played
 from simulator.results import Results
 from simulator.scenario.algorithms import ProblemShape
 from simulator.scenario.catalogue import factory
+from simulator.scenario.privacy import law_of
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.study import Run
 from simulator.streams import Purpose
@@ -85,19 +89,30 @@ def _problem(config: Problem, precision: str, *, with_minimum: bool) -> Any:
     model = factory(config.model, "models")
     if config.partition.family == "vertical":
         columns = factory(config.partition, "partitions")(config.partition, data)
-        embedding = model(config.model, outputs, max(part.size for part in columns))
+        width = max(part.size for part in columns)
+        embedding = model(config.model, outputs, width, "vertical")
         return vertical.build(data, columns, embedding, **options)
-    classifier = model(config.model, outputs, data.x_train.shape[1] + 1)
+    classifier = model(config.model, outputs, data.x_train.shape[1], "horizontal")
     clients = config.partition.num_clients
     return horizontal.build(data, classifier, clients, **options)
 
 
 @playing.remembered
 def _constants(config: Problem) -> Constants:
+    """Returns what is known of a convex objective; nothing of others."""
     data = playing.dataset(config.data)
     loss = playing.loss(config, data)
+    if config.model.kind != "linear" or loss == "hinge":
+        return Constants(None, None)
     smoothness = convex.smoothness(data.x_train, loss, config.l2)
     return Constants(smoothness, config.l2 or None)
+
+
+@playing.remembered
+def _estimates(config: Problem, precision: str, seed: int) -> Estimates:
+    """Measures a horizontal problem's constants where a run of this seed starts."""
+    problem = _problem(config, precision, with_minimum=False)
+    return estimate(problem, key_of(seed))
 
 
 def prepare(run: Run) -> Prepared:
@@ -117,15 +132,19 @@ def prepare(run: Run) -> Prepared:
     problem = _problem(config, precision, with_minimum=wants_minimum)
     fresh = algorithm.family == "vertical" and common
     fresh = fresh and scenario.protocol.kind in ("synchronous", "centralised")
+    horizontally = algorithm.family == "horizontal"
     context = Context(
         num_registers=played.num_registers,
         num_clients=played.num_clients,
-        num_weights=(plan.shape.num_features + 1) * plan.shape.num_outputs,
+        num_weights=plan.shape.num_weights,
+        num_noised=problem.model.num_noised if horizontally else 0,
         num_samples=N,
+        smallest_share=min(plan.num_samples),
         batch=batch,
         coordinated=fresh,
         bound=getattr(scenario.protocol, "staleness_bound", 0),
         constants=_constants(config),
+        estimates=lambda: _estimates(config, precision, run.seed),
     )
     return Prepared(
         run=run,
@@ -137,7 +156,7 @@ def prepare(run: Run) -> Prepared:
         shape=plan.shape,
         num_features=plan.num_features,
         num_samples=plan.num_samples,
-        samples=(1 if common else played.width, batch),
+        samples=(1 if common else played.width, plan.sampler.width),
         uploads_all=getattr(algorithm, "upload", "") == "all" and not fresh,
     )
 
@@ -150,7 +169,8 @@ def check(run: Run) -> None:
         DataError: a data file is missing or damaged.
     """
     scenario: Scenario = run.scenario
-    playing.plan(run)
+    plan = playing.plan(run)
+    _ledger(scenario, playing.promises(scenario, plan.shape, plan.num_samples))
     if scenario.algorithm.step_size is not None:
         resolve(scenario.algorithm.step_size, _constants(scenario.problem))
 
@@ -165,7 +185,8 @@ def row_work(scenario: Scenario) -> int:
         N //= scenario.num_clients
         if scenario.protocol.kind == "synchronous":
             workers = scenario.num_clients
-    return scenario.algorithm.batch_size(N) * P * outputs * workers
+    samples = scenario.algorithm.batch_size(N) * playing.local_steps(scenario)
+    return samples * scenario.problem.model.work(P, outputs) * workers
 
 
 def key_of(seed: int) -> jax.Array:
@@ -220,8 +241,8 @@ def execute(
 
 
 def _results(prepared: Prepared, writer: Writer) -> Results:
-    algorithm = prepared.run.scenario.algorithm
-    shape = prepared.shape
+    scenario, shape = prepared.run.scenario, prepared.shape
+    guarantees = playing.promises(scenario, shape, prepared.num_samples)
     return Results(
         run=prepared.run.number,
         played=prepared.played,
@@ -229,9 +250,20 @@ def _results(prepared: Prepared, writer: Writer) -> Results:
         num_features=prepared.num_features,
         num_samples=prepared.num_samples,
         sampling_ratio=1.0 if prepared.uploads_all else shape.batch / shape.num_samples,
-        perturbation=getattr(algorithm, "perturbation", None),
+        perturbation=getattr(scenario.algorithm, "perturbation", None),
         writer=writer,
+        guarantees=guarantees,
+        ledger=_ledger(scenario, guarantees),
     )
+
+
+def _ledger(scenario: Scenario, guarantees: tuple[Guarantee, ...]) -> Ledger | None:
+    """Returns what accounts for the messages, if anything does."""
+    privacy = scenario.privacy
+    if privacy is None:
+        return None
+    names = privacy.names(law_of(scenario.algorithm) or "")
+    return Ledger(guarantees, names, privacy.delta)
 
 
 def _drive(runs: list[Prepared], mode: str) -> Drive:
@@ -249,7 +281,7 @@ def _drive(runs: list[Prepared], mode: str) -> Drive:
     length = min(scenario.engine.chunk, SAMPLE_BYTES // (4 * V * S * copies))
     length = max(length, 16)
     feeds = [_feed(prepared, length) for prepared in (runs[:1] if shared else runs)]
-    target = scenario.stop.target
+    target, windowed = scenario.stop.target, scenario.stop.windowed
     return Drive(
         Program(
             algorithm,
@@ -267,6 +299,10 @@ def _drive(runs: list[Prepared], mode: str) -> Drive:
         length=length,
         num_runs=len(runs),
         target=Target(*next(iter(target.items()))) if target else None,
+        window=Window(windowed.column, windowed.below, windowed.commits)
+        if windowed
+        else None,
+        probe=scenario.probe.what if scenario.probe else (),
     )
 
 
@@ -278,4 +314,6 @@ def _feed(prepared: Prepared, length: int) -> Feed:
         contributions_per_epoch=played.traffic.contributions_per_epoch,
         horizon=played.stop.time,
     )
-    return Feed(source, prepared.sampler, prepared.run.scenario.evaluate.every)
+    scenario = prepared.run.scenario
+    probe = scenario.probe.every if scenario.probe else None
+    return Feed(source, prepared.sampler, scenario.evaluate.every, probe)

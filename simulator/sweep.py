@@ -52,6 +52,8 @@ def structure(scenario: Scenario) -> str:
         "algorithm": scenario.algorithm.structure(),
         "evaluate": scenario.evaluate.model_dump(mode="json"),
         "target": scenario.stop.target,
+        "windowed": scenario.stop.model_dump(mode="json")["windowed"],
+        "probe": scenario.probe.model_dump(mode="json") if scenario.probe else None,
         "engine": scenario.engine.model_dump(mode="json"),
     }
     return json.dumps(parts, sort_keys=True)
@@ -64,7 +66,11 @@ def timeline(run: Run) -> str:
     stop = scenario.stop.model_dump(mode="json")
     server = scenario.server.model_dump(mode="json")
     replay = scenario.timeline.model_dump() if scenario.timeline else None
-    return json.dumps([run.seed, clients, server, stop, replay], sort_keys=True)
+    parts = [run.seed, clients, server, stop, replay]
+    if scenario.privacy is not None and scenario.privacy.budget is not None:
+        # It ends the timeline, by what a message costs.
+        parts += [scenario.privacy.model_dump(), scenario.algorithm.model_dump()]
+    return json.dumps(parts, sort_keys=True)
 
 
 def plan(

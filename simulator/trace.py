@@ -75,6 +75,21 @@ COLUMNS: dict[str, dict[str, Column]] = {
             "server's stage (MAPA)",
         ),
     },
+    "probes": {
+        "run": _RUN,
+        "commit": Column("int64", "commits", "version that the row made, from 1"),
+        "time": Column("float64", "virtual s", "when it was made"),
+        "client": _CLIENT,
+        "job": Column("int32", "", "which of the client's jobs"),
+        "samples": Column(
+            "list of int32", "", "training rows of its batch, 2**31 - 1 for padding"
+        ),
+        "message": Column("list of float32", "", "what the server received, flat"),
+        "gradient": Column(
+            "list of float32", "", "the gradient in it, before clipping and noise"
+        ),
+        "state": Column("list of float32", "", "weights that it was taken at, flat"),
+    },
     "jobs": {
         "run": _RUN,
         "client": _CLIENT,
@@ -143,8 +158,18 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "run": _RUN,
         "time": Column("float64", "virtual s", "of the evaluation"),
         "client": _CLIENT,
-        "releases": Column("int64", "messages", "sent so far, applied or not"),
-        "mu": Column("float64", "", "Gaussian differential privacy level so far"),
+        "releases": Column(
+            "int64",
+            "messages",
+            "sent so far, applied or not; in the last rows until the run ended",
+        ),
+        "mu": Column(
+            "float64", "", "Gaussian differential privacy level so far (VAFL), or null"
+        ),
+        "epsilon": Column(
+            "float64", "", "of the client's own messages so far, with delta; or null"
+        ),
+        "delta": Column("float64", "", "that epsilon holds with, or null"),
         "accountant": Column("string", "", "who says so"),
         "formal": Column("bool", "", "a proved guarantee, or a paper's own accounting"),
     },
@@ -268,6 +293,8 @@ def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
             parts.append(
                 pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), list(words))
             )
+        elif np.ndim(piece[column]) == 2:
+            parts.append(pa.array(list(piece[column]), _arrow_type(dtype)))
         else:
             parts.append(pa.array(piece[column], _arrow_type(dtype)))
     return pa.chunked_array(parts, _arrow_type(dtype))
@@ -278,6 +305,8 @@ def _arrow_type(dtype: str) -> "pa.DataType":
 
     if dtype == "string":
         return pa.dictionary(pa.int32(), pa.string())
+    if dtype.startswith("list of "):
+        return pa.list_(_arrow_type(dtype.removeprefix("list of ")))
     return {"bool": pa.bool_()}.get(dtype) or getattr(pa, dtype)()
 
 

@@ -1,6 +1,7 @@
 """What an algorithm is, and what it is told of a row."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.algorithms.step_rules import Constants, Schedule
+from simulator.problems.estimates import Estimates
 from simulator.timeline import NO_WORKER
 
 
@@ -20,7 +22,7 @@ class Event(NamedTuple):
         worker: who takes part, padded with `NO_WORKER`.
         job: which of each worker's jobs; keys its randomness.
         version: commits applied before this row.
-        staleness: commits since each worker's read.
+        staleness: versions since each worker's read.
         read_slot: register that holds what each worker read.
         keep_slot: register that the state before this row is written to, before
             anything is read; `NO_SLOT` if nobody reads that version. Written so late,
@@ -50,21 +52,27 @@ class Context(NamedTuple):
         num_registers: that suffice for the timeline.
         num_clients: who contribute.
         num_weights: of the model, all clients' together.
+        num_noised: of them, that a first layer has.
         num_samples: of the problem.
+        smallest_share: samples of the client that has fewest.
         batch: samples of a job.
         coordinated: whether one common batch is embedded freshly by everyone.
         bound: staleness bound of the protocol, 0 if it has none.
         constants: of the pooled convex problem, for step sizes by theory.
+        estimates: measures those of any problem where the run starts.
     """
 
     num_registers: int
     num_clients: int
     num_weights: int
+    num_noised: int
     num_samples: int
+    smallest_share: int
     batch: int
     coordinated: bool
     bound: int
     constants: Constants
+    estimates: Callable[[], Estimates]
 
 
 Info = dict[str, Array]
@@ -89,6 +97,15 @@ class Algorithm(eqx.Module):
     @abstractmethod
     def read_out(self, state: Any) -> Any:
         """Returns the model to evaluate."""
+
+    def reveal(self, problem: Any, state: Any, event: Event) -> dict[str, Array]:
+        """Returns what a curious server sees of a row, and what it comes from.
+
+        Each array has the axis of workers first: `message`, as it is sent; `gradient`,
+        before clipping and noise; `state`, the weights it was taken at. An algorithm
+        without this cannot be probed.
+        """
+        raise NotImplementedError
 
 
 def norm(*trees: Any) -> Float[Array, ""]:

@@ -4,14 +4,15 @@ Source: Li, Yang, Ren and Zhao, Algorithm 1 and Table II; decision numbers (M-) 
 those of its specification.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key
 
+from simulator.algorithms import client_work
 from simulator.algorithms.base import (
     Algorithm,
     Context,
@@ -20,26 +21,27 @@ from simulator.algorithms.base import (
     norm,
     on_device,
 )
-from simulator.algorithms.stages import stages
+from simulator.algorithms.client_work import Work
+from simulator.algorithms.stages import MOST_STAGES, stages
 from simulator.algorithms.step_rules import Schedule, resolve
-from simulator.privacy import mechanisms
 from simulator.problems.horizontal import Horizontal
 from simulator.scenario.edge_cloud import Audp, EdgeCloud, Mapa
 from simulator.scenario.errors import ScenarioError
-from simulator.timeline import NO_SAMPLE
-
-NOISE = {
-    "radial_exponential": mechanisms.radial_exponential,
-    "spherical_laplace": mechanisms.spherical_laplace,
-    "laplace": mechanisms.laplace,
-}
 
 
 class State(NamedTuple):
-    """The server's model, the versions that clients under way have read, and a key."""
+    """What the server holds, and the versions that clients under way have read.
 
-    weights: Float[Array, "C P"]
-    registers: Float[Array, "R C P"]
+    Attributes:
+        weights: of the server's model.
+        registers: versions of it.
+        average: of all iterates so far, the start included; None if not asked for.
+        key: of the noise.
+    """
+
+    weights: Float[Array, "..."]
+    registers: Float[Array, "R ..."]
+    average: Float[Array, "..."] | None
     key: Key[Array, ""]
 
 
@@ -47,7 +49,8 @@ class DelayedSgd(Algorithm):
     """Applies clipped and noisy gradients, each taken at what its client read.
 
     Attributes:
-        last: last iteration of each stage.
+        last: last iteration of each stage; as many for every run, so that runs of one
+            program may differ in their stages.
         sensitivity: Delta S of each stage.
         curvature: with `spread` and `shift`, each stage's inverse step size.
         spread: see `stages.Stage`.
@@ -57,6 +60,8 @@ class DelayedSgd(Algorithm):
         batch: b.
         noise: law of the noise, "" for none; then nothing is clipped either.
         per_sample: whether each sample's gradient is clipped.
+        averaged: whether the average of all iterates is evaluated.
+        first_layer: whether only the first layer is clipped and gets noise.
         num_registers: of the timeline.
     """
 
@@ -67,82 +72,87 @@ class DelayedSgd(Algorithm):
     shift: Float[Array, " G"]
     epsilon: Float[Array, " K"]
     override: Schedule | None
-    batch: int = eqx.field(static=True)
+    batch: Float[Array, ""]
     noise: str = eqx.field(static=True)
     per_sample: bool = eqx.field(static=True)
+    first_layer: bool = eqx.field(static=True)
+    averaged: bool = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
 
     def init(self, problem: Horizontal, key: Key[Array, ""]) -> State:
         """Starts at the model's start; version 0 stands in register 0."""
-        weights = problem.model.init()
+        weights = problem.start(key)
         registers = jnp.zeros((self.num_registers, *weights.shape), weights.dtype)
-        return State(weights, registers.at[0].set(weights), key)
+        average = weights if self.averaged else None
+        return State(weights, registers.at[0].set(weights), average, key)
 
     def step(
         self, problem: Horizontal, state: State, event: Event
     ) -> tuple[State, Info]:
         """Applies one COMMIT of one contribution."""
-        worker, job = event.worker[0], event.job[0]
-        present = event.present()[0]
-        samples = event.samples[0]
-        valid = samples != NO_SAMPLE
-        x = problem.x.at[samples].get(mode="fill", fill_value=0)
-        y = problem.y.at[samples].get(mode="fill", fill_value=0)
-        registers = state.registers.at[event.keep_slot].set(state.weights, mode="drop")
-        read = registers.at[event.read_slot[0]].get(mode="fill", fill_value=0)
-        loss, gradient, info = self._gradient(problem, read, x, y, valid, event)
-        if self.noise:
-            key = jax.random.fold_in(jax.random.fold_in(state.key, worker), job)
-            epsilon = self.epsilon.at[worker].get(mode="fill", fill_value=1)
-            scale = self._of_job(event) / epsilon
-            noised = NOISE[self.noise](key, gradient.reshape(-1), scale)
-            gradient = noised.value.reshape(gradient.shape)
-            info |= {"noise_norm": noised.noise_norm}
+        registers = client_work.keep(state.registers, state.weights, event)
+        read = client_work.read(registers, event)[0]
+        work = self._work(problem, state.key, read, event)
         now = self._stage(event.version + 1)
         step_size = self._step_size(now, event.version)
-        weights = jnp.where(
-            present, state.weights - step_size * gradient, state.weights
-        )
-        info |= {"loss": loss, "step_size": step_size, "gradient_norm": norm(gradient)}
+        moved = state.weights - step_size * work.message
+        weights = jnp.where(event.present()[0], moved, state.weights)
+        info = work.info | {
+            "loss": work.loss,
+            "step_size": step_size,
+            "gradient_norm": norm(work.gradient),
+        }
         if self.noise:
             info |= {"stage": now + 1, "sensitivity": self.sensitivity[now]}
-        return State(weights, registers, state.key), info
+        average = state.average
+        if average is not None:
+            # x_1 is the start: version v is iterate v + 1.
+            share = 1 / (event.version + 2).astype(weights.dtype)
+            moved = average + share * (weights - average)
+            average = jnp.where(event.present()[0], moved, average)
+        return State(weights, registers, average, state.key), info
 
-    def read_out(self, state: State) -> Float[Array, "C P"]:
-        """Returns the server's model."""
-        return state.weights
+    def read_out(self, state: State) -> Float[Array, "..."]:
+        """Returns the server's model, or the average of its iterates."""
+        return state.weights if state.average is None else state.average
 
-    def _gradient(
+    def reveal(
+        self, problem: Horizontal, state: State, event: Event
+    ) -> dict[str, Array]:
+        """Returns the row's message, the gradient in it, and where from."""
+        registers = client_work.keep(state.registers, state.weights, event)
+        read = client_work.read(registers, event)
+        work = self._work(problem, state.key, read[0], event)
+        return {
+            "message": work.message[None],
+            "gradient": work.gradient[None],
+            "state": read,
+        }
+
+    def _work(
         self,
         problem: Horizontal,
-        weights: Float[Array, "C P"],
-        x: Float[Array, "S P"],
-        y: Int[Array, " S"],
-        valid: Bool[Array, " S"],
+        key: Key[Array, ""],
+        read: Float[Array, "..."],
         event: Event,
-    ) -> tuple[Float[Array, ""], Float[Array, "C P"], Info]:
-        """Returns the loss, the regularised and perhaps clipped gradient, and how."""
-        penalty = problem.l2 * jnp.where(problem.regularised(), weights, 0)
-        graded = jax.value_and_grad(problem.batch_loss)
+    ) -> Work:
+        samples = client_work.samples_of(event, 1)[0, 0]
         if not self.noise:
-            loss, gradient = graded(weights, x, y, valid)
-            return loss, gradient + penalty, {}
-        bound = self.batch * self._of_job(event) / 2
+            loss, gradient = client_work.gradient_of(problem, read, samples)
+            return Work(loss, gradient, gradient, {})
+        worker, job = event.worker[0], event.job[0]
+        sensitivity = self._of_job(event)
+        bound = self.batch * sensitivity / 2
+        size = problem.model.num_noised if self.first_layer else None
         if self.per_sample:
-            one = jax.vmap(
-                lambda x, y, v: graded(weights, x[None], y[None], v[None]),
-                in_axes=0,
-            )
-            losses, gradients = one(x, y, valid)
-            mean = mechanisms.clip_samples(gradients + penalty, bound, valid)
-            loss = jnp.sum(losses * valid) / jnp.maximum(valid.sum(), 1)
-            return loss, mean.value, {"clipped_fraction": mean.fraction}
-        loss, gradient = graded(weights, x, y, valid)
-        flat = (gradient + penalty).reshape(-1)
-        clipped = mechanisms.clip(flat, bound)
-        fraction = clipped.clipped.astype(flat.dtype)
-        value = clipped.value.reshape(gradient.shape)
-        return loss, value, {"clipped_fraction": fraction}
+            work = client_work.clipped_per_sample(problem, read, samples, bound, size)
+        else:
+            loss, gradient = client_work.gradient_of(problem, read, samples)
+            work = Work(loss, gradient, gradient, {})
+            work = client_work.clipped(work, bound, size)
+        own = jax.random.fold_in(jax.random.fold_in(key, worker), job)
+        epsilon = self.epsilon.at[worker].get(mode="fill", fill_value=1)
+        return client_work.noised(work, self.noise, own, sensitivity / epsilon, size)
 
     def _stage(self, iteration: Int[Array, ""]) -> Int[Array, ""]:
         return jnp.searchsorted(self.last, iteration)
@@ -165,8 +175,10 @@ def build(config: EdgeCloud, context: Context) -> DelayedSgd:
     """Builds the algorithm of a scenario.
 
     Raises:
-        ScenarioError: not one privacy level for each client.
+        ScenarioError: not one privacy level for each client, or a constant cannot be
+            taken from the data.
     """
+    config = _with_numbers(config, context)
     private = isinstance(config, Audp | Mapa)
     clients = context.num_clients
     epsilon = config.epsilon if private else 1.0
@@ -175,7 +187,10 @@ def build(config: EdgeCloud, context: Context) -> DelayedSgd:
             f"algorithm.epsilon must have one entry per client ({clients}), got "
             f"{len(epsilon)}; make it as long, or give one number"
         )
-    made = stages(config, context.batch, clients, context.num_weights)
+    first_layer = private and config.noised == "first_convolution"
+    size = context.num_noised if first_layer else context.num_weights
+    made = stages(config, context.batch, clients, size)
+    made += [made[-1]] * (MOST_STAGES - len(made))
     override = None
     if config.step_size is not None:
         override, _ = resolve(config.step_size, context.constants)
@@ -186,8 +201,29 @@ def build(config: EdgeCloud, context: Context) -> DelayedSgd:
         *numbers,
         epsilon=jnp.asarray(np.broadcast_to(epsilon, clients), float),
         override=override,
-        batch=context.batch,
+        batch=jnp.asarray(context.batch, float),
         noise=config.noise if private else "",
         per_sample=private and config.clip == "sample",
+        first_layer=first_layer,
+        averaged=config.averaged,
         num_registers=context.num_registers,
     )
+
+
+def _with_numbers(config: EdgeCloud, context: Context) -> EdgeCloud:
+    """Returns the configuration with what it takes from the data (M-25)."""
+    found: dict[str, Any] = {}
+    if config.smoothness == "data":
+        known = context.constants.smoothness
+        found["smoothness"] = known or context.estimates().smoothness
+    if config.sigma == "data":
+        found["sigma"] = context.estimates().deviation
+    if getattr(config, "clip_bound", None) == "data":
+        found["clip_bound"] = context.estimates().bound
+    for name, value in found.items():
+        if not value > 0:
+            raise ScenarioError(
+                f"algorithm.{name} must be > 0, got {value} from the data; give a "
+                "number"
+            )
+    return config.model_copy(update=found)

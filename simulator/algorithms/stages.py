@@ -37,11 +37,13 @@ def stages(config: EdgeCloud, batch: int, num_clients: int, size: int) -> list[S
     """Returns the stages of an algorithm; all but MAPA have one.
 
     Args:
-        config: of the algorithm.
+        config: of the algorithm, every constant a number.
         batch: b, samples.
         num_clients: K.
-        size: d, numbers in a gradient.
+        size: d, numbers that get noise.
     """
+    assert config.smoothness != "data"
+    assert config.sigma != "data"
     longest = num_clients + 1
     if isinstance(config, Asgd | Audp | Mapa) and config.max_staleness is not None:
         longest = config.max_staleness + 1
@@ -76,7 +78,9 @@ def stages(config: EdgeCloud, batch: int, num_clients: int, size: int) -> list[S
 def initial_sensitivity(config: Audp | Mapa, batch: int) -> float:
     """Returns Delta S_0: of eq. 12, or 2 G / b of a given clipping bound (M-10)."""
     if config.clip_bound is not None:
+        assert config.clip_bound != "data"
         return 2 * config.clip_bound / batch
+    assert config.sigma != "data"
     # 1 - sqrt(1 - delta), without cancellation.
     tail = config.delta / (1 + math.sqrt(1 - config.delta))
     return 2 * config.sigma / (batch * math.sqrt(tail))
@@ -84,6 +88,7 @@ def initial_sensitivity(config: Audp | Mapa, batch: int) -> float:
 
 def variance(config: Audp | Mapa, sensitivity: float, batch: int, size: int) -> float:
     """Returns Delta_b, the total variance of a contribution (section 1, M-02, M-17)."""
+    assert config.sigma != "data"
     epsilons = config.epsilon
     least = min(epsilons) if isinstance(epsilons, tuple) else epsilons
     moments = {

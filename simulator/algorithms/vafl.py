@@ -267,7 +267,7 @@ class Vafl(Algorithm):
         present = samples != NO_SAMPLE
 
         def loss(bias, h, y, present):
-            each = losses.cross_entropy(problem.loss, problem.head(bias, h), y)
+            each = losses.per_sample(problem.loss, problem.head(bias, h), y)
             return losses.reduce(problem.reduction, each, present)
 
         of_batch = jax.value_and_grad(loss, argnums=(0, 1))

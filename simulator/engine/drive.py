@@ -12,6 +12,7 @@ import numpy as np
 from simulator.algorithms.base import Event, Info
 from simulator.engine.execute import Carry, Program, null_events, put
 from simulator.engine.feed import Feed, Piece, Point
+from simulator.scenario.errors import ScenarioError
 from simulator.timeline import Chunk, Kind, Rows, StopReason
 
 HIGHER_IS_BETTER = ("test_accuracy",)
@@ -31,6 +32,34 @@ class Target(NamedTuple):
         return found >= self.value if higher else found <= self.value
 
 
+class Window(NamedTuple):
+    """A diagnostic of commits whose mean over the last few may end a run.
+
+    Attributes:
+        column: its name.
+        below: value that the mean must fall below.
+        commits: that the mean is over.
+    """
+
+    column: str
+    below: float
+    commits: int
+
+
+class Probed(NamedTuple):
+    """Numbers of one row.
+
+    Attributes:
+        row: of the record.
+        samples: of the row.
+        values: by what they are, each with the axis of workers first.
+    """
+
+    row: int
+    samples: np.ndarray
+    values: dict[str, np.ndarray]
+
+
 class Record(NamedTuple):
     """What happened in a stretch of one run.
 
@@ -41,8 +70,10 @@ class Record(NamedTuple):
         chunks: of the timeline that ended, for their jobs and incidents; none where the
             run ended before its timeline.
         evaluations: rows of the record that came before, point, and metrics.
+        probes: of rows whose numbers are to be saved.
         stop: why the run ended, on its last record.
         early: whether it ended before its timeline did.
+        located: whether it ended with a row, not with an evaluation.
     """
 
     run: int
@@ -50,8 +81,10 @@ class Record(NamedTuple):
     infos: dict[str, np.ndarray]
     chunks: list[Chunk]
     evaluations: list[tuple[int, Point, dict[str, float]]]
+    probes: list[Probed]
     stop: StopReason | None
     early: bool
+    located: bool
 
 
 class _Placed(NamedTuple):
@@ -67,6 +100,21 @@ class _Segment(NamedTuple):
     first: int
     last: int
     points: dict[int, Point] | None
+    probed: tuple[int, ...]
+
+
+class _End(NamedTuple):
+    """Where a run ends for what its numbers are.
+
+    Attributes:
+        rows: of the record that are left.
+        stop: why.
+        evaluated: whether an evaluation says so, not a row.
+    """
+
+    rows: int
+    stop: StopReason
+    evaluated: bool
 
 
 class _Buffer(NamedTuple):
@@ -76,6 +124,7 @@ class _Buffer(NamedTuple):
     segments: list[_Segment]
     infos: Info
     metrics: list[dict[str, jax.Array]]
+    revealed: list[dict[str, jax.Array]]
 
 
 class Drive:
@@ -92,6 +141,8 @@ class Drive:
         length: rows of a buffer.
         num_runs: how many.
         target: at which a run may stop.
+        window: at which a run may stop.
+        probe: what to save of the rows that the feeds choose.
     """
 
     def __init__(
@@ -107,10 +158,14 @@ class Drive:
         length: int,
         num_runs: int = 1,
         target: Target | None = None,
+        window: Window | None = None,
+        probe: tuple[str, ...] = (),
     ) -> None:
         self._program, self._feeds = program, feeds
         self._width, self._samples, self._metrics = width, samples, metrics
         self._length, self._target = length, target
+        self._window, self._probe = window, probe
+        self._recent = [np.zeros(0)] * num_runs
         self._alive = [True] * num_runs
         self._pending: dict[int, Point] = {}
         self._carry: Carry = program.start(keys, num_registers)
@@ -141,7 +196,7 @@ class Drive:
         segments: list[_Segment] = []
         at = 0
         while at < self._length and any(map(self._lives, placed)):
-            longest = 0
+            longest, probed = 0, []
             for index, feed in enumerate(self._feeds):
                 if index in self._pending or not self._lives(index):
                     continue
@@ -149,13 +204,15 @@ class Drive:
                 put(events, at, piece, None if runs is None else index)
                 placed[index].append(_Placed(at, piece))
                 longest = max(longest, piece.rows.time.size)
+                if piece.probed:
+                    probed.append(index)
                 if piece.point is not None:
                     self._pending[index] = piece.point
             waiting = any(self._lives(i) and i not in self._pending for i in placed)
             points = None if waiting else dict(self._pending)
             if points is not None:
                 self._pending.clear()
-            segments.append(_Segment(at, at + longest, points))
+            segments.append(_Segment(at, at + longest, points, tuple(probed)))
             at += longest
         if not segments:
             return None
@@ -171,20 +228,26 @@ class Drive:
         infos = program.infos(self._carry, events)
         if not program.stepwise:
             events = jax.device_put(events)
-        metrics = []
+        metrics, revealed = [], []
         for segment in segments:
+            if segment.probed:
+                revealed.append(
+                    program.reveal(self._carry, events, segment.first, self._probe)
+                )
             if segment.last > segment.first:
                 self._carry, infos = program.run(
                     self._carry, events, segment.first, segment.last, infos
                 )
             if segment.points:
                 metrics.append(program.evaluate(self._carry, self._metrics))
-        return _Buffer(placed, segments, infos, metrics)
+        return _Buffer(placed, segments, infos, metrics, revealed)
 
     def _collect(self, buffer: _Buffer) -> Iterator[Record]:
         infos = {name: np.asarray(value) for name, value in buffer.infos.items()}
         metrics = [{k: np.asarray(v) for k, v in m.items()} for m in buffer.metrics]
         evaluated = [segment for segment in buffer.segments if segment.points]
+        revealed = [{k: np.asarray(v) for k, v in r.items()} for r in buffer.revealed]
+        probed = [segment for segment in buffer.segments if segment.probed]
         for run, alive in enumerate(self._alive):
             if not alive:
                 continue
@@ -202,7 +265,15 @@ class Drive:
                         for k, v in values.items()
                     }
                     evaluations.append((segment.last, point, mine))
-            record = self._record(run, pieces, infos, of_run, evaluations)
+            probes = [
+                (
+                    segment.first,
+                    {name: of_run(v[None])[0] for name, v in values.items()},
+                )
+                for segment, values in zip(probed, revealed, strict=True)
+                if feed in segment.probed
+            ]
+            record = self._record(run, pieces, infos, of_run, evaluations, probes)
             self._alive[run] = record.stop is None
             yield record
 
@@ -213,6 +284,7 @@ class Drive:
         infos: dict[str, np.ndarray],
         of_run: Callable[[np.ndarray], np.ndarray],
         evaluations: list[tuple[int, Point, dict[str, float]]],
+        probes: list[tuple[int, dict[str, np.ndarray]]],
     ) -> Record:
         at = np.concatenate(
             [np.arange(p.at, p.at + p.piece.rows.time.size) for p in pieces]
@@ -223,31 +295,80 @@ class Drive:
                 for columns in zip(*(p.piece.rows for p in pieces), strict=True)
             )
         )
+        samples = np.concatenate([p.piece.samples for p in pieces])
         mine = {name: of_run(values)[at] for name, values in infos.items()}
-        stop, early, end = pieces[-1].piece.stop, False, None
-        lost = ~np.isfinite(mine["loss"]) & (rows.kind == Kind.COMMIT)
-        if lost.any():
-            end = int(lost.argmax()) + 1
-            stop, early = StopReason.DIVERGED, True
-        for place, _, values in evaluations:
-            executed = int(np.searchsorted(at, place, side="left"))
-            if end is not None and executed >= end:
-                break
-            if self._target is not None and self._target.reached(values):
-                end, stop, early = executed, StopReason.TARGET, True
-                evaluations = [e for e in evaluations if e[0] <= place]
-                break
-        chunks = [p.piece.chunk for p in pieces if p.piece.chunk is not None]
-        if end is not None:
-            rows = rows.slice(0, end)
-            mine = {name: values[:end] for name, values in mine.items()}
-            last = at[end - 1] + 1 if end else 0
-            if stop is StopReason.DIVERGED:
-                evaluations = [e for e in evaluations if e[0] < last]
-            # Which jobs had ended by then only the world can say.
-            chunks = []
-        placed = [
+        located = [
             (int(np.searchsorted(at, place, side="left")), point, values)
             for place, point, values in evaluations
         ]
-        return Record(run, rows, mine, chunks, placed, stop, early)
+        chunks = [p.piece.chunk for p in pieces if p.piece.chunk is not None]
+        stop, early = pieces[-1].piece.stop, False
+        end = self._end(run, rows, mine, located)
+        if end is not None:
+            stop, early = end.stop, True
+            rows = rows.slice(0, end.rows)
+            mine = {name: values[: end.rows] for name, values in mine.items()}
+            last = end.rows if end.evaluated else end.rows - 1
+            located = [e for e in located if e[0] <= last]
+            # Which jobs had ended by then only the world can say.
+            chunks = []
+        saved = [
+            Probed(row, samples[row], values)
+            for row, values in (
+                (int(np.searchsorted(at, place)), values) for place, values in probes
+            )
+            if row < rows.time.size
+        ]
+        by_row = end is not None and not end.evaluated
+        return Record(run, rows, mine, chunks, located, saved, stop, early, by_row)
+
+    def _end(
+        self,
+        run: int,
+        rows: Rows,
+        infos: dict[str, np.ndarray],
+        evaluations: list[tuple[int, Point, dict[str, float]]],
+    ) -> _End | None:
+        """Returns where the numbers of a stretch end its run, if they do."""
+        commits = rows.kind == Kind.COMMIT
+        found: list[_End] = []
+        lost = ~np.isfinite(infos["loss"]) & commits
+        if lost.any():
+            found.append(_End(int(lost.argmax()) + 1, StopReason.DIVERGED, False))
+        if self._target is not None:
+            for executed, _, values in evaluations:
+                if self._target.reached(values):
+                    found.append(_End(executed, StopReason.TARGET, True))
+                    break
+        if self._window is not None:
+            row = self._falls_below(self._window, run, np.flatnonzero(commits), infos)
+            if row is not None:
+                found.append(_End(row + 1, StopReason.TARGET, False))
+        # Where a run diverges in a row, an evaluation after it says nothing.
+        return min(found, key=lambda end: end.rows, default=None)
+
+    def _falls_below(
+        self,
+        window: Window,
+        run: int,
+        commits: np.ndarray,
+        infos: dict[str, np.ndarray],
+    ) -> int | None:
+        """Returns the first row at which a diagnostic's mean is below its value."""
+        if window.column not in infos or infos[window.column].ndim > 1:
+            names = sorted(name for name in infos if "/" not in name)
+            raise ScenarioError(
+                f"stop.windowed.column must be one of {', '.join(names)}, got "
+                f"{window.column!r}; take one of them"
+            )
+        before = self._recent[run]
+        values = np.concatenate([before, infos[window.column][commits]])
+        size = window.commits
+        self._recent[run] = values[max(values.size - size + 1, 0) :]
+        if values.size < size:
+            return None
+        means = np.lib.stride_tricks.sliding_window_view(values, size).mean(axis=1)
+        below = means < window.below
+        if not below.any():
+            return None
+        return int(commits[int(below.argmax()) + size - 1 - before.size])

@@ -118,6 +118,16 @@ class Program:
         empty: Any = np.zeros if self.stepwise else jnp.zeros
         return {k: empty((length, *v.shape), v.dtype) for k, v in info.items()}
 
+    def reveal(
+        self, carry: Carry, events: Event, row: int, what: tuple[str, ...]
+    ) -> dict[str, Array]:
+        """Returns what a curious server sees of a row that is about to be executed."""
+        event = jax.tree.map(lambda column: column[row], events)
+        return _reveal(
+            self.algorithm, self.problem, carry.state, event, what=what,
+            batched=self.batched, shared=self.shared,
+        )  # fmt: skip
+
     def evaluate(self, carry: Carry, metrics: tuple[str, ...]) -> dict[str, Array]:
         """Returns the metrics of the current model, of one run or of all."""
         return _evaluate(
@@ -193,6 +203,28 @@ def _evaluate(
     if batched:
         return jax.vmap(one)(algorithm, state)
     return one(algorithm, state)
+
+
+@partial(jax.jit, static_argnames=("what", "batched", "shared"))
+def _reveal(
+    algorithm: Algorithm,
+    problem: Any,
+    state: Any,
+    event: Event,
+    *,
+    what: tuple[str, ...],
+    batched: bool,
+    shared: bool,
+) -> dict[str, Array]:
+    def one(algorithm: Algorithm, state: Any, event: Event) -> dict[str, Array]:
+        found = algorithm.reveal(problem, state, event)
+        return {name: found[name] for name in what}
+
+    if batched:
+        return jax.vmap(one, in_axes=(0, 0, None if shared else 0))(
+            algorithm, state, event
+        )
+    return one(algorithm, state, event)
 
 
 def null_events(

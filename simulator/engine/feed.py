@@ -56,6 +56,7 @@ class Piece(NamedTuple):
             it.
         chunk: that these rows complete, if they do.
         point: the evaluation that follows, if one does.
+        probed: whether the first row's numbers are to be saved.
         stop: why the run ends after these rows, if it does.
     """
 
@@ -64,6 +65,7 @@ class Piece(NamedTuple):
     keep_slot: Int[np.ndarray, " T"]
     chunk: Chunk | None
     point: Point | None
+    probed: bool
     stop: StopReason | None
 
 
@@ -74,10 +76,19 @@ class Feed:
         source: the timeline.
         sampler: of the run.
         every: when to evaluate, besides before the first row and at the end.
+        probe: commits from one to the next whose numbers are to be saved, if any are.
     """
 
-    def __init__(self, source: Source, sampler: Sampler, every: Every) -> None:
+    def __init__(
+        self,
+        source: Source,
+        sampler: Sampler,
+        every: Every,
+        probe: int | None = None,
+    ) -> None:
         self._source, self._sampler, self._every = source, sampler, every
+        self._probe = probe
+        self._probes: deque[int] = deque()
         self._chunk = Chunk(*_nothing(source.width), None)
         self._samples = sampler.attach(self._chunk.rows)
         self._slots = np.full(1, NO_SLOT, np.int32)
@@ -91,9 +102,15 @@ class Feed:
         """Returns the next piece, of at most `limit` rows (>= 1)."""
         if not self._cuts and self._at == self._chunk.rows.time.size:
             self._load()
-        rows, cuts = self._chunk.rows, self._cuts
-        stop = min(cuts[0][0] if cuts else rows.time.size, self._at + limit)
-        taken = slice(self._at, stop)
+        rows, cuts, probes = self._chunk.rows, self._cuts, self._probes
+        begin = self._at
+        stop = min(cuts[0][0] if cuts else rows.time.size, begin + limit)
+        probed = bool(probes) and probes[0] == begin < stop
+        if probed:
+            probes.popleft()
+        if probes:
+            stop = min(stop, max(probes[0], begin))
+        taken = slice(begin, stop)
         self._at = stop
         point = cuts.popleft()[1] if cuts and cuts[0][0] == stop else None
         complete = stop == rows.time.size and not cuts
@@ -104,6 +121,7 @@ class Feed:
             keep_slot=self._slots[taken],
             chunk=self._chunk if complete else None,
             point=point,
+            probed=probed,
             stop=self._chunk.stop if self.ended else None,
         )
 
@@ -113,6 +131,9 @@ class Feed:
         self._chunk, self._at = chunk, 0
         self._samples = self._sampler.attach(rows)
         self._slots = np.append(self._slots[-1:], rows.write_slot)
+        if self._probe is not None:
+            made = np.where(rows.kind == Kind.COMMIT, rows.version + 1, 1)
+            self._probes.extend(np.flatnonzero(made % self._probe == 0).tolist())
         workers = (rows.worker != NO_WORKER).sum(axis=1)
         commits = self._made.commits + np.cumsum(rows.kind == Kind.COMMIT)
         brings = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))

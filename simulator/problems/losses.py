@@ -1,4 +1,4 @@
-"""Cross-entropies of single samples, and how those of a batch combine."""
+"""Losses of single samples, and how those of a batch combine."""
 
 from typing import Literal
 
@@ -6,18 +6,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-Loss = Literal["softmax", "sigmoid"]
+Loss = Literal["softmax", "sigmoid", "hinge"]
 
 
-def num_outputs(loss: Loss, num_classes: int) -> int:
-    """Returns how many logits a sample has: one for `sigmoid`, else one per class."""
-    return 1 if loss == "sigmoid" else num_classes
-
-
-def cross_entropy(
+def per_sample(
     loss: Loss, logits: Float[Array, "*w C S"], labels: Int[Array, "*w S"]
 ) -> Float[Array, "*w S"]:
-    """Returns the negative log-likelihood of each sample, nats."""
+    """Returns the loss of each sample.
+
+    `softmax` and `sigmoid` are negative log-likelihoods in nats. `hinge` is one against
+    the rest: max(0, 1 - margin) summed over the classes, or of the only output, with
+    subgradient 0 at the kink (M-13).
+    """
+    if loss == "hinge":
+        return _hinge(logits, labels)
     if loss == "sigmoid":
         z = logits[..., 0, :]
         return jax.nn.softplus(z) - labels * z
@@ -28,11 +30,20 @@ def cross_entropy(
     return log_sum - (chosen * shifted).sum(axis=-2)
 
 
-def correct(
-    loss: Loss, logits: Float[Array, "C S"], labels: Int[Array, " S"]
-) -> Bool[Array, " S"]:
+def _hinge(
+    logits: Float[Array, "*w C S"], labels: Int[Array, "*w S"]
+) -> Float[Array, "*w S"]:
+    if logits.shape[-2] == 1:
+        own = labels[..., None, :] == 1
+    else:
+        own = jax.nn.one_hot(labels, logits.shape[-2], axis=-2, dtype=bool)
+    margin = jnp.where(own, logits, -logits)
+    return jax.nn.relu(1 - margin).sum(axis=-2)
+
+
+def correct(logits: Float[Array, "C S"], labels: Int[Array, " S"]) -> Bool[Array, " S"]:
     """Says for each sample whether its likeliest class is its own."""
-    if loss == "sigmoid":
+    if logits.shape[0] == 1:
         return (logits[0] > 0) == (labels == 1)
     return logits.argmax(axis=0) == labels
 

@@ -1,11 +1,42 @@
-"""Models. Weights are `[outputs, features]`: twice as fast on CPU as the transpose."""
+"""Linear models. Weights are `[outputs, features]`: twice as fast as the transpose."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
 
-from simulator.scenario.problems import Linear
+from simulator.scenario.models import Linear
+
+
+class Classifier(Protocol):
+    """A model of a horizontally divided problem: one array of weights, and logits.
+
+    One array is faster than a tree of them, and its copies are registers.
+    """
+
+    @property
+    def num_noised(self) -> int:
+        """Numbers at the weights' beginning that noise may be limited to."""
+        ...
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, "..."]:
+        """Returns the weights at the start."""
+        ...
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N P"]:
+        """Returns what the model is applied to, made of a data set's features."""
+        ...
+
+    def apply(
+        self, weights: Float[Array, "..."], x: Float[Array, "S P"]
+    ) -> Float[Array, "C S"]:
+        """Returns the logits of some rows."""
+        ...
+
+    def regularised(self) -> Bool[np.ndarray, "..."]:
+        """Says which weights are regularised: all but biases; broadcasts to them."""
+        ...
 
 
 class LinearEmbedding(NamedTuple):
@@ -30,7 +61,48 @@ class LinearEmbedding(NamedTuple):
         return weights @ x.T
 
 
-def linear(config: Linear, num_outputs: int, num_features: int) -> LinearEmbedding:
-    """Builds the linear model."""
+class LinearClassifier(NamedTuple):
+    """Logits `w @ x` of features with a one behind them, whose weight is the bias.
+
+    One flat matrix is faster than a matrix and a vector. Starts at zero.
+
+    Attributes:
+        num_outputs: `C`.
+        num_features: without the one.
+    """
+
+    num_outputs: int
+    num_features: int
+
+    @property
+    def num_noised(self) -> int:
+        """All weights: there is one layer."""
+        return self.num_outputs * (self.num_features + 1)
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, "C P"]:
+        """Returns zeros."""
+        del key
+        return jnp.zeros((self.num_outputs, self.num_features + 1))
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N P"]:
+        """Returns the features with a column of ones behind them."""
+        return np.concatenate([x, np.ones((x.shape[0], 1), x.dtype)], axis=1)
+
+    def apply(
+        self, weights: Float[Array, "C P"], x: Float[Array, "S P"]
+    ) -> Float[Array, "C S"]:
+        """Returns the logits of some rows."""
+        return weights @ x.T
+
+    def regularised(self) -> Bool[np.ndarray, " P"]:
+        """Says of each column whether its weights are regularised."""
+        return np.arange(self.num_features + 1) < self.num_features
+
+
+def linear(
+    config: Linear, num_outputs: int, num_features: int, family: str
+) -> LinearEmbedding | LinearClassifier:
+    """Builds the linear model of a party (`family` vertical) or of all clients."""
     del config
-    return LinearEmbedding(num_outputs, num_features)
+    kind = LinearEmbedding if family == "vertical" else LinearClassifier
+    return kind(num_outputs, num_features)

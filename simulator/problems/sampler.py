@@ -1,32 +1,54 @@
 """Keyed minibatches: which samples a job uses, a pure function of (seed, client, job).
 
-Drawn in blocks of jobs, a chunk of the timeline at a time, on the host: the clock does
-not need the samples, and neither does the timeline.
+Drawn in blocks, a chunk of the timeline at a time, on the host: the clock does not need
+the samples, and neither does the timeline.
 """
 
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from simulator.scenario.errors import ScenarioError
 from simulator.streams import Purpose, Streams
 from simulator.timeline import NO_SAMPLE, NO_WORKER, Rows
 
-JOBS = 16
-"""Jobs whose batches are drawn together."""
+BATCHES = 16
+"""Independent batches that are drawn together."""
+SHUFFLED = 1024
+"""Ids, at least, that permutations are drawn together for."""
+REMEMBERED = 2**22
+"""Ids of permutations, at most, that a sampler keeps."""
+Sampling = Literal["distinct", "replacement", "shuffled"]
+"""How a client's samples come into its batches; see `Sampler`."""
 
 
 class Sampler:
-    """Minibatches, i.i.d. over jobs, uniform over a client's own samples.
+    """Minibatches of a client's own samples.
+
+    A job has `steps` local batches of `size` samples, one after the other. With
+    `distinct`, each is a uniformly random set of samples, independent of all others;
+    with `replacement`, each sample is drawn uniformly and independently. With
+    `shuffled`, a client goes through its samples in random order, epoch after epoch,
+    each in an order of its own: job j has the positions from `j * width` to
+    `(j + 1) * width` of the endless sequence, so that a batch may end one epoch and
+    begin the next.
 
     Args:
         seed: of the run.
         pools: sample ids of each client, or one pool that all clients draw from.
-        size: samples of a batch, `S`.
-        replacement: whether a sample may occur twice in a batch.
+        size: samples of a local batch.
+        sampling: how samples are drawn.
+        steps: local batches of a job, >= 1.
         common: whether all workers of a row share one batch, keyed by the row's
             version.
+
+    Attributes:
+        size: samples of a local batch.
+        steps: local batches of a job.
+        width: samples of a job, `S`: `steps * size`.
+        common: whether all workers of a row share one batch.
 
     Raises:
         ScenarioError: a batch larger than a client's samples, without replacement.
@@ -40,23 +62,39 @@ class Sampler:
         pools: list[Int[np.ndarray, " n"]],
         size: int,
         *,
-        replacement: bool = False,
+        sampling: Sampling = "distinct",
+        steps: int = 1,
         common: bool = False,
     ) -> None:
-        self.size, self.common = size, common
-        self._pools, self._replacement = pools, replacement
+        self.size, self.steps, self.width = size, steps, steps * size
+        self.common = common
+        self._pools = pools
+        self._sampling = sampling
         self._streams = Streams(seed)
-        smallest = min(pool.size for pool in pools)
-        if size > smallest and not replacement:
+        smallest, largest = (f(pool.size for pool in pools) for f in (min, max))
+        if size > smallest and self._sampling != "replacement":
             raise ScenarioError(
                 f"algorithm.batch must be at most the {smallest} samples of a client, "
-                f"got {size}; take a smaller batch, or replacement: true"
+                f"got {size}; take a smaller batch, or sampling: replacement"
             )
+        # A job of many steps fills a block of its own.
+        self._jobs = max(1, BATCHES // steps)
+        # Permutations of small pools are drawn together.
+        self._lengths = np.array(
+            [max(1, SHUFFLED // pool.size) * pool.size for pool in pools]
+        )
+        kept = max(16, REMEMBERED // max(largest, SHUFFLED))
         self._cached = lru_cache(maxsize=4096)(self._block)
+        self._epochs = lru_cache(maxsize=kept)(self._permuted)
 
     def batch(self, client: int, job: int) -> Int[np.ndarray, " S"]:
-        """Returns the sample ids of one job."""
-        return self._cached(client, job // JOBS)[job % JOBS]
+        """Returns the sample ids of one job, those of its first local batch first."""
+        if self._sampling == "shuffled":
+            first, start = divmod(job * self.width, int(self._length(client)))
+            last = first + (start + self.width - 1) // int(self._length(client))
+            drawn = [self._epochs(client, block) for block in range(first, last + 1)]
+            return np.concatenate(drawn)[start : start + self.width]
+        return self._cached(client, job // self._jobs)[job % self._jobs]
 
     def attach(self, rows: Rows) -> Int[np.ndarray, "T V S"]:
         """Returns the samples of every row: `V` is `W`, or 1 where they are common.
@@ -68,27 +106,78 @@ class Sampler:
             job = rows.version[:, None]
         else:
             worker, job = rows.worker, rows.job
-        present = worker != NO_WORKER
-        samples = np.full((*worker.shape, self.size), NO_SAMPLE, np.int32)
-        keys = np.stack([worker[present], job[present] // JOBS], axis=1)
-        blocks, inverse = np.unique(keys, axis=0, return_inverse=True)
-        if blocks.size:
-            drawn = np.stack([self._block(int(c), int(b)) for c, b in blocks])
-            samples[present] = drawn[inverse.reshape(-1), job[present] % JOBS]
+        present: Bool[np.ndarray, "T V"] = worker != NO_WORKER
+        samples = np.full((*worker.shape, self.width), NO_SAMPLE, np.int32)
+        if present.any():
+            draw = self._shuffled if self._sampling == "shuffled" else self._independent
+            samples[present] = draw(worker[present], job[present])
         return samples
 
-    def _block(self, client: int, block: int) -> Int[np.ndarray, "J S"]:
-        pool = self._pools[client if len(self._pools) > 1 else 0]
-        n, shape = pool.size, (JOBS, self.size)
+    def _independent(
+        self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]
+    ) -> Int[np.ndarray, "j S"]:
+        keys = np.stack([client, job // self._jobs], axis=1)
+        blocks, inverse = np.unique(keys, axis=0, return_inverse=True)
+        drawn = np.stack([self._block(int(c), int(b)) for c, b in blocks])
+        return drawn[inverse.reshape(-1), job % self._jobs]
+
+    def _block(self, client: int, block: int) -> Int[np.ndarray, "jobs S"]:
+        """Returns the samples of successive jobs, all batches drawn separately."""
+        pool = self._pool(client)
+        n, shape = pool.size, (self._jobs * self.steps, self.size)
+        generator = self._stream(client, block)
+        if self._sampling == "replacement":
+            ids = generator.integers(0, n, shape)
+        elif 2 * self.size > n:
+            tiled = np.broadcast_to(np.arange(n), (shape[0], n))
+            ids = generator.permuted(tiled, axis=1)[:, : self.size]
+        else:
+            ids = _distinct(generator, n, shape)
+        return pool[ids].reshape(self._jobs, self.width)
+
+    def _shuffled(
+        self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]
+    ) -> Int[np.ndarray, "j S"]:
+        """Returns successive positions of each client's endless sequence.
+
+        A sequence is made of blocks of whole epochs; those that a chunk needs are laid
+        end to end, and every sample is looked up in them by one index.
+        """
+        length = self._length(client)
+        start = job.astype(np.int64) * self.width
+        first, last = start // length, (start + self.width - 1) // length
+        spans = last - first + 1
+        # All blocks of all jobs: each job's are successive, and so are they sorted.
+        within = np.arange(spans.sum()) - np.repeat(np.cumsum(spans) - spans, spans)
+        keys = np.stack(
+            [np.repeat(client, spans), np.repeat(first, spans) + within], axis=1
+        )
+        blocks, inverse = np.unique(keys, axis=0, return_inverse=True)
+        drawn = [self._epochs(int(c), int(b)) for c, b in blocks]
+        offset = np.cumsum([0, *(block.size for block in drawn[:-1])])
+        place = offset[inverse.reshape(-1)[np.cumsum(spans) - spans]]
+        at = place + start - first * length
+        return np.concatenate(drawn)[at[:, None] + np.arange(self.width)]
+
+    def _permuted(self, client: int, block: int) -> Int[np.ndarray, " n"]:
+        """Returns successive epochs of a client, a permutation of its samples each."""
+        pool = self._pool(client)
+        epochs = int(self._length(client)) // pool.size
+        tiled = np.broadcast_to(pool, (epochs, pool.size))
+        return self._stream(client, block).permuted(tiled, axis=1).reshape(-1)
+
+    def _pool(self, client: int) -> Int[np.ndarray, " n"]:
+        return self._pools[client if len(self._pools) > 1 else 0]
+
+    def _length(self, client: int | Int[np.ndarray, " j"]) -> Int[np.ndarray, "..."]:
+        """Returns the ids in each of a client's blocks, or of one for all clients."""
+        return self._lengths[client if len(self._pools) > 1 else 0]
+
+    def _stream(self, client: int, block: int) -> np.random.Generator:
         # A common batch has a stream of its own, apart from every client's.
-        key = 2**32 if self.common else client
-        generator = self._streams.at(Purpose.SAMPLES, key, block)
-        if self._replacement:
-            return pool[generator.integers(0, n, shape)]
-        if 2 * self.size > n:
-            tiled = np.broadcast_to(np.arange(n), (JOBS, n))
-            return pool[generator.permuted(tiled, axis=1)[:, : self.size]]
-        return pool[_distinct(generator, n, shape)]
+        return self._streams.at(
+            Purpose.SAMPLES, 2**32 if self.common else client, block
+        )
 
 
 def _distinct(

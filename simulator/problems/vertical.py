@@ -64,7 +64,7 @@ class Vertical(eqx.Module):
         """Returns F of VAFL's equation (1) on all training samples."""
         weights, bias = model
         h = jax.vmap(self.embedding.apply)(weights, self.x)
-        losses_ = losses.cross_entropy(self.loss, self.head(bias, h), self.y)
+        losses_ = losses.per_sample(self.loss, self.head(bias, h), self.y)
         return losses_.mean() + 0.5 * self.l2 * jnp.sum(weights**2)
 
     def evaluate(self, model: Model, metrics: tuple[str, ...]) -> dict[str, Array]:
@@ -91,9 +91,9 @@ def measure(
     """
     found: dict[str, Any] = {
         "test_accuracy": lambda: jnp.mean(
-            losses.correct(problem.loss, logits, problem.y_test), dtype=logits.dtype
+            losses.correct(logits, problem.y_test), dtype=logits.dtype
         ),
-        "test_loss": lambda: losses.cross_entropy(
+        "test_loss": lambda: losses.per_sample(
             problem.loss, logits, problem.y_test
         ).mean(),
         "objective": lambda: problem.objective(model),

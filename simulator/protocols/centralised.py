@@ -22,5 +22,5 @@ def play(config: Centralised, world: World, recorder: Recorder) -> None:
         recorder.commit(env.now, (worker,), recorder.version)
         begin()
 
-    compute = world.stage(Purpose.STEP, finish)
+    compute = world.stage(Purpose.STEP, world.counted(finish))
     begin()

@@ -28,5 +28,5 @@ def play(config: Cyclic, world: World, recorder: Recorder) -> None:
 
     for client in range(num_clients):
         recorder.read(client, env.now)
-    step = world.stage(Purpose.STEP, finish)
+    step = world.stage(Purpose.STEP, world.counted(finish))
     step(0)

@@ -25,6 +25,7 @@ from simulator.scenario.errors import ScenarioError
 from simulator.scenario.protocols import Asynchronous, Gossip, Rounds
 from simulator.scenario.stop import Stop
 from simulator.timeline import Chunk, StopReason, check
+from simulator.world.quota import Quota, QuotaIsSpent
 from simulator.world.world import Job, World
 
 TIMED = ("deadline", "timeout", "window")
@@ -73,6 +74,8 @@ class Played:
         samples_key: identifies the sampler in the hash, `""` if the protocol needs
             none.
         server: what all clients share.
+        quota: messages that each client may send before the run ends, if that is
+            limited.
     """
 
     clients: Clients | None
@@ -85,6 +88,7 @@ class Played:
     num_samples: int = 0
     samples_key: str = ""
     server: Server = SERVER
+    quota: tuple[int, ...] | None = None
 
     @cached_property
     def width(self) -> int:
@@ -119,10 +123,12 @@ class Played:
             "protocol": self.protocol.model_dump(mode="json"),
             "num_clients": self.num_clients,
             "seed": self.seed,
-            "stop": self.stop.model_dump(mode="json", exclude={"target"}),
+            "stop": self.stop.model_dump(mode="json", exclude={"target", "windowed"}),
             "traffic": vars(self.traffic),
             "samples": self.samples_key,
         }
+        if self.quota is not None:
+            parts["quota"] = self.quota
         parts["files"] = _contents(parts["clients"])
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -153,6 +159,8 @@ class Played:
         else:
             recorder = Recorder(world, self.width, self.batch, self.num_samples)
         self._limit_time(world)
+        if self.quota is not None:
+            world.quota = Quota(self.quota)
         factory(self.protocol, "protocols")(self.protocol, world, recorder)
         reason = None
         stuck_at, stuck_rows = -1.0, 0
@@ -210,6 +218,8 @@ class Played:
             return StopReason.STALLED
         except _TimeIsOver:
             return StopReason.TIME
+        except QuotaIsSpent:
+            return StopReason.PRIVACY
         return None
 
     @property

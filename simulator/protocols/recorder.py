@@ -132,6 +132,7 @@ class Recorder:
                 computed, sent, arrived, uploads = timing
                 read_time = self._read_time[worker]
                 self._job_times += (read_time, computed, sent, arrived, time)
+                self._timing[worker] = None
             self._jobs += (worker, job, 0, read_version, version + 1, 0, uploads)
             self._read_time[worker] = None
             readers[slot] -= 1
@@ -203,7 +204,7 @@ class Recorder:
     def _leave(self, worker: int) -> None:
         """Frees what the worker's job had read."""
         slot = self._read_slot[worker]
-        self._read_time[worker] = None
+        self._read_time[worker] = self._timing[worker] = None
         self._readers[slot] -= 1
         if not self._readers[slot] and slot != self._slot:
             self._free.append(slot)
@@ -293,6 +294,20 @@ class Recorder:
         self.num_rows = keep
         return rows, self._build_jobs(seconds, final=final)
 
+    def _so_far(self, worker: int) -> tuple[Any, Any, Any, int]:
+        """Returns when a job under way was computed, sent and arrived; and uploads.
+
+        The world may know those times before they have come.
+        """
+        timing, now = self._timing[worker], self._world.env.now
+        uploads = self._world.sends_so_far(worker)
+        if timing is None or timing[0] > now:
+            return NEVER, NEVER, NEVER, 0
+        computed, sent, arrived, _ = timing
+        if not uploads:
+            return computed, NEVER, NEVER, 0
+        return computed, sent, arrived if arrived <= now else NEVER, uploads
+
     def _build_rows(
         self,
         head: Int[np.ndarray, "T 5"],
@@ -326,13 +341,14 @@ class Recorder:
             under_way = [w for w, t in enumerate(self._read_time) if t is not None]
         for worker in under_way:
             begun = self._read_time[worker]
-            self._job_times += (begun, *(NEVER,) * 4)
+            *moments, uploads = self._so_far(worker)
+            self._job_times += (begun, *moments, NEVER)
             self._jobs += (
                 *(worker, self._job[worker], 0, self._read_version[worker]),
-                *(NO_COMMIT, Outcome.IN_FLIGHT, 0),
+                *(NO_COMMIT, Outcome.IN_FLIGHT, uploads),
             )
-        for moments, worker, job, read, uploads in self._buffered if final else ():
-            self._job_times += (*moments, NEVER)
+        for times, worker, job, read, uploads in self._buffered if final else ():
+            self._job_times += (*times, NEVER)
             entry = (worker, job, 0, read, NO_COMMIT, Outcome.BUFFERED, uploads)
             self._jobs += entry
         table = np.array(self._jobs, np.int64).reshape(-1, _JOB)

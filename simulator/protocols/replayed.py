@@ -246,16 +246,19 @@ def _under_way(jobs: Jobs, over: float, commits: int) -> Jobs:
 
     Jobs stand in the order in which they ended; when one was lost is known only from
     those around it, so that what was lost after the last commit counts as under way.
+    Nor is it known when a message was repeated: its repeats count once it is sent.
     """
     applied = np.flatnonzero(jobs.commit <= commits)
     ended = np.arange(jobs.client.size) <= (applied[-1] if applied.size else -1)
     kept = jobs.read_time <= over
     jobs = Jobs(*(column[kept].copy() for column in jobs))
     going = ~ended[kept]
-    for name in ("computed_time", "sent_time", "arrived_time", "applied_time"):
-        getattr(jobs, name)[going] = np.nan
+    for name in ("computed_time", "sent_time", "arrived_time"):
+        column = getattr(jobs, name)
+        column[going & ~(column <= over)] = np.nan
+    jobs.applied_time[going] = np.nan
     jobs.commit[going] = NO_COMMIT
     jobs.outcome[going] = Outcome.IN_FLIGHT
-    jobs.uploads[going] = 0
+    jobs.uploads[going & np.isnan(jobs.sent_time)] = 0
     order = np.argsort(going, kind="stable")
     return Jobs(*(column[order] for column in jobs))

@@ -17,6 +17,7 @@ class ProblemShape(NamedTuple):
     num_features: int
     num_outputs: int
     num_clients: int
+    num_weights: int
     batch: int
 
 
@@ -173,8 +174,9 @@ class Algorithm(Config):
 
     step_size: StepSize
     batch: Batch
-    replacement: bool = False
-    """Whether a sample may occur twice in a batch (V-31: it may not)."""
+    sampling: Literal["distinct", "replacement", "shuffled"] = "distinct"
+    """A batch's samples: all different (V-31), or drawn one by one with replacement, or
+    the next ones of a shuffled pass over the client's own samples."""
     samples: Literal["own", "common"] | None = None
     """Whether the workers of a commit draw their own batches or share one; by default
     as the algorithm and the protocol have it."""
@@ -233,24 +235,3 @@ class Vafl(Algorithm):
             Message("embedding", "up", FLOAT_BYTES * rows * shape.num_outputs),
             Message("gradient", "down", FLOAT_BYTES * shape.batch * shape.num_outputs),
         )
-
-
-class Sgd(Algorithm):
-    """Stochastic gradient descent: a client's gradient, taken at the model it read.
-
-    The server applies the mean of a commit's gradients.
-    Source: Agarwal and Duchi, Distributed Delayed Stochastic Optimization (2011).
-    """
-
-    kind: Literal["sgd"] = "sgd"
-
-    family: ClassVar[str] = "horizontal"
-    protocols: ClassVar[tuple[str, ...]] = (
-        *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
-    )
-
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one contribution: the model down, a gradient up."""
-        del common
-        size = FLOAT_BYTES * (shape.num_features + 1) * shape.num_outputs
-        return (Message("gradient", "up", size), Message("model", "down", size))

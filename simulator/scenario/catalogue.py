@@ -12,7 +12,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from simulator.scenario import algorithms, edge_cloud, problems, protocols
+from simulator.scenario import (
+    algorithms,
+    edge_cloud,
+    federated,
+    models,
+    problems,
+    protocols,
+)
 from simulator.scenario.base import Config
 from simulator.scenario.entry import Entry, brought
 from simulator.scenario.laws import LAWS
@@ -30,7 +37,9 @@ PROTOCOLS: tuple[Entry, ...] = (
 )
 ALGORITHMS: tuple[Entry, ...] = (
     Entry(algorithms.Vafl, "simulator.algorithms.vafl_building:build"),
-    Entry(algorithms.Sgd, "simulator.algorithms.sgd:build"),
+    Entry(federated.Sgd, "simulator.algorithms.federated:build"),
+    Entry(federated.FedAsync, "simulator.algorithms.federated:build"),
+    Entry(federated.FedBuff, "simulator.algorithms.federated:build"),
     Entry(edge_cloud.Csgd, "simulator.algorithms.edge_cloud:build"),
     Entry(edge_cloud.Asgd, "simulator.algorithms.edge_cloud:build"),
     Entry(edge_cloud.Audp, "simulator.algorithms.edge_cloud:build"),
@@ -42,6 +51,7 @@ DATA: tuple[Entry, ...] = (
     Entry(problems.Mnist, "simulator.problems.data.idx:mnist"),
     Entry(problems.FashionMnist, "simulator.problems.data.idx:fashion_mnist"),
     Entry(problems.Cifar10, "simulator.problems.data.cifar:cifar10"),
+    Entry(problems.Usps, "simulator.problems.data.usps:usps"),
     Entry(problems.Parkinson, "simulator.problems.data.parkinson:parkinson"),
     Entry(
         problems.SyntheticLogistic,
@@ -51,11 +61,16 @@ DATA: tuple[Entry, ...] = (
     Entry(problems.Csv, "simulator.problems.data.own:csv"),
 )
 PARTITIONS: tuple[Entry, ...] = (
-    Entry(problems.Vertical, "simulator.problems.partitions:vertical"),
-    Entry(problems.Iid, "simulator.problems.partitions:iid"),
+    Entry(problems.Vertical, "simulator.problems.partitions.columns:vertical"),
+    Entry(problems.Iid, "simulator.problems.partitions.rows:iid"),
+    Entry(problems.Labels, "simulator.problems.partitions.rows:labels"),
+    Entry(problems.Dirichlet, "simulator.problems.partitions.rows:dirichlet"),
+    Entry(problems.Sizes, "simulator.problems.partitions.rows:sizes"),
+    Entry(problems.Column, "simulator.problems.partitions.rows:column"),
 )
 MODELS: tuple[Entry, ...] = (
-    Entry(problems.Linear, "simulator.problems.models:linear"),
+    Entry(models.Linear, "simulator.problems.models:linear"),
+    Entry(models.Cnn, "simulator.problems.cnn:cnn"),
 )
 KINDS: dict[str, tuple[Entry, ...]] = {
     "laws": LAWS,

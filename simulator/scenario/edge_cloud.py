@@ -14,6 +14,7 @@ from simulator.scenario.algorithms import (
     Algorithm,
     Batch,
     Message,
+    OrData,
     ProblemShape,
     StepSize,
 )
@@ -31,23 +32,33 @@ class EdgeCloud(Algorithm):
     step_size: StepSize | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     """In place of the algorithm's own, which is Table II's."""
     batch: Batch = 12
-    replacement: bool = True
-    sigma: Positive = 30.0
-    """Bound on the deviation of a sample's gradient (M-25)."""
-    smoothness: Positive = 10.0
-    """Lipschitz constant L of the gradient (M-25)."""
+    sampling: Literal["distinct", "replacement", "shuffled"] = "replacement"
+    sigma: Annotated[Positive | Literal["data"], OrData] = 30.0
+    """Bound on the deviation of a sample's gradient, or `data`: measured at the start
+    of the run (M-25)."""
+    smoothness: Annotated[Positive | Literal["data"], OrData] = 10.0
+    """Lipschitz constant L of the gradient, or `data`: that of a convex linear model,
+    else measured at the start of the run (M-25)."""
+
+    averaged: bool = False
+    """Whether the average of all iterates is evaluated, of which Theorem 2 speaks, in
+    place of the last one."""
 
     family: ClassVar[str] = "horizontal"
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
 
     def structure(self) -> dict[str, Any]:
-        """Returns everything: all of it decides the stages and their number."""
-        return self.model_dump(mode="json")
+        """Returns all but the numbers that runs of one program may differ in."""
+        shaping = ("kind", "batch", "sampling", "samples", "averaged")
+        shaping += ("noise", "clip", "noised")
+        found = self.model_dump(mode="json")
+        own = self.step_size is not None
+        return {key: found[key] for key in shaping if key in found} | {"own_step": own}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: the model down, a gradient up."""
         del common
-        size = FLOAT_BYTES * (shape.num_features + 1) * shape.num_outputs
+        size = FLOAT_BYTES * shape.num_weights
         return (Message("gradient", "up", size), Message("model", "down", size))
 
 
@@ -100,8 +111,12 @@ class _Private(_Asynchronous):
     clip: Literal["mean", "sample"] = "mean"
     """What is clipped: the mean gradient of a batch, as printed, or each sample's,
     which alone has the stated sensitivity (M-03)."""
-    clip_bound: Positive | None = None
-    """G: the (first) sensitivity is 2 G / b; by default that of eq. 12 (M-10)."""
+    clip_bound: Annotated[Positive | Literal["data"], OrData] | None = None
+    """G: the (first) sensitivity is 2 G / b; by default that of eq. 12 (M-10). `data`:
+    the largest norm of a sample's gradient at the start of the run."""
+    noised: Literal["all", "first_convolution"] = "all"
+    """What is clipped and gets noise. `first_convolution` is the paper's for its CNN;
+    the other layers' gradients are then released as they are (M-14)."""
     delta: Part = 1e-3
     """Failure probability of eq. 12, a heuristic one (M-15)."""
 
@@ -130,3 +145,8 @@ class Mapa(_Private):
     """Reduction ratio of the sensitivity."""
     gap: Positive = 50.0
     """f(x_1) - f(x*) in the length of a stage, eq. 15 (M-04)."""
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution; with the model, a sensitivity."""
+        sensitivity = Message("sensitivity", "down", FLOAT_BYTES)
+        return (*super().messages(shape, common=common), sensitivity)

@@ -2,13 +2,38 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from simulator.scenario.base import Config
+from simulator.scenario.base import Config, PlacedError, Quantity, Says
+
+
+def _different(classes: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns class numbers unchanged if none stands twice; for validation."""
+    twice = [number for number in classes if classes.count(number) > 1]
+    if twice:
+        raise ValueError(
+            f"must name every class once, got {twice[0]} twice; remove one"
+        )
+    return classes
+
+
+Classes = Annotated[
+    Literal["even_odd", "lower_upper"]
+    | Annotated[
+        tuple[Annotated[int, Field(ge=0)], ...],
+        Field(min_length=2),
+        AfterValidator(_different),
+    ],
+    Says("even_odd, lower_upper, or a list of two or more classes", "[3, 8]"),
+]
+"""A regrouping of classes in two, or the classes that are kept."""
 
 
 class Data(Config):
     """What every data set has: the scale of its features and its split.
+
+    First the rows are divided into training and test rows, then `classes` are taken,
+    then `limit` cuts the training rows, then features are scaled.
 
     Source: VAFL, V-11: pixel scale is always explicit.
     """
@@ -21,7 +46,11 @@ class Data(Config):
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """Fraction of rows kept for testing, where the set brings no division."""
     limit: Annotated[int, Field(ge=1)] | None = None
-    """Use only so many training rows."""
+    """Use only so many training rows, of those that `classes` keeps."""
+    classes: Classes | None = None
+    """`even_odd`: two classes, 1 for odd labels; `lower_upper`: two classes, 1 for the
+    upper half of the labels; a list: the rows of these classes only, renumbered from 0
+    in the order given. By default all classes."""
 
 
 class Digits(Data):
@@ -55,6 +84,13 @@ class Cifar10(Data):
 
     kind: Literal["cifar10"] = "cifar10"
     source: Literal["auto", "binary", "standin"] = "auto"
+
+
+class Usps(Data):
+    """USPS, digits of 16x16 pixels, from libsvm or h5 files, else its stand-in."""
+
+    kind: Literal["usps"] = "usps"
+    source: Literal["auto", "libsvm", "h5", "standin"] = "auto"
 
 
 class Parkinson(Data):
@@ -127,10 +163,9 @@ class Vertical(Config):
         return self.parties or len(self.groups or {})
 
 
-class Iid(Config):
-    """Every client holds an equal, random share of the samples, all columns."""
+class Horizontal(Config):
+    """What every partition by rows has: its clients, who hold all columns."""
 
-    kind: Literal["iid"] = "iid"
     family: ClassVar[str] = "horizontal"
     clients: Annotated[int, Field(ge=1)]
 
@@ -140,7 +175,76 @@ class Iid(Config):
         return self.clients
 
 
-class Linear(Config):
-    """Linear: embeddings `x @ w` of a vertical party, or `x @ w + b` of a client."""
+class Iid(Horizontal):
+    """Every client holds an equal, random share of the samples."""
 
-    kind: Literal["linear"] = "linear"
+    kind: Literal["iid"] = "iid"
+
+
+class Labels(Horizontal):
+    """Every client holds equally many samples of a few classes.
+
+    Samples sorted by class are cut into `clients * classes_per_client` shards of equal
+    size, of which each client is dealt `classes_per_client` at random.
+
+    Source: McMahan, Moore, Ramage, Hampson and Agüera y Arcas, Communication-Efficient
+    Learning of Deep Networks from Decentralized Data (2017), section 3.
+    """
+
+    kind: Literal["labels"] = "labels"
+    classes_per_client: Annotated[int, Field(ge=1)]
+
+
+class Dirichlet(Horizontal):
+    """The samples of each class are shared in proportions drawn from a Dirichlet law.
+
+    Of every class k a proportion p_k, m goes to client m, with p_k ~ Dir(alpha, ...,
+    alpha), independently: both the sizes and the mixtures of clients differ. This is
+    the scheme of Yurochkin et al., not that of Hsu, Qi and Brown (2019), who draw a
+    mixture of classes for each of clients of equal size.
+
+    Source: Yurochkin et al., Bayesian Nonparametric Federated Learning of Neural
+    Networks (2019), section 4, heterogeneous partition.
+    """
+
+    kind: Literal["dirichlet"] = "dirichlet"
+    alpha: Annotated[float, Field(gt=0, le=1e9)]
+    """Concentration: near 0 every class has one holder, large values share equally."""
+    least: Annotated[int, Field(ge=1)] = 1
+    """Samples that every client must hold; proportions are drawn again until it does,
+    so that they follow the Dirichlet law given that."""
+
+
+class Sizes(Horizontal):
+    """Every client holds a random share of the samples, in proportion to its weight."""
+
+    kind: Literal["sizes"] = "sizes"
+    weights: Quantity
+    """Positive, up to a common factor: one number per client, or an expression."""
+
+    @model_validator(mode="after")
+    def _weighed(self) -> "Sizes":
+        if not isinstance(self.weights, tuple):
+            return self
+        if len(self.weights) != self.clients:
+            raise PlacedError(
+                f"weights must have one entry per client ({self.clients}), got "
+                f"{len(self.weights)}; make it as long, or use an expression in m and "
+                "M",
+                ("weights",),
+            )
+        return self
+
+
+class Column(Horizontal):
+    """Samples are sorted by a feature and cut into groups, one for each client.
+
+    Samples with the same value of the feature, such as a user's number, are never
+    separated.
+    """
+
+    kind: Literal["column"] = "column"
+    column: Annotated[
+        Annotated[int, Field(ge=0)] | str,
+        Says("the name or the number of a column, from 0", "age"),
+    ]

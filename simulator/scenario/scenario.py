@@ -14,7 +14,8 @@ from pydantic import (
 
 from simulator.scenario.base import Config, PlacedError, Says
 from simulator.scenario.catalogue import union
-from simulator.scenario.problems import Linear
+from simulator.scenario.models import Linear
+from simulator.scenario.privacy import Privacy, check_privacy
 from simulator.scenario.setting import Recording, Setting
 from simulator.scenario.suggestions import suggestion
 
@@ -28,8 +29,9 @@ class Problem(Config):
     data: union("data")  # pyright: ignore[reportInvalidTypeForm]
     partition: union("partitions")  # pyright: ignore[reportInvalidTypeForm]
     model: union("models") = Linear()  # pyright: ignore[reportInvalidTypeForm]
-    loss: Literal["auto", "softmax", "sigmoid"] = "auto"
-    """Cross-entropy; `auto` takes `sigmoid` for two classes and `softmax` for more."""
+    loss: Literal["auto", "softmax", "sigmoid", "hinge"] = "auto"
+    """`auto` takes the cross-entropies `sigmoid` for two classes and `softmax` for
+    more; `hinge` is one against the rest, a linear SVM where the model is linear."""
     reduction: Literal["mean", "sum"] = "mean"
     """How the losses of a batch combine (VAFL, V-11)."""
     l2: Annotated[float, Field(ge=0)] = 0.0
@@ -81,6 +83,18 @@ class Evaluate(Config):
     )
 
 
+class Probe(Config):
+    """Saves the numbers themselves at chosen commits, in the table `probes`."""
+
+    every: Count
+    """Commits from one probe to the next; the first is at this commit."""
+    what: Annotated[
+        tuple[Literal["message", "gradient", "state"], ...], Field(min_length=1)
+    ] = ("message",)
+    """What is sent; the gradient in it, before clipping and noise; the weights that it
+    was taken at."""
+
+
 class Engine(Config):
     """How the numerics are executed."""
 
@@ -93,15 +107,22 @@ class Engine(Config):
 class Claim(Config):
     """What a source says, as data: checked against a finished study, true or not.
 
-    Exactly one of `faster` (reaches `to` in less virtual time than `than`), `higher`
-    (larger final value of `metric` than `than`), `close` (final values differ by at
-    most `within`) and `slope` (`metric` falls with the commits like a power of them,
-    whose exponent is at most `is`, to `within`).
+    Exactly one of `faster` (reaches `to` in less virtual time than `than`), `fewer`
+    (stops at its target after fewer commits than `than`), `higher` (larger final value
+    of `metric` than `than`), `close` (final values differ by at most `within`), `slope`
+    (`metric` falls with the commits like a power of them, whose exponent is at most
+    `is`, to `within`), `rises` (the final value of `metric` grows with the swept
+    `over`) and `steady` (it does not change by more than `within`).
     """
 
     faster: str | None = None
+    fewer: str | None = None
     higher: str | None = None
     close: str | None = None
+    rises: str | None = None
+    steady: str | None = None
+    over: str | None = None
+    """`rises` and `steady`: a key of the sweep."""
     slope: Annotated[
         str | tuple[str, ...] | None,
         Says("a variant, or a list of variants with different horizons", "async"),
@@ -111,7 +132,7 @@ class Claim(Config):
     than: str | None = None
     to: dict[str, float] | None = None
     by_at_least: float = 1.0
-    """`faster`: smallest ratio of the slower time to the faster one."""
+    """`faster`, `fewer`: smallest ratio of the larger number to the smaller one."""
     metric: Metric = "test_accuracy"
     is_: Annotated[float | None, Field(alias="is", strict=True)] = None
     """`slope`: the exponent of a bound on the metric; a steeper fall obeys it, too."""
@@ -124,13 +145,19 @@ class Claim(Config):
 
     @model_validator(mode="after")
     def _one_kind(self) -> "Claim":
-        kinds = (self.faster, self.higher, self.close, self.slope)
+        kinds = (self.faster, self.fewer, self.higher, self.close, self.slope)
+        kinds = (*kinds, self.rises, self.steady)
         if sum(kind is not None for kind in kinds) != 1:
             raise ValueError(
-                "must have exactly one of faster, higher, close and slope; keep one"
+                "must have exactly one of faster, fewer, higher, close, slope, rises "
+                "and steady; keep one"
             )
         if self.slope is not None:
             return self._check_slope(self.slope)
+        if self.rises is not None or self.steady is not None:
+            return self._check_swept()
+        if self.over is not None:
+            raise PlacedError("over belongs to rises and steady; remove it", ("over",))
         if self.than is None:
             raise PlacedError("than is missing; add the variant beside it", ("than",))
         if self.is_ is not None:
@@ -141,6 +168,19 @@ class Claim(Config):
             )
         if self.close is not None and self.within is None:
             raise ValueError("must say how close; add within: 0.01")
+        return self
+
+    def _check_swept(self) -> "Claim":
+        if self.over is None:
+            raise ValueError("must say over what; add over: a key of the sweep")
+        for name in ("than", "to", "is_"):
+            if getattr(self, name) is not None:
+                key = name.removesuffix("_")
+                raise PlacedError(
+                    f"{key} must not stand beside over; remove it", (key,)
+                )
+        if self.steady is not None and self.within is None:
+            raise ValueError("must say how steady; add within: 0.01")
         return self
 
     def _check_slope(self, slope: str | tuple[str, ...]) -> "Claim":
@@ -174,6 +214,9 @@ class Scenario(Setting):
     algorithm: union("algorithms")  # pyright: ignore[reportInvalidTypeForm]
     evaluate: Evaluate
     engine: Engine = Engine()
+    probe: Probe | None = None
+    privacy: Privacy | None = None
+    """Accounts for what clients send; for algorithms whose messages are noisy."""
     timeline: Recording | None = None
     """Replays a recorded timeline; by default the world is played."""
     claims: tuple[Claim, ...] = ()
@@ -186,6 +229,13 @@ class Scenario(Setting):
                 f"algorithm {self.algorithm.kind!r}, got "
                 f"{self.problem.partition.kind!r}; change one of them",
                 ("problem", "partition", "kind"),
+            )
+        if self.algorithm.family not in self.problem.model.families:
+            raise PlacedError(
+                f"problem.model.kind must be for {self.algorithm.family} data with the "
+                f"algorithm {self.algorithm.kind!r}, got {self.problem.model.kind!r}; "
+                f"take linear",
+                ("problem", "model", "kind"),
             )
         stores = getattr(self.algorithm, "stores_embeddings", False)
         if self.protocol.kind == "bounded" and not stores:
@@ -211,7 +261,15 @@ class Scenario(Setting):
                 f"whose ages are bounded",
                 ("algorithm", "client_order"),
             )
+        if self.probe is not None and self.algorithm.family != "horizontal":
+            raise PlacedError(
+                f"probe must not be set for the algorithm {self.algorithm.kind!r}, "
+                f"whose messages are no gradients; remove it",
+                ("probe",),
+            )
         self.check_world()
+        replays = self.timeline is not None
+        check_privacy(self.privacy, self.algorithm, replays=replays)
         for metric in self.stop.target or {}:
             if metric not in self.evaluate.metrics:
                 raise PlacedError(

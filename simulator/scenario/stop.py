@@ -10,6 +10,19 @@ Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
 
 
+class Windowed(Config):
+    """A diagnostic of commits whose mean over the last few falls below a value.
+
+    Located to the row: the run ends with the first commit at which it does.
+    """
+
+    column: str = "loss"
+    """Of the table `commits`."""
+    below: float
+    commits: Count = 5
+    """Successive commits that the mean is over."""
+
+
 class Stop(Config):
     """When a run ends: at whichever of these comes first.
 
@@ -24,6 +37,8 @@ class Stop(Config):
     bytes: Count | None = None
     target: dict[str, float] | None = None
     """A metric and its value, looked at in evaluations; with one of the above."""
+    windowed: Windowed | None = None
+    """A diagnostic that is looked at in every commit; with one of the above."""
 
     @model_validator(mode="after")
     def _ends(self) -> "Stop":

@@ -73,9 +73,10 @@ def expand(scenario: Setting) -> list[Run]:
     }
     runs: list[Run] = []
     for variant, changes in (scenario.variants or {BASE: {}}).items():
-        tree = merge(base, changes)
-        for values in itertools.product(*scenario.sweep.values()):
-            point = dict(zip(scenario.sweep, values, strict=True))
+        sweep = _sweep_of(scenario, variant, changes)
+        tree = merge(base, {k: v for k, v in changes.items() if k != "sweep"})
+        for values in itertools.product(*sweep.values()):
+            point = dict(zip(sweep, values, strict=True))
             resolved = _resolved(tree, variant, changes, point, scenario)
             for replicate in range(scenario.replicates):
                 seed = replicate_seed(scenario.seed, replicate)
@@ -185,14 +186,41 @@ def _brief(value: Any) -> str:
 def _check_study_wide(scenario: Setting) -> None:
     for variant, changes in scenario.variants.items():
         for key in changes:
-            if key in OF_STUDY:
+            if key in OF_STUDY and key != "sweep":
                 raise VariantError(
                     f"variants.{variant}.{key} must not be set, because it is the same "
                     f"for all runs of a study; set {key} at the top",
                     ("variants", variant, key),
                 )
-    for key, values in scenario.sweep.items():
-        where = ("sweep", key)
+    _check_sweep(scenario.sweep, ())
+    for variant in scenario.variants:
+        if "sweep" in scenario.variants[variant]:
+            sweep = _sweep_of(scenario, variant, scenario.variants[variant])
+            _check_sweep(sweep, ("variants", variant))
+
+
+def _sweep_of(
+    scenario: Setting, variant: str, changes: Mapping[str, Any]
+) -> dict[str, tuple[Any, ...]]:
+    """Returns what is swept of a variant: its own sweep, if it has one."""
+    if "sweep" not in changes:
+        return scenario.sweep
+    sweep = changes["sweep"] or {}
+    lists = isinstance(sweep, Mapping) and all(
+        isinstance(values, list | tuple) and values for values in sweep.values()
+    )
+    if not lists:
+        raise VariantError(
+            f"variants.{variant}.sweep must give each key a list of values, got "
+            f"{shown(sweep)}; write for example {{seed: [1, 2]}}, or {{}} for none",
+            ("variants", variant, "sweep"),
+        )
+    return {str(key): tuple(values) for key, values in sweep.items()}
+
+
+def _check_sweep(sweep: Mapping[str, tuple[Any, ...]], place: Keys) -> None:
+    for key, values in sweep.items():
+        where = (*place, "sweep", key)
         if key.split(".")[0] in OF_STUDY:
             raise VariantError(
                 f"sweep.{key} must not be swept, because it is the same for all runs "
@@ -211,7 +239,8 @@ def _check_study_wide(scenario: Setting) -> None:
 def _check_claims(scenario: Setting, labels: set[str]) -> None:
     known = labels | set(scenario.variants)
     for index, claim in enumerate(getattr(scenario, "claims", ())):
-        for key in ("faster", "higher", "close", "slope", "than"):
+        kinds = ("faster", "higher", "close", "slope", "fewer", "rises", "steady")
+        for key in (*kinds, "than"):
             named = getattr(claim, key)
             for name in named if isinstance(named, tuple) else (named,):
                 if name is not None and name not in known:
@@ -250,9 +279,14 @@ def _resolved(
     to_blame = [key for key in point if _meet(tuple(key.split(".")), wrong.keys)]
     key = to_blame[0] if to_blame else next(iter(point))
     values = ", ".join(f"{k} = {shown(point[k])}" for k in to_blame or point)
+    own = "sweep" in changes
+    sweep = _sweep_of(scenario, variant, changes)
     raise VariantError(
         f"sweep of {values} (variant {variant}): {wrong.message}",
-        ("sweep", key, scenario.sweep[key].index(point[key])),
+        (
+            *(("variants", variant) if own else ()),
+            *("sweep", key, sweep[key].index(point[key])),
+        ),
     )
 
 

@@ -64,6 +64,8 @@ class Cycle:
         if world.service:
             self._arrive = world.queue(arrive)
         plain = world.is_plain
+        if plain:  # a message is sent when it arrives
+            self._arrive = world.counted(self._arrive)
         compute = world.stage(Purpose.COMPUTE, self._arrive)
         snapshot = self._plain_snapshot(compute) if plain else self._work
         self._snapshot = _gated(snapshot, admit) if admit else snapshot
@@ -160,6 +162,8 @@ class Cycle:
             end += world.transit(Purpose.UPLOAD, client)
         gone = inf if self._guards else world.present_until(client, now)
         sends = sending.sends if sending else 1
+        if world.quota is not None:
+            self._count(client, computed, gone)
         if gone <= end:
             if sending and gone > computed:
                 sends = min(sends, 1 + int((gone - computed) / sending.timeout))
@@ -175,6 +179,15 @@ class Cycle:
         if self._guards:
             then = self._alive(client, then)
         world.call_at(end, then, client)
+
+    def _count(self, client: int, computed: float, gone: float) -> None:
+        """Counts the message of a job when it is sent, if that comes about."""
+        quota = self._world.quota
+        assert quota is not None
+        quota.begin(client)
+        if gone >= computed:
+            send = self._alive(client, quota.send) if self._guards else quota.send
+            self._world.call_first(computed, send, client)
 
     def _share(self, client: int) -> None:
         world = self._world

@@ -106,6 +106,8 @@ class Lossy:
         self._lost = [Keyed(streams, Purpose.LOSS, client) for client in clients]
         self._twice = [Keyed(streams, Purpose.DUPLICATE, client) for client in clients]
         self._log = log(config.chance) if config.chance else -inf
+        self.timeout = config.timeout
+        """Seconds between two sendings."""
 
     def send(self, client: int, job: int) -> Sending:
         """Returns what happens to a job's upload.

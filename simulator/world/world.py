@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import simpy
-from simpy.events import NORMAL
+from simpy.events import NORMAL, URGENT, EventPriority
 
 from simulator.scenario.clients import (
     Behaviour,
@@ -29,6 +29,7 @@ from simulator.world import faults
 from simulator.world.groups import Group
 from simulator.world.laws import Law, Population, build, common_tick
 from simulator.world.links import Queue, SharedLink
+from simulator.world.quota import Quota
 from simulator.world.selection import Pool
 from simulator.world.stages import LARGE, Stage, block_size
 
@@ -89,6 +90,9 @@ class World:
         self.timing: list[Any] = [None] * num_clients
         """When each client's job was computed, sent and arrived, and uploads sent;
         None where nothing comes between its read and its arrival."""
+        self.quota: Quota | None = None
+        """Messages that clients may send before the run ends; set before a protocol
+        starts."""
         population = Population(num_clients, self.streams)
         behaviours = clients.behaviours(num_clients) if clients else []
         self._groups = [
@@ -172,6 +176,26 @@ class World:
         """Calls a function at a time of the clock, or now if that is past."""
         env = self.env
         _schedule(env, max(time, env._now), _happen, (then, argument))
+
+    def call_first(self, time: float, then: Then, argument: int) -> None:
+        """Calls a function at a time of the clock, before what happens then."""
+        env = self.env
+        _schedule(env, max(time, env._now), _happen, (then, argument), URGENT)
+
+    def counted(self, then: Then) -> Then:
+        """Returns a function that counts a client's message, if that limits the run."""
+        return then if self.quota is None else self.quota.counted(then)
+
+    def sends_so_far(self, client: int) -> int:
+        """Returns how often a client has sent the message of the job that it is at."""
+        timing, now = self.timing[client], self.env.now
+        if timing is None or timing[1] > now:
+            return 0
+        _, sent, _, sends = timing
+        if self.quota is not None and not self.quota.has_sent(client):
+            return 0
+        lossy = self._groups[self._group_of[client]].lossy if self._loses else None
+        return min(sends, 1 + int((now - sent) / lossy.timeout)) if lossy else sends
 
     def next_present(self) -> float | None:
         """Returns when the first of those who wait to be selected is there; or None."""
@@ -363,6 +387,7 @@ def _schedule(
     time: float,
     callback: Callable[[simpy.Event], None],
     value: Any,
+    priority: EventPriority = NORMAL,
 ) -> None:
     """Does what simpy.Timeout does, for a time and not a delay, and checks nothing.
 
@@ -370,4 +395,4 @@ def _schedule(
     """
     event = simpy.Event(env)
     event._ok, event._value, event.callbacks = True, value, [callback]
-    heappush(env._queue, (time, NORMAL, next(env._eid), event))
+    heappush(env._queue, (time, priority, next(env._eid), event))

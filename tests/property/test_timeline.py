@@ -139,12 +139,13 @@ def test_batches_are_pure_functions_of_client_and_job(
 ) -> None:
     size = size if replacement else min(size, n)
     pools = [np.arange(n) + 100 * m for m in range(6)]
-    sampler = Sampler(3, pools, size, replacement=replacement)
+    sampling = "replacement" if replacement else "distinct"
+    sampler = Sampler(3, pools, size, sampling=sampling)
     batch = sampler.batch(client, job)
     assert batch.shape == (size,)
     assert np.isin(batch, pools[client]).all()
     if not replacement:
         assert np.unique(batch).size == size
-    again = Sampler(3, pools, size, replacement=replacement)
+    again = Sampler(3, pools, size, sampling=sampling)
     again.batch((client + 1) % 6, job + 1)
     assert again.batch(client, job).tolist() == batch.tolist()

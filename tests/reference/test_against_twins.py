@@ -45,7 +45,7 @@ VARIANTS = {
     "after": {"algorithm": {"server_gradient": "after"}},
     "noise": {"algorithm": {"perturbation": {"std": 0.3}}},
     "sum": {"problem": {"reduction": "sum"}, "algorithm": {"step_size": 0.01}},
-    "repeats": {"algorithm": {"replacement": True}},
+    "repeats": {"algorithm": {"sampling": "replacement"}},
     "one party": {"problem": {"partition": {"parties": 1}}},
     "server step": {
         "algorithm": {

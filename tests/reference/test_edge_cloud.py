@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.algorithms.edge_cloud import NOISE
+from simulator.algorithms.client_work import NOISE
 from simulator.algorithms.stages import stages
 from simulator.scenario.edge_cloud import Mapa
 from simulator.scenario.study import merge

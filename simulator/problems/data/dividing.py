@@ -1,6 +1,8 @@
-"""Division into training and test rows, order, limit and scale of every data set.
+"""Division into training and test rows, classes, order, limit and scale of every set.
 
-All of it is fixed by the data set's own `split_seed`, the same for every run.
+In this order, so that a row is a test row whatever classes are taken, and a limit
+counts rows of those classes. All of it is fixed by the data set's own `split_seed`, the
+same for every run.
 """
 
 import math
@@ -8,15 +10,15 @@ import math
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int, Shaped
 
+from simulator.problems.data import selecting
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.keyed import Purpose, generator
+from simulator.problems.data.selecting import Samples
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import Data
 
 BLOCK = 4096
 """Rows whose float64 copy is held at a time."""
-Samples = tuple[Shaped[np.ndarray, "_ _"], Shaped[np.ndarray, " _"]]
-"""Features `[N, P]` and labels `[N]`."""
 
 
 def divide(
@@ -58,22 +60,28 @@ def finished(
     num_classes: int,
     columns: tuple[str, ...],
     largest: float | None = None,
+    smallest: float = 0.0,
 ) -> Dataset:
-    """Orders, limits and scales the rows of a divided data set.
+    """Takes classes of a divided data set, and orders, limits and scales its rows.
 
     Args:
-        config: scale, limit and split seed.
-        name: as tables and figures show it.
+        config: classes, scale, limit and split seed.
+        name: as tables and figures show it, before the classes that are taken.
         train: training rows in any order; sets sorted by class are shuffled here.
         test: test rows, whose order is kept.
         num_classes: classes are 0 to this, exclusive.
         columns: names of the features.
-        largest: largest possible value, by which `unit` divides; `None` for a table,
+        largest: largest possible value, which `unit` maps to 1; `None` for a table,
             whose columns `unit` maps to [0, 1] by their extremes in the training rows.
+        smallest: smallest possible value, which `unit` maps to 0.
 
     Raises:
-        ScenarioError: a limit above the number of training rows.
+        ScenarioError: classes that there are not, or a limit above the number of
+            training rows.
     """
+    name, train, test, num_classes = selecting.select(
+        config.classes, name, train, test, num_classes
+    )
     x, y = train
     if config.limit is not None and config.limit > len(y):
         raise ScenarioError(
@@ -83,7 +91,7 @@ def finished(
     order = generator(config.split_seed, Purpose.ORDER).permutation(len(y))
     kept = order[: config.limit]
     x, y = x[kept], y[kept]
-    shift, divisor = _scale(config.scale, x, largest)
+    shift, divisor = _scale(config.scale, x, smallest, largest)
     return Dataset(
         name=name,
         x_train=_scaled(x, shift, divisor),
@@ -103,21 +111,24 @@ def divided(
     num_classes: int,
     columns: tuple[str, ...],
     largest: float | None = None,
+    smallest: float = 0.0,
     groups: Shaped[np.ndarray, " _"] | None = None,
 ) -> Dataset:
     """Divides the rows of a set that brings no division, and finishes it.
 
     Args:
-        config: scale, limit, split seed and test fraction.
+        config: classes, scale, limit, split seed and test fraction.
         name: as tables and figures show it.
         rows: features and labels.
         num_classes: classes are 0 to this, exclusive.
         columns: names of the features.
         largest: as in `finished`.
+        smallest: as in `finished`.
         groups: the group of each row, such as a subject; no group is in both halves.
 
     Raises:
-        ScenarioError: nothing would be left for training, or too high a limit.
+        ScenarioError: nothing would be left for training, classes that there are not,
+            or too high a limit.
     """
     x, y = rows
     if groups is None:
@@ -132,11 +143,12 @@ def divided(
         num_classes=num_classes,
         columns=columns,
         largest=largest,
+        smallest=smallest,
     )
 
 
 def _scale(
-    scale: str, x: Shaped[np.ndarray, "N P"], largest: float | None
+    scale: str, x: Shaped[np.ndarray, "N P"], smallest: float, largest: float | None
 ) -> tuple[Float64[np.ndarray, " _"], Float64[np.ndarray, " _"]]:
     """Returns what is subtracted from columns, and by what they are then divided.
 
@@ -145,7 +157,7 @@ def _scale(
     if scale == "raw":
         return np.zeros(1), np.ones(1)
     if scale == "unit" and largest is not None:
-        return np.zeros(1), np.full(1, float(largest))
+        return np.full(1, smallest), np.full(1, float(largest - smallest))
     if scale == "unit":
         low, high = x.min(axis=0).astype(float), x.max(axis=0).astype(float)
         return low, np.where(high > low, high - low, 1.0)

@@ -8,7 +8,8 @@ from jaxtyping import Int32, Shaped
 
 from simulator.problems.data import files, names, table
 from simulator.problems.data.base import Dataset
-from simulator.problems.data.dividing import Samples, divided, finished
+from simulator.problems.data.dividing import divided, finished
+from simulator.problems.data.selecting import Samples
 from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Csv, Npz
 

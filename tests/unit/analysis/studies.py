@@ -63,7 +63,10 @@ def evaluations_of(run: int, times: Any, **metrics: Any) -> pd.DataFrame:
 def empty(table: str) -> pd.DataFrame:
     """Returns a table without rows, as a trace without its parts gives it."""
     return pd.DataFrame(
-        {name: pd.Series([], dtype=c.dtype) for name, c in COLUMNS[table].items()}
+        {
+            name: pd.Series([], dtype="object" if " " in c.dtype else c.dtype)
+            for name, c in COLUMNS[table].items()
+        }
     )
 
 

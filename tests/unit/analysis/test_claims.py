@@ -8,7 +8,14 @@ import scipy.stats
 
 from analysis import claims
 from analysis.frames import Study
-from tests.unit.analysis.studies import Curves, Decays, arrives
+from tests.unit.analysis.studies import (
+    Curves,
+    Decays,
+    arrives,
+    evaluations_of,
+    manifest_of,
+    run_of,
+)
 
 TO = {"test_accuracy": 0.9}
 
@@ -73,7 +80,7 @@ def test_faster_where_the_slower_does_not_arrive() -> None:
     assert found["verdict"] == "holds"
     assert found["estimate"] == pytest.approx((10 * 4 * 9) ** (1 / 3))
     assert found["measured"].endswith("; reached 3/3 and 2/3")
-    assert found["why"] == "ratio is a lower bound: b is censored"
+    assert found["why"].startswith("ratio is a lower bound: b is censored")
     # A lower bound below one does not speak against the claim.
     assert _faster([9, 8, 9], [99, 1, 1])["verdict"] == "undecided"
 
@@ -309,3 +316,88 @@ def test_slope_at_each_point_of_a_sweep() -> None:
 
 def test_no_claims() -> None:
     assert claims.evaluate(Curves({"a": [[0.9]]})).empty
+
+
+class Swept:
+    """A study of a variant whose final values are known at every swept value."""
+
+    def __init__(self, values: dict[float, list[float]], **more: Any) -> None:
+        self.manifest = manifest_of()
+        frames, number = [], 0
+        for x, finals in values.items():
+            for replicate, final in enumerate(finals):
+                label = f"a, epsilon={x}"
+                run = run_of(number, label, replicate, variant="a", **more)
+                run["parameters"] = {"algorithm.epsilon": x}
+                self.manifest["runs"].append(run)
+                frames.append(evaluations_of(number, [0.0], test_accuracy=[final]))
+                number += 1
+        self._table = pd.concat(frames)
+
+    def table(self, name: str) -> pd.DataFrame:
+        assert name == "evaluations"
+        return self._table
+
+
+def _over(values: dict[float, list[float]], **claim: Any) -> pd.Series:
+    study: Any = Swept(values)
+    return _judge(study, over="algorithm.epsilon", **claim)
+
+
+def test_rises() -> None:
+    found = _over({0.1: [0.5, 0.6, 0.55], 0.5: [0.7, 0.8, 0.76]}, rises="a")
+    assert found["verdict"] == "holds"
+    assert found["estimate"] == pytest.approx(np.mean([0.2, 0.2, 0.21]))
+    assert found["claim"] == "a: test_accuracy rises with algorithm.epsilon"
+
+
+def test_rises_but_for_a_step_down() -> None:
+    values = {0.1: [0.5, 0.51, 0.5], 0.2: [0.4, 0.42, 0.41], 0.3: [0.9, 0.92, 0.9]}
+    found = _over(values, rises="a")
+    assert found["verdict"] == "does not hold"
+    assert found["why"].startswith("goes down from 0.1 to 0.2")
+
+
+def test_rises_or_not() -> None:
+    found = _over({0.1: [0.5, 0.9, 0.2], 0.5: [0.7, 0.5, 0.6]}, rises="a")
+    assert found["verdict"] == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("within", "verdict"),
+    [(0.1, "holds"), (0.05, "undecided"), (0.01, "does not hold")],
+)
+def test_steady(within: float, verdict: str) -> None:
+    values = {0.1: [0.5, 0.5, 0.5], 0.5: [0.54, 0.55, 0.56], 0.9: [0.5, 0.51, 0.5]}
+    assert _over(values, steady="a", within=within)["verdict"] == verdict
+
+
+def test_fewer_commits() -> None:
+    study = Curves({"a": [arrives(1)] * 3, "b": [arrives(1)] * 3})
+    for run in study.manifest["runs"]:
+        slow = run["variant"] == "b"
+        run |= {"commits": 1000 + run["replicate"] if slow else 10, "stop": "target"}
+    found = _judge(study, fewer="a", than="b", by_at_least=10)
+    assert found["verdict"] == "holds"
+    assert found["claim"] == "a in fewer commits than b to the target, 10 times"
+    for run in study.manifest["runs"]:
+        if run["variant"] == "b":
+            run |= {"stop": "commits"}
+    found = _judge(study, fewer="a", than="b", by_at_least=10)
+    assert found["verdict"] == "holds"
+    assert found["why"].startswith("ratio is a lower bound: b is censored")
+
+
+def test_what_is_not_swept_is_compared_at_every_point() -> None:
+    study: Any = Swept({0.1: [0.5, 0.6, 0.55], 0.5: [0.7, 0.8, 0.76]})
+    for replicate in range(3):
+        number = len(study.manifest["runs"])
+        study.manifest["runs"].append(run_of(number, "b", replicate))
+        rows = evaluations_of(number, [0.0], test_accuracy=[0.9])
+        study._table = pd.concat([study._table, rows])
+    study.manifest["scenario"]["claims"] = [
+        {"higher": "b", "than": "a", "metric": "test_accuracy", "says": "figure 6"}
+    ]
+    frame = claims.evaluate(study)
+    assert frame["verdict"].tolist() == ["holds", "holds"]
+    assert "b higher than a, epsilon=0.5" in frame["claim"][1]

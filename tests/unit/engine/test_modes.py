@@ -10,6 +10,7 @@ from simulator.simulation import _feed
 from simulator.timeline import NO_SLOT, StopReason
 from tests.support import SGD, execute, prepared
 
+STEP = {"step_size": 0.3, "batch": 11}
 FAMILIES = {
     "vafl batch": ({},),
     "vafl all": ({"algorithm": {"upload": "all"}},),
@@ -22,6 +23,23 @@ FAMILIES = {
     "sgd": (SGD,),
     "sgd sync": (SGD, {"protocol": {"kind": "synchronous"}}),
     "sgd t-sync": (SGD, {"protocol": {"kind": "t_synchronous", "t": 2}}),
+    "sgd compensated, adam": (
+        SGD,
+        {
+            "algorithm": {
+                "compensation": {"strength": 0.1, "adaptive": True},
+                "optimizer": {"kind": "adam"},
+                "mechanism": {"clip_bound": 1.0, "multiplier": 0.1},
+            }
+        },
+    ),
+    "fed_async": (SGD, {"algorithm": {**STEP, "kind": "fed_async", "local_steps": 2}}),
+    "mapa": (SGD, {"algorithm": {"kind": "mapa", "epsilon": 1.0}}),
+    "audp averaged": (
+        SGD,
+        {"algorithm": {"kind": "audp", "epsilon": 1.0, "averaged": True}},
+        {"protocol": {"kind": "cyclic"}},
+    ),
 }
 DOUBLE = {"engine": {"precision": "float64"}}
 NUMBERS = ("loss", "gradient_norm", "step_size")

@@ -552,7 +552,7 @@ BAD = {
         "{close: async, slope: sync, than: sync, within: 0.1, says: x}",
         26,
         "claims.0",
-        ["must have exactly one of faster, higher, close and slope; keep one"],
+        ["must have exactly one of faster, fewer, higher, close, slope, rises"],
     ),
     "slope beside another side": (
         CLAIM,

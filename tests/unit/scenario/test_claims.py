@@ -15,6 +15,7 @@ SLOPE: dict[str, Any] = {
     "says": "Theorem 2",
 }
 HIGHER: dict[str, Any] = {"higher": "a", "than": "b", "says": "figure 2"}
+RISES: dict[str, Any] = {"rises": "a", "over": "seed", "says": "figure 6"}
 
 
 @pytest.mark.parametrize("slope", ["a", ("a", "b")])
@@ -31,8 +32,8 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
 @pytest.mark.parametrize(
     ("claim", "said"),
     [
-        (SLOPE | {"slope": None}, "exactly one of faster, higher, close and slope"),
-        (SLOPE | {"close": "b"}, "exactly one of faster, higher, close and slope"),
+        (SLOPE | {"slope": None}, "exactly one of faster, fewer, higher, close"),
+        (SLOPE | {"close": "b"}, "exactly one of faster, fewer, higher, close"),
         (SLOPE | {"than": "b"}, "than must not stand beside slope"),
         (SLOPE | {"is": None}, "must say which slope; add is: -1 and within"),
         (SLOPE | {"within": None}, "must say which slope; add is: -1 and within"),
@@ -42,6 +43,10 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (SLOPE | {"slope": ["a", "a"]}, "two or more different variants, got [a, a]"),
         (HIGHER | {"than": None}, "than is missing; add the variant"),
         (HIGHER | {"is": -1}, "is belongs to slope alone; remove it"),
+        (HIGHER | {"over": "seed"}, "over belongs to rises and steady"),
+        (RISES | {"over": None}, "must say over what; add over: a key of the sweep"),
+        (RISES | {"than": "b"}, "than must not stand beside over; remove it"),
+        (RISES | {"rises": None, "steady": "a"}, "must say how steady; add within"),
     ],
 )
 def test_a_claim_that_makes_no_sense(claim: dict[str, Any], said: str) -> None:

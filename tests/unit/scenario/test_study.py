@@ -159,3 +159,31 @@ def test_the_schema_lists_what_exists_and_lets_shape_parameters_be() -> None:
     assert "parameters" not in parts["Scipy"]["properties"]
     assert "anyOf" in parts["Scipy"]["additionalProperties"]
     assert "constant" in parts["Scipy"]["properties"]["law"]["not"]["enum"]
+
+
+def test_a_variant_may_have_its_own_sweep() -> None:
+    made = study(
+        variants={
+            "a": {},
+            "b": {"sweep": {}},
+            "c": {"sweep": {"algorithm.step_size": [0.3]}},
+        },
+        sweep={"protocol.t": [1, 2]},
+    )
+    labels = list(dict.fromkeys(run.label for run in expand(made)))
+    assert labels == ["a, t=1", "a, t=2", "b", "c, step_size=0.3"]
+
+
+@pytest.mark.parametrize("sweep", [3, [1], {"protocol.t": 1}, {"protocol.t": []}])
+def test_a_variants_sweep_must_be_one(sweep: object) -> None:
+    made = study(variants={"b": {"sweep": sweep}}, sweep={"protocol.t": [1, 2]})
+    with pytest.raises(ScenarioError, match=r"^variants\.b\.sweep must give each key"):
+        expand(made)
+
+
+def test_a_value_of_a_variants_sweep_is_blamed_where_it_stands() -> None:
+    made = study(variants={"b": {"sweep": {"protocol.t": [1, 9]}}})
+    with pytest.raises(ScenarioError, match=r"^sweep of protocol\.t = 9") as caught:
+        expand(made)
+    keys = ("variants", "b", "sweep", "protocol.t", 1)
+    assert getattr(caught.value, "keys", None) == keys

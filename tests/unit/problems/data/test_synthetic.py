@@ -152,7 +152,7 @@ def test_parkinson_standin_accuracy() -> None:
 
 
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
-    modules = ["idx", "cifar", "parkinson", "synthetic", "own"]
+    modules = ["idx", "cifar", "parkinson", "synthetic", "own", "usps"]
     code = "".join(f"import simulator.problems.data.{name}\n" for name in modules)
     code += "import simulator.problems.partitions, sys\n"
     code += "assert not {'jax', 'simpy', 'pandas'} & set(sys.modules)"

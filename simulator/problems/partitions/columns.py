@@ -1,4 +1,4 @@
-"""Partitions: which columns each party holds, or which rows each client holds."""
+"""Vertical partitions: which columns each party holds."""
 
 import re
 
@@ -8,8 +8,7 @@ from jaxtyping import Int
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.names import hint
 from simulator.scenario.errors import ScenarioError
-from simulator.scenario.problems import Iid, Vertical
-from simulator.streams import Purpose, Streams
+from simulator.scenario.problems import Vertical
 
 RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
 """An index, or a first and a last one."""
@@ -45,32 +44,6 @@ def vertical(config: Vertical, dataset: Dataset) -> list[Int[np.ndarray, " p"]]:
     return [
         _columns(name, group, dataset, holder) for name, group in config.groups.items()
     ]
-
-
-def iid(config: Iid, dataset: Dataset, seed: int) -> list[Int[np.ndarray, " n"]]:
-    """Returns the training rows of each client: disjoint random shares of all rows.
-
-    Sizes differ by at most one; the first clients hold the larger shares.
-
-    Args:
-        config: number of clients.
-        dataset: whose training rows are shared.
-        seed: of the run, >= 0.
-
-    Returns:
-        Ids of each client's rows, ascending.
-
-    Raises:
-        ScenarioError: more clients than rows.
-    """
-    num_rows = len(dataset.y_train)
-    if config.clients > num_rows:
-        raise ScenarioError(
-            f"problem.partition.clients must be at most the {num_rows} training rows "
-            f"of {dataset.name}, got {config.clients}; take fewer clients"
-        )
-    order = Streams(seed).at(Purpose.PARTITION, 0, 0).permutation(num_rows)
-    return [np.sort(share) for share in np.array_split(order, config.clients)]
 
 
 def _columns(

@@ -1,0 +1,225 @@
+"""What a client does between its read and its upload: steps, clipping and noise."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from simulator.algorithms.base import Context, Event, Info
+from simulator.privacy import mechanisms, of_runs
+from simulator.problems.horizontal import Horizontal
+from simulator.scenario.federated import Mechanism
+from simulator.timeline import NO_SAMPLE
+
+NOISE = {
+    "radial_exponential": mechanisms.radial_exponential,
+    "spherical_laplace": mechanisms.spherical_laplace,
+    "laplace": mechanisms.laplace,
+    "gaussian": mechanisms.gaussian,
+}
+
+
+class Work(NamedTuple):
+    """One contribution.
+
+    Attributes:
+        loss: of its own samples, without the regulariser.
+        gradient: sum over the local steps, before clipping and noise.
+        message: what is sent of it.
+        info: diagnostics.
+    """
+
+    loss: Float[Array, "*W"]
+    gradient: Float[Array, "..."]
+    message: Float[Array, "..."]
+    info: Info
+
+
+def keep(
+    registers: Float[Array, "R ..."], weights: Float[Array, "..."], event: Event
+) -> Float[Array, "R ..."]:
+    """Writes the version before a row where its readers will look for it."""
+    return registers.at[event.keep_slot].set(weights, mode="drop")
+
+
+def read(registers: Float[Array, "R ..."], event: Event) -> Float[Array, "W ..."]:
+    """Returns what each worker of a row had read; zeros for padding."""
+    return registers.at[event.read_slot].get(mode="fill", fill_value=0)
+
+
+def samples_of(event: Event, steps: int) -> Int[Array, "W Q S"]:
+    """Returns the samples of each worker and local step."""
+    W = event.worker.shape[0]
+    samples = jnp.broadcast_to(event.samples, (W, event.samples.shape[1]))
+    return samples.reshape(W, steps, -1)
+
+
+def gathered(
+    problem: Horizontal, samples: Int[Array, " S"]
+) -> tuple[Float[Array, "S P"], Int[Array, " S"], Bool[Array, " S"]]:
+    """Returns the features and labels of some samples, and which are no padding."""
+    x = problem.x.at[samples].get(mode="fill", fill_value=0)
+    y = problem.y.at[samples].get(mode="fill", fill_value=0)
+    return x, y, samples != NO_SAMPLE
+
+
+def gradient_of(
+    problem: Horizontal, weights: Float[Array, "..."], samples: Int[Array, " S"]
+) -> tuple[Float[Array, ""], Float[Array, "..."]]:
+    """Returns a batch's loss, and its gradient with that of the regulariser."""
+    x, y, valid = gathered(problem, samples)
+    loss, gradient = jax.value_and_grad(problem.batch_loss)(weights, x, y, valid)
+    return loss, gradient + problem.penalised(weights)
+
+
+def local_steps(
+    problem: Horizontal,
+    start: Float[Array, "..."],
+    samples: Int[Array, "Q S"],
+    step_size: Float[Array, ""],
+    proximal: Float[Array, ""] | None = None,
+) -> Work:
+    """Makes local steps; contributes the sum of their gradients.
+
+    Args:
+        problem: horizontally divided.
+        start: what was read.
+        samples: of each step.
+        step_size: of the local steps.
+        proximal: coefficient of half the squared distance from `start`, if any.
+    """
+    steps = samples.shape[0]
+
+    def gradient(
+        weights: Array, batch: Array
+    ) -> tuple[Float[Array, ""], Float[Array, "..."]]:
+        loss, found = gradient_of(problem, weights, batch)
+        if proximal is not None:
+            found = found + proximal * (weights - start)
+        return loss, found
+
+    if steps == 1:
+        loss, total = gradient(start, samples[0])
+        return Work(loss, total, total, {})
+
+    def once(q: Int[Array, ""], carried: tuple) -> tuple:
+        weights, total, loss = carried
+        own, found = gradient(weights, samples[q])
+        return weights - step_size * found, total + found, loss + own
+
+    begun = (start, jnp.zeros_like(start), jnp.zeros((), start.dtype))
+    _, total, loss = jax.lax.fori_loop(0, steps, once, begun)
+    return Work(loss / steps, total, total, {})
+
+
+def clipped_per_sample(
+    problem: Horizontal,
+    weights: Float[Array, "..."],
+    samples: Int[Array, " S"],
+    bound: Float[Array, ""],
+    num_noised: int | None = None,
+) -> Work:
+    """Contributes the mean of gradients that are clipped one by one.
+
+    Args:
+        problem: horizontally divided.
+        weights: what was read.
+        samples: of the batch.
+        bound: largest l2 norm of a sample's gradient.
+        num_noised: numbers at the beginning that the norm is taken of; by default all.
+    """
+    x, y, valid = gathered(problem, samples)
+    penalty = problem.penalised(weights)
+
+    def one(x: Array, y: Array, v: Array) -> tuple[Array, Array]:
+        present = v[None]
+        graded = jax.value_and_grad(problem.batch_loss)
+        loss, gradient = graded(weights, x[None], y[None], present)
+        return loss, gradient + penalty
+
+    losses, gradients = jax.vmap(one)(x, y, valid)
+    rows = gradients.reshape(gradients.shape[0], -1)
+    count = jnp.maximum(valid.sum(), 1)
+    exact = jnp.sum(jnp.where(valid[:, None], rows, 0), axis=0) / count
+    size = num_noised or rows.shape[1]
+    mean = mechanisms.clip_samples(rows[:, :size], bound, valid)
+    sent = jnp.concatenate([mean.value, exact[size:]]) if num_noised else mean.value
+    return Work(
+        loss=jnp.sum(losses * valid) / count,
+        gradient=exact.reshape(weights.shape),
+        message=sent.reshape(weights.shape),
+        info={"clipped_fraction": mean.fraction},
+    )
+
+
+def clipped(work: Work, bound: Float[Array, ""], num_noised: int | None = None) -> Work:
+    """Clips a whole contribution, or only what noise will be added to."""
+    flat = work.message.reshape(-1)
+    size = num_noised or flat.size
+    found = mechanisms.clip(flat[:size], bound)
+    sent = jnp.concatenate([found.value, flat[size:]]) if num_noised else found.value
+    info = {"clipped_fraction": found.clipped.astype(flat.dtype)}
+    return work._replace(
+        message=sent.reshape(work.message.shape), info=work.info | info
+    )
+
+
+def noised(
+    work: Work,
+    law: str,
+    key: Key[Array, ""],
+    scale: Float[Array, ""],
+    num_noised: int | None = None,
+) -> Work:
+    """Adds noise to a contribution, or to its beginning."""
+    flat = work.message.reshape(-1)
+    size = num_noised or flat.size
+    found = NOISE[law](key, flat[:size], scale)
+    sent = jnp.concatenate([found.value, flat[size:]]) if num_noised else found.value
+    return work._replace(
+        message=sent.reshape(work.message.shape),
+        info=work.info | {"noise_norm": found.noise_norm},
+    )
+
+
+class Privatiser(eqx.Module):
+    """Clips contributions and adds noise in proportion to their sensitivity.
+
+    Attributes:
+        bound: C.
+        multiplier: noise scale over sensitivity.
+        law: of the noise.
+        per_sample: whether each sample's gradient is clipped, or all that is sent.
+        batch: samples of a contribution.
+    """
+
+    bound: Float[Array, ""]
+    multiplier: Float[Array, ""]
+    law: str = eqx.field(static=True)
+    per_sample: bool = eqx.field(static=True)
+    batch: int = eqx.field(static=True)
+
+    def apply(self, key: Key[Array, ""], work: Work) -> Work:
+        """Returns the contribution as it is sent; per-sample clipping came before."""
+        if not self.per_sample:
+            work = clipped(work, self.bound)
+        share = self.batch if self.per_sample else 1
+        return noised(work, self.law, key, self.multiplier * 2 * self.bound / share)
+
+
+def privatiser(config: Mechanism | None, context: Context) -> Privatiser | None:
+    """Builds what makes contributions private, if anything does."""
+    if config is None:
+        return None
+    per_sample = config.clip == "sample"
+    ratio = context.batch / context.smallest_share if per_sample else 1.0
+    multiplier = of_runs.multiplier_of(config, ratio)
+    return Privatiser(
+        bound=jnp.asarray(config.clip_bound, float),
+        multiplier=jnp.asarray(multiplier, float),
+        law=config.law,
+        per_sample=per_sample,
+        batch=context.batch,
+    )

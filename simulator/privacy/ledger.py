@@ -1,0 +1,208 @@
+"""Counts what every client has sent by each evaluation, and says what that costs.
+
+A release is a message that was *sent*, applied or not: a lossy link, a rejection or a
+crash after sending lowers nothing, and sending the same message again adds nothing.
+Jobs come when they end, later than evaluations that they precede; so costs are known
+when a run is over.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from simulator.privacy.accountants import make
+from simulator.privacy.budgets import releases_within
+from simulator.privacy.of_runs import Guarantee
+from simulator.privacy.releases import Release
+from simulator.scenario.errors import ScenarioError
+
+
+class Entries(NamedTuple):
+    """What one evaluation says of every client.
+
+    Attributes:
+        time: virtual seconds.
+        client: numbers from 0, for every accountant.
+        releases: messages sent so far.
+        epsilon: with the ledger's delta; inf where nothing protects.
+        accountant: index of its name.
+        formal: whether both release and composition are proved.
+    """
+
+    time: float
+    client: Int[np.ndarray, " J"]
+    releases: Int[np.ndarray, " J"]
+    epsilon: Float[np.ndarray, " J"]
+    accountant: Int[np.ndarray, " J"]
+    formal: np.ndarray
+
+
+class Ledger:
+    """The messages of one run's clients, and their accountants.
+
+    Args:
+        guarantees: what one message of each client releases.
+        accountants: their names.
+        delta: in [0, 1).
+
+    Raises:
+        UserError: an accountant cannot account for a release.
+    """
+
+    def __init__(
+        self, guarantees: Sequence[Guarantee], accountants: Sequence[str], delta: float
+    ) -> None:
+        self.guarantees = tuple(guarantees)
+        self.accountants, self.delta = tuple(accountants), delta
+        check(self.guarantees, self.accountants)
+        self._times: list[float] = []
+        self._added: list[Int[np.ndarray, " K"]] = []
+        self._client = np.zeros(0, np.int64)
+        self._sent = np.zeros(0)
+
+    def evaluate(self, time: float) -> None:
+        """Notes an evaluation, at no earlier a time than the last one."""
+        self._times.append(time)
+        self._added.append(np.zeros(len(self.guarantees), np.int64))
+
+    def send(
+        self, client: Int[np.ndarray, " J"], sent_time: Float[np.ndarray, " J"]
+    ) -> None:
+        """Notes messages.
+
+        Args:
+            client: who sent them, from 0.
+            sent_time: virtual seconds; NaN for what was never sent.
+        """
+        sent = ~np.isnan(sent_time)
+        client = np.concatenate([self._client, client[sent]])
+        time = np.concatenate([self._sent, sent_time[sent]])
+        # Before the last evaluation there will be no other.
+        known = time <= self._times[-1] if self._times else np.zeros(time.size, bool)
+        self._count(client[known], time[known])
+        self._client, self._sent = client[~known], time[~known]
+
+    def counts(self) -> Int[np.ndarray, "E K"]:
+        """Returns the messages sent by each evaluation.
+
+        The last evaluation counts all of the run, also what was sent after it.
+        """
+        if not self._times:
+            return np.zeros((0, len(self.guarantees)), np.int64)
+        self._count(self._client, self._sent)
+        self._client, self._sent = self._client[:0], self._sent[:0]
+        return np.cumsum(self._added, axis=0)
+
+    def entries(self) -> Iterator[Entries]:
+        """Yields what the run's evaluations say, in order of time."""
+        counts = self.counts()
+        K, A = len(self.guarantees), len(self.accountants)
+        formal = np.array(
+            [
+                [g.formal and _composes(name, g.release) for name in self.accountants]
+                for g in self.guarantees
+            ]
+        ).reshape(K, A)
+        epsilons = self._epsilons(counts)
+        client = np.repeat(np.arange(K, dtype=np.int32), A)
+        accountant = np.tile(np.arange(A, dtype=np.int32), K)
+        for row, time in enumerate(self._times):
+            yield Entries(
+                time=time,
+                client=client,
+                releases=np.repeat(counts[row], A),
+                epsilon=epsilons[row].reshape(-1),
+                accountant=accountant,
+                formal=formal.reshape(-1),
+            )
+
+    def _count(
+        self, client: Int[np.ndarray, " J"], time: Float[np.ndarray, " J"]
+    ) -> None:
+        if not client.size:
+            return
+        row = np.searchsorted(np.array(self._times), time, side="left")
+        row = np.minimum(row, len(self._times) - 1)
+        for at in np.unique(row):
+            np.add.at(self._added[at], client[row == at], 1)
+
+    def _epsilons(self, counts: Int[np.ndarray, "E K"]) -> Float[np.ndarray, "E K A"]:
+        """Returns epsilons; each of a release and a count is computed once."""
+        found = np.zeros((*counts.shape, len(self.accountants)))
+        same: dict[Release, list[int]] = {}
+        for client, guarantee in enumerate(self.guarantees):
+            same.setdefault(guarantee.release, []).append(client)
+        for release, clients in same.items():
+            known, place = np.unique(counts[:, clients], return_inverse=True)
+            place = place.reshape(counts.shape[0], len(clients))
+            for number, name in enumerate(self.accountants):
+                values = [epsilon(release, int(n), name, self.delta) for n in known]
+                found[:, clients, number] = np.array(values)[place]
+        return found
+
+
+def check(guarantees: Sequence[Guarantee], accountants: Sequence[str]) -> None:
+    """Refuses accountants that cannot account for what is released.
+
+    Raises:
+        UserError: saying which and why.
+    """
+    for release in {guarantee.release for guarantee in guarantees}:
+        for name in accountants:
+            make(name).release(0, release)
+
+
+def limits(
+    guarantees: Sequence[Guarantee], accountant: str, delta: float, budget: float
+) -> tuple[int, ...]:
+    """Returns how many messages each client may send within a budget.
+
+    Args:
+        guarantees: what one message of each client releases.
+        accountant: its name.
+        delta: in [0, 1).
+        budget: epsilon, > 0.
+
+    Raises:
+        ScenarioError: a client may send none.
+        UserError: the accountant cannot account for a release.
+    """
+    most = {
+        release: releases_within(budget, delta, release, make(accountant))
+        for release in dict.fromkeys(g.release for g in guarantees)
+    }
+    found = tuple(most[guarantee.release] for guarantee in guarantees)
+    if not all(found):
+        client = found.index(0)
+        one = epsilon(guarantees[client].release, 1, accountant, delta)
+        raise ScenarioError(
+            f"privacy.budget must allow one message of every client, got {budget:g}, "
+            f"but one of client {client + 1} costs epsilon {one:.4g} by {accountant}; "
+            f"raise it, or add noise"
+        )
+    return found
+
+
+@lru_cache(maxsize=2**18)
+def epsilon(release: Release, count: int, accountant: str, delta: float) -> float:
+    """Returns the epsilon of some equal releases; cached.
+
+    Args:
+        release: each of them.
+        count: >= 0.
+        accountant: its name.
+        delta: in [0, 1).
+    """
+    one = make(accountant)
+    one.release(count, release)
+    return one.epsilon(delta)
+
+
+@lru_cache(maxsize=4096)
+def _composes(accountant: str, release: Release) -> bool:
+    one = make(accountant)
+    one.release(1, release)
+    return one.formal

@@ -1,0 +1,187 @@
+"""A five-layer convolutional network whose weights are one flat vector."""
+
+import math
+from itertools import accumulate
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Key
+
+from simulator.problems.convolution import convolve
+from simulator.problems.pooling import Pooling, pool
+from simulator.scenario.images import cnn_num_weights, cnn_sizes, image_shape
+from simulator.scenario.models import Cnn as Config
+
+BLOCK = 256
+"""Rows that are taken at once: an unfolded row of 28 x 28 pixels weighs 58 kB."""
+
+
+class Parts(NamedTuple):
+    """Something for each layer's kernels and biases, in the flat vector's order.
+
+    Attributes:
+        kernels_1: of the first convolution, `[C1, D, K, K]`.
+        bias_1: of its channels.
+        kernels_2: of the second, `[C2, C1, K, K]`.
+        bias_2: of its channels.
+        dense: `[C, Q]`; the `Q` inputs are channels, rows and columns, columns fastest.
+        bias: of the outputs.
+    """
+
+    kernels_1: Float[Array, "C1 D K K"]
+    bias_1: Float[Array, " C1"]
+    kernels_2: Float[Array, "C2 C1 K K"]
+    bias_2: Float[Array, " C2"]
+    dense: Float[Array, "C Q"]
+    bias: Float[Array, " C"]
+
+
+class Cnn(NamedTuple):
+    """Twice convolution, ReLU and pool, then a dense layer.
+
+    Attributes:
+        height: of an image, pixels.
+        width: of an image, pixels.
+        depth: planes of an image, 1 if grey.
+        channels: of the two convolutions; 10 and 10 are the public code's (M-29).
+        kernel: height and width of their kernels, pixels.
+        num_outputs: `C`.
+        pooling: of 2 x 2 pixels. The paper says only "pooling".
+
+    Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
+    Privacy for Edge Intelligence; specification, section 9.
+    """
+
+    height: int
+    width: int
+    depth: int = 1
+    channels: tuple[int, int] = (10, 10)
+    kernel: int = 5
+    num_outputs: int = 10
+    pooling: Pooling = "max"
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the parts."""
+        first, second = self.channels
+        _, (rows, columns) = cnn_sizes(self.height, self.width, self.kernel)
+        return (
+            (first, self.depth, self.kernel, self.kernel),
+            (first,),
+            (second, first, self.kernel, self.kernel),
+            (second,),
+            (self.num_outputs, second * rows * columns),
+            (self.num_outputs,),
+        )
+
+    @property
+    def num_weights(self) -> int:
+        """Numbers in the flat vector, `P`."""
+        return cnn_num_weights(
+            self.height,
+            self.width,
+            self.depth,
+            self.channels,
+            self.kernel,
+            self.num_outputs,
+        )
+
+    @property
+    def num_noised(self) -> int:
+        """The first convolution's kernels and biases (M-14)."""
+        return self.channels[0] * (self.depth * self.kernel**2 + 1)
+
+    def parts(self, weights: Float[Array, " P"]) -> Parts:
+        """Returns the arrays that a flat vector consists of."""
+        sizes = [math.prod(shape) for shape in self.shapes]
+        arrays = [
+            weights[end - size : end].reshape(shape)
+            for shape, size, end in zip(
+                self.shapes, sizes, accumulate(sizes), strict=True
+            )
+        ]
+        return Parts(*arrays)
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
+        """Draws kernels and biases uniformly within ±1/sqrt(inputs of an output).
+
+        This is PyTorch's default (Kaiming-uniform with a = sqrt 5). Drawn in single
+        precision whatever the problem's, so that runs in either start alike.
+        """
+        limits = []
+        for kernels, bias in zip(self.shapes[::2], self.shapes[1::2], strict=True):
+            limit = 1 / math.sqrt(math.prod(kernels[1:]))
+            limits.append(np.full(math.prod(kernels) + bias[0], limit, np.float32))
+        unit = jax.random.uniform(
+            key, (self.num_weights,), jnp.float32, minval=-1, maxval=1
+        )
+        return unit * np.concatenate(limits)
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
+        """Returns the pixels as they are."""
+        return x
+
+    def regularised(self) -> Bool[np.ndarray, " P"]:
+        """Says of each number whether it is regularised: all but biases."""
+        return np.concatenate(
+            [np.full(math.prod(shape), len(shape) > 1) for shape in self.shapes]
+        )
+
+    def apply(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> Float[Array, "C S"]:
+        """Returns the logits of some rows, however many: block by block.
+
+        Args:
+            weights: flat, as `parts` takes them apart.
+            x: images plane by plane, row by row.
+        """
+        parts = self.parts(weights)
+        whole = x.shape[0] // BLOCK * BLOCK
+        if x.shape[0] <= BLOCK:
+            return self._logits(parts, x)
+        blocks = x[:whole].reshape(-1, BLOCK, x.shape[1])
+        # Otherwise a gradient would keep what every block unfolded.
+        forget = jax.checkpoint(lambda block: self._logits(parts, block))
+        logits = lax.map(forget, blocks).swapaxes(0, 1).reshape(self.num_outputs, -1)
+        if whole == x.shape[0]:
+            return logits
+        return jnp.concatenate([logits, self._logits(parts, x[whole:])], axis=1)
+
+    def _logits(self, parts: Parts, x: Float[Array, "S F"]) -> Float[Array, "C S"]:
+        images = x.T.reshape(self.depth, self.height, self.width, x.shape[0])
+        hidden = self._layer(parts.kernels_1, parts.bias_1, images)
+        hidden = self._layer(parts.kernels_2, parts.bias_2, hidden)
+        inputs = hidden.reshape(parts.dense.shape[1], x.shape[0])
+        return parts.dense @ inputs + parts.bias[:, None]
+
+    def _layer(
+        self,
+        kernels: Float[Array, "D C K K"],
+        bias: Float[Array, " D"],
+        images: Float[Array, "C H W S"],
+    ) -> Float[Array, "D H_out W_out S"]:
+        """Convolves, rectifies and pools.
+
+        A maximum may precede bias and ReLU, which keep the order: four times fewer
+        numbers, the same result. An average may not precede the ReLU.
+        """
+        sums = convolve(images, kernels)
+        shift = bias[:, None, None, None]
+        if self.pooling == "max":
+            return jax.nn.relu(pool("max", sums) + shift)
+        return pool("average", jax.nn.relu(sums + shift))
+
+
+def cnn(config: Config, num_outputs: int, num_features: int, family: str) -> Cnn:
+    """Builds the network of a scenario, whose clients hold whole images.
+
+    Raises:
+        ScenarioError: the features are no images, or too small ones.
+    """
+    del family
+    height, width, depth = image_shape(num_features, config.image)
+    return Cnn(height, width, depth, config.channels, config.kernel, num_outputs)

@@ -1,0 +1,210 @@
+"""USPS from its libsvm files, or from one h5 file."""
+
+import bz2
+import importlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int64, Shaped
+
+from simulator.problems.data import files, names
+from simulator.problems.data.base import Dataset
+from simulator.problems.data.dividing import finished
+from simulator.problems.data.selecting import Samples
+from simulator.problems.data.usps_standin import usps_standin
+from simulator.scenario.errors import DataError
+from simulator.scenario.problems import Usps
+
+TRAIN, TEST, H5 = "usps.bz2", "usps.t.bz2", "usps.h5"
+OFFICIAL = {
+    "ec16c51db3855ca6c91edd34d0e9b197": TRAIN,
+    "8ea070ee2aca1ac39742fdd1ef5ed118": TEST,
+}
+"""Name of the official files, by their md5."""
+NAMES = {"usps": TRAIN, "usps.bz2": TRAIN, "usps.t": TEST, "usps.t.bz2": TEST}
+"""What files may be called, unpacked or not."""
+NAME = re.compile("usps", re.IGNORECASE)
+FOLDERS = ("usps",)
+SIDE, NUM_CLASSES = 16, 10
+PIXELS = SIDE * SIDE
+BZ2, HDF5 = b"BZh", b"\x89HDF\r\n\x1a\n"
+LARGEST_BZ2 = 64 * 2**20
+"""No official file has as many bytes, so that larger ones need no md5."""
+TOLERANCE = 1e-6
+"""By which a stored value may lie beyond the extremes, as float32 rounds them."""
+
+
+def usps(config: Usps) -> Dataset:
+    """Returns USPS, 16x16 pixels of digits, or its stand-in.
+
+    The libsvm files have values in [-1, 1] and labels 1 to 10 for the digits 0 to 9,
+    the h5 file values in [0, 1]; `raw` leaves them, `unit` maps both to [0, 1].
+
+    Raises:
+        DataError: files that are demanded and missing, or damaged, or an h5 file where
+            h5py is not installed.
+        ScenarioError: too high a limit, or classes that there are not.
+
+    Source: Hull, A database for handwritten text recognition research (1994); the
+        files of the LIBSVM data page.
+    """
+    if config.source == "standin":
+        return usps_standin(config)
+    found = find()
+    both = TRAIN in found and TEST in found
+    if config.source == "libsvm" or (config.source == "auto" and both):
+        return _libsvm(config, found)
+    if config.source == "h5" or H5 in found:
+        return _h5(config, found)
+    return usps_standin(config)
+
+
+def find() -> dict[str, Path]:
+    """Returns the files of the set that lie in the data folder, by official name."""
+    found: dict[str, Path] = {}
+    for path in files.candidates(FOLDERS, NAME):
+        role = identify(path)
+        if role:
+            found.setdefault(role, path)
+    return found
+
+
+def identify(path: Path) -> str:
+    """Returns the official name of a file, "" for what is none of the set.
+
+    It is told by md5, by the signature of HDF5, or else by the name, which a damaged
+    file keeps.
+    """
+    start, name = files.head(path, len(HDF5)), path.name.lower()
+    if start.startswith(BZ2) and path.stat().st_size < LARGEST_BZ2:
+        official = OFFICIAL.get(files.md5(path))
+        if official is not None:
+            return official
+    ours = "usps" in name or files.folder_of(path, FOLDERS)
+    if name == H5 or (start == HDF5 and ours):
+        return H5
+    return NAMES.get(name, "")
+
+
+def _libsvm(config: Usps, found: dict[str, Path]) -> Dataset:
+    absent = [name for name in (TRAIN, TEST) if name not in found]
+    if absent:
+        raise files.missing("usps", absent, "libsvm")
+    return _finished(config, parse(found[TRAIN]), parse(found[TEST]), -1.0)
+
+
+def _h5(config: Usps, found: dict[str, Path]) -> Dataset:
+    if H5 not in found:
+        raise files.missing("usps", [H5], "h5")
+    train, test = parse_h5(found[H5])
+    return _finished(config, train, test, 0.0)
+
+
+def _finished(config: Usps, train: Samples, test: Samples, smallest: float) -> Dataset:
+    return finished(
+        config,
+        "usps",
+        train,
+        test,
+        num_classes=NUM_CLASSES,
+        columns=names.pixels(SIDE, SIDE),
+        smallest=smallest,
+        largest=1.0,
+    )
+
+
+def parse(path: Path) -> tuple[Float64[np.ndarray, "N P"], Int64[np.ndarray, " N"]]:
+    """Returns the images and digits of a libsvm file, packed by bzip2 or not.
+
+    Raises:
+        DataError: it cannot be read, is no libsvm file, or holds other labels, columns
+            or values.
+
+    Source: the libsvm format: `LABEL COLUMN:VALUE ...`, columns from 1, zeros left out.
+    """
+    # It brings pandas along, which nobody needs who reads no such file.
+    from sklearn.datasets import load_svmlight_file
+
+    content = files.read(path)
+    from_zero: Any = False  # scikit-learn's annotation knows only "auto"
+    try:
+        if content.startswith(BZ2):
+            content = bz2.decompress(content)
+        loaded = load_svmlight_file(
+            io.BytesIO(content), n_features=PIXELS, zero_based=from_zero
+        )
+    # A damaged bzip2 stream is an OSError or a ValueError, a damaged line the latter.
+    except (OSError, EOFError, ValueError) as error:
+        raise DataError(
+            f"{path} must be a libsvm file of {PIXELS} columns, packed by bzip2 or "
+            f"not, got: {' '.join(str(error).split())}; download it again"
+        ) from error
+    x, labels = loaded[0].toarray(), np.asarray(loaded[1])
+    _check(path, x, labels, -1, 1)
+    return x, labels.astype(np.int64) - 1
+
+
+def parse_h5(path: Path) -> tuple[Samples, Samples]:
+    """Returns the training and the test rows of the h5 file.
+
+    Raises:
+        DataError: h5py is not installed, or the file is damaged, or has other groups,
+            labels, columns or values.
+    """
+    try:
+        # Not a dependency, because nothing else needs it.
+        h5py = importlib.import_module("h5py")
+    except ImportError:
+        raise DataError(
+            f"{path} must be read by h5py, got an environment without it; install "
+            f"h5py, or put {TRAIN} and {TEST} in {files.data_folder() / 'usps'}, or "
+            "take source: standin"
+        ) from None
+    try:
+        with h5py.File(path, "r") as file:
+            train, test = (
+                (np.asarray(file[half]["data"]), np.asarray(file[half]["target"]))
+                for half in ("train", "test")
+            )
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise DataError(
+            f"{path} must be an HDF5 file with data and target in /train and /test, "
+            f"got: {' '.join(str(error).split())}; download it again"
+        ) from error
+    for x, labels in (train, test):
+        _check(path, x, labels, 0, 0)
+    return train, test
+
+
+def _check(
+    path: Path,
+    x: Shaped[np.ndarray, "..."],
+    labels: Shaped[np.ndarray, "..."],
+    lowest: int,
+    first: int,
+) -> None:
+    """Refuses arrays that are not images with values from `lowest` to 1 and labels."""
+    numbers = x.dtype.kind in "fiu" and labels.dtype.kind in "fiu"
+    shaped = x.shape[1:] == (PIXELS,) and labels.shape == x.shape[:1]
+    if not (numbers and shaped and x.size):
+        raise DataError(
+            f"{path} must hold at least one row of {PIXELS} numbers and one label for "
+            f"each, got {x.shape} and {labels.shape}; download it again"
+        )
+    last = first + NUM_CLASSES - 1
+    wrong = ~np.isin(labels, np.arange(first, last + 1))
+    if wrong.any():
+        raise DataError(
+            f"{path} must hold labels from {first} to {last}, got "
+            f"{labels[wrong][0]:g}; download it again"
+        )
+    # Written so that a NaN is wrong.
+    wrong = ~((x >= lowest - TOLERANCE) & (x <= 1 + TOLERANCE))
+    if wrong.any():
+        raise DataError(
+            f"{path} must hold values from {lowest} to 1, got {x[wrong][0]:g}; "
+            "download it again"
+        )

@@ -1,0 +1,104 @@
+"""What is accounted for of the clients' privacy, and how much of it may be spent."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from simulator.scenario.base import Config, PlacedError, Says
+
+Name = Literal["basic", "advanced", "optimal", "rdp", "pld", "gdp"]
+
+AUTO: dict[bool, tuple[Name, ...]] = {
+    True: ("rdp", "gdp"),
+    False: ("optimal", "advanced", "basic"),
+}
+"""Accountants of Gaussian noise and of pure epsilons, the tightest proven one first.
+There is no `pld` among them: `gdp` at sampling ratio 1 and `optimal` are exact, and it
+takes up to a second where they take microseconds."""
+OF_PURE: tuple[Name, ...] = ("basic", "advanced", "optimal")
+"""Accountants that cannot account for Gaussian noise."""
+
+
+class Privacy(Config):
+    """Accounts for the messages that each client sends, applied or not.
+
+    Nothing is claimed for the chance that a client sends at all: only its own draw of a
+    batch can amplify. VAFL has accounting of its own, in `algorithm.perturbation`.
+    """
+
+    accountants: Annotated[
+        Literal["auto"] | Annotated[tuple[Name, ...], Field(min_length=1)],
+        Says("auto, or a list of accountants", "[optimal, basic]"),
+    ] = "auto"
+    """`auto`: rdp and gdp for Gaussian noise; optimal, advanced and basic for others.
+    pld is exact as well, and slow."""
+    delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
+    budget: Annotated[float, Field(gt=0)] | None = None
+    """Epsilon of a client, by the first accountant. The run ends just before a client
+    would send a message that exceeds it."""
+
+    def names(self, law: str) -> tuple[Name, ...]:
+        """Returns the accountants of noise of a law."""
+        if self.accountants == "auto":
+            return AUTO[law == "gaussian"]
+        return self.accountants
+
+
+def law_of(algorithm: Any) -> str | None:
+    """Returns the law of the noise on what clients send; None without noise.
+
+    Args:
+        algorithm: its configuration; of a horizontal one.
+    """
+    mechanism = getattr(algorithm, "mechanism", None)
+    return mechanism.law if mechanism else getattr(algorithm, "noise", None)
+
+
+def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> None:
+    """Refuses accounting that does not fit what is sent.
+
+    Args:
+        privacy: what is accounted for.
+        algorithm: its configuration.
+        replays: whether the timeline was recorded.
+
+    Raises:
+        PlacedError: saying where, what and what to do.
+    """
+    law = law_of(algorithm)
+    mechanism = getattr(algorithm, "mechanism", None)
+    drawn = getattr(algorithm, "sampling", "distinct")
+    if mechanism is not None and mechanism.budget is not None and drawn != "distinct":
+        raise PlacedError(
+            f"algorithm.mechanism.budget must be with sampling 'distinct', for which "
+            f"noise is calculated, got {drawn!r}; give a multiplier",
+            ("algorithm", "mechanism", "budget"),
+        )
+    if privacy is None:
+        return
+    if law is None:
+        other = "perturbation" if hasattr(algorithm, "perturbation") else "mechanism"
+        raise PlacedError(
+            f"privacy must be left out where clients send no noisy gradients, got it "
+            f"with the algorithm {algorithm.kind!r}; take audp or mapa, or give "
+            f"algorithm.{other}",
+            ("privacy",),
+        )
+    for name in privacy.names(law):
+        if law == "gaussian" and name in OF_PURE:
+            fitting = "rdp, pld or gdp"
+        elif law != "gaussian" and name == "gdp":
+            fitting = "basic, advanced, optimal, rdp or pld"
+        else:
+            continue
+        raise PlacedError(
+            f"privacy.accountants must account for {law} noise, got {name!r}; "
+            f"take {fitting}",
+            ("privacy", "accountants"),
+        )
+    if privacy.budget is not None and replays:
+        raise PlacedError(
+            f"privacy.budget must be left out where a timeline is replayed, got "
+            f"{privacy.budget}; record one with the budget, which then ends by it",
+            ("privacy", "budget"),
+        )

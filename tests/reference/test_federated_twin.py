@@ -1,0 +1,530 @@
+"""The twin against hand-computed cases.
+
+Most use one sample with the feature 1 (and the bias's 1) under the sigmoid: label 1 at
+weights [w, b] has the gradient -p (1, 1), p = 1 / (1 + e^{w + b}), which is 1/2 at
+zero. Finite differences are central with step 1e-6 on losses of order 1 to 10: rounding
+gives about 1e-16 * 10 / 1e-6 = 1e-9, truncation far less, hence atol 1e-7. Two ways to
+the same float64 model agree to 1e-12.
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.reference import federated_twin as twin
+from tests.reference.federated_twin import (
+    Compensation,
+    Contribution,
+    Mechanism,
+    Optimizer,
+    Options,
+    Problem,
+    Row,
+    Weight,
+)
+
+LN2 = math.log(2.0)
+EVERY_LOSS = pytest.mark.parametrize(
+    ("loss", "num_outputs"),
+    [("softmax", 3), ("sigmoid", 1), ("hinge", 3), ("hinge", 1)],
+)
+ONE = Problem(np.array([[1.0, 1.0]]), np.array([1]), "sigmoid")
+"""The sample of the module's docstring; 0 is its id."""
+ZERO = np.zeros((1, 2))
+FIRST = np.array([0])
+
+
+def p(score: float) -> float:
+    """1 / (1 + e^score)."""
+    return 1.0 / (1.0 + math.exp(score))
+
+
+def close(got: npt.ArrayLike, expected: npt.ArrayLike) -> None:
+    got, expected = np.asarray(got), np.asarray(expected)
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+def problem(loss: str, num_outputs: int, **changes) -> Problem:
+    generator = np.random.default_rng(1)
+    features = np.hstack([generator.normal(size=(12, 3)), np.ones((12, 1))])
+    labels = generator.integers(max(2, num_outputs), size=12)
+    return Problem(features, labels, loss, l2=0.05)._replace(**changes)
+
+
+def start(num_outputs: int) -> np.ndarray:
+    return np.random.default_rng(2).normal(size=(num_outputs, 4))
+
+
+def send(read: int, steps: int = 1, noise: np.ndarray | None = None) -> Contribution:
+    """A contribution of the sample `ONE`."""
+    return Contribution(0, read, [FIRST] * steps, noise)
+
+
+def commit(*contributions: Contribution) -> Row:
+    return Row("commit", contributions)
+
+
+def random_program(num_commits: int, steps: int, delay: int) -> list[Row]:
+    """One contribution a commit, `delay` commits late, batches of 4 of 12 samples."""
+    generator = np.random.default_rng(3)
+    return [
+        commit(
+            Contribution(
+                k, max(0, k - delay), list(generator.integers(12, size=(steps, 4)))
+            )
+        )
+        for k in range(num_commits)
+    ]
+
+
+class TestLosses:
+    @EVERY_LOSS
+    def test_gradient_is_that_of_the_loss_with_regulariser(self, loss, num_outputs):
+        data, w = problem(loss, num_outputs), start(num_outputs)
+        batch = np.array([0, 3, 3, 7, 11])
+
+        def objective(w: np.ndarray) -> float:
+            penalty = data.l2 / 2.0 * float((w[:, :-1] ** 2).sum())
+            return twin.batch_loss(data, w, batch) + penalty
+
+        gradient, clipped = twin.mean_gradient(data, w, batch)
+        assert clipped == 0.0
+        for entry in np.ndindex(w.shape):
+            step = np.zeros_like(w)
+            step[entry] = 1e-6
+            slope = (objective(w + step) - objective(w - step)) / 2e-6
+            np.testing.assert_allclose(gradient[entry], slope, atol=1e-7)
+
+    def test_values_by_hand(self):
+        x, w = np.array([[1.0, 1.0]]), np.array([[1.0, 1.0], [0.5, 0.5], [-1.0, -1.0]])
+        softmax = math.log(1 + math.exp(-1) + math.exp(-4))  # scores 2, 1, -2
+        values = {"softmax": softmax, "hinge": 2.0}
+        for loss, value in values.items():
+            data = Problem(x, np.array([0]), loss)
+            assert twin.sample_loss(data, w, 0) == pytest.approx(value, rel=1e-14)
+        for label, hinge in ((1, 0.75), (0, 1.25)):  # score 0.25
+            w = np.array([[0.0, 0.25]])
+            data = Problem(x, np.array([label]), "hinge")
+            assert twin.sample_loss(data, w, 0) == hinge
+            sign = 2.0 * label - 1.0
+            assert (twin.sample_gradient(data, w, 0) == -sign).all()
+            value = twin.sample_loss(data._replace(loss="sigmoid"), w, 0)
+            assert value == pytest.approx(math.log1p(math.exp(-sign * 0.25)))
+
+    def test_subgradient_is_zero_at_the_kink(self):
+        data = ONE._replace(loss="hinge")
+        assert not twin.sample_gradient(data, np.array([[0.5, 0.5]]), 0).any()
+        three = np.array([[0.0, -1.0], [0.0, 1.0], [0.0, -1.0]])
+        assert not twin.sample_gradient(data, three, 0).any()
+
+    @pytest.mark.parametrize("score", [-1000.0, 1000.0])
+    def test_sigmoid_does_not_overflow(self, score):
+        w = np.array([[0.0, score]])
+        slope = twin.sample_gradient(ONE, w, 0)[0, 1]
+        assert slope == (-1.0 if score < 0 else 0.0)
+        assert twin.sample_loss(ONE, w, 0) == max(0.0, -score)
+
+    def test_bias_is_not_penalised(self):
+        data = ONE._replace(l2=0.1)
+        w = np.array([[3.0, 4.0]])
+        close(twin.penalty_gradient(data, w), [[0.3, 0.0]])
+
+
+class TestWeights:
+    @pytest.mark.parametrize(
+        ("weight", "expected"),
+        [
+            (Weight("constant"), [1, 1, 1, 1]),
+            (Weight("polynomial", exponent=0.5), [1, 2**-0.5, 6**-0.5, 10**-0.5]),
+            (Weight("polynomial", exponent=2.0), [1, 1 / 4, 1 / 36, 1 / 100]),
+            (Weight("hinge", slope=10.0, late=4.0), [1, 1, 1 / 11, 1 / 51]),
+            (Weight("hinge", slope=2.0, late=0.5), [1, 1 / 2, 1 / 10, 1 / 18]),
+            (Weight("inverse"), [1, 1, 1 / 5, 1 / 9]),
+            # 4 L step = 0.4: 1 / (0.4 s).
+            (Weight("delay_adaptive", smoothness=0.5), [1, 1, 1 / 2, 1 / 3.6]),
+            (
+                Weight("delay_adaptive", smoothness=0.5, concurrency=5),
+                [1, 1, 1, 1 / 3.6],
+            ),
+        ],
+    )
+    def test_at_0_1_5_9(self, weight, expected):
+        got = [twin.staleness_weight(weight, s, 0.2) for s in (0, 1, 5, 9)]
+        close(got, expected)
+
+    def test_delay_adaptive_without_a_step(self):
+        weight = Weight("delay_adaptive", smoothness=1.0)
+        assert twin.staleness_weight(weight, 5, 0.0) == 1.0
+
+
+class TestOptimizers:
+    """Two directions, 1 and then -2."""
+
+    def second(self, configuration: Optimizer) -> tuple[float, float]:
+        optimize = twin.ServerOptimizer(configuration, (1,))
+        first = optimize(np.array([1.0]))[0]
+        return first, optimize(np.array([-2.0]))[0]
+
+    def test_momentum(self):
+        assert self.second(Optimizer("momentum", decay=0.5)) == (1.0, -1.5)
+
+    def test_adam(self):
+        got = self.second(Optimizer("adam", 0.5, 0.75, 0.1))
+        # Moments 0.5, 0.25, then 0.25 - 1 = -0.75 and 0.1875 + 1 = 1.1875.
+        expected = 1 / 1.1, -0.75 / 0.75 / (math.sqrt(1.1875 / 0.4375) + 0.1)
+        close(got, expected)
+
+    def test_yogi(self):
+        got = self.second(Optimizer("yogi", 0.5, 0.75, 0.1, yogi_start=0.2))
+        # Second moment: 0.2 < 1 adds 0.25; 0.45 < 4 adds 1.
+        first = 0.5 * 0.2 + 0.5
+        one = first / 0.5 / (math.sqrt(0.45 / 0.25) + 0.1)
+        two = (0.5 * first - 1.0) / 0.75 / (math.sqrt(1.45 / 0.4375) + 0.1)
+        close(got, (one, two))
+
+    def test_yogi_shrinks_its_second_moment(self):
+        optimize = twin.ServerOptimizer(
+            Optimizer("yogi", 0.5, 0.75, 0.1, yogi_start=4.0), (1,)
+        )
+        optimize(np.array([1.0]))
+        assert optimize.second[0] == 3.75
+
+    @pytest.mark.parametrize("inside", [True, False])
+    def test_adagrad_and_rmsprop(self, inside):
+        def over(second: float) -> float:
+            return math.sqrt(second + 0.1) if inside else math.sqrt(second) + 0.1
+
+        adagrad = Optimizer("adagrad", small=0.1, small_inside=inside)
+        expected = 1 / over(1.0), -2 / over(5.0)
+        close(self.second(adagrad), expected)
+        rmsprop = Optimizer("rmsprop", 0.5, 0.75, 0.1, small_inside=inside)
+        expected = 1 / over(0.25), -2 / over(0.1875 + 1.0)
+        close(self.second(rmsprop), expected)
+
+
+class TestClient:
+    def test_local_steps(self):
+        read = np.array([[0.2, 0.1]])
+        total, loss, _ = twin.local_total(ONE, read, [FIRST] * 3, 0.5)
+        # Both weights move by half of p, so that the score moves by p.
+        scores = [0.3]
+        for _ in range(2):
+            scores.append(scores[-1] + p(scores[-1]))
+        sent = -sum(p(z) for z in scores)
+        close(total, [[sent, sent]])
+        mean = sum(math.log1p(math.exp(-z)) for z in scores) / 3
+        assert loss == pytest.approx(mean, rel=1e-12)
+
+    def test_proximal_pulls_back(self):
+        total, _, _ = twin.local_total(ONE, ZERO, [FIRST] * 2, 0.5, proximal=0.4)
+        # After a step both weights are 1/4: p(1/2), pulled by 0.4 / 4.
+        close(total, np.full((1, 2), -0.5 - p(0.5) + 0.1))
+
+    def test_each_batch_is_used_once(self):
+        data = problem("hinge", 3)
+        batches = [np.array([0, 1]), np.array([2, 2, 5])]
+        total, _, _ = twin.local_total(data, start(3), batches, 0.0)
+        each = [twin.mean_gradient(data, start(3), batch)[0] for batch in batches]
+        close(total, each[0] + each[1])
+
+    def test_sample_clip_and_its_noise(self):
+        # Gradients -(3, 1) / 2 and +(0, 1) / 2; norms sqrt(2.5) and 1 / 2.
+        features = np.array([[3.0, 1.0], [0.0, 1.0]])
+        data = Problem(features, np.array([1, 0]), "sigmoid")
+        noise = np.array([[1.0, -2.0]])
+        one = Contribution(0, 0, [np.array([0, 1])], noise)
+        mechanism = Mechanism(1.0, "sample", 0.25)
+        sent, loss, share = twin.send(data, ZERO, one, 0.1, 0.0, mechanism)
+        clipped = np.array([[-3.0, -1.0]]) / math.sqrt(10.0)
+        mean = (clipped + np.array([[0.0, 0.5]])) / 2.0
+        # Sensitivity 2 * 1 / 2.
+        close(sent, mean + 0.25 * noise)
+        assert (share, loss) == (0.5, pytest.approx(LN2))
+
+    def test_regulariser_is_clipped_with_each_sample(self):
+        data = ONE._replace(l2=10.0)
+        w = np.array([[1.0, -1.0]])  # score 0
+        mechanism = Mechanism(0.5, "sample")
+        sent, _, share = twin.send(data, w, send(0), 0.1, 0.0, mechanism)
+        exact = np.array([[9.5, -0.5]])
+        expected = 0.5 * exact / np.linalg.norm(exact)
+        close(sent, expected)
+        assert share == 1.0
+
+    def test_contribution_clip_and_its_noise(self):
+        noise = np.array([[1.0, -2.0]])
+        mechanism = Mechanism(0.5, "contribution", 0.25)
+        one = send(0, steps=3, noise=noise)
+        sent, _, share = twin.send(ONE, ZERO, one, 0.1, 0.0, mechanism)
+        clipped = np.full((1, 2), -0.5 / math.sqrt(2.0))
+        close(sent, clipped + 0.25 * 2 * 0.5 * noise)
+        assert share == 1.0
+        loose = mechanism._replace(clip_bound=1e9)
+        quiet = one._replace(noise=np.zeros((1, 2)))
+        sent, _, share = twin.send(ONE, ZERO, quiet, 0.1, 0.0, loose)
+        total, _, _ = twin.local_total(ONE, ZERO, [FIRST] * 3, 0.1)
+        close(sent, total)
+        assert share == 0.0
+
+    def test_nothing_to_clip(self):
+        clipped, changed = twin.clip(np.zeros((1, 2)), 1.0)
+        assert not clipped.any()
+        assert not changed
+
+
+class TestSgd:
+    def test_old_gradients_to_the_new_model(self):
+        program = [commit(send(0)), commit(send(0)), commit(send(1))]
+        options = Options(lambda k: 1.0 / (k + 1))
+        versions, rows = twin.run("sgd", ONE, program, ZERO, options)
+        models = [0.0, 0.5, 0.75, 0.75 + p(1.0) / 3]
+        close([w[0, 0] for w in versions], models)
+        assert [row.stalenesses for row in rows] == [(0,), (1,), (1,)]
+        assert [row.step_size for row in rows] == [1.0, 0.5, 1 / 3]
+        assert rows[1].loss == pytest.approx(LN2)
+        assert rows[2].loss == pytest.approx(math.log1p(math.exp(-1.0)))
+        assert math.isnan(rows[0].clipped)
+
+    def test_mean_over_contributions_and_not_over_weights(self):
+        program = [commit(send(0)), commit(send(0), send(1))]
+        options = Options(1.0, weight=Weight("polynomial", exponent=1.0))
+        versions, rows = twin.run("sgd", ONE, program, ZERO, options)
+        # At version 1 both weights are 1 / 2.
+        moved = (0.5 * 0.5 + p(1.0)) / 2.0
+        close(versions[2], versions[1] + moved)
+        assert rows[1].weights == (0.5, 1.0)
+        losses = LN2, math.log1p(math.exp(-1.0))
+        assert rows[1].loss == pytest.approx(sum(losses) / 2)
+
+    def test_local_step_size(self):
+        program = [commit(send(0, steps=2))]
+        versions, _ = twin.run("sgd", ONE, program, ZERO, Options(2.0, 0.5))
+        moved = 2.0 * (0.5 + p(0.5))
+        close(versions[1], np.full((1, 2), moved))
+        # Without it the server makes of one client what this client has.
+        versions, _ = twin.run("sgd", ONE, program, ZERO, Options(0.5))
+        moved = 0.5 * (0.5 + p(0.5))
+        close(versions[1], np.full((1, 2), moved))
+
+    @pytest.mark.parametrize("adaptive", [False, True])
+    def test_compensation(self, adaptive):
+        program = [commit(send(0)), commit(send(0))]
+        compensation = Compensation(0.3, adaptive, decay=0.75)
+        options = Options(1.0, compensation=compensation)
+        versions, _ = twin.run("sgd", ONE, program, ZERO, options)
+        # g = -1/2 twice; MeanSquare 1/16, then 3/64 + 1/16 = 7/64; now - read = 1/2.
+        strength = 0.3 / math.sqrt(7 / 64 + 1e-7) if adaptive else 0.3
+        compensated = -0.5 + strength * 0.25 * 0.5
+        close(versions[1], [[0.5, 0.5]])
+        close(versions[2], versions[1] - compensated)
+
+    def test_contributions_enter_the_mean_square_in_their_order(self):
+        compensate = twin.Compensator(Compensation(1.0, True, decay=0.5))
+        now, read = np.array([1.0]), np.array([0.0])
+        for g, mean_square in ((2.0, 2.0), (4.0, 9.0)):
+            expected = g + g * g / math.sqrt(mean_square + 1e-7)
+            close(compensate(np.array([g]), now, read), [expected])
+
+    def test_optimizer_takes_the_mean(self):
+        program = [commit(send(0), send(0)), commit(send(0))]
+        options = Options(1.0, optimizer=Optimizer("momentum", decay=0.5))
+        versions, _ = twin.run("sgd", ONE, program, ZERO, options)
+        # Directions -1/2 and -1/4 - 1/2.
+        models = [0.0, 0.5, 1.25]
+        close([w[0, 0] for w in versions], models)
+
+    def test_weight_of_noise_too(self):
+        """The noise is added before the weight."""
+        noise = np.array([[1.0, 0.0]])
+        program = [commit(send(0, noise=0 * noise)), commit(send(0, noise=noise))]
+        options = Options(
+            1.0, weight=Weight("inverse"), mechanism=Mechanism(9.0, "sample", 0.5)
+        )
+        program.append(commit(send(0, noise=noise)))
+        versions, rows = twin.run("sgd", ONE, program, ZERO, options)
+        assert rows[2].weights == (0.5,)
+        sent = np.array([[-0.5 + 9.0, -0.5]])
+        close(versions[3], versions[2] - 0.5 * sent)
+        assert rows[2].clipped == 0.0
+
+
+class TestFedAsync:
+    def test_mixes_the_model_of_the_client(self):
+        program = [commit(send(0, steps=2)), commit(send(0))]
+        options = Options(
+            0.5,
+            mixing=0.8,
+            proximal=0.4,
+            weight=Weight("polynomial", exponent=1.0),
+        )
+        versions, rows = twin.run("fed_async", ONE, program, ZERO, options)
+        first = 0.8 * 0.5 * (0.5 + p(0.5) - 0.1)
+        second = 0.6 * first + 0.4 * 0.25
+        models = [0.0, first, second]
+        close([w[0, 0] for w in versions], models)
+        assert [row.weights for row in rows] == [(1.0,), (0.5,)]
+
+    def test_default_weight(self):
+        program = [commit(send(0)), commit(send(0))]
+        _, rows = twin.run("fed_async", ONE, program, ZERO, Options(0.5))
+        assert rows[1].weights == (2**-0.5,)
+
+    def test_noise_is_on_the_gradients(self):
+        noise = np.array([[1.0, 0.0]])
+        mechanism = Mechanism(9.0, "contribution", 0.5)
+        options = Options(0.1, mixing=0.5, mechanism=mechanism)
+        program = [commit(send(0, noise=noise))]
+        versions, _ = twin.run("fed_async", ONE, program, ZERO, options)
+        expected = 0.5 * 0.1 * np.array([[0.5 - 9.0, 0.5]])
+        close(versions[1], expected)
+
+    @EVERY_LOSS
+    def test_without_delay_and_wholly_mixed_it_is_sgd(self, loss, num_outputs):
+        data, w = problem(loss, num_outputs), start(num_outputs)
+        program = random_program(8, steps=3, delay=0)
+        options = Options(0.1, mixing=1.0, proximal=0.0)
+        mixed = twin.run("fed_async", data, program, w, options)
+        sgd = twin.run("sgd", data, program, w, Options(0.1))
+        close(mixed.versions, sgd.versions)
+
+
+class TestFedBuff:
+    def test_buffer_by_hand(self):
+        program = [
+            Row("contribute", [send(0)]),
+            commit(send(0)),
+            Row("contribute", [send(0)]),
+            Row("contribute", [send(1)]),
+            commit(),
+        ]
+        options = Options(
+            0.2, server_step_size=3.0, weight=Weight("polynomial", exponent=1.0)
+        )
+        versions, rows = twin.run("fed_buff", ONE, program, ZERO, options)
+        first = 3.0 * 0.2 * 0.5
+        second = first + 3.0 * 0.2 * (0.5 * 0.5 + p(2 * first)) / 2.0
+        models = [0.0, first, second]
+        close([w[0, 0] for w in versions], models)
+        assert [row.stalenesses for row in rows] == [(0,), (0,), (1,), (0,), ()]
+        assert rows[2].weights == (0.5,)
+        assert rows[4].kind == "commit"
+        assert math.isnan(rows[4].loss)
+        assert math.isnan(rows[4].clipped)
+
+    def test_step_size_is_that_of_the_arrival(self):
+        program = [commit(send(0)), Row("contribute", [send(0)]), commit(send(0))]
+        options = Options(
+            lambda k: 0.1 * (k + 1),
+            server_step_size=lambda k: 1.0 + k,
+            weight=Weight("constant"),
+        )
+        versions, rows = twin.run("fed_buff", ONE, program, ZERO, options)
+        models = [0.0, 0.1 * 0.5, 0.1 * 0.5 + 2.0 * 0.2 * 0.5]
+        close([w[0, 0] for w in versions], models)
+        assert [row.step_size for row in rows] == [0.1, 0.2, 0.2]
+
+    def test_optimizer_takes_the_mean_of_the_buffer(self):
+        program = [Row("contribute", [send(0)]), commit(send(0)), commit(send(0))]
+        options = Options(
+            0.2,
+            server_step_size=2.0,
+            weight=Weight("constant"),
+            optimizer=Optimizer("momentum", decay=0.5),
+        )
+        versions, _ = twin.run("fed_buff", ONE, program, ZERO, options)
+        models = [0.0, 0.2, 0.2 + 2.0 * (0.05 + 0.1)]
+        close([w[0, 0] for w in versions], models)
+
+    @EVERY_LOSS
+    def test_a_buffer_of_one_is_sgd(self, loss, num_outputs):
+        data, w = problem(loss, num_outputs), start(num_outputs)
+        program = random_program(8, steps=3, delay=2)
+        weight = Weight("polynomial")
+        one = twin.run("fed_buff", data, program, w, Options(0.1, weight=weight))
+        sgd = twin.run("sgd", data, program, w, Options(0.1, weight=weight))
+        close(one.versions, sgd.versions)
+
+    @EVERY_LOSS
+    def test_a_full_buffer_is_a_mean_of_contributions(self, loss, num_outputs):
+        """Of the same version, in three rows or in one."""
+        data, w = problem(loss, num_outputs), start(num_outputs)
+        sent = [row.contributions[0] for row in random_program(3, steps=2, delay=3)]
+        spread = [Row("contribute", sent[:1]), Row("contribute", sent[1:2])]
+        spread.append(commit(sent[2]))
+        whole = [commit(*sent)]
+        sgd = twin.run("sgd", data, whole, w, Options(0.1)).versions[1]
+        for program in (spread, whole):
+            got = twin.run("fed_buff", data, program, w, Options(0.1)).versions[1]
+            close(got, sgd)
+
+
+class TestRelations:
+    @EVERY_LOSS
+    @pytest.mark.parametrize("kind", twin.KINDS)
+    def test_loose_clip_without_noise_changes_nothing(self, kind, loss, num_outputs):
+        data, w = problem(loss, num_outputs), start(num_outputs)
+        plain = Options(0.1)
+        for clip, steps in (("sample", 1), ("contribution", 3)):
+            program = random_program(8, steps, delay=2)
+            quiet = plain._replace(mechanism=Mechanism(1e9, clip))
+            one = twin.run(kind, data, program, w, plain)
+            two = twin.run(kind, data, program, w, quiet)
+            close(one.versions, two.versions)
+            assert [row.clipped for row in two.rows] == [0.0] * 8
+
+    @pytest.mark.parametrize("kind", twin.KINDS)
+    def test_start_and_versions_are_not_changed(self, kind):
+        data, w = problem("softmax", 3), start(3)
+        program = random_program(8, 2, delay=2)
+        whole = twin.run(kind, data, program, w, Options(0.1))
+        part = twin.run(kind, data, program[:4], w, Options(0.1))
+        np.testing.assert_array_equal(w, start(3))
+        np.testing.assert_array_equal(whole.versions[:5], part.versions)
+        assert len(whole.versions) == 9
+
+
+class TestRefusals:
+    def refuse(self, kind: str, match: str, row: Row | None = None, **changes):
+        options = Options(0.1)._replace(**changes)
+        with pytest.raises(ValueError, match=match):
+            twin.run(kind, ONE, [row or commit(send(0))], ZERO, options)
+
+    def test_words(self):
+        self.refuse("fedavg", "kind must be")
+        self.refuse("sgd", "weight must be", weight=Weight("other"))
+        self.refuse("sgd", "clip must be", mechanism=Mechanism(1.0, "other"))
+        self.refuse("sgd", "optimizer must be", optimizer=Optimizer("other"))
+        with pytest.raises(ValueError, match="loss must be"):
+            twin.run("sgd", ONE._replace(loss="square"), [], ZERO, Options(0.1))
+
+    def test_problem(self):
+        with pytest.raises(ValueError, match="start must have one row"):
+            twin.run("sgd", ONE, [], np.zeros((2, 2)), Options(0.1))
+        data = ONE._replace(features=2.0 * ONE.features)
+        with pytest.raises(ValueError, match="features must have ones"):
+            twin.run("sgd", data, [], ZERO, Options(0.1))
+
+    def test_options_of_other_kinds(self):
+        compensation = Compensation(1.0)
+        self.refuse("fed_buff", "compensation must be", compensation=compensation)
+        self.refuse("fed_async", "local_step_size must be", local_step_size=0.1)
+        self.refuse("fed_async", "optimizer must be", optimizer=Optimizer("adam"))
+
+    def test_rows(self):
+        self.refuse("sgd", "row kind must be", Row("contribute", [send(0)]))
+        self.refuse("sgd", "contributions must be", commit())
+        self.refuse("fed_async", "contributions must be", commit(send(0), send(0)))
+        self.refuse("fed_buff", "buffer must not be empty", commit())
+        self.refuse("sgd", "read_version must be", commit(send(1)))
+        self.refuse("sgd", "batches must be", commit(send(0, steps=0)))
+
+    def test_noise(self):
+        mechanism = Mechanism(1.0, "sample", 1.0)
+        self.refuse("sgd", "noise must be None", commit(send(0, noise=ZERO)))
+        self.refuse("sgd", "noise must be an array", mechanism=mechanism)
+        row = commit(send(0, noise=np.zeros((2, 1))))
+        self.refuse("sgd", "noise must be of shape", row, mechanism=mechanism)
+        row = commit(send(0, steps=2, noise=ZERO))
+        self.refuse("sgd", "batches must be one", row, mechanism=mechanism)

@@ -1,0 +1,136 @@
+"""Batches of one job or of several local steps: bits, epochs, independence."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from simulator.problems.sampler import Sampler, Sampling
+from simulator.scenario.errors import ScenarioError
+
+POOLS = [np.arange(9), np.arange(100, 140), np.arange(1000, 1500)]
+JOBS = ((0, 0), (1, 17), (2, 40))
+
+
+@pytest.mark.parametrize(
+    ("size", "sampling", "expected"),
+    [
+        (
+            5,
+            "distinct",
+            [
+                [5, 3, 1, 2, 4],
+                [104, 101, 128, 114, 123],
+                [1310, 1380, 1368, 1230, 1060],
+            ],
+        ),
+        (
+            7,
+            "distinct",
+            [
+                [5, 3, 1, 2, 4, 8, 6],
+                [128, 114, 123, 106, 135, 109, 120],
+                [1064, 1449, 1352, 1479, 1405, 1273, 1151],
+            ],
+        ),
+        (
+            5,
+            "replacement",
+            [
+                [7, 8, 5, 0, 4],
+                [104, 101, 128, 114, 123],
+                [1310, 1380, 1368, 1230, 1060],
+            ],
+        ),
+    ],
+)
+def test_bits_of_one_step_never_change(
+    size: int, sampling: Sampling, expected: list[list[int]]
+) -> None:
+    sampler = Sampler(3, POOLS, size, sampling=sampling)
+    assert [sampler.batch(*job).tolist() for job in JOBS] == expected
+    assert (sampler.size, sampler.steps, sampler.width) == (size, 1, size)
+
+
+def test_bits_of_a_common_batch_never_change() -> None:
+    sampler = Sampler(11, [np.arange(50)], 4, common=True)
+    assert sampler.batch(0, 21).tolist() == [30, 25, 24, 16]
+
+
+def test_bits_of_shuffled_batches_never_change() -> None:
+    sampler = Sampler(3, POOLS, 5, sampling="shuffled")
+    assert [sampler.batch(*job).tolist() for job in JOBS] == [
+        [5, 3, 1, 2, 4],
+        [122, 102, 137, 107, 105],
+        [1437, 1445, 1390, 1322, 1240],
+    ]
+
+
+def test_replacement_is_another_name() -> None:
+    one = Sampler(3, POOLS, 5, sampling="replacement")
+    other = Sampler(3, POOLS, 5, sampling="replacement")
+    assert one.batch(2, 9).tolist() == other.batch(2, 9).tolist()
+
+
+@pytest.mark.parametrize("n", [7, 100, 1500])
+@pytest.mark.parametrize(("size", "steps"), [(7, 1), (3, 1), (2, 5), (5, 400)])
+def test_shuffled_epochs_are_permutations(n: int, size: int, steps: int) -> None:
+    sampler = Sampler(
+        5, [np.arange(n), np.arange(n)], size, sampling="shuffled", steps=steps
+    )
+    jobs = -(-4 * n // sampler.width)
+    sequence = np.concatenate([sampler.batch(1, job) for job in range(jobs)])
+    epochs = sequence[: 4 * n].reshape(4, n)
+    np.testing.assert_array_equal(np.sort(epochs), np.tile(np.arange(n), (4, 1)))
+    assert all((a != b).any() for a, b in pairwise(epochs))
+    other = np.concatenate([sampler.batch(0, job) for job in range(jobs)])
+    assert (other != sequence).any()
+
+
+def test_the_sequence_does_not_depend_on_how_it_is_cut() -> None:
+    def sequence(size: int, steps: int) -> np.ndarray:
+        sampler = Sampler(5, POOLS, size, sampling="shuffled", steps=steps)
+        jobs = range(120 // sampler.width)
+        return np.concatenate([sampler.batch(1, job) for job in jobs])
+
+    np.testing.assert_array_equal(sequence(4, 1), sequence(2, 3))
+
+
+def test_every_position_of_an_epoch_is_uniform() -> None:
+    n, epochs = 6, 6000
+    sampler = Sampler(1, [np.arange(n)], n, sampling="shuffled")
+    order = np.stack([sampler.batch(0, job) for job in range(epochs)])
+    counts = np.stack([np.bincount(order[:, place]) for place in range(n)])
+    # Each of 36 counts is binomial; 5 standard deviations.
+    bound = 5 * np.sqrt(epochs * (1 / n) * (1 - 1 / n))
+    assert np.abs(counts - epochs / n).max() < bound
+    # Successive epochs are independent: the first place repeats with chance 1/n.
+    repeats = (order[1:, 0] == order[:-1, 0]).sum()
+    assert abs(repeats - epochs / n) < bound
+
+
+@pytest.mark.parametrize("steps", [2, 16, 40])
+@pytest.mark.parametrize("size", [3, 7])
+def test_distinct_steps_are_batches_of_their_own(size: int, steps: int) -> None:
+    sampler = Sampler(2, POOLS, size, steps=steps)
+    sets = []
+    for job in range(400 // steps):
+        batches = sampler.batch(0, job).reshape(steps, size)
+        assert all(np.unique(batch).size == size for batch in batches)
+        sets += [frozenset(batch.tolist()) for batch in batches]
+    # A sample is in a batch with chance size/9: 5 standard deviations of 400 batches.
+    chance = size / 9
+    bound = 5 * np.sqrt(400 * chance * (1 - chance))
+    for sample in range(9):
+        assert abs(sum(sample in s for s in sets) - 400 * chance) < bound
+    # Successive batches agree by chance only: one of 84 sets of 3, or 36 sets of 7.
+    same = sum(a == b for a, b in pairwise(sets))
+    assert same < 399 / 36 + 5 * np.sqrt(399 / 36)
+
+
+@pytest.mark.parametrize("sampling", ["distinct", "shuffled"])
+def test_a_batch_larger_than_the_smallest_pool(sampling: Sampling) -> None:
+    with pytest.raises(ScenarioError, match="at most the 9 samples of a client, got 1"):
+        Sampler(0, POOLS, 10, sampling=sampling)
+    assert Sampler(0, POOLS, 9, sampling=sampling, steps=3).batch(0, 5).size == 27
+    assert Sampler(0, POOLS, 10, sampling="replacement").batch(0, 5).size == 10

@@ -1,0 +1,404 @@
+"""Privacy of whole runs: counts by the jobs table, budgets, and the command line."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.summary import epsilons
+from simulator import playing, sweep
+from simulator.privacy.accountants import make
+from simulator.privacy.ledger import epsilon
+from simulator.privacy.releases import Gaussian, Pure
+from simulator.protocols.played import Played, Traffic
+from simulator.scenario.clients import Clients, Server
+from simulator.scenario.errors import ScenarioError
+from simulator.scenario.protocols import (
+    Asynchronous,
+    Buffered,
+    Cyclic,
+    Synchronous,
+    TSynchronous,
+)
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.stop import Stop
+from simulator.scenario.study import Run
+from simulator.simulation import Prepared, prepare
+from simulator.timeline import Jobs, Outcome, StopReason
+from tests.support import Memory, everything, execute
+from tests.unit.test_cli import stalesim
+
+K = 5
+AUDP: dict[str, Any] = {
+    "name": "private",
+    "problem": {
+        "data": {"kind": "digits"},
+        "partition": {"kind": "iid", "clients": K},
+    },
+    "clients": {"compute": {"law": "expon", "scale": "m"}},
+    "protocol": {"kind": "asynchronous"},
+    "algorithm": {
+        "kind": "audp",
+        "epsilon": 0.1,
+        "noise": "spherical_laplace",
+        "clip": "sample",
+        "sampling": "distinct",
+        "clip_bound": 1.0,
+    },
+    "stop": {"commits": 300},
+    "evaluate": {"every": {"commits": 43}},
+    "privacy": {},
+    "engine": {"chunk": 64},
+}
+LOSSY = {
+    "compute": {"law": "expon", "scale": "m"},
+    "upload": {"latency": {"law": "expon", "scale": 2.0}},
+    "loss": {"chance": 0.4, "timeout": 1.0, "retries": 0},
+}
+
+
+def private(seed: int = 1, **changes: Any) -> Prepared:
+    tree = {**AUDP, **changes}
+    return prepare(Run(0, "base", {}, 0, seed, Scenario.model_validate(tree)))
+
+
+def algorithm(**changes: Any) -> dict[str, Any]:
+    return AUDP["algorithm"] | changes
+
+
+def table(memory: Memory, accountant: str) -> list[dict[str, np.ndarray]]:
+    """Returns the rows of one accountant, an evaluation after the other."""
+    found = []
+    for part in memory.tables["privacy"]:
+        mine = np.array(part["accountant"].words)[part["accountant"].codes]
+        kept = mine == accountant
+        names = ("time", "client", "releases", "epsilon", "delta", "formal")
+        found.append({name: part[name][kept] for name in names})
+    return found
+
+
+@pytest.mark.parametrize("clients", [AUDP["clients"], LOSSY], ids=["plain", "lossy"])
+def test_epsilon_is_that_of_the_messages_that_each_client_had_sent(
+    clients: dict[str, Any],
+) -> None:
+    levels = (0.1, 0.2, 0.1, 0.3, 0.4)
+    plan = private(clients=clients, algorithm=algorithm(epsilon=levels))
+    memory, ends = execute([plan])
+    client = memory.column("jobs", "client")
+    sent = memory.column("jobs", "sent_time")
+    assert set(client[~np.isnan(sent)]) == set(range(K))
+    parts = table(memory, "optimal")
+    times = memory.column("evaluations", "time")
+    assert [part["time"][0] for part in parts] == times.tolist()
+    for number, part in enumerate(parts):
+        time = times[number] if number + 1 < len(parts) else np.inf
+        for k, level in enumerate(levels):
+            count = int((sent[client == k] <= time).sum())
+            assert part["releases"][k] == count
+            accountant = make("optimal")
+            accountant.release(count, Pure(level))
+            assert part["epsilon"][k] == accountant.epsilon(1e-5)
+    last = parts[-1]
+    np.testing.assert_array_equal(
+        memory.column("clients", "releases"), last["releases"]
+    )
+    assert np.unique(last["releases"]).size > 2  # some work faster than others
+    assert last["formal"].all()
+    assert ends[0]["privacy"]["formal"]
+    assert ends[0]["privacy"]["accountants"] == ["optimal", "advanced", "basic"]
+
+
+def test_a_lossy_link_does_not_lower_epsilon() -> None:
+    memory, _ = execute([private(clients=LOSSY)])
+    sent = ~np.isnan(memory.column("jobs", "sent_time"))
+    outcome = np.concatenate([p["outcome"].codes for p in memory.tables["jobs"]])
+    assert (outcome[sent] == Outcome.LOST).sum() > 50
+    last = table(memory, "basic")[-1]
+    applied = memory.column("clients", "num_applied")
+    assert last["releases"].sum() == sent.sum()
+    assert (last["releases"] >= applied).all()
+    assert last["releases"].sum() > 1.3 * applied.sum()
+    np.testing.assert_allclose(last["epsilon"], 0.1 * last["releases"], rtol=1e-12)
+
+
+def jobs_of(clients: Any, protocol: Any, server: Any = None, **more: Any) -> Jobs:
+    stop, quota = more.pop("stop"), more.pop("quota", None)
+    laws = Clients.model_validate(clients)
+    plan = Played(
+        laws, protocol, 4, 1, Stop(**stop), Traffic(8, 8, 4), server=server or Server()
+    )
+    if quota is not None:
+        from dataclasses import replace
+
+        plan = replace(plan, quota=quota)
+    return everything(plan)[1]
+
+
+def test_what_is_on_its_way_when_the_run_ends_has_been_sent() -> None:
+    slow = {"law": "constant", "value": 10.0}
+    one = {"law": "constant", "value": 1.0}
+    link = {"compute": one, "upload": {"latency": slow}}
+    jobs = jobs_of(link, Asynchronous(), stop={"time": 5.0})
+    assert (jobs.outcome == Outcome.IN_FLIGHT).all()
+    assert jobs.sent_time.tolist() == jobs.computed_time.tolist() == [1.0] * 4
+    assert np.isnan(jobs.arrived_time).all()
+    assert jobs.uploads.tolist() == [1] * 4
+    # Sent at the last instant, and not before.
+    assert jobs_of(link, Asynchronous(), stop={"time": 1.0}).uploads.sum() == 4
+    early = jobs_of(link, Asynchronous(), stop={"time": 0.5})
+    assert np.isnan(early.sent_time).all()
+    assert early.uploads.sum() == 0
+    # Arrived, and waiting for others, for the server, or in a buffer.
+    staggered = {"compute": {"law": "constant", "value": [1.0, 2.0, 3.0, 9.0]}}
+    waiting = jobs_of(staggered, Synchronous(), stop={"time": 5.0})
+    assert waiting.arrived_time[:3].tolist() == [1.0, 2.0, 3.0]
+    assert np.isnan(waiting.sent_time[3])
+    queued = jobs_of(
+        staggered,
+        Asynchronous(),
+        Server.model_validate({"service": {"law": "constant", "value": 100.0}}),
+        stop={"time": 5.0},
+    )
+    assert queued.arrived_time[:3].tolist() == [1.0, 2.0, 3.0]
+    buffered = jobs_of(staggered, Buffered(size=100), stop={"time": 1.5})
+    assert buffered.sent_time[buffered.outcome == Outcome.BUFFERED].tolist() == [1.0]
+
+
+def test_a_message_that_is_repeated_has_been_sent_as_often_as_time_allowed() -> None:
+    clients = {
+        "compute": {"law": "constant", "value": 1.0},
+        "loss": {"chance": 0.999, "timeout": 2.0, "retries": 9},
+    }
+    jobs = jobs_of(clients, Asynchronous(), stop={"time": 5.5})
+    assert jobs.sent_time.tolist() == [1.0] * 4
+    assert jobs.uploads.tolist() == [3] * 4  # at 1, 3 and 5
+
+
+def test_a_finished_job_says_nothing_of_the_next() -> None:
+    plain = {"compute": {"law": "constant", "value": [1.0, 1.0, 1.0, 3.0]}}
+    jobs = jobs_of(plain, TSynchronous(t=2), stop={"commits": 3})
+    flying = jobs.outcome == Outcome.IN_FLIGHT
+    sent = jobs.sent_time[flying]
+    assert (np.isnan(sent) | (sent > jobs.read_time[flying])).all()
+
+
+CRASHING = {
+    "compute": {"law": "expon", "scale": "m"},
+    "upload": {"latency": {"law": "expon", "scale": 2.0}},
+    "crashes": {"after": {"law": "expon", "scale": 9}, "down": {"law": "expon"}},
+    "loss": {"chance": 0.3, "timeout": 1.0},
+}
+LATTICE = {
+    "compute": {"law": "constant", "value": 1},
+    "upload": {"latency": {"law": "constant", "value": 1}},
+}
+WORLDS: dict[str, tuple[Any, dict[str, Any], Server]] = {
+    "plain": (Asynchronous(), {"compute": {"law": "expon", "scale": "m"}}, Server()),
+    "crashing": (Asynchronous(), CRASHING, Server()),
+    "shared link": (
+        Asynchronous(),
+        CRASHING,
+        Server(upload_bandwidth=20.0, download_bandwidth=20.0),
+    ),
+    "late": (Synchronous(deadline=2.0), CRASHING, Server()),
+    "ties": (Asynchronous(), LATTICE, Server()),
+    "buffer": (Buffered(size=3), CRASHING, Server()),
+    "waiting": (
+        TSynchronous(t=3),
+        {"compute": {"law": "expon", "scale": "m"}},
+        Server(),
+    ),
+    "rejecting": (Asynchronous(staleness_bound=1, beyond="reject"), CRASHING, Server()),
+    "cyclic": (Cyclic(), {"compute": {"law": "expon"}}, Server()),
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("quota", [(7, 7, 7, 7), (50, 4, 9, 1), (1, 1, 1, 1)])
+def test_a_run_ends_just_before_a_message_too_many(
+    name: str, quota: tuple[int, ...]
+) -> None:
+    protocol, clients, server = WORLDS[name]
+    options: dict[str, Any] = {
+        "clients": Clients.model_validate(clients),
+        "protocol": protocol,
+        "num_clients": 4,
+        "seed": 2,
+        "stop": Stop(time=400.0),
+        "traffic": Traffic(8, 8, 4),
+        "server": server,
+    }
+    limited = Played(**options, quota=quota)
+    rows, jobs, reason = everything(limited, 16)
+    assert reason is StopReason.PRIVACY
+    sent = ~np.isnan(jobs.sent_time)
+    counts = np.bincount(jobs.client[sent], minlength=4)
+    assert (counts <= quota).all()
+    # Somebody has sent all that it may, and the next thing it does is to send again.
+    free, more, _ = everything(Played(**options), 16)
+    spent = np.flatnonzero(counts == quota)
+    assert spent.size
+    end = max(
+        rows.time[-1] if rows.time.size else 0.0,
+        np.max(jobs.sent_time[sent], initial=0),
+    )
+    following = [
+        np.sort(more.sent_time[(more.client == k) & ~np.isnan(more.sent_time)])[
+            quota[k]
+        ]
+        for k in spent
+    ]
+    first = min(following)
+    assert first >= end
+    everyone = [
+        np.sort(more.sent_time[(more.client == k) & ~np.isnan(more.sent_time)])
+        for k in range(4)
+    ]
+    exceeding = [
+        times[q] for times, q in zip(everyone, quota, strict=True) if times.size > q
+    ]
+    assert min(exceeding) == first
+    # Until then it is the same timeline.
+    n = rows.time.size
+    for mine, other in zip(rows, free, strict=True):
+        np.testing.assert_array_equal(mine[: n - 1], other[: n - 1])
+    assert n == 0 or (rows.worker[-1] == free.worker[n - 1]).all()
+    assert limited.digest != Played(**options).digest
+    again = everything(limited, 1000)
+    np.testing.assert_array_equal(again[0].time, rows.time)
+
+
+@pytest.mark.parametrize("clients", [AUDP["clients"], LOSSY], ids=["plain", "lossy"])
+def test_a_budget_ends_the_run_before_a_client_exceeds_it(
+    clients: dict[str, Any],
+) -> None:
+    levels = (0.1, 0.2, 0.1, 0.3, 0.4)
+    plan = private(
+        clients=clients,
+        privacy={"budget": 2.0, "accountants": ["advanced", "optimal"]},
+        algorithm=algorithm(epsilon=levels),
+    )
+    memory, ends = execute([plan])
+    assert ends[0]["stop"] == "privacy"
+    assert ends[0]["stop_reason"] == "the privacy budget of a client was spent"
+    last = table(memory, "advanced")[-1]
+    assert (last["epsilon"] <= 2.0).all()
+    after = [
+        epsilon(Pure(level), int(n) + 1, "advanced", 1e-5)
+        for level, n in zip(levels, last["releases"], strict=True)
+    ]
+    assert max(after) > 2.0
+    free, _ = execute([private(clients=clients, algorithm=algorithm(epsilon=levels))])
+    commits = ends[0]["commits"]
+    np.testing.assert_array_equal(
+        memory.column("commits", "loss"), free.column("commits", "loss")[:commits]
+    )
+
+
+def test_runs_with_other_budgets_do_not_share_a_timeline(tmp_path: Path) -> None:
+    tree = AUDP | {
+        "privacy": {"budget": 1.0},
+        "sweep": {"algorithm.epsilon": [0.1, 0.3], "privacy.budget": [1.0, 2.0]},
+    }
+    study = sweep.simulate(Scenario.model_validate(tree), tmp_path / "study")
+    runs = study.manifest["runs"]
+    assert [run["stop"] for run in runs] == ["privacy"] * 4
+    assert len({run["timeline"] for run in runs}) == 4
+    found = study.table("privacy")
+    spent = found[found["accountant"] == "optimal"].groupby("run")["epsilon"].max()
+    for run in runs:
+        assert 0.5 < spent[run["run"]] <= run["parameters"]["privacy.budget"]
+    assert all(word.endswith("\nformal") for word in epsilons(study).values())
+    assert len(epsilons(study)) == 4
+
+
+def test_every_trace_says_whether_its_law_is_private() -> None:
+    law = algorithm(noise="radial_exponential", clip="mean")
+    memory, ends = execute([private(algorithm=law)])
+    told = ends[0]["privacy"]
+    assert told["mechanism"] == "radial exponential, clip: mean"
+    assert not told["formal"]
+    assert "M-01" in told["why"]
+    assert not np.concatenate([p["formal"] for p in memory.tables["privacy"]]).any()
+    memory, ends = execute([private(algorithm=law, privacy=None)])
+    assert not ends[0]["privacy"]["formal"]
+    assert ends[0]["privacy"]["accountants"] == []
+    assert "privacy" not in memory.tables
+    _, ends = execute([private(algorithm={"kind": "asgd"}, privacy=None)])
+    assert ends[0]["privacy"] is None
+
+
+def test_an_early_end_counts_what_was_sent_until_then() -> None:
+    memory, ends = execute([private(stop={"time": 200, "target": {"test_loss": 1e6}})])
+    assert ends[0]["stop"] == "target"
+    for part in table(memory, "basic"):
+        assert (part["releases"] == 0).all()
+    law = {"noise": "laplace", "clip_bound": 1e6}
+    memory, ends = execute(
+        [private(algorithm=algorithm(**law, step_size=1e38), clients=LOSSY)]
+    )
+    assert ends[0]["stop"] == "diverged"
+    sent = ~np.isnan(memory.column("jobs", "sent_time"))
+    expected = np.bincount(memory.column("jobs", "client")[sent], minlength=K)
+    assert expected.sum() >= ends[0]["commits"] > 0
+    last = table(memory, "basic")[-1]
+    np.testing.assert_array_equal(last["releases"], expected)
+
+
+def test_gaussian_mechanisms_are_accounted_for_by_each_clients_own_draw() -> None:
+    plan = private(
+        problem={
+            "data": {"kind": "digits"},
+            "partition": {"kind": "sizes", "clients": K, "weights": "m"},
+        },
+        algorithm={
+            "kind": "sgd",
+            "step_size": 0.1,
+            "batch": 8,
+            "mechanism": {"clip_bound": 1.0, "multiplier": 1.5},
+        },
+        privacy={"accountants": ["gdp"], "delta": 1e-6},
+    )
+    memory, ends = execute([plan])
+    last = table(memory, "gdp")[-1]
+    for k, n in enumerate(plan.num_samples):
+        release = Gaussian(1.5, 8 / n)
+        expected = epsilon(release, int(last["releases"][k]), "gdp", 1e-6)
+        assert last["epsilon"][k] == expected
+    assert not last["formal"].any()  # a central-limit value
+    assert ends[0]["privacy"]["formal"]
+
+
+def test_a_budget_below_one_message_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="must allow one message of every client"):
+        private(privacy={"budget": 0.05})
+
+
+def test_a_timeline_with_a_budget_can_be_recorded() -> None:
+    tree = AUDP | {"privacy": {"budget": 1.0}}
+    run = Run(0, "base", {}, 0, 1, Scenario.model_validate(tree))
+    assert everything(playing.timeline(run))[2] is StopReason.PRIVACY
+
+
+def test_calibrate_prints_the_noise_and_who_agrees() -> None:
+    done = stalesim("calibrate", "--epsilon", 2, "--releases", 1000)
+    assert done.returncode == 0, done.stderr
+    lines = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
+    multiplier = float(lines["noise"][1].rstrip(":"))
+    assert epsilon(Gaussian(multiplier), 1000, "rdp", 1e-5) == pytest.approx(
+        2, rel=1e-4
+    )
+    assert lines["rdp"][1:] == ["yes", "yes"]
+    assert lines["pld"] == lines["gdp"]
+    assert "basic" not in lines
+    options = ("--mechanism", "laplace", "--accountant", "optimal")
+    done = stalesim("calibrate", "--epsilon", 2, "--releases", 1000, *options)
+    one = next(x for x in done.stdout.splitlines() if x.startswith("epsilon of"))
+    level = float(one.split()[-1])
+    assert epsilon(Pure(level), 1000, "optimal", 1e-5) == pytest.approx(2, rel=1e-4)
+    for wrong in (("--epsilon", 0), ("--mechanism", "loud"), ("--accountant", "gdpr")):
+        done = stalesim(*("calibrate", "--epsilon", 2, "--releases", 9, *wrong))
+        assert done.returncode == 2
+        assert done.stderr.startswith("stalesim: ")
+        assert done.stderr.count("\n") == 1
