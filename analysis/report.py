@@ -19,11 +19,12 @@ DOTS_PER_INCH = 200
 def save(study: Study, folder: str | Path) -> list[Path]:
     """Draws the standard figures of a study into `folder/figures`.
 
-    Convergence against time and commits, of the first metric that was evaluated; its
-    final values over a swept number; how stale each variant was at the first point of a
-    sweep, unless it never was, with its law where one is known; time to the study's
-    target where there are groups to compare. Each as PNG (200 dots per
-    inch) and as PDF; the same study gives the same bytes.
+    Convergence of the first metric that was evaluated against time and commits, and of
+    the others against commits; the first one's final values over a swept number; how
+    stale each variant was at the first point of a sweep, unless it never was, with its
+    law where one is known; time to the study's target where there are groups to
+    compare. Each as PNG (200 dots per inch) and as PDF; the same study gives the same
+    bytes.
 
     Args:
         study: with at least one run that has ended.
@@ -85,6 +86,9 @@ def _standard(study: Study) -> Iterator[tuple[str, Figure]]:
     known = groups(study)
     for against in ("time", "commits"):
         yield f"convergence-{against}", figures.convergence(study, metric, against)
+    for other in study.manifest["scenario"]["evaluate"]["metrics"][1:]:
+        figure = figures.convergence(study, other, "commits")
+        yield f"convergence-commits-{other}", figure
     key = swept.swept_key(study)
     if key is not None:
         yield f"{metric}-over-{key}", swept.final_over(study, key, metric)

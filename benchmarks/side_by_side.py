@@ -24,6 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import hand_written
+import hand_written_mapa
 
 from simulator import simulation
 from simulator.engine import execute
@@ -188,6 +189,53 @@ def one_run() -> None:
         stepping(run, by_hand)
 
 
+def mapa() -> None:
+    """(d) MAPA on logistic regression, K = 10 and 1,000, and its network."""
+    for model, clients in (("linear", 10), ("linear", 1000), ("cnn", 5)):
+        updates = UPDATES if model == "linear" else 2_000
+        run = prepared(edge_cloud(model, clients, updates))
+        x, y = np.asarray(run.problem.x), np.asarray(run.problem.y)
+
+        def hand(x=x, y=y, model=model, clients=clients, updates=updates) -> None:
+            if model == "linear":
+                hand_written_mapa.mapa(x, y, clients, updates, 0.1, 1)
+            else:
+                hand_written_mapa.cnn(x, y, updates, 1)
+
+        whole([run])
+        everything, by_hand = alternately(lambda run=run: whole([run]), hand)
+        registers = (clients + 1) * run.shape.num_weights * 4 / 2**20
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(
+            f"mapa, {model}, {clients} clients: NumPy {by_hand / updates * 1e6:.1f} "
+            f"us; everything {everything / updates * 1e6:.1f} us "
+            f"(x{by_hand / everything:.2f}); registers {registers:.1f} MiB, peak of "
+            f"the process {used:.0f} MiB",
+            flush=True,
+        )
+
+
+def edge_cloud(model: str, clients: int, updates: int) -> Scenario:
+    linear = model == "linear"
+    classes = {"classes": "even_odd"} if linear else {}
+    private = {"kind": "mapa", "epsilon": 0.1}
+    return Scenario.model_validate(
+        {
+            "name": "benchmark",
+            "problem": {
+                "data": {"kind": "mnist", "source": "bundled", **classes},
+                "partition": {"kind": "iid", "clients": clients},
+                "model": {"kind": model},
+                "l2": 0.0001,
+            },
+            "protocol": {"kind": "cyclic"},
+            "algorithm": private if linear else {"kind": "asgd"},
+            "stop": {"commits": updates},
+            "evaluate": {"every": {"commits": updates}},
+        }
+    )
+
+
 def stepping(run: Prepared, by_hand: float) -> None:
     """(b) stepwise: one jitted call per row."""
     few = scenario(
@@ -255,6 +303,7 @@ def micro(seconds: float) -> str:
 BENCHMARKS = {
     "timeline": timeline,
     "one_run": one_run,
+    "mapa": mapa,
     "batched": batched,
     "memory": memory,
 }

@@ -1,0 +1,190 @@
+"""How alike a recovered image and the true one are."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+SPREAD = 1.5
+"""Standard deviation of the Gaussian window, pixels."""
+WIDE, NARROW = 11, 7
+"""Sides of the window, pixels: the paper's, and that for small images."""
+SMALL = 2 * WIDE
+"""Pixels; an image with a shorter side takes the narrow window."""
+STABILISERS = (0.01, 0.03)
+"""Of luminance and of contrast, in multiples of the range of a pixel."""
+
+
+class Quality(NamedTuple):
+    """Measures of one recovered image; NaN where nothing was recovered.
+
+    Attributes:
+        psnr: of the image as it was recovered, dB.
+        psnr_aligned: with the brightness and contrast that fit best, dB.
+        ssim: of the image as it was recovered, in [-1, 1].
+        correlation: of pixels, without sign, in [0, 1].
+    """
+
+    psnr: float
+    psnr_aligned: float
+    ssim: float
+    correlation: float
+
+
+def compare(
+    true: Float[np.ndarray, "*d H W"], found: Float[np.ndarray, "*d H W"]
+) -> Quality:
+    """Returns all measures.
+
+    Args:
+        true: the client's image, in [0, 1].
+        found: what was recovered, of any scale.
+
+    Raises:
+        ValueError: the shapes differ, or a side is shorter than the window.
+    """
+    return Quality(
+        psnr(true, found),
+        psnr(true, aligned(true, found)),
+        ssim(true, found),
+        correlation(true, found),
+    )
+
+
+def psnr(
+    true: Float[np.ndarray, "..."], found: Float[np.ndarray, "..."], peak: float = 1.0
+) -> float:
+    """Returns the peak signal-to-noise ratio, dB; infinite for equal images.
+
+    Args:
+        true: the client's image.
+        found: what was recovered.
+        peak: the largest value that a pixel may have.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    true, found = _checked(true, found)
+    with np.errstate(divide="ignore", over="ignore"):
+        error = np.mean((true - found) ** 2)
+        return float(10 * (2 * np.log10(peak) - np.log10(error)))
+
+
+def aligned(
+    true: Float[np.ndarray, "..."], found: Float[np.ndarray, "..."]
+) -> Float[np.ndarray, "..."]:
+    """Returns `a * found + b` with the numbers that bring it nearest to the truth.
+
+    A ratio is the exact image without noise, but has any scale and sign with it, though
+    an eye may still see the image. No attacker can choose so, who does not know the
+    truth: this tells what is in the image, the measure of the raw one what was won. It
+    is never farther from the truth than an even grey.
+
+    Args:
+        true: the client's image.
+        found: what was recovered; if it is constant, so is what is returned.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    true, found = _checked(true, found)
+    if not np.isfinite(found).all():
+        return np.full(found.shape, np.nan)
+    varied, size = _centred(found)
+    slope = np.vdot(varied, true) / max(size, np.finfo(float).tiny)
+    return true.mean() + slope * varied
+
+
+def correlation(
+    true: Float[np.ndarray, "..."], found: Float[np.ndarray, "..."]
+) -> float:
+    """Returns the absolute value of Pearson's correlation of pixels.
+
+    NaN where one image is constant or not finite.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    true, found = _checked(true, found)
+    if not np.isfinite(found).all():
+        return float("nan")
+    (first, first_size), (second, second_size) = _centred(true), _centred(found)
+    if first_size == 0 or second_size == 0:
+        return float("nan")
+    ratio = np.vdot(first, second) / np.sqrt(first_size * second_size)
+    return float(min(abs(ratio), 1.0))
+
+
+def ssim(
+    true: Float[np.ndarray, "*d H W"],
+    found: Float[np.ndarray, "*d H W"],
+    peak: float = 1.0,
+) -> float:
+    """Returns the mean structural similarity, over windows inside the image.
+
+    The window is a Gaussian of 11 x 11 pixels, or of 7 x 7 where a side of the image
+    has fewer than 22; its standard deviation is 1.5 pixels in both.
+
+    Args:
+        true: the client's image; planes are compared one by one and averaged.
+        found: what was recovered.
+        peak: the largest value that a pixel may have, the smallest being 0.
+
+    Raises:
+        ValueError: the shapes differ, or a side has fewer than 7 pixels.
+
+    Source: Wang, Bovik, Sheikh and Simoncelli, Image Quality Assessment: From Error
+    Visibility to Structural Similarity (2004), equations 13 to 16.
+    """
+    true, found = _checked(true, found)
+    shortest = min(true.shape[-2:])
+    if shortest < NARROW:
+        raise ValueError(
+            f"sides of an image must be >= {NARROW} pixels for its structural "
+            f"similarity, got {true.shape}; leave the measure out"
+        )
+    window = _window(NARROW if shortest < SMALL else WIDE)
+    first, second = _blurred(true, window), _blurred(found, window)
+    first_square = _blurred(true**2, window) - first**2
+    second_square = _blurred(found**2, window) - second**2
+    product = _blurred(true * found, window) - first * second
+    light, contrast = ((factor * peak) ** 2 for factor in STABILISERS)
+    similarity = (2 * first * second + light) * (2 * product + contrast)
+    similarity /= first**2 + second**2 + light
+    similarity /= first_square + second_square + contrast
+    return float(similarity.mean())
+
+
+def _window(side: int) -> Float[np.ndarray, " side"]:
+    """Returns a Gaussian whose product with itself is the square window."""
+    offsets = np.arange(side) - (side - 1) / 2
+    weights = np.exp(-0.5 * (offsets / SPREAD) ** 2)
+    return weights / weights.sum()
+
+
+def _blurred(
+    image: Float[np.ndarray, "*d H W"], window: Float[np.ndarray, " side"]
+) -> Float[np.ndarray, "*d h w"]:
+    """Returns the weighted means of all windows that lie inside the image."""
+    for axis in (-1, -2):
+        views = np.lib.stride_tricks.sliding_window_view(image, window.size, axis)
+        image = views @ window
+    return image
+
+
+def _centred(image: Float[np.ndarray, "..."]) -> tuple[np.ndarray, float]:
+    """Returns deviations from the mean, and their sum of squares, 0 if constant."""
+    if np.ptp(image) == 0:  # the mean may be rounded
+        return np.zeros_like(image), 0.0
+    centred = image - image.mean()
+    return centred, float(np.vdot(centred, centred))
+
+
+def _checked(true: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    true, found = np.asarray(true, np.float64), np.asarray(found, np.float64)
+    if true.shape != found.shape:
+        raise ValueError(
+            f"found must have the shape {true.shape} of the true image, got "
+            f"{found.shape}"
+        )
+    return true, found

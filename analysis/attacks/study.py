@@ -1,0 +1,112 @@
+"""Attacks on the probed messages of a finished study."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis import style
+from analysis.attacks import report
+from analysis.frames import Study, joined
+from simulator.scenario.catalogue import factory
+from simulator.scenario.images import image_shape
+from simulator.scenario.scenario import Scenario
+from simulator.trace import StudyError
+
+DOTS_PER_INCH = 200
+
+
+def attack(study: Study, what: str = "message", most: int = 20) -> pd.DataFrame:
+    """Recovers images from what the server of a study received.
+
+    Linear models by their closed form, the convolutional network by gradient matching,
+    for which the weights must have been probed as well.
+
+    Args:
+        study: whose scenario has a `probe`.
+        what: `message`, or `gradient` for what no noise would give.
+        most: probes of a group and commit that are looked at, >= 1.
+
+    Returns:
+        As `report.recover` returns it, all groups one after the other.
+
+    Raises:
+        StudyError: nothing was probed, or not what the attack needs.
+    """
+    probes = joined(study, "probes")
+    if probes.empty or what not in probes:
+        raise StudyError(
+            f"study {study.manifest['name']!r} must have probed {what}; add probe: "
+            f"{{every: 1000, what: [{what}, state]}} to its scenario and run it again"
+        )
+    probes = probes.groupby(["group", "commit"], sort=False).head(most)
+    scenarios = {run["run"]: run["scenario"] for run in study.manifest["runs"]}
+    parts = []
+    for group, mine in probes.groupby("group", sort=False):
+        scenario = Scenario.model_validate(scenarios[mine["run"].iloc[0]])
+        images, shape, method = _victim(scenario)
+        if "state" not in mine and _needs_state(scenario):
+            raise StudyError(
+                f"study {study.manifest['name']!r} must have probed the state of "
+                f"{group}; add it to probe.what and run it again"
+            )
+        parts.append(report.recover(mine, images, method, shape, what))
+    return pd.concat(parts, ignore_index=True)
+
+
+def save(study: Study, recovered: pd.DataFrame, folder: str | Path) -> list[Path]:
+    """Writes the measures as CSV and the images as a figure, PNG and PDF.
+
+    Args:
+        study: that was attacked.
+        recovered: as `attack` returns it.
+        folder: of the study.
+
+    Returns:
+        Paths of the CSV and the PNG.
+
+    Raises:
+        StudyError: something cannot be written.
+    """
+    where = Path(folder) / "attack"
+    table, picture = where / "recovered.csv", where / "recovered.png"
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        report.summary(recovered).to_csv(table, index=False)
+        figure = report.grid(recovered, study.manifest["name"])
+        with style.context():
+            figure.savefig(picture, dpi=DOTS_PER_INCH)
+            without_date: Any = {"CreationDate": None}
+            figure.savefig(picture.with_suffix(".pdf"), metadata=without_date)
+    except OSError as error:
+        raise StudyError(
+            f"{where}: the attack must be written, but {error.strerror or error}; make "
+            f"room, or the folder writable"
+        ) from error
+    return [table, picture]
+
+
+def _needs_state(scenario: Scenario) -> bool:
+    return scenario.problem.model.kind == "cnn" or scenario.problem.l2 > 0
+
+
+def _victim(
+    scenario: Scenario,
+) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
+    """Returns training images, their shape, and the attack on a scenario's model."""
+    from simulator import playing
+
+    problem = scenario.problem
+    data = playing.dataset(problem.data)
+    outputs = playing.num_outputs(problem, data)
+    given = getattr(problem.model, "image", None)
+    height, width, depth = image_shape(data.x_train.shape[1], given)
+    shape = (height, width) if depth == 1 else (depth, height, width)
+    if problem.model.kind == "linear":
+        return data.x_train, shape, report.linear_attack(outputs, problem.l2)
+    make = factory(problem.model, "models")
+    model = make(problem.model, outputs, data.x_train.shape[1], "horizontal")
+    first = getattr(scenario.algorithm, "noised", "all") == "all"
+    method = report.matching_attack(model, use_first=first, l2=problem.l2)
+    return data.x_train, shape, method
