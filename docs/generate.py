@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
+from PIL import Image
 
 from analysis import claims, summary, tables, timeline_report
 from analysis.frames import Study
@@ -66,8 +67,27 @@ def take_in(study: Study) -> None:
         "environment": manifest["environment"],
     }
     (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n")
+    attacked = Path(study.folder) / "attack"
+    if (attacked / "recovered.csv").exists():
+        take_in_attack(attacked, folder)
     if manifest["name"] == CALIBRATION:
         calibration(study).to_csv(folder / "calibration.csv", index=False)
+
+
+def take_in_attack(attacked: Path, folder: Path) -> None:
+    """Writes what an attack on a study recovered, group by group, and its images."""
+    rows = pd.read_csv(attacked / "recovered.csv")
+    means = rows.pivot_table(
+        index="group", columns="metric", values="mean", sort=False
+    ).reset_index()
+    replicates = rows.groupby("group", sort=False)["replicates"].min()
+    means["replicates"] = means["group"].map(replicates)
+    means.to_csv(folder / "attack.csv", index=False, float_format="%.3g")
+    with Image.open(attacked / "recovered.png") as image:
+        small = image.convert("L").resize(
+            (image.width // 2, image.height // 2), Image.Resampling.LANCZOS
+        )
+        small.save(ROOT / "docs" / "figures" / f"{folder.name}.png", optimize=True)
 
 
 def _one_line(cell: object) -> object:
@@ -140,13 +160,14 @@ def reproduction() -> pd.DataFrame:
                 about["name"],
                 about["dataset"],
                 row.says,
+                row.claim,
                 row.verdict,
                 row.measured,
                 row.replicates,
             )
             for row in found.itertuples()
         ]
-    columns = ["study", "data", "claim", "here", "measured", "replicates"]
+    columns = ["study", "data", "claim", "compared", "here", "measured", "replicates"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -195,6 +216,14 @@ def documents() -> dict[Path, str]:
             f"# Every claim, and whether it holds\n\n{note}\n{markdown(claimed)}\n"
         ),
     }
+    if attacks := _attacks():
+        found[ROOT / "docs" / "attacks.md"] = (
+            f"# What a curious server recovers\n\n{note}\n"
+            "What `stalesim attack FOLDER` finds in the messages that\n"
+            "`scenarios/mapa/inversion_*.yaml` probes, mean over commits and\n"
+            "replicates: PSNR in dB, as it is and after the best affine match; SSIM;\n"
+            f"absolute correlation.\n\n{attacks}"
+        )
     if worlds := _worlds():
         found[ROOT / "docs" / "worlds.md"] = (
             f"# Worlds without numerics\n\n{note}\n"
@@ -215,6 +244,19 @@ def documents() -> dict[Path, str]:
             f"{markdown(_claims_of(CALIBRATION))}\n"
         )
     return found
+
+
+def _attacks() -> str:
+    parts = []
+    for folder in sorted(RESULTS.iterdir()):
+        if not (folder / "attack.csv").exists():
+            continue
+        rows = pd.read_csv(folder / "attack.csv", dtype=str, keep_default_na=False)
+        parts.append(
+            f"## {folder.name}\n\n![recovered images](figures/{folder.name}.png)\n\n"
+            f"{markdown(rows)}\n"
+        )
+    return "\n".join(parts)
 
 
 def _worlds() -> str:

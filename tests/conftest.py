@@ -1,7 +1,33 @@
 """What all tests share."""
 
 import os
+import zlib
+
+import pytest
 
 # One thread per run, as the command line has it; and nothing of the user's cache.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 os.environ["MPLBACKEND"] = "Agg"
+
+PART = 3
+"""Of so many slow tests one is run; all of them with `--slow`."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run all slow tests")
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Takes a fixed sample of the slow tests, by a hash of their names."""
+    if config.getoption("--slow"):
+        return
+    left, taken = [], []
+    for item in items:
+        slow = item.get_closest_marker("slow") is not None
+        out = slow and zlib.crc32(item.nodeid.encode()) % PART != 0
+        (left if out else taken).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = taken

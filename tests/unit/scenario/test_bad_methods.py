@@ -1,0 +1,106 @@
+"""Mistakes in methods, models and privacy: one line with its place and remedy."""
+
+from pathlib import Path
+
+import pytest
+
+from simulator.scenario.errors import ScenarioError
+from simulator.scenario.reading import read
+
+GOOD = """\
+name: study
+problem:
+  data: {kind: digits}
+  partition: {kind: iid, clients: 4}
+protocol: {kind: asynchronous}
+clients: {compute: {law: expon}}
+algorithm: {kind: sgd, step_size: 0.1, batch: 8}
+stop: {commits: 10}
+evaluate: {every: {commits: 5}}
+"""
+SGD = "algorithm: {kind: sgd, step_size: 0.1, batch: 8}"
+# name: (what is replaced, by what, line and key, what else it says)
+BAD = {
+    "buffering without a buffer": (
+        "kind: sgd",
+        "kind: fed_buff",
+        "5: protocol.kind",
+        "must be one of buffered for the algorithm 'fed_buff', got 'asynchronous'",
+    ),
+    "an unknown weight": (
+        SGD,
+        SGD.replace("}", ", weight: {kind: polynomal}}"),
+        "7: algorithm.weight.kind",
+        "polynomial",
+    ),
+    "two ways to noise": (
+        SGD,
+        SGD.replace("}", ", mechanism: {clip_bound: 1}}"),
+        "7: algorithm.mechanism",
+        "must have either multiplier or budget, not both or neither",
+    ),
+    "samples clipped over several steps": (
+        SGD,
+        SGD.replace(
+            "}", ", local_steps: 2, mechanism: {clip_bound: 1, multiplier: 1}}"
+        ),
+        "7: algorithm.mechanism.clip",
+        "must be contribution for local steps, got 'sample' with local_steps 2",
+    ),
+    "a network of parties": (
+        "partition: {kind: iid, clients: 4}",
+        "partition: {kind: vertical, parties: 4}\n  model: {kind: cnn}",
+        "4: problem.partition.kind",
+        "must be horizontal for the algorithm 'sgd'",
+    ),
+    "a probe that never comes": (
+        "stop: {commits: 10}",
+        "stop: {commits: 10}\nprobe: {every: 0}",
+        "9: probe.every",
+        "must be >= 1, got 0",
+    ),
+    "a probe of nothing": (
+        "stop: {commits: 10}",
+        "stop: {commits: 10}\nprobe: {every: 1, what: []}",
+        "9: probe.what",
+        "got []",
+    ),
+    "privacy without noise": (
+        "stop: {commits: 10}",
+        "stop: {commits: 10}\nprivacy: {delta: 1.0e-5}",
+        "9: privacy",
+        "mechanism",
+    ),
+    "too much privacy": (
+        SGD,
+        "algorithm: {kind: audp, epsilon: 0}",
+        "7: algorithm.epsilon",
+        "must be > 0, got 0",
+    ),
+    "a claim about a sweep that is none": (
+        "stop: {commits: 10}",
+        "stop: {commits: 10}\nclaims: [{rises: base, says: x}]",
+        "9: claims.0",
+        "must say over what; add over: a key of the sweep",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_mistake_is_one_line(case: str, tmp_path: Path) -> None:
+    old, new, place, words = BAD[case]
+    assert old in GOOD
+    path = tmp_path / "bad.yaml"
+    path.write_text(GOOD.replace(old, new), encoding="utf-8")
+    with pytest.raises(ScenarioError) as caught:
+        read(path)
+    message = str(caught.value)
+    assert message.isprintable()
+    assert message.startswith(f"{path}:{place}"), message
+    assert words in message, message
+
+
+def test_the_good_one_is_good(tmp_path: Path) -> None:
+    path = tmp_path / "good.yaml"
+    path.write_text(GOOD, encoding="utf-8")
+    assert read(path).algorithm.kind == "sgd"
