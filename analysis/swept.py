@@ -34,8 +34,8 @@ def swept_key(study: Study) -> str | None:
 def final_over(study: Study, key: str, metric: str) -> Figure:
     """Draws final values against a swept number, a line for each variant.
 
-    Bars are 95 % t-intervals over replicates. A variant that is not swept is a
-    horizontal line with its interval as a band.
+    Bars are 95 % t-intervals over replicates, as far as the metric can go. A variant
+    that is not swept is a horizontal line with its interval as a band.
 
     Args:
         study: finished or not.
@@ -69,6 +69,8 @@ def final_over(study: Study, key: str, metric: str) -> Figure:
             ]
             x, mean, low, high = np.array(rows, np.float64).T
             off = _shifted(x, number, len(variants), logarithmic=_is_wide(finals[key]))
+            least, most = style.BOUNDS.get(metric, (-np.inf, np.inf))
+            low, high = np.clip(low, least, most), np.clip(high, least, most)
             errors = np.nan_to_num(np.array([mean - low, high - mean]))
             axes.errorbar(
                 off, mean, errors, label=label, marker="o", ms=3, capsize=2, **look

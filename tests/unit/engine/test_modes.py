@@ -45,7 +45,16 @@ DOUBLE = {"engine": {"precision": "float64"}}
 NUMBERS = ("loss", "gradient_norm", "step_size")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+ALWAYS = ("vafl batch", "sgd", "mapa")
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow)
+        for name in FAMILIES
+    ],
+)
 def test_modes_agree_in_float64(family: str) -> None:
     changes = (*FAMILIES[family], DOUBLE)
     with jax.enable_x64(True):
