@@ -8,12 +8,10 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import figures, staleness, style, swept
+from analysis import figures, staleness, swept
 from analysis.frames import Study, groups, joined, runs
+from analysis.saving import save_figure
 from analysis.targets import default_target
-from simulator.trace import StudyError
-
-DOTS_PER_INCH = 200
 
 
 def save(study: Study, folder: str | Path) -> list[Path]:
@@ -37,23 +35,9 @@ def save(study: Study, folder: str | Path) -> list[Path]:
         StudyError: a figure cannot be written.
     """
     where = Path(folder) / "figures"
-    paths = []
-    for name, figure in _standard(study):
-        path = where / f"{name}.png"
-        try:
-            where.mkdir(parents=True, exist_ok=True)
-            with style.context():
-                figure.savefig(path, dpi=DOTS_PER_INCH)
-                figure.set_layout_engine("none")  # is laid out, which takes long
-                without_date: dict = {"CreationDate": None}
-                figure.savefig(path.with_suffix(".pdf"), metadata=without_date)
-        except OSError as error:
-            raise StudyError(
-                f"{path}: the figure must be written, but {error.strerror or error}; "
-                f"make room, or the folder writable"
-            ) from error
-        paths.append(path)
-    return paths
+    return [
+        save_figure(figure, where / f"{name}.png") for name, figure in _standard(study)
+    ]
 
 
 def markdown(frame: pd.DataFrame) -> str:

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import chrome, gantt, style, timeline_comparison, timelines
+from analysis import chrome, gantt, timeline_comparison, timelines
 from analysis.frames import Study, runs
+from analysis.saving import save_figure
 from analysis.timeline_theory import (
     ClosedForms,
     closed_forms,
@@ -26,7 +27,6 @@ MOST_GROUPS = 4
 """Whose clients are listed; more would scroll the rest away."""
 MOST_CLIENTS = 20
 """That a table lists one by one."""
-DOTS_PER_INCH = 200
 RUNS = {
     "updates_per_s": "updates/s",
     "staleness_mean": "stale mean",
@@ -122,20 +122,10 @@ def save(study: Study, folder: str | Path, seconds: float | None = None) -> list
         StudyError: a figure cannot be written.
     """
     where = Path(folder) / "figures"
-    paths = []
-    for name, figure in _figures(study, seconds):
-        path = where / f"{name}.png"
-        try:
-            where.mkdir(parents=True, exist_ok=True)
-            with style.context():
-                figure.savefig(path, dpi=DOTS_PER_INCH)
-        except OSError as error:
-            raise StudyError(
-                f"{path}: the figure must be written, but {error.strerror or error}; "
-                f"make room, or the folder writable"
-            ) from error
-        paths.append(path)
-    return paths
+    return [
+        save_figure(figure, where / f"{name}.png")
+        for name, figure in _figures(study, seconds)
+    ]
 
 
 def export(study: Study, file: str | Path) -> None:

@@ -1,10 +1,11 @@
-"""The command line: `stalesim run|timeline|plot|check|list|calibrate|schema`."""
+"""The command line: `stalesim run|timeline|plot|check|attack|list|calibrate`, ..."""
 
 import contextlib
 import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,7 +38,8 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Runs the command line; a user's mistake is one line and exit status 2."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _interrupt)
     try:
         app()
     except UserError as error:
@@ -48,7 +50,13 @@ def main() -> None:
         raise SystemExit(INTERRUPTED) from None
 
 
+_interrupted = threading.Event()
+"""Where Python raises an interruption in a callback, it is printed and forgotten; this
+remembers it."""
+
+
 def _interrupt(signum: int, frame: object) -> None:
+    _interrupted.set()
     raise KeyboardInterrupt
 
 
@@ -313,7 +321,14 @@ def _progress(name: str) -> Iterator[Any]:
     )
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task(name, total=1.0)
-        yield lambda fraction: bar.update(task, completed=fraction)
+
+        def hear(fraction: float) -> None:
+            bar.update(task, completed=fraction)
+            main = threading.current_thread() is threading.main_thread()
+            if main and _interrupted.is_set():
+                raise KeyboardInterrupt
+
+        yield hear
 
 
 def _show_plan(runs: list[Any], tasks: list[Any]) -> None:

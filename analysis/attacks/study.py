@@ -1,20 +1,17 @@
 """Attacks on the probed messages of a finished study."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis import style
 from analysis.attacks import report
 from analysis.frames import Study, joined
+from analysis.saving import save_figure
 from simulator.scenario.catalogue import factory
 from simulator.scenario.images import image_shape
 from simulator.scenario.scenario import Scenario
 from simulator.trace import StudyError
-
-DOTS_PER_INCH = 200
 
 
 def attack(study: Study, what: str = "message", most: int = 20) -> pd.DataFrame:
@@ -70,21 +67,17 @@ def save(study: Study, recovered: pd.DataFrame, folder: str | Path) -> list[Path
         StudyError: something cannot be written.
     """
     where = Path(folder) / "attack"
-    table, picture = where / "recovered.csv", where / "recovered.png"
+    table = where / "recovered.csv"
     try:
         where.mkdir(parents=True, exist_ok=True)
         report.summary(recovered).to_csv(table, index=False)
-        figure = report.grid(recovered, study.manifest["name"])
-        with style.context():
-            figure.savefig(picture, dpi=DOTS_PER_INCH)
-            without_date: Any = {"CreationDate": None}
-            figure.savefig(picture.with_suffix(".pdf"), metadata=without_date)
     except OSError as error:
         raise StudyError(
-            f"{where}: the attack must be written, but {error.strerror or error}; make "
+            f"{table}: the table must be written, but {error.strerror or error}; make "
             f"room, or the folder writable"
         ) from error
-    return [table, picture]
+    figure = report.grid(recovered, study.manifest["name"])
+    return [table, save_figure(figure, where / "recovered.png")]
 
 
 def _needs_state(scenario: Scenario) -> bool:

@@ -119,7 +119,7 @@ def test_an_interrupted_study_is_readable_and_marked(
     number: signal.Signals, scenario: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "study"
-    many = ("-s", "replicates=40", "-s", "stop.time=400", "-j", "1", "--no-plots")
+    many = ("-s", "replicates=80", "-s", "stop.time=400", "-j", "1", "--no-plots")
     process = started("run", scenario, "-o", folder, *many)
     begun = time.monotonic()
     while time.monotonic() - begun < 120:
