@@ -35,6 +35,12 @@ class Message(NamedTuple):
     bytes: int
 
 
+def model_and_gradient(shape: ProblemShape) -> tuple[Message, ...]:
+    """Returns the messages of a contribution: the model down, as many numbers up."""
+    size = FLOAT_BYTES * shape.num_weights
+    return (Message("gradient", "up", size), Message("model", "down", size))
+
+
 Positive = Annotated[float, Field(gt=0)]
 OrData = Says("a number > 0, or data to compute it from the training data", "data")
 Batch = Annotated[

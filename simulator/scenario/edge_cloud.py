@@ -17,6 +17,7 @@ from simulator.scenario.algorithms import (
     OrData,
     ProblemShape,
     StepSize,
+    model_and_gradient,
 )
 
 Positive = Annotated[float, Field(gt=0)]
@@ -58,8 +59,7 @@ class EdgeCloud(Algorithm):
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: the model down, a gradient up."""
         del common
-        size = FLOAT_BYTES * shape.num_weights
-        return (Message("gradient", "up", size), Message("model", "down", size))
+        return model_and_gradient(shape)
 
 
 class Csgd(EdgeCloud):

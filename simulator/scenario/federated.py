@@ -11,11 +11,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from simulator.scenario.algorithms import (
-    FLOAT_BYTES,
     Algorithm,
     Message,
     ProblemShape,
     StepSize,
+    model_and_gradient,
 )
 from simulator.scenario.base import Config, PlacedError
 
@@ -186,8 +186,7 @@ class Federated(Algorithm):
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: the model down, as much up."""
         del common
-        size = FLOAT_BYTES * shape.num_weights
-        return (Message("gradient", "up", size), Message("model", "down", size))
+        return model_and_gradient(shape)
 
     @model_validator(mode="after")
     def _samples_are_clipped_in_one_step(self) -> "Federated":
