@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.curves import decade_slopes, horizon_slopes
-from analysis.frames import Study, runs
+from analysis.frames import Study, evaluations, runs
 from analysis.statistics import Interval, paired_t_interval, t_interval
 from analysis.targets import final_values, times_to_target
 from simulator.trace import StudyError
@@ -61,7 +61,8 @@ def evaluate(study: Study) -> pd.DataFrame:
     Replicates share their randomness between variants, so differences are paired. A
     claim on variants of a sweep is judged at each of its points.
 
-    - `faster`: geometric mean of the ratios of times to the target. Holds if its
+    - `faster`: geometric mean of the ratios of times to the target, or of what else is
+      counted until then. Holds if its
       interval lies above `by_at_least`, does not hold if it lies below.
     - `fewer`: the same of the commits at which runs stopped at their target.
     - `higher`: mean difference of final values. Holds if its interval lies above zero,
@@ -179,8 +180,27 @@ def _faster(study: Study, claim: dict[str, Any], one: str, other: str) -> _Judge
     (the slower did not arrive) or against it (the faster did not).
     """
     ((metric, value),) = claim["to"].items()
-    times = times_to_target(study, metric, value)
-    return _ratio(claim, one, other, times, f" to {metric} {value:g}", "times faster")
+    counted = claim.get("counted_in", "time")
+    if counted == "rounds":
+        _check_rounds(study, one, other)
+    times = times_to_target(study, metric, value, counted)
+    less = {"time": "faster", "computation_s": "less computation"}
+    less["communication_s"] = "less communication"
+    words = f"times {less.get(counted, f'fewer {counted}')}"
+    return _ratio(claim, one, other, times, f" to {metric} {value:g}", words)
+
+
+def _check_rounds(study: Study, *names: str) -> None:
+    """Refuses groups whose protocol has no rounds.
+
+    Raises:
+        StudyError: naming one.
+    """
+    table = evaluations(study)
+    for name in names:
+        mine = table.loc[table["group"] == name, "rounds"]
+        if len(mine) and mine.isna().all():
+            raise StudyError(f"the protocol of {name} has no rounds to be counted")
 
 
 def _fewer(study: Study, claim: dict[str, Any], one: str, other: str) -> _Judged:

@@ -55,6 +55,7 @@ RC: dict[Any, Any] = {
 METRICS = {
     "test_accuracy": "Test accuracy",
     "test_loss": "Test loss (nats)",
+    "test_auc": "Test AUC",
     "objective": "Objective (nats)",
     "gradient_norm_squared": "Squared norm of the gradient",
     "optimality_gap": "Optimality gap (nats)",
@@ -65,7 +66,7 @@ LOGARITHMIC = ("gradient_norm_squared", "optimality_gap")
 """Metrics that go to zero, whose decay is read off a logarithmic axis."""
 
 
-BOUNDS = {"test_accuracy": (0.0, 1.0)}
+BOUNDS = {"test_accuracy": (0.0, 1.0), "test_auc": (0.0, 1.0)}
 """Metrics that cannot leave an interval, though an interval of their mean may."""
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import Study, evaluations, groups, metric_of, runs
+from analysis.phases import PHASES, with_phases
 from analysis.statistics import first_reached, kaplan_meier_median
+from simulator.scenario.scenario import HIGHER_IS_BETTER
 
-HIGHER_IS_BETTER = ("test_accuracy",)
-"""Metrics whose target is reached from below; all others from above."""
 FINAL = 0.1
 """The final value of a run is the mean of its last tenth of evaluations."""
 OF_BEST = 0.95
@@ -77,21 +77,30 @@ def default_target(study: Study) -> Target:
     return Target(metric, float(means.min()) / OF_BEST, stated=False)
 
 
-def times_to_target(study: Study, metric: str, value: float) -> pd.DataFrame:
-    """Returns each run's time to a target.
+def times_to_target(
+    study: Study, metric: str, value: float, against: str = "time"
+) -> pd.DataFrame:
+    """Returns each run's time to a target, or what else it took.
 
     A run that reached it neither before it ended nor ever would, because it diverged or
     stalled, counts as waiting until the study's last evaluation.
 
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+        value: of it.
+        against: another column of evaluations in which to count, such as `rounds`, or
+            one of `phases.PHASES`.
+
     Returns:
-        Columns group, replicate, time (virtual s; of the last evaluation where it was
+        Columns group, replicate, time (in its unit; of the last evaluation where it was
         not reached), reached.
 
     Raises:
         StudyError: the metric was not evaluated.
     """
     higher = metric in HIGHER_IS_BETTER
-    curves = _curves(study, metric)
+    curves = _curves(study, metric, against)
     horizon = max((float(times[-1]) for times, _ in curves.values()), default=0.0)
     rows = []
     for run, group, replicate, stop in _ends(study):
@@ -106,17 +115,25 @@ def times_to_target(study: Study, metric: str, value: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def time_to_target(study: Study, metric: str, value: float) -> pd.DataFrame:
+def time_to_target(
+    study: Study, metric: str, value: float, against: str = "time"
+) -> pd.DataFrame:
     """Returns each group's Kaplan-Meier median time to a target.
 
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+        value: of it.
+        against: what is counted, as in `times_to_target`.
+
     Returns:
-        Columns group, median, low, high (virtual s; infinite where fewer than half of
+        Columns group, median, low, high (in its unit; infinite where fewer than half of
         the replicates reached it), reached, replicates.
 
     Raises:
         StudyError: the metric was not evaluated.
     """
-    times = times_to_target(study, metric, value)
+    times = times_to_target(study, metric, value, against)
     rows = []
     for group in groups(study):
         mine = times.loc[times["group"] == group]
@@ -138,11 +155,14 @@ def _ends(study: Study) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, strict=True)
 
 
-def _curves(study: Study, metric: str) -> dict[object, tuple[np.ndarray, np.ndarray]]:
+def _curves(
+    study: Study, metric: str, against: str = "time"
+) -> dict[object, tuple[np.ndarray, np.ndarray]]:
     """Returns times and values of a metric by run, where it was evaluated."""
-    table = evaluations(study)
-    table = table.assign(y=metric_of(table, metric)).dropna(subset=["y"])
+    table = with_phases(study) if against in PHASES else evaluations(study)
+    table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
+    table = table.dropna(subset=["x", "y"])
     return {
-        run: (rows["time"].to_numpy(np.float64), rows["y"].to_numpy(np.float64))
+        run: (rows["x"].to_numpy(np.float64), rows["y"].to_numpy(np.float64))
         for run, rows in table.groupby("run")
     }

@@ -276,11 +276,9 @@ def theorem2(
 
     Source: MAPA, Theorem 2.
     """
-    T, first = (
-        iterations,
-        audp_step(
-            1, smoothness=smoothness, variance=variance, max_staleness=max_staleness
-        ),
+    T = iterations
+    first = audp_step(
+        1, smoothness=smoothness, variance=variance, max_staleness=max_staleness
     )
     late = radius * bound * max_staleness / T
     drift = smoothness * (variance + bound**2) / (2 * (variance + 1))

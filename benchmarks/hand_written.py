@@ -75,3 +75,32 @@ def vafl(
         bias -= step_size * p.sum(axis=1, keepdims=True)
         heapq.heapreplace(heap, (now + rng.exponential(), m))
     return bias
+
+
+def fedbcd(
+    x: list[np.ndarray],
+    y: np.ndarray,
+    num_rounds: int,
+    local_steps: int,
+    batch: int,
+    step_size: float,
+    l2: float,
+    seed: int,
+) -> list[np.ndarray]:
+    """FedBCD-p of linear parties with the logistic loss; FedSGD with one local step."""
+    rng = np.random.default_rng(seed)
+    weights = [np.zeros(own.shape[1], np.float32) for own in x]
+    step_size, l2 = np.float32(step_size), np.float32(l2)
+    for _ in range(num_rounds):
+        ids = rng.integers(0, len(y), batch)
+        rows = [own[ids] for own in x]
+        labels = y[ids].astype(np.float32)
+        outputs = [own @ w for own, w in zip(rows, weights, strict=True)]
+        total = sum(outputs)
+        for k, own in enumerate(rows):
+            others, w = total - outputs[k], weights[k]
+            for _ in range(local_steps):
+                residual = 1 / (1 + np.exp(-(own @ w + others))) - labels
+                w = w - step_size * (residual @ own / np.float32(batch) + l2 * w)
+            weights[k] = w
+    return weights

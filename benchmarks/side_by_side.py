@@ -215,6 +215,51 @@ def mapa() -> None:
         )
 
 
+def fedbcd() -> None:
+    """(e) FedBCD-p of two linear parties, one local step (FedSGD) and fifty."""
+    for local_steps, rounds in ((1, 8_000), (50, 400)):
+        run = prepared(two_parties(local_steps, rounds))
+        y = np.asarray(run.problem.y)
+        held = zip(np.asarray(run.problem.x), run.num_features, strict=True)
+        x = [own[:, :width].copy() for own, width in held]
+
+        def hand(x=x, y=y, rounds=rounds, local_steps=local_steps) -> None:
+            hand_written.fedbcd(x, y, rounds, local_steps, 64, 0.001, 0.001, 1)
+
+        whole([run])
+        everything, by_hand = alternately(lambda run=run: whole([run]), hand)
+        print(
+            f"fedbcd, 2 parties, {local_steps} local steps: NumPy "
+            f"{by_hand / rounds * 1e6:.0f} us a round; everything "
+            f"{everything / rounds * 1e6:.0f} us (x{by_hand / everything:.2f})",
+            flush=True,
+        )
+
+
+def two_parties(local_steps: int, rounds: int) -> Scenario:
+    return Scenario.model_validate(
+        {
+            "name": "benchmark",
+            "problem": {
+                "data": {"kind": "mimic", "source": "standin"},
+                "partition": {"kind": "vertical", "parties": 2},
+                "l2": 0.001,
+            },
+            "clients": {"compute": {"law": "constant", "value": 1}},
+            "protocol": {"kind": "rounds"},
+            "algorithm": {
+                "kind": "fed_bcd",
+                "local_steps": local_steps,
+                "step_size": 0.001,
+                "batch": 64,
+                "sampling": "replacement",
+            },
+            "stop": {"rounds": rounds},
+            "evaluate": {"every": {"rounds": rounds}},
+        }
+    )
+
+
 def edge_cloud(model: str, clients: int, updates: int) -> Scenario:
     linear = model == "linear"
     classes = {"classes": "even_odd"} if linear else {}
@@ -304,6 +349,7 @@ BENCHMARKS = {
     "timeline": timeline,
     "one_run": one_run,
     "mapa": mapa,
+    "fedbcd": fedbcd,
     "batched": batched,
     "memory": memory,
 }

@@ -250,6 +250,7 @@ def _timeline(
         job=_job_numbers(client, times["read_time"]),
         refresh=np.zeros(client.size, np.int32),
         read_time=times["read_time"],
+        begun_time=times["read_time"],  # a log says no more
         computed_time=times["computed_time"],
         sent_time=times["sent_time"],
         arrived_time=np.where(lost, np.nan, times["arrived_time"]),

@@ -26,9 +26,17 @@ from simulator.scenario.privacy import law_of
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
+from simulator.streams import Purpose, Streams
 
 MOST_REMEMBERED = 8
 """Data sets and problems that a process keeps."""
+
+OVERLAP = 2**32
+"""Position, in the stream of partitions, of the samples that parties have in common."""
+KNOWN_MINIMUM = ("softmax", "sigmoid")
+"""Losses whose least value is computed for a linear model."""
+TOGETHER = ("synchronous", "centralised", "rounds")
+"""Protocols in which all parties of a vertical problem meet over one batch."""
 
 
 class Plan(NamedTuple):
@@ -93,6 +101,7 @@ def plan(run: Run) -> Plan:
     scenario: Scenario = run.scenario
     config = scenario.problem
     data = dataset(config.data)
+    _check_metrics(scenario, data)
     N, P = data.x_train.shape
     central = scenario.protocol.kind == "centralised"
     num_clients = 1 if central else scenario.num_clients
@@ -104,12 +113,16 @@ def plan(run: Run) -> Plan:
         pools,
         scenario.algorithm.batch_size(smallest),
         sampling=scenario.algorithm.sampling,
-        steps=local_steps(scenario),
+        steps=_batches(scenario),
         common=common,
+        by_round=scenario.protocol.kind == "rounds",
     )
     outputs = num_outputs(config, data)
-    weights = config.model.num_weights(P, outputs)
-    shape = ProblemShape(N, P, outputs, num_clients, weights, sampler.size)
+    weights = sum(config.model.num_weights(own, outputs) for own in widths(config))
+    exchanged = outputs
+    if config.transfer is not None:
+        exchanged = config.model.hidden * (config.model.hidden + 2)
+    shape = ProblemShape(N, P, outputs, num_clients, weights, sampler.size, exchanged)
     num_samples = tuple(pool.size for pool in pools) * (num_clients // len(pools))
     played = _played(scenario, run.seed, shape, sampler, common=common)
     played = replace(played, quota=_quota(scenario, shape, num_samples))
@@ -140,6 +153,26 @@ def promises(
         UserError: a budget of the noise cannot be reached.
     """
     return guarantees(scenario.algorithm, num_samples, shape.batch, shape.num_weights)
+
+
+def _check_metrics(scenario: Scenario, data: Dataset) -> None:
+    """Refuses metrics that the data or the model do not have.
+
+    Raises:
+        ScenarioError: saying which, and what to do.
+    """
+    problem, metrics = scenario.problem, scenario.evaluate.metrics
+    if "test_auc" in metrics and data.num_classes != 2:
+        raise ScenarioError(
+            f"evaluate.metrics must not have test_auc for the {data.num_classes} "
+            f"classes of {data.name}; remove it, or add problem.data.classes"
+        )
+    known = problem.model.kind == "linear" and loss(problem, data) in KNOWN_MINIMUM
+    if "optimality_gap" in metrics and not known:
+        raise ScenarioError(
+            "evaluate.metrics must have optimality_gap only for linear models with the "
+            "loss softmax or sigmoid, whose minimum is known; remove it"
+        )
 
 
 def _quota(
@@ -182,16 +215,24 @@ def local_steps(scenario: Scenario) -> int:
     return getattr(scenario.algorithm, "local_steps", 1)
 
 
-def loss(config: Problem, data: Dataset) -> Literal["softmax", "sigmoid", "hinge"]:
+def _batches(scenario: Scenario) -> int:
+    """Returns how many batches a job has: one a step, or one for all of them."""
+    one = getattr(scenario.algorithm, "one_batch", False)
+    return 1 if one else local_steps(scenario)
+
+
+def loss(
+    config: Problem, data: Dataset
+) -> Literal["softmax", "sigmoid", "hinge", "taylor"]:
     """Returns the loss that a problem says, or that its classes call for.
 
     Raises:
         ScenarioError: it is one for two classes, and there are more.
     """
-    if config.loss == "sigmoid" and data.num_classes > 2:
+    if config.loss in ("sigmoid", "taylor") and data.num_classes > 2:
         raise ScenarioError(
             f"problem.loss must be softmax for {data.num_classes} classes, "
-            f"got sigmoid; leave it out"
+            f"got {config.loss}; leave it out"
         )
     if config.loss != "auto":
         return config.loss
@@ -207,6 +248,15 @@ def num_outputs(config: Problem, data: Dataset) -> int:
     return 1 if one else data.num_classes
 
 
+def widths(config: Problem) -> tuple[int, ...]:
+    """Returns how many columns each model is applied to: a party's, or all of them."""
+    data = dataset(config.data)
+    if config.partition.family == "horizontal":
+        return (data.x_train.shape[1],)
+    columns = factory(config.partition, "partitions")(config.partition, data)
+    return tuple(part.size for part in columns)
+
+
 def _shares(
     scenario: Scenario, data: Dataset, seed: int
 ) -> tuple[list[Int[np.ndarray, " n"]], tuple[int, ...]]:
@@ -218,16 +268,30 @@ def _shares(
     shares = factory(partition, "partitions")
     if partition.family == "vertical":
         columns = shares(partition, data)
-        return [np.arange(N)], tuple(part.size for part in columns)
+        samples = common_samples(scenario.problem, N)
+        return [samples], tuple(part.size for part in columns)
     pools = shares(partition, data, seed)
     return pools, (P,) * len(pools)
+
+
+def common_samples(config: Problem, num_samples: int) -> Int[np.ndarray, " n"]:
+    """Returns the samples that all parties of a vertical problem hold.
+
+    All of them, but in transfer learning, where a random set overlaps; like the
+    division into training and test rows, it is the same for every run.
+    """
+    if config.transfer is None:
+        return np.arange(num_samples)
+    size = max(1, round(config.transfer.overlap * num_samples))
+    draw = Streams(config.data.split_seed).at(Purpose.PARTITION, OVERLAP, 0)
+    return np.sort(draw.permutation(num_samples)[:size])
 
 
 def _common(scenario: Scenario) -> bool:
     """Says whether the workers of a row share one batch."""
     if scenario.algorithm.samples is not None:
         return scenario.algorithm.samples == "common"
-    rounds = scenario.protocol.kind in ("synchronous", "centralised")
+    rounds = scenario.protocol.kind in TOGETHER
     return rounds and scenario.algorithm.family == "vertical"
 
 
@@ -260,10 +324,11 @@ def _played(
             upload_bytes=0 if central else size["up"],
             download_bytes=0 if central else size["down"],
             contributions_per_epoch=(clients if vertical else 1)
-            * shape.num_samples
-            / (shape.batch * steps),
+            * (sampler.num_samples if vertical else shape.num_samples)
+            / (shape.batch * _batches(scenario)),
             steps=steps,
             samples=shape.batch * steps,
+            overhead_s=0 if central else scenario.algorithm.overhead_s(shape),
         ),
         batch=sampler.batch if looks else None,
         num_samples=shape.num_samples,

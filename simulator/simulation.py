@@ -19,7 +19,7 @@ from simulator.engine.execute import Program
 from simulator.engine.feed import Feed, Source
 from simulator.privacy.ledger import Ledger
 from simulator.privacy.of_runs import Guarantee
-from simulator.problems import convex, horizontal, losses, vertical
+from simulator.problems import convex, horizontal, losses, transfer, vertical
 from simulator.problems.estimates import Estimates, estimate
 from simulator.problems.sampler import Sampler
 from simulator.protocols.played import Played
@@ -90,8 +90,14 @@ def _problem(config: Problem, precision: str, *, with_minimum: bool) -> Any:
     if config.partition.family == "vertical":
         columns = factory(config.partition, "partitions")(config.partition, data)
         width = max(part.size for part in columns)
-        embedding = model(config.model, outputs, width, "vertical")
-        return vertical.build(data, columns, embedding, **options)
+        family = "transfer" if config.transfer else "vertical"
+        embedding = model(config.model, outputs, width, family)
+        found = vertical.build(data, columns, embedding, **options)
+        if config.transfer is None:
+            return found
+        common = playing.common_samples(config, len(data.x_train))
+        alpha = jnp.asarray(config.transfer.alpha, precision)
+        return transfer.Transfer(found, jnp.asarray(common), alpha)
     classifier = model(config.model, outputs, data.x_train.shape[1], "horizontal")
     clients = config.partition.num_clients
     return horizontal.build(data, classifier, clients, **options)
@@ -99,13 +105,24 @@ def _problem(config: Problem, precision: str, *, with_minimum: bool) -> Any:
 
 @playing.remembered
 def _constants(config: Problem) -> Constants:
-    """Returns what is known of a convex objective; nothing of others."""
+    """Returns what is known of a convex objective; little of others."""
+    partition = config.partition
     data = playing.dataset(config.data)
     loss = playing.loss(config, data)
     if config.model.kind != "linear" or loss == "hinge":
-        return Constants(None, None)
-    smoothness = convex.smoothness(data.x_train, loss, config.l2)
-    return Constants(smoothness, config.l2 or None)
+        return Constants(num_clients=partition.num_clients)
+    of_parties = ()
+    if partition.family == "vertical":
+        columns = factory(partition, "partitions")(partition, data)
+        of_parties = convex.smoothness_of_parties(
+            data.x_train, columns, loss, config.l2
+        )
+    return Constants(
+        smoothness=convex.smoothness(data.x_train, loss, config.l2),
+        strong_convexity=config.l2 or None,
+        num_clients=partition.num_clients,
+        of_parties=of_parties,
+    )
 
 
 @playing.remembered
@@ -131,7 +148,7 @@ def prepare(run: Run) -> Prepared:
     precision = scenario.engine.precision
     problem = _problem(config, precision, with_minimum=wants_minimum)
     fresh = algorithm.family == "vertical" and common
-    fresh = fresh and scenario.protocol.kind in ("synchronous", "centralised")
+    fresh = fresh and scenario.protocol.kind in playing.TOGETHER
     horizontally = algorithm.family == "horizontal"
     context = Context(
         num_registers=played.num_registers,
@@ -142,6 +159,7 @@ def prepare(run: Run) -> Prepared:
         smallest_share=min(plan.num_samples),
         batch=batch,
         coordinated=fresh,
+        transfers=config.transfer is not None,
         bound=getattr(scenario.protocol, "staleness_bound", 0),
         constants=_constants(config),
         estimates=lambda: _estimates(config, precision, run.seed),
@@ -178,7 +196,7 @@ def check(run: Run) -> None:
 def row_work(scenario: Scenario) -> int:
     """Returns the multiplications of a forward pass of one row."""
     data = playing.dataset(scenario.problem.data)
-    N, P = data.x_train.shape
+    N = data.x_train.shape[0]
     outputs = playing.num_outputs(scenario.problem, data)
     workers = getattr(scenario.protocol, "t", 1)
     if scenario.algorithm.family == "horizontal":
@@ -186,7 +204,9 @@ def row_work(scenario: Scenario) -> int:
         if scenario.protocol.kind == "synchronous":
             workers = scenario.num_clients
     samples = scenario.algorithm.batch_size(N) * playing.local_steps(scenario)
-    return samples * scenario.problem.model.work(P, outputs) * workers
+    held = playing.widths(scenario.problem)
+    work = sum(scenario.problem.model.work(own, outputs) for own in held)
+    return samples * work * workers
 
 
 def key_of(seed: int) -> jax.Array:
@@ -313,6 +333,7 @@ def _feed(prepared: Prepared, length: int) -> Feed:
         width=played.width,
         contributions_per_epoch=played.traffic.contributions_per_epoch,
         horizon=played.stop.time,
+        commits_per_round=played.commits_per_round,
     )
     scenario = prepared.run.scenario
     probe = scenario.probe.every if scenario.probe else None

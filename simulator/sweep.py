@@ -1,14 +1,8 @@
 """Many runs: planned into batches by a fixed rule, spread over processes, written."""
 
-import datetime as dt
 import json
-import os
-import platform
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +12,15 @@ from simulator.engine import device
 from simulator.scenario.problems import Data, Npz
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, expand
-from simulator.trace import Study, Writer, compact, load, write_manifest
+from simulator.trace import (
+    Study,
+    Writer,
+    compact,
+    git_commit,
+    load,
+    provenance,
+    write_manifest,
+)
 
 MOST_RUNS = 64
 """Runs of one batch."""
@@ -335,37 +337,10 @@ def _manifest(scenario: Scenario, runs: list[Run], tasks: list[Task]) -> dict[st
             }
             for run in runs
         ],
-        "environment": {
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "cores": os.cpu_count(),
-            "device": str(jax.devices()[0].device_kind),
-            "backend": jax.default_backend(),
-            **{name: _version(name) for name in LIBRARIES},
-        },
-        "commit": _commit(),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "started": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "commit": git_commit(),
+        **provenance(
+            LIBRARIES,
+            device=str(jax.devices()[0].device_kind),
+            backend=jax.default_backend(),
+        ),
     }
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except ModuleNotFoundError:
-        return None
-
-
-def _commit() -> str | None:
-    """Returns the git commit of the current folder, if it is in a repository."""
-    try:
-        found = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=5,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return found.stdout.strip()

@@ -140,6 +140,7 @@ class Jobs(NamedTuple):
     job: Int[np.ndarray, " J"]
     refresh: Int[np.ndarray, " J"]
     read_time: Float[np.ndarray, " J"]
+    begun_time: Float[np.ndarray, " J"]
     computed_time: Float[np.ndarray, " J"]
     sent_time: Float[np.ndarray, " J"]
     arrived_time: Float[np.ndarray, " J"]

@@ -57,6 +57,7 @@ class Context(NamedTuple):
         smallest_share: samples of the client that has fewest.
         batch: samples of a job.
         coordinated: whether one common batch is embedded freshly by everyone.
+        transfers: whether the objective is that of transfer learning.
         bound: staleness bound of the protocol, 0 if it has none.
         constants: of the pooled convex problem, for step sizes by theory.
         estimates: measures those of any problem where the run starts.
@@ -70,6 +71,7 @@ class Context(NamedTuple):
     smallest_share: int
     batch: int
     coordinated: bool
+    transfers: bool
     bound: int
     constants: Constants
     estimates: Callable[[], Estimates]
@@ -98,20 +100,33 @@ class Algorithm(eqx.Module):
     def read_out(self, state: Any) -> Any:
         """Returns the model to evaluate."""
 
+
+class Revealing(Algorithm):
+    """An algorithm whose messages are gradients, so that it can be probed."""
+
+    @abstractmethod
     def reveal(self, problem: Any, state: Any, event: Event) -> dict[str, Array]:
         """Returns what a curious server sees of a row, and what it comes from.
 
         Each array has the axis of workers first: `message`, as it is sent; `gradient`,
-        before clipping and noise; `state`, the weights it was taken at. An algorithm
-        without this cannot be probed.
+        before clipping and noise; `state`, the weights it was taken at.
         """
-        raise NotImplementedError
 
 
 def norm(*trees: Any) -> Float[Array, ""]:
     """Returns the Euclidean norm of everything in some trees of arrays together."""
     leaves = [leaf for tree in trees for leaf in jax.tree.leaves(tree)]
     return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in leaves))
+
+
+def norms_of(weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
+    """Returns the Euclidean norm of each worker's weights."""
+    return jnp.sqrt(jnp.sum(weights**2, axis=tuple(range(1, weights.ndim))))
+
+
+def along(flags: Array, weights: Float[Array, "W ..."]) -> Array:
+    """Returns one flag per worker in a shape that broadcasts to its weights."""
+    return flags.reshape(-1, *(1,) * (weights.ndim - 1))
 
 
 def on_device(schedule: Schedule) -> Schedule:

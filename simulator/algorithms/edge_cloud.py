@@ -14,10 +14,10 @@ from jaxtyping import Array, Float, Int, Key
 
 from simulator.algorithms import client_work
 from simulator.algorithms.base import (
-    Algorithm,
     Context,
     Event,
     Info,
+    Revealing,
     norm,
     on_device,
 )
@@ -45,7 +45,7 @@ class State(NamedTuple):
     key: Key[Array, ""]
 
 
-class DelayedSgd(Algorithm):
+class DelayedSgd(Revealing):
     """Applies clipped and noisy gradients, each taken at what its client read.
 
     Attributes:

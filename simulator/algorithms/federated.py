@@ -9,10 +9,10 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.algorithms import client_work
 from simulator.algorithms.base import (
-    Algorithm,
     Context,
     Event,
     Info,
+    Revealing,
     norm,
     on_device,
 )
@@ -56,7 +56,7 @@ class State(NamedTuple):
     key: Key[Array, ""] | None
 
 
-class Federated(Algorithm):
+class Federated(Revealing):
     """Applies contributions, each taken at what its client read, weighted by staleness.
 
     Attributes:

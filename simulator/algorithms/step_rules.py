@@ -11,6 +11,7 @@ from simulator.scenario.algorithms import (
     BoundedNonconvexStep,
     BoundedStronglyConvexStep,
     ConstantStep,
+    InverseRootStep,
     StepSize,
     StochasticNonconvexStep,
     StochasticStronglyConvexStep,
@@ -24,7 +25,7 @@ class Schedule(NamedTuple):
     Attributes:
         scale: of the step sizes, >= 0.
         offset: K_0, commits, > 0.
-        power: 0 (constant) or 1 (falling like 1/k).
+        power: 0 (constant), 1 (falling like 1/k) or 1/2.
     """
 
     scale: Any
@@ -42,10 +43,14 @@ class Constants(NamedTuple):
     Attributes:
         smoothness: L of the objective's gradient.
         strong_convexity: mu of the objective.
+        num_clients: clients or parties.
+        of_parties: L_k of each party's block, of a vertical problem.
     """
 
     smoothness: float | None = None
     strong_convexity: float | None = None
+    num_clients: int = 1
+    of_parties: tuple[float, ...] = ()
 
 
 def resolve(rule: StepSize, constants: Constants) -> tuple[Schedule, Schedule]:
@@ -69,6 +74,8 @@ def resolve(rule: StepSize, constants: Constants) -> tuple[Schedule, Schedule]:
     """
     if isinstance(rule, ConstantStep):
         return _both(_constant(rule.value))
+    if isinstance(rule, InverseRootStep):
+        return _both(_inverse_root(rule, constants.num_clients))
     if not isinstance(
         rule,
         BoundedNonconvexStep
@@ -177,6 +184,13 @@ def bound_bounded_nonconvex(
 
 def _constant(value: float) -> Schedule:
     return Schedule(float(value), 1.0, 0.0)
+
+
+def _inverse_root(rule: InverseRootStep, num_clients: int) -> Schedule:
+    value = rule.value / math.sqrt(num_clients if rule.by_parties else 1)
+    if rule.horizon is not None:
+        return _constant(value / math.sqrt(rule.horizon))
+    return Schedule(value, 1.0, 0.5)
 
 
 def _both(schedule: Schedule) -> tuple[Schedule, Schedule]:

@@ -12,12 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms.base import (
-    Algorithm,
-    Event,
-    Info,
-    norm,
-)
+from simulator.algorithms.base import Algorithm, Event, Info, along, norm, norms_of
 from simulator.algorithms.embedding_ages import age_info
 from simulator.algorithms.step_rules import Schedule
 from simulator.algorithms.vafl_stores import (
@@ -44,7 +39,7 @@ class State(NamedTuple):
         key: of all noise.
     """
 
-    weights: Float[Array, "M C P"]
+    weights: Float[Array, "M ..."]
     bias: Float[Array, " C"]
     store: TableStore | SnapshotStore | None
     queried: Int[Array, "M S"] | None
@@ -87,8 +82,7 @@ class Vafl(Algorithm):
     def init(self, problem: Vertical, key: Key[Array, ""]) -> State:
         """Starts all models at their start and fills the store, ages 1 at version 0."""
         M, C = problem.num_parties, problem.embedding.num_outputs
-        start = problem.embedding.init()
-        weights = jnp.broadcast_to(start, (M, *start.shape)) * 1
+        weights = problem.start(key)
         store = queried = None
         if not self.coordinated:
             kind = SnapshotStore if self.snapshots else TableStore
@@ -133,7 +127,8 @@ class Vafl(Algorithm):
         info = {
             "loss": jnp.sum(share * done.loss),
             "gradient_norm": norm(
-                done.to_bias, jnp.where(present[:, None, None], done.to_weights, 0)
+                done.to_bias,
+                jnp.where(along(present, weights), done.to_weights, 0),
             ),
             "step_size": self.step_size.at(event.version),
             **age_info(done.ages, worker, done.asked),
@@ -154,7 +149,7 @@ class Vafl(Algorithm):
         state: State,
         event: Event,
         samples: Int[Array, "W S"],
-        weights: Float[Array, "W C P"],
+        weights: Float[Array, "W ..."],
     ) -> "_Exchange":
         """Uploads, updates the server, answers the query."""
         store = self._write(problem, state, event, samples, weights)
@@ -176,7 +171,7 @@ class Vafl(Algorithm):
         state: State,
         event: Event,
         samples: Int[Array, "W S"],
-        weights: Float[Array, "W C P"],
+        weights: Float[Array, "W ..."],
     ) -> "_Exchange":
         """Answers a query for the last batch, then takes the upload of the next one.
 
@@ -287,11 +282,11 @@ class Vafl(Algorithm):
     def _pull_back(
         self,
         problem: Vertical,
-        weights: Float[Array, "W C P"],
+        weights: Float[Array, "W ..."],
         worker: Int[Array, " W"],
         samples: Int[Array, "W S"],
         to_h: Float[Array, "W M C S"],
-    ) -> Float[Array, "W C P"]:
+    ) -> Float[Array, "W ..."]:
         """Returns the gradients of the parties' own weights, regularised."""
         own = to_h.at[jnp.arange(worker.size), worker].get(mode="fill", fill_value=0)
         x = rows(problem, worker, samples)
@@ -304,7 +299,7 @@ class Vafl(Algorithm):
         state: State,
         event: Event,
         samples: Int[Array, "W S"],
-        weights: Float[Array, "W C P"],
+        weights: Float[Array, "W ..."],
     ) -> TableStore | SnapshotStore:
         assert state.store is not None
         upload = Upload(
@@ -317,18 +312,18 @@ class Vafl(Algorithm):
         )
         return state.store.write(problem, state.key, self.noise, upload)
 
-    def _std(self, weights: Float[Array, "W C P"]) -> Float[Array, " W"]:
+    def _std(self, weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
         if self.noise is None:
             return jnp.zeros(weights.shape[0], weights.dtype)
         return self.noise.std(weights)
 
     def _noise_info(
-        self, weights: Float[Array, "U C P"], first: int, width: int
+        self, weights: Float[Array, "U ..."], first: int, width: int
     ) -> Info:
         """Returns the noise of uploads, in a row's columns from `first` on."""
         if self.noise is None:
             return {}
-        norms = jnp.sqrt(jnp.sum(weights**2, axis=(-2, -1)))
+        norms = norms_of(weights)
         columns = (first, width - first - norms.size)
         return {
             "workers/noise_std": jnp.pad(self.noise.std(weights), columns),
@@ -352,7 +347,7 @@ class _Exchange(NamedTuple):
 
     loss: Float[Array, " W"]
     to_bias: Float[Array, " C"]
-    to_weights: Float[Array, "W C P"]
+    to_weights: Float[Array, "W ..."]
     ages: Int[Array, "M W S"]
     asked: Int[Array, "W S"]
     bias: Float[Array, " C"]
@@ -362,10 +357,10 @@ class _Exchange(NamedTuple):
 
 def _pull(
     problem: Vertical,
-    weights: Float[Array, "C P"],
+    weights: Float[Array, "*P"],
     x: Float[Array, "S P"],
     to_h: Float[Array, "C S"],
-) -> Float[Array, "C P"]:
+) -> Float[Array, "*P"]:
     """Returns the gradient of a party's weights from that of its embeddings."""
     _, pull = jax.vjp(lambda w: problem.embedding.apply(w, x), weights)
     return pull(to_h)[0]

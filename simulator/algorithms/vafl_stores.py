@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from simulator.algorithms.base import norms_of
 from simulator.privacy.noise import normals, threefry, words_of
 from simulator.problems.vertical import Vertical
 from simulator.timeline import NO_SAMPLE
@@ -25,10 +26,9 @@ class Noise(NamedTuple):
     fixed: Float[Array, ""]
     relative: Float[Array, ""]
 
-    def std(self, weights: Float[Array, "*w C P"]) -> Float[Array, "*w"]:
-        """Returns the standard deviation of an upload with these weights."""
-        norms = jnp.sqrt(jnp.sum(weights**2, axis=(-2, -1)))
-        return self.fixed + self.relative * norms
+    def std(self, weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
+        """Returns the standard deviation of uploads with these weights."""
+        return self.fixed + self.relative * norms_of(weights)
 
 
 def draw(
@@ -67,7 +67,7 @@ class Upload(NamedTuple):
     worker: Int[Array, " W"]
     job: Int[Array, " W"]
     samples: Int[Array, "W S"]
-    weights: Float[Array, "W C P"]
+    weights: Float[Array, "W ..."]
     std: Float[Array, " W"]
     version: Int[Array, ""]
 
@@ -90,8 +90,12 @@ def embed(
 def rows(
     problem: Vertical, worker: Int[Array, " W"], samples: Int[Array, "W S"]
 ) -> Float[Array, "W S P"]:
-    """Returns each party's own features of its samples; zeros for padding."""
-    return problem.x.at[worker[:, None], samples].get(mode="fill", fill_value=0)
+    """Returns each party's own features of its samples; anything for padding.
+
+    Losses, errors and uploads of padding do not count, and filling it with zeros costs
+    as much as half of the gather.
+    """
+    return problem.x.at[worker[:, None], samples].get(mode="clip")
 
 
 class TableStore(NamedTuple):
@@ -109,7 +113,7 @@ class TableStore(NamedTuple):
     def fill(
         cls,
         problem: Vertical,
-        weights: Float[Array, "M C P"],
+        weights: Float[Array, "M ..."],
         noise: Noise | None,
         key: Key[Array, ""],
         *,
@@ -177,7 +181,7 @@ class SnapshotStore(NamedTuple):
         stamp: version at which it was made.
     """
 
-    weights: Float[Array, "M C P"]
+    weights: Float[Array, "M ..."]
     job: Int[Array, " M"]
     std: Float[Array, " M"]
     stamp: Int[Array, " M"]
@@ -186,7 +190,7 @@ class SnapshotStore(NamedTuple):
     def fill(
         cls,
         problem: Vertical,
-        weights: Float[Array, "M C P"],
+        weights: Float[Array, "M ..."],
         noise: Noise | None,
         key: Key[Array, ""],
         *,
@@ -254,7 +258,7 @@ class SnapshotStore(NamedTuple):
 
 
 def _everything(
-    problem: Vertical, weights: Float[Array, "M C P"], noise: Noise | None
+    problem: Vertical, weights: Float[Array, "M ..."], noise: Noise | None
 ) -> Upload:
     """Returns the upload of all samples by all parties at the start."""
     M, N = problem.num_parties, problem.num_samples

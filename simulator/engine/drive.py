@@ -3,7 +3,7 @@
 While the device executes one buffer of rows, the host plays the next.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
@@ -13,10 +13,8 @@ from simulator.algorithms.base import Event, Info
 from simulator.engine.execute import Carry, Program, null_events, put
 from simulator.engine.feed import Feed, Piece, Point
 from simulator.scenario.errors import ScenarioError
+from simulator.scenario.scenario import HIGHER_IS_BETTER
 from simulator.timeline import Chunk, Kind, Rows, StopReason
-
-HIGHER_IS_BETTER = ("test_accuracy",)
-"""Metrics whose target is reached from below; all others from above."""
 
 
 class Target(NamedTuple):
@@ -255,7 +253,6 @@ class Drive:
             pieces = buffer.placed[feed]
             if not pieces:
                 continue
-            of_run = (lambda a: a[:, run]) if self._program.batched else (lambda a: a)  # noqa: B023
             evaluations = []
             for segment, values in zip(evaluated, metrics, strict=True):
                 point = (segment.points or {}).get(feed)
@@ -268,21 +265,24 @@ class Drive:
             probes = [
                 (
                     segment.first,
-                    {name: of_run(v[None])[0] for name, v in values.items()},
+                    {k: self._of_run(run, v[None])[0] for k, v in values.items()},
                 )
                 for segment, values in zip(probed, revealed, strict=True)
                 if feed in segment.probed
             ]
-            record = self._record(run, pieces, infos, of_run, evaluations, probes)
+            record = self._record(run, pieces, infos, evaluations, probes)
             self._alive[run] = record.stop is None
             yield record
+
+    def _of_run(self, run: int, values: np.ndarray) -> np.ndarray:
+        """Returns one run's share of values that have the axis of rows first."""
+        return values[:, run] if self._program.batched else values
 
     def _record(
         self,
         run: int,
         pieces: list[_Placed],
         infos: dict[str, np.ndarray],
-        of_run: Callable[[np.ndarray], np.ndarray],
         evaluations: list[tuple[int, Point, dict[str, float]]],
         probes: list[tuple[int, dict[str, np.ndarray]]],
     ) -> Record:
@@ -296,7 +296,7 @@ class Drive:
             )
         )
         samples = np.concatenate([p.piece.samples for p in pieces])
-        mine = {name: of_run(values)[at] for name, values in infos.items()}
+        mine = {k: self._of_run(run, values)[at] for k, values in infos.items()}
         located = [
             (int(np.searchsorted(at, place, side="left")), point, values)
             for place, point, values in evaluations

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Key
 
-from simulator.algorithms.base import Algorithm, Event, Info
+from simulator.algorithms.base import Algorithm, Event, Info, Revealing
 from simulator.engine.feed import Piece
 from simulator.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
 
@@ -100,7 +100,7 @@ class Program:
                 batched=self.batched, shared=self.shared,
             )  # fmt: skip
         for row in range(first, last):
-            event = jax.tree.map(lambda column: column[row], events)  # noqa: B023
+            event = _row(events, row)
             carry, info = _step(self.algorithm, self.problem, carry, event)
             for name, value in info.items():
                 infos[name][row] = np.asarray(value)
@@ -111,7 +111,7 @@ class Program:
         length = events.version.shape[0]
         info = self._info
         if info is None:
-            event = jax.tree.map(lambda column: column[0], events)
+            event = _row(events, 0)
             step = _batched(self.batched, self.shared)
             _, info = jax.eval_shape(step, self.algorithm, self.problem, carry, event)
             self._info = info
@@ -122,7 +122,8 @@ class Program:
         self, carry: Carry, events: Event, row: int, what: tuple[str, ...]
     ) -> dict[str, Array]:
         """Returns what a curious server sees of a row that is about to be executed."""
-        event = jax.tree.map(lambda column: column[row], events)
+        assert isinstance(self.algorithm, Revealing)  # a scenario probes no other
+        event = _row(events, row)
         return _reveal(
             self.algorithm, self.problem, carry.state, event, what=what,
             batched=self.batched, shared=self.shared,
@@ -151,6 +152,10 @@ def _start(
     return (jax.vmap(one) if batched else one)(algorithm, keys)
 
 
+def _row(events: Event, row: int | Int[Array, ""]) -> Event:
+    return jax.tree.map(lambda column: column[row], events)
+
+
 def _batched(batched: bool, shared: bool) -> Any:
     if not batched:
         return advance
@@ -174,7 +179,7 @@ def _run(
 
     def body(row: Int[Array, ""], carried: tuple[Carry, Info]) -> tuple[Carry, Info]:
         carry, infos = carried
-        event = jax.tree.map(lambda column: column[row], events)
+        event = _row(events, row)
         carry, info = step(algorithm, problem, carry, event)
         return carry, {k: infos[k].at[row].set(v) for k, v in info.items()}
 
@@ -207,7 +212,7 @@ def _evaluate(
 
 @partial(jax.jit, static_argnames=("what", "batched", "shared"))
 def _reveal(
-    algorithm: Algorithm,
+    algorithm: Revealing,
     problem: Any,
     state: Any,
     event: Event,
@@ -216,7 +221,7 @@ def _reveal(
     batched: bool,
     shared: bool,
 ) -> dict[str, Array]:
-    def one(algorithm: Algorithm, state: Any, event: Event) -> dict[str, Array]:
+    def one(algorithm: Revealing, state: Any, event: Event) -> dict[str, Array]:
         found = algorithm.reveal(problem, state, event)
         return {name: found[name] for name in what}
 

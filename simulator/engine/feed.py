@@ -22,12 +22,14 @@ class Source(NamedTuple):
         width: most workers of a row.
         contributions_per_epoch: of all clients together.
         horizon: virtual seconds at which the run ends at the latest, or None.
+        commits_per_round: commits that a round has, if there are rounds.
     """
 
     chunks: Iterator[Chunk]
     width: int
     contributions_per_epoch: float
     horizon: float | None
+    commits_per_round: int | None = None
 
 
 class Point(NamedTuple):
@@ -183,6 +185,9 @@ class Feed:
             return (row, time) if reached else None
         if every.commits is not None:
             counts, goal = commits, every.commits * self._next_point
+        elif every.rounds is not None:
+            in_commits = every.rounds * (self._source.commits_per_round or 1)
+            counts, goal = commits, in_commits * self._next_point
         else:
             epochs = (every.epochs or 1) * self._next_point
             goal = ceil(epochs * self._source.contributions_per_epoch)

@@ -1,22 +1,18 @@
 """A five-layer convolutional network whose weights are one flat vector."""
 
 import math
-from itertools import accumulate
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
+from simulator.problems.blockwise import in_blocks
 from simulator.problems.convolution import convolve
+from simulator.problems.flat import drawn, split
 from simulator.problems.pooling import Pooling, pool
 from simulator.scenario.images import cnn_num_weights, cnn_sizes, image_shape
 from simulator.scenario.models import Cnn as Config
-
-BLOCK = 256
-"""Rows that are taken at once: an unfolded row of 28 x 28 pixels weighs 58 kB."""
 
 
 class Parts(NamedTuple):
@@ -96,14 +92,7 @@ class Cnn(NamedTuple):
 
     def parts(self, weights: Float[Array, " P"]) -> Parts:
         """Returns the arrays that a flat vector consists of."""
-        sizes = [math.prod(shape) for shape in self.shapes]
-        arrays = [
-            weights[end - size : end].reshape(shape)
-            for shape, size, end in zip(
-                self.shapes, sizes, accumulate(sizes), strict=True
-            )
-        ]
-        return Parts(*arrays)
+        return Parts(*split(weights, self.shapes))
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
         """Draws kernels and biases uniformly within ±1/sqrt(inputs of an output).
@@ -111,14 +100,9 @@ class Cnn(NamedTuple):
         This is PyTorch's default (Kaiming-uniform with a = sqrt 5). Drawn in single
         precision whatever the problem's, so that runs in either start alike.
         """
-        limits = []
-        for kernels, bias in zip(self.shapes[::2], self.shapes[1::2], strict=True):
-            limit = 1 / math.sqrt(math.prod(kernels[1:]))
-            limits.append(np.full(math.prod(kernels) + bias[0], limit, np.float32))
-        unit = jax.random.uniform(
-            key, (self.num_weights,), jnp.float32, minval=-1, maxval=1
-        )
-        return unit * np.concatenate(limits)
+        fans = [math.prod(shape[1:]) for shape in self.shapes[::2]]
+        limits = [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
+        return drawn(key, self.shapes, limits)
 
     def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
         """Returns the pixels as they are."""
@@ -140,16 +124,7 @@ class Cnn(NamedTuple):
             x: images plane by plane, row by row.
         """
         parts = self.parts(weights)
-        whole = x.shape[0] // BLOCK * BLOCK
-        if x.shape[0] <= BLOCK:
-            return self._logits(parts, x)
-        blocks = x[:whole].reshape(-1, BLOCK, x.shape[1])
-        # Otherwise a gradient would keep what every block unfolded.
-        forget = jax.checkpoint(lambda block: self._logits(parts, block))
-        logits = lax.map(forget, blocks).swapaxes(0, 1).reshape(self.num_outputs, -1)
-        if whole == x.shape[0]:
-            return logits
-        return jnp.concatenate([logits, self._logits(parts, x[whole:])], axis=1)
+        return in_blocks(lambda block: self._logits(parts, block), x)
 
     def _logits(self, parts: Parts, x: Float[Array, "S F"]) -> Float[Array, "C S"]:
         images = x.T.reshape(self.depth, self.height, self.width, x.shape[0])

@@ -1,6 +1,9 @@
 """Constants of the pooled convex problem: its minimum, smoothness and curvature."""
 
+import math
+
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 import scipy.special
 from jaxtyping import Float, Int
@@ -10,12 +13,50 @@ def smoothness(x: Float[np.ndarray, "N P"], loss: str, l2: float) -> float:
     """Bounds the Lipschitz constant of the regularised objective's gradient.
 
     The Hessian of the cross-entropy in the logits is at most 1/4 (sigmoid) or 1/2
-    (softmax).
+    (softmax); that of its second-order Taylor form (taylor) is 1/4.
     """
     ones = np.concatenate([x, np.ones((x.shape[0], 1))], axis=1, dtype=np.float64)
-    largest = float(np.linalg.norm(ones, ord=2) ** 2) / x.shape[0]
-    curvature = 0.25 if loss == "sigmoid" else 0.5
-    return curvature * largest + l2
+    return _smoothness(ones, loss, l2)
+
+
+def _smoothness(x: Float[np.ndarray, "N P"], loss: str, l2: float) -> float:
+    wide = x.astype(np.float64)
+    # The smaller of both products has the same largest eigenvalue.
+    gram = wide.T @ wide if x.shape[1] <= x.shape[0] else wide @ wide.T
+    top = len(gram) - 1
+    largest = scipy.linalg.eigh(gram, eigvals_only=True, subset_by_index=(top, top))
+    curvature = 0.5 if loss == "softmax" else 0.25
+    return curvature * float(largest[0]) / x.shape[0] + l2
+
+
+def smoothness_of_parties(
+    x: Float[np.ndarray, "N P"],
+    columns: list[Int[np.ndarray, " p"]],
+    loss: str,
+    l2: float,
+) -> tuple[float, ...]:
+    """Bounds the Lipschitz constant of each party's own block of the gradient, L_k."""
+    return tuple(_smoothness(x[:, held], loss, l2) for held in columns)
+
+
+def largest_step(
+    local_steps: int, of_parties: tuple[float, ...], smoothness: float
+) -> float:
+    """Returns a step size that the proof of Theorem 2 allows (F-07).
+
+    The printed bound is min(1 / (sqrt(2) Q sqrt(A)), 1 / L), at which the proof's
+    condition 1 - L eta - 2 (eta Q)^2 A >= 0 does not hold; this one is safe.
+
+    Args:
+        local_steps: Q.
+        of_parties: L_k of every party's block.
+        smoothness: L of the whole gradient.
+
+    Source: FedBCD, Theorem 2, with A the largest of sum_j L_j^2 + 3 L_k^2.
+    """
+    squares = [one**2 for one in of_parties]
+    root = math.sqrt(sum(squares) + 3 * max(squares))
+    return min(1 / (2 * smoothness), 1 / (2 * local_steps * root))
 
 
 def minimum(

@@ -1,12 +1,13 @@
 """Losses of single samples, and how those of a batch combine."""
 
+import math
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-Loss = Literal["softmax", "sigmoid", "hinge"]
+Loss = Literal["softmax", "sigmoid", "hinge", "taylor"]
 
 
 def per_sample(
@@ -16,10 +17,15 @@ def per_sample(
 
     `softmax` and `sigmoid` are negative log-likelihoods in nats. `hinge` is one against
     the rest: max(0, 1 - margin) summed over the classes, or of the only output, with
-    subgradient 0 at the kink (M-13).
+    subgradient 0 at the kink (M-13). `taylor` is the second-order expansion of
+    `sigmoid` around 0, whose derivative is affine: ln 2 - s z / 2 + z^2 / 8 with the
+    label s = +-1 (F-10).
     """
     if loss == "hinge":
         return _hinge(logits, labels)
+    if loss == "taylor":
+        z = logits[..., 0, :]
+        return math.log(2) + (0.5 - labels) * z + z**2 / 8
     if loss == "sigmoid":
         z = logits[..., 0, :]
         return jax.nn.softplus(z) - labels * z

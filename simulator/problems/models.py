@@ -50,8 +50,9 @@ class LinearEmbedding(NamedTuple):
     num_outputs: int
     num_features: int
 
-    def init(self) -> Float[Array, "C P"]:
-        """Returns the weights of one party at the start."""
+    def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, "C P"]:
+        """Returns zeros."""
+        del key, num_features
         return jnp.zeros((self.num_outputs, self.num_features))
 
     def apply(

@@ -43,12 +43,14 @@ class Sampler:
         steps: local batches of a job, >= 1.
         common: whether all workers of a row share one batch, keyed by the row's
             version.
+        by_round: whether the rows of a round share it, too.
 
     Attributes:
         size: samples of a local batch.
         steps: local batches of a job.
         width: samples of a job, `S`: `steps * size`.
         common: whether all workers of a row share one batch.
+        num_samples: of the first client.
 
     Raises:
         ScenarioError: a batch larger than a client's samples, without replacement.
@@ -65,10 +67,11 @@ class Sampler:
         sampling: Sampling = "distinct",
         steps: int = 1,
         common: bool = False,
+        by_round: bool = False,
     ) -> None:
         self.size, self.steps, self.width = size, steps, steps * size
-        self.common = common
-        self._pools = pools
+        self.common, self._by_round = common, by_round
+        self._pools, self.num_samples = pools, pools[0].size
         self._sampling = sampling
         self._streams = Streams(seed)
         smallest, largest = (f(pool.size for pool in pools) for f in (min, max))
@@ -103,7 +106,7 @@ class Sampler:
         """
         if self.common:
             worker = np.zeros_like(rows.worker[:, :1])
-            job = rows.version[:, None]
+            job = (rows.round if self._by_round else rows.version)[:, None]
         else:
             worker, job = rows.worker, rows.job
         present: Bool[np.ndarray, "T V"] = worker != NO_WORKER

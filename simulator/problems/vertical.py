@@ -6,13 +6,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Key
 
 from simulator.problems import losses
+from simulator.problems.auc import auc
 from simulator.problems.data.base import Dataset
-from simulator.problems.models import LinearEmbedding
+from simulator.problems.embeddings import Embedding
 
-Model = tuple[Float[Array, "M C P"], Float[Array, " C"]]
+Model = tuple[Float[Array, "M ..."], Float[Array, " C"]]
 """The parties' weights and the server's bias."""
 
 
@@ -39,7 +40,7 @@ class Vertical(eqx.Module):
     y_test: Int[Array, " N_test"]
     l2: Float[Array, ""]
     minimum: Float[Array, ""]
-    embedding: LinearEmbedding = eqx.field(static=True)
+    embedding: Embedding = eqx.field(static=True)
     loss: losses.Loss = eqx.field(static=True)
     reduction: str = eqx.field(static=True)
     num_features: tuple[int, ...] = eqx.field(static=True)
@@ -53,6 +54,14 @@ class Vertical(eqx.Module):
     def num_samples(self) -> int:
         """Number of training samples, `N`."""
         return self.x.shape[1]
+
+    def start(self, key: Key[Array, ""]) -> Float[Array, "M ..."]:
+        """Returns the parties' weights that a run starts from."""
+        parties = [
+            self.embedding.init(jax.random.fold_in(key, party), held)
+            for party, held in enumerate(self.num_features)
+        ]
+        return jnp.stack(parties).astype(self.x.dtype)
 
     def head(
         self, bias: Float[Array, " C"], h: Float[Array, "*w M C S"]
@@ -89,13 +98,13 @@ def measure(
         logits: of the test rows.
         metrics: names of those that are asked for.
     """
+    y = problem.y_test
     found: dict[str, Any] = {
         "test_accuracy": lambda: jnp.mean(
-            losses.correct(logits, problem.y_test), dtype=logits.dtype
+            losses.correct(logits, y), dtype=logits.dtype
         ),
-        "test_loss": lambda: losses.per_sample(
-            problem.loss, logits, problem.y_test
-        ).mean(),
+        "test_loss": lambda: losses.per_sample(problem.loss, logits, y).mean(),
+        "test_auc": lambda: auc(logits[-1] - logits[0] * (len(logits) > 1), y),
         "objective": lambda: problem.objective(model),
         "gradient_norm_squared": lambda: sum(
             jnp.sum(g**2) for g in jax.tree.leaves(jax.grad(problem.objective)(model))
@@ -119,7 +128,7 @@ def stack(
 def build(
     dataset: Dataset,
     columns: list[Int[np.ndarray, " p"]],
-    embedding: LinearEmbedding,
+    embedding: Embedding,
     *,
     loss: losses.Loss,
     reduction: str,

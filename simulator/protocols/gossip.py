@@ -1,5 +1,7 @@
 """Gossip: workers step by themselves and average with a neighbour."""
 
+from abc import ABC, abstractmethod
+
 from simulator.protocols.gossip_recorder import GossipRecorder
 from simulator.protocols.pairs import Pair, Pairs, Then
 from simulator.scenario.graphs import build_edges, find_senders, neighbours, no_sides
@@ -18,7 +20,7 @@ def play(config: Gossip, world: World, recorder: GossipRecorder) -> None:
     workers(config, world, recorder).start()
 
 
-class _Workers:
+class _Workers(ABC):
     """What all workers have in common: their gradients and steps."""
 
     def __init__(self, config: Gossip, world: World, recorder: GossipRecorder) -> None:
@@ -44,19 +46,22 @@ class _Workers:
         duration = world.draw(Purpose.COMPUTE, worker)
         if slowness != 1:
             duration *= slowness
+        duration += world.job.overhead_s
         world.call(duration, self._end_gradient, worker)
 
     def _end_gradient(self, worker: int) -> None:
         now = self._env.now
-        self._world.timing[worker] = (now, now, now, 0)
+        begun = self._recorder.read_time(worker)
+        self._world.timing[worker] = (begun, now, now, now, 0)
         self._computed(worker)
 
+    @abstractmethod
     def _computed(self, worker: int) -> None:
-        raise NotImplementedError
+        """Goes on where a worker has its gradient."""
 
     def _step(self, worker: int) -> None:
         timing = self._world.timing
-        timing[worker] = (*timing[worker][:3], self._sent[worker])
+        timing[worker] = (*timing[worker][:4], self._sent[worker])
         self._sent[worker] = 0
         self._recorder.commit(self._env.now, (worker,), self._round)
 

@@ -82,6 +82,7 @@ class PlainRecorder(Recorder):
             job=job,
             refresh=zeros,
             read_time=read_time,
+            begun_time=read_time,
             computed_time=time,
             sent_time=time,
             arrived_time=time,

@@ -49,6 +49,7 @@ class Traffic:
         contributions_per_epoch: of all clients together.
         steps: local steps of a job.
         samples: of a job, over all of its steps.
+        overhead_s: virtual seconds of a job beside its client's laws, >= 0.
     """
 
     upload_bytes: int
@@ -56,6 +57,15 @@ class Traffic:
     contributions_per_epoch: float
     steps: int = 1
     samples: int = 1
+    overhead_s: float = 0
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What a timeline depends on, for its hash; no overhead is not named."""
+        parts = dict(vars(self))
+        if not self.overhead_s:
+            del parts["overhead_s"]
+        return parts
 
 
 @dataclass(frozen=True)
@@ -124,7 +134,7 @@ class Played:
             "num_clients": self.num_clients,
             "seed": self.seed,
             "stop": self.stop.model_dump(mode="json", exclude={"target", "windowed"}),
-            "traffic": vars(self.traffic),
+            "traffic": self.traffic.parts,
             "samples": self.samples_key,
         }
         if self.quota is not None:
@@ -146,6 +156,7 @@ class Played:
             traffic.download_bytes,
             traffic.steps,
             traffic.samples,
+            traffic.overhead_s,
         )
         clients, seed = self.clients, self.seed
         lattice = not any(getattr(self.protocol, name, None) for name in TIMED)
@@ -256,6 +267,14 @@ class Played:
             made = {StopReason.COMMITS: FOREVER}
         first = (min(limits.items(), key=itemgetter(1)) for limits in (made, counted))
         return next(first), next(first)
+
+    @cached_property
+    def commits_per_round(self) -> int | None:
+        """Commits that a round has; None where the protocol has no rounds."""
+        kind = getattr(self.protocol, "kind", "")
+        if isinstance(self.protocol, Rounds) and self.protocol.order == "sequential":
+            return self.num_clients
+        return 1 if kind in ("rounds", "synchronous") else None
 
     @cached_property
     def _weights(self) -> tuple[int, int, int]:

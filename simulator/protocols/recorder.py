@@ -26,7 +26,7 @@ from simulator.world.world import World
 _ROW = 5  # kind, version, write_slot, round, workers
 _WORK = 4  # worker, job, read_version, read_slot
 _JOB = 7  # client, job, refresh, read_version, commit, outcome, uploads
-_TIMES = 5  # read, computed, sent, arrived, applied
+_TIMES = 6  # read, begun, computed, sent, arrived, applied
 NEVER = -1
 """A time of a job, in the clock's unit, that has not come."""
 
@@ -126,12 +126,12 @@ class Recorder:
             self._work += (worker, job, read_version, slot)
             timing = self._timing[worker]
             if timing is None:
-                self._job_times += (self._read_time[worker], time, time, time, time)
+                read_time = self._read_time[worker]
+                self._job_times += (read_time, read_time, time, time, time, time)
                 uploads = 1
             else:
-                computed, sent, arrived, uploads = timing
-                read_time = self._read_time[worker]
-                self._job_times += (read_time, computed, sent, arrived, time)
+                *times, uploads = timing
+                self._job_times += (self._read_time[worker], *times, time)
                 self._timing[worker] = None
             self._jobs += (worker, job, 0, read_version, version + 1, 0, uploads)
             self._read_time[worker] = None
@@ -163,7 +163,8 @@ class Recorder:
     def arrive(self, worker: int, time: float) -> None:
         """Notes that a contribution has arrived which is not applied at once."""
         if self._world.is_plain:
-            self._timing[worker] = (time, time, time, 1)
+            begun = self._read_time[worker]
+            self._timing[worker] = (begun, time, time, time, 1)
 
     def contribute(self, time: float, worker: int, round_: int = 0) -> None:
         """Puts the worker's current job into the server's buffer: no new version."""
@@ -171,8 +172,7 @@ class Recorder:
         slot, job = self._read_slot[worker], self._job[worker]
         read_version = self._read_version[worker]
         self._work += (worker, job, read_version, slot)
-        computed, sent, arrived, uploads = self._timing[worker] or (time, time, time, 1)
-        times = self._read_time[worker], computed, sent, arrived
+        times, uploads = self._times(worker, time)
         self._buffered.append((times, worker, job, read_version, uploads))
         self._leave(worker)
         self._add_row_without_version(Kind.CONTRIBUTE, time, 1, round_)
@@ -184,18 +184,25 @@ class Recorder:
         A rejected job is an incident as well; the world writes down the others.
         """
         time = self._world.env.now
-        computed, sent, arrived, uploads = self._timing[worker] or (time, time, time, 1)
+        times, uploads = self._times(worker, time)
+        read_time, begun, computed, sent, arrived = times
         if outcome == Outcome.REJECTED:
             self._world.note(time, worker, Incident.REJECTED)
         else:
             arrived = NEVER
+            if begun > time:
+                begun = NEVER
             if computed > time:
                 computed, sent, uploads = NEVER, NEVER, 0
-        read_time, read_version = self._read_time[worker], self._read_version[worker]
-        self._job_times += (read_time, computed, sent, arrived, NEVER)
+        read_version = self._read_version[worker]
+        self._job_times += (read_time, begun, computed, sent, arrived, NEVER)
         job = self._job[worker]
         self._jobs += (worker, job, 0, read_version, NO_COMMIT, outcome, uploads)
         self._leave(worker)
+
+    def read_time(self, worker: int) -> Any:
+        """Returns when the worker's current job read, in the clock's unit."""
+        return self._read_time[worker]
 
     def read_version(self, worker: int) -> int:
         """Returns the version that the worker's current job has read."""
@@ -252,7 +259,7 @@ class Recorder:
         for party, when in zip(parties, arrived, strict=True):
             job = self.new_job(party)
             self._work += (party, job, self.version, NO_SLOT)
-            self._job_times += (asked, when, when, when, when)
+            self._job_times += (asked, asked, when, when, when, when)
             self._jobs += (party, job, 1, self.version, NO_COMMIT, 0, 1)
         self._add_row_without_version(Kind.REFRESH, time, 1 + len(parties))
         self.num_other_uploads += len(parties)
@@ -294,19 +301,32 @@ class Recorder:
         self.num_rows = keep
         return rows, self._build_jobs(seconds, final=final)
 
-    def _so_far(self, worker: int) -> tuple[Any, Any, Any, int]:
-        """Returns when a job under way was computed, sent and arrived; and uploads.
+    def _times(self, worker: int, time: Any) -> tuple[tuple[Any, ...], int]:
+        """Returns when a job that ends was read, begun, computed, sent and arrived.
+
+        And how many messages it sent. Where nothing comes between its read and its
+        arrival, it is computed and sent when it arrives.
+        """
+        read_time, timing = self._read_time[worker], self._timing[worker]
+        *moments, uploads = timing or (read_time, time, time, time, 1)
+        return (read_time, *moments), uploads
+
+    def _so_far(self, worker: int) -> tuple[Any, Any, Any, Any, int]:
+        """Returns when a job under way was begun, computed, sent, arrived; uploads.
 
         The world may know those times before they have come.
         """
         timing, now = self._timing[worker], self._world.env.now
         uploads = self._world.sends_so_far(worker)
-        if timing is None or timing[0] > now:
-            return NEVER, NEVER, NEVER, 0
-        computed, sent, arrived, _ = timing
+        if timing is None:
+            return self._read_time[worker], NEVER, NEVER, NEVER, 0
+        begun, computed, sent, arrived, _ = timing
+        begun = begun if begun <= now else NEVER
+        if computed > now:
+            return begun, NEVER, NEVER, NEVER, 0
         if not uploads:
-            return computed, NEVER, NEVER, 0
-        return computed, sent, arrived if arrived <= now else NEVER, uploads
+            return begun, computed, NEVER, NEVER, 0
+        return begun, computed, sent, arrived if arrived <= now else NEVER, uploads
 
     def _build_rows(
         self,
@@ -360,10 +380,11 @@ class Recorder:
             job=table[:, 1].astype(np.int32),
             refresh=table[:, 2].astype(np.int32),
             read_time=times[:, 0],
-            computed_time=times[:, 1],
-            sent_time=times[:, 2],
-            arrived_time=times[:, 3],
-            applied_time=times[:, 4],
+            begun_time=times[:, 1],
+            computed_time=times[:, 2],
+            sent_time=times[:, 3],
+            arrived_time=times[:, 4],
+            applied_time=times[:, 5],
             read_version=table[:, 3],
             commit=table[:, 4],
             outcome=table[:, 5].astype(np.int32),

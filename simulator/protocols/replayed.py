@@ -253,7 +253,7 @@ def _under_way(jobs: Jobs, over: float, commits: int) -> Jobs:
     kept = jobs.read_time <= over
     jobs = Jobs(*(column[kept].copy() for column in jobs))
     going = ~ended[kept]
-    for name in ("computed_time", "sent_time", "arrived_time"):
+    for name in ("begun_time", "computed_time", "sent_time", "arrived_time"):
         column = getattr(jobs, name)
         column[going & ~(column <= over)] = np.nan
     jobs.applied_time[going] = np.nan

@@ -22,7 +22,7 @@ def play(config: Rounds, world: World, recorder: Recorder) -> None:
     if config.order == "parallel":
         _Parallel(world, recorder).start()
     else:
-        _Sequential(config, world, recorder).start()
+        _Sequential(world, recorder).start()
 
 
 class _Parallel:
@@ -51,15 +51,15 @@ class _Parallel:
 
 
 class _Sequential:
-    def __init__(self, config: Rounds, world: World, recorder: Recorder) -> None:
-        self._config, self._world, self._recorder = config, world, recorder
+    def __init__(self, world: World, recorder: Recorder) -> None:
+        self._world, self._recorder = world, recorder
         self._env = world.env
         self._round, self._awaited = 0, 0
         arrive, lose = self._arrive, recorder.lose
         self._cycle = Cycle(world, self._read, arrive, lose, selects=False)
 
     def start(self) -> None:
-        if self._config.new_batch == "as_printed" or self._world.is_plain:
+        if self._world.is_plain:
             self._cycle.begin(0)
             return
         world, link = self._world, self._world.upload_link

@@ -11,7 +11,17 @@ FLOAT_BYTES = 4
 
 
 class ProblemShape(NamedTuple):
-    """The counts that messages depend on, known before any array is."""
+    """The counts that messages depend on, known before any array is.
+
+    Attributes:
+        num_samples: that are learned from.
+        num_features: of all clients together.
+        num_outputs: of the model.
+        num_clients: who contribute.
+        num_weights: of the model.
+        batch: samples of a local step.
+        num_exchanged: numbers that a party of a vertical problem sends per sample.
+    """
 
     num_samples: int
     num_features: int
@@ -19,6 +29,7 @@ class ProblemShape(NamedTuple):
     num_clients: int
     num_weights: int
     batch: int
+    num_exchanged: int = 1
 
 
 class Message(NamedTuple):
@@ -123,8 +134,25 @@ class StochasticStronglyConvexStep(_Theory):
     activation: tuple[Positive, ...]
 
 
+class InverseRootStep(Config):
+    """eta_0 / sqrt(t + 1), or eta_0 / sqrt(T) throughout where a horizon T is given.
+
+    Source: FedBCD, section 7 (falling); Theorem 2 and its consequences (constant); with
+    many parties both are divided by sqrt(K) as well (F-18).
+    """
+
+    kind: Literal["inverse_root"] = "inverse_root"
+    value: Annotated[float, Field(ge=0)]
+    """eta_0."""
+    horizon: Annotated[int, Field(ge=1)] | None = None
+    """T."""
+    by_parties: bool = False
+    """Divides by the root of the number of clients or parties."""
+
+
 StepRule = Annotated[
     ConstantStep
+    | InverseRootStep
     | BoundedNonconvexStep
     | BoundedStronglyConvexStep
     | StochasticNonconvexStep
@@ -196,6 +224,15 @@ class Algorithm(Config):
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""
         return self.model_dump(mode="json", exclude={"step_size", "server_step_size"})
+
+    def overhead_s(self, shape: ProblemShape) -> float:
+        """Returns virtual seconds that a job takes beside what its client's laws say.
+
+        Args:
+            shape: the problem's counts.
+        """
+        del shape
+        return 0
 
 
 class Vafl(Algorithm):

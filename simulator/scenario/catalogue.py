@@ -15,6 +15,7 @@ from pydantic import Field
 from simulator.scenario import (
     algorithms,
     edge_cloud,
+    fedbcd,
     federated,
     models,
     problems,
@@ -37,6 +38,9 @@ PROTOCOLS: tuple[Entry, ...] = (
 )
 ALGORITHMS: tuple[Entry, ...] = (
     Entry(algorithms.Vafl, "simulator.algorithms.vafl_building:build"),
+    Entry(fedbcd.FedSgd, "simulator.algorithms.fedbcd_building:build"),
+    Entry(fedbcd.FedBcd, "simulator.algorithms.fedbcd_building:build"),
+    Entry(fedbcd.FedPbcd, "simulator.algorithms.fedbcd_building:build"),
     Entry(federated.Sgd, "simulator.algorithms.federated:build"),
     Entry(federated.FedAsync, "simulator.algorithms.federated:build"),
     Entry(federated.FedBuff, "simulator.algorithms.federated:build"),
@@ -53,6 +57,9 @@ DATA: tuple[Entry, ...] = (
     Entry(problems.Cifar10, "simulator.problems.data.cifar:cifar10"),
     Entry(problems.Usps, "simulator.problems.data.usps:usps"),
     Entry(problems.Parkinson, "simulator.problems.data.parkinson:parkinson"),
+    Entry(problems.Mimic, "simulator.problems.data.mimic:mimic"),
+    Entry(problems.NusWide, "simulator.problems.data.nus_wide:nus_wide"),
+    Entry(problems.Credit, "simulator.problems.data.credit:credit"),
     Entry(
         problems.SyntheticLogistic,
         "simulator.problems.data.synthetic:synthetic_logistic",
@@ -62,6 +69,7 @@ DATA: tuple[Entry, ...] = (
 )
 PARTITIONS: tuple[Entry, ...] = (
     Entry(problems.Vertical, "simulator.problems.partitions.columns:vertical"),
+    Entry(problems.Strips, "simulator.problems.partitions.columns:strips"),
     Entry(problems.Iid, "simulator.problems.partitions.rows:iid"),
     Entry(problems.Labels, "simulator.problems.partitions.rows:labels"),
     Entry(problems.Dirichlet, "simulator.problems.partitions.rows:dirichlet"),
@@ -70,7 +78,9 @@ PARTITIONS: tuple[Entry, ...] = (
 )
 MODELS: tuple[Entry, ...] = (
     Entry(models.Linear, "simulator.problems.models:linear"),
+    Entry(models.Mlp, "simulator.problems.embeddings:mlp"),
     Entry(models.Cnn, "simulator.problems.cnn:cnn"),
+    Entry(models.ViewCnn, "simulator.problems.embeddings:view_cnn"),
 )
 KINDS: dict[str, tuple[Entry, ...]] = {
     "laws": LAWS,

@@ -15,12 +15,12 @@ from simulator.scenario.algorithms import (
     Batch,
     Message,
     OrData,
+    Positive,
     ProblemShape,
     StepSize,
     model_and_gradient,
 )
 
-Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
 
 

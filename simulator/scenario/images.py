@@ -14,7 +14,9 @@ POOL = 2
 
 
 def image_shape(
-    num_features: int, image: tuple[int, ...] | None = None
+    num_features: int,
+    image: tuple[int, ...] | None = None,
+    key: str = "problem.model.image",
 ) -> tuple[int, int, int]:
     """Returns height, width and depth of a data set's images.
 
@@ -23,35 +25,35 @@ def image_shape(
         image: `(height, width)` or `(height, width, depth)` as the scenario gives it.
             Without it a square of grey pixels is inferred (784 are 28 x 28), or three
             square planes (3072 are 3 x 32 x 32); no number is both.
+        key: of the scenario's entry, for messages.
 
     Raises:
         ScenarioError: no such square, or a shape of another number of pixels.
     """
     if image is None:
-        return _inferred(num_features)
+        return _inferred(num_features, key)
     if len(image) not in (2, 3) or min(image) < 1:
         raise ScenarioError(
-            "problem.model.image must be (height, width) or (height, width, depth), "
+            f"{key} must be (height, width) or (height, width, depth), "
             f"each >= 1, got {tuple(image)}"
         )
     if math.prod(image) != num_features:
         raise ScenarioError(
-            f"problem.model.image must have as many numbers as the data set has "
-            f"columns, {num_features}, got {tuple(image)} with {math.prod(image)}"
+            f"{key} must have as many numbers as there are columns, {num_features}, "
+            f"got {tuple(image)} with {math.prod(image)}"
         )
     height, width, *depth = image
     return height, width, depth[0] if depth else 1
 
 
-def _inferred(num_features: int) -> tuple[int, int, int]:
+def _inferred(num_features: int, key: str) -> tuple[int, int, int]:
     for depth in (1, 3):
         side = math.isqrt(num_features // depth)
         if side and depth * side * side == num_features:
             return side, side, depth
     raise ScenarioError(
-        "the data set's columns must be a square image, grey or of three planes, "
-        f"got {num_features} columns; set problem.model.image to (height, width, "
-        "depth)"
+        "columns must be a square image, grey or of three planes, "
+        f"got {num_features} columns; set {key} to (height, width, depth)"
     )
 
 

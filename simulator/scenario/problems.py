@@ -1,15 +1,17 @@
 """What is learned: data sets, how they are divided, models and losses."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
 from simulator.scenario.base import Config, PlacedError, Quantity, Says
 
+T = TypeVar("T", int, str)
 
-def _different(classes: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns class numbers unchanged if none stands twice; for validation."""
-    twice = [number for number in classes if classes.count(number) > 1]
+
+def _different(classes: tuple[T, ...]) -> tuple[T, ...]:
+    """Returns classes unchanged if none stands twice; for validation."""
+    twice = [name for name in classes if classes.count(name) > 1]
     if twice:
         raise ValueError(
             f"must name every class once, got {twice[0]} twice; remove one"
@@ -100,6 +102,47 @@ class Parkinson(Data):
     source: Literal["auto", "csv", "standin"] = "auto"
 
 
+class Mimic(Data):
+    """MIMIC-III, death in hospital after the first 48 hours, else its stand-in.
+
+    Columns 42 v to 42 v + 41 are the statistics of variable v, of 17, in both.
+    """
+
+    kind: Literal["mimic"] = "mimic"
+    source: Literal["auto", "csv", "standin"] = "auto"
+    scale: Literal["raw", "unit", "standard"] = "standard"
+
+
+class NusWide(Data):
+    """NUS-WIDE, features of images and tags, two concepts, else its stand-in.
+
+    Columns 0 to 633 are of the images, 634 to 1633 tags; of the stand-in 0 to 79 and 80
+    to 199.
+    """
+
+    kind: Literal["nus_wide"] = "nus_wide"
+    source: Literal["auto", "dat", "standin"] = "auto"
+    scale: Literal["raw", "unit", "standard"] = "standard"
+    concepts: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[a-z]+$")], ...],
+        Field(min_length=2),
+        AfterValidator(_different),
+    ] = ("person", "animal")
+    """Rows are kept that have exactly one of them; those with the first are class 1.
+    The stand-in has none."""
+
+
+class Credit(Data):
+    """UCI 350, default of credit card clients, else its stand-in.
+
+    Columns 0 to 17 are payments and bills, 18 to 32 the profile, in both.
+    """
+
+    kind: Literal["credit"] = "credit"
+    source: Literal["auto", "csv", "xls", "standin"] = "auto"
+    scale: Literal["raw", "unit", "standard"] = "standard"
+
+
 class SyntheticLogistic(Data):
     """Gaussian features with labels drawn from a planted logistic model."""
 
@@ -146,7 +189,8 @@ class Vertical(Config):
         ]
         | None
     ) = None
-    """Columns of each named party, by index, name, or inclusive range `"0-111"`."""
+    """Columns of each named party: by index, name, pattern of names such as `"tag_*"`,
+    or inclusive range `"0-111"`."""
 
     @model_validator(mode="after")
     def _one_way(self) -> "Vertical":
@@ -161,6 +205,21 @@ class Vertical(Config):
     def num_clients(self) -> int:
         """Number of parties."""
         return self.parties or len(self.groups or {})
+
+
+class Strips(Config):
+    """Every party holds an upright strip of every image, all of the same width."""
+
+    kind: Literal["strips"] = "strips"
+    family: ClassVar[str] = "vertical"
+    parties: Annotated[int, Field(ge=1)]
+    image: tuple[int, int, int] | None = None
+    """Height, width and depth of the whole images; by default square ones."""
+
+    @property
+    def num_clients(self) -> int:
+        """Number of parties."""
+        return self.parties
 
 
 class Horizontal(Config):

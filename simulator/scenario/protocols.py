@@ -131,30 +131,32 @@ class Rounds(Config):
     (FedBCD-p, FedBCD-s)."""
     exchange: Literal["star", "pairwise"] = "star"
     """Every party with the one that holds the labels, or with every other."""
-    new_batch: Literal["sent", "as_printed"] = "sent"
-    """`sequential`: all parties send what they hold of a new batch before the first one
-    moves, or its first party does without, as printed (F-02)."""
 
     def messages_per_exchange(self, num_parties: int) -> int:
         """Returns how many messages an exchange between all parties takes.
 
         Source: FedBCD, section 3: 2 (K - 1) or K^2 - K.
         """
-        return sum(self._exchange(num_parties))
+        others = num_parties - 1
+        return 2 * others if self.exchange == "star" else num_parties * others
 
     def messages_per_round(self, num_parties: int) -> tuple[int, int]:
-        """Returns how many messages of a round are embeddings, and how many replies.
+        """Returns how many messages of a round are embeddings, and how many replies."""
+        of_parties = [self.messages_of(m, num_parties) for m in range(num_parties)]
+        embeddings, replies = zip(*of_parties, strict=True)
+        return sum(embeddings), sum(replies)
 
-        The exchanges of single parties in a sequential round amount to one of all.
+    def messages_of(self, party: int, num_parties: int) -> tuple[int, int]:
+        """Returns how many embeddings a party sends in a round, and gets in reply.
+
+        In a star, the last party sends itself nothing. In sequence, what all parties
+        hold of a new batch is sent before the first one moves (F-02), and that
+        exchange needs no replies; those of single parties amount to one of all.
         """
-        embeddings, replies = self._exchange(num_parties)
-        again = self.order == "sequential" and self.new_batch == "sent"
-        return embeddings * (2 if again else 1), replies
-
-    def _exchange(self, num_parties: int) -> tuple[int, int]:
-        others = num_parties - 1
-        star = self.exchange == "star"
-        return (others, others) if star else (num_parties * others, 0)
+        times = 2 if self.order == "sequential" else 1
+        if self.exchange == "pairwise":
+            return times * (num_parties - 1), 0
+        return (0, 0) if party == num_parties - 1 else (times, 1)
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses what rounds cannot do."""

@@ -23,36 +23,50 @@ Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
 
 
+class Transfer(Config):
+    """The objective of federated transfer learning, on two parties' common samples.
+
+    Source: FedBCD, section 7.1 of its specification; F-15.
+    """
+
+    overlap: Annotated[float, Field(gt=0, le=1)]
+    """Fraction of the training samples that both parties hold."""
+    alpha: Annotated[float, Field(gt=0)] = 100.0
+    """Weight of the label loss against that of alignment."""
+
+
 class Problem(Config):
     """What is learned, from what, divided how."""
 
     data: union("data")  # pyright: ignore[reportInvalidTypeForm]
     partition: union("partitions")  # pyright: ignore[reportInvalidTypeForm]
     model: union("models") = Linear()  # pyright: ignore[reportInvalidTypeForm]
-    loss: Literal["auto", "softmax", "sigmoid", "hinge"] = "auto"
+    loss: Literal["auto", "softmax", "sigmoid", "hinge", "taylor"] = "auto"
     """`auto` takes the cross-entropies `sigmoid` for two classes and `softmax` for
-    more; `hinge` is one against the rest, a linear SVM where the model is linear."""
+    more; `hinge` is one against the rest, a linear SVM where the model is linear;
+    `taylor` is `sigmoid` to second order, whose derivative is affine (FedBCD, F-10)."""
     reduction: Literal["mean", "sum"] = "mean"
     """How the losses of a batch combine (VAFL, V-11)."""
     l2: Annotated[float, Field(ge=0)] = 0.0
     """Coefficient a of the regulariser a/2 * |w|^2 of each client's weights (V-12)."""
+    transfer: Transfer | None = None
+    """Federated transfer learning between two parties, the last one with the labels."""
 
 
 class Every(Config):
-    """A period: exactly one of virtual seconds, commits or epochs."""
+    """A period: exactly one of virtual seconds, commits, rounds or epochs."""
 
     time: Seconds | None = None
     commits: Count | None = None
+    rounds: Count | None = None
     epochs: Annotated[float, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
     def _one_unit(self) -> "Every":
-        if (
-            sum(unit is not None for unit in (self.time, self.commits, self.epochs))
-            != 1
-        ):
+        units = (self.time, self.commits, self.rounds, self.epochs)
+        if sum(unit is not None for unit in units) != 1:
             raise ValueError(
-                "must have exactly one of time, commits and epochs; keep one"
+                "must have exactly one of time, commits, rounds and epochs; keep one"
             )
         return self
 
@@ -60,6 +74,7 @@ class Every(Config):
 METRICS = (
     "test_accuracy",
     "test_loss",
+    "test_auc",
     "objective",
     "gradient_norm_squared",
     "optimality_gap",
@@ -67,10 +82,14 @@ METRICS = (
 Metric = Literal[
     "test_accuracy",
     "test_loss",
+    "test_auc",
     "objective",
     "gradient_norm_squared",
     "optimality_gap",
 ]
+
+HIGHER_IS_BETTER = ("test_accuracy", "test_auc")
+"""Metrics that learning raises; it lowers the others."""
 
 
 class Evaluate(Config):
@@ -107,7 +126,8 @@ class Engine(Config):
 class Claim(Config):
     """What a source says, as data: checked against a finished study, true or not.
 
-    Exactly one of `faster` (reaches `to` in less virtual time than `than`), `fewer`
+    Exactly one of `faster` (reaches `to` in less virtual time than `than`, or in less
+    of what else is counted), `fewer`
     (stops at its target after fewer commits than `than`), `higher` (larger final value
     of `metric` than `than`), `close` (final values differ by at most `within`), `slope`
     (`metric` falls with the commits like a power of them, whose exponent is at most
@@ -131,6 +151,10 @@ class Claim(Config):
     means over all commits, against how many those are."""
     than: str | None = None
     to: dict[str, float] | None = None
+    counted_in: Literal[
+        "time", "commits", "rounds", "messages", "computation_s", "communication_s"
+    ] = "time"
+    """`faster`: what is compared at the target."""
     by_at_least: float = 1.0
     """`faster`, `fewer`: smallest ratio of the larger number to the smaller one."""
     metric: Metric = "test_accuracy"
@@ -192,10 +216,10 @@ class Claim(Config):
             )
         if self.is_ is None or self.within is None:
             raise ValueError("must say which slope; add is: -1 and within: 0.25")
-        if self.metric == "test_accuracy":
+        if self.metric in HIGHER_IS_BETTER:
             raise PlacedError(
-                "metric must go to zero to have a slope, got 'test_accuracy'; write "
-                "for example metric: optimality_gap",
+                f"metric must go to zero to have a slope, got {self.metric!r}; write "
+                f"for example metric: optimality_gap",
                 ("metric",),
             )
         if not isinstance(slope, str) and not 2 <= len(slope) == len({*slope}):
@@ -267,9 +291,18 @@ class Scenario(Setting):
                 f"whose messages are no gradients; remove it",
                 ("probe",),
             )
+        if self.problem.transfer is not None:
+            self._check_transfer()
         self.check_world()
         replays = self.timeline is not None
         check_privacy(self.privacy, self.algorithm, replays=replays)
+        in_rounds = self.protocol.kind in ("synchronous", "rounds")
+        if self.evaluate.every.rounds is not None and not in_rounds:
+            raise PlacedError(
+                f"evaluate.every.rounds must not be set for the protocol "
+                f"{self.protocol.kind!r}, which has no rounds; take commits",
+                ("evaluate", "every", "rounds"),
+            )
         for metric in self.stop.target or {}:
             if metric not in self.evaluate.metrics:
                 raise PlacedError(
@@ -279,6 +312,41 @@ class Scenario(Setting):
                     ("stop", "target", metric),
                 )
         return self
+
+    def _check_transfer(self) -> None:
+        """Refuses what transfer learning does not know."""
+        problem, algorithm = self.problem, self.algorithm
+        refused = {
+            ("problem", "partition"): (
+                problem.partition.family == "vertical"
+                and problem.partition.num_clients == 2,
+                "must be vertical, of two parties",
+            ),
+            ("problem", "model", "kind"): (
+                problem.model.kind == "mlp",
+                "must be mlp, whose hidden units are aligned",
+            ),
+            ("problem", "loss"): (
+                problem.loss in ("auto", "taylor"),
+                "must be taylor, or left out",
+            ),
+            ("algorithm", "kind"): (
+                getattr(algorithm, "transfers", False),
+                "must be one of fed_sgd, fed_bcd, fed_pbcd",
+            ),
+            ("algorithm", "local_gradient"): (
+                getattr(algorithm, "local_gradient", "recompute") == "recompute",
+                "must be recompute, since all that it needs is exchanged",
+            ),
+            ("protocol", "kind"): (self.protocol.kind == "rounds", "must be rounds"),
+        }
+        for keys, (fits, rule) in refused.items():
+            if not fits:
+                raise PlacedError(
+                    f"{'.'.join(keys)} {rule}, with problem.transfer; change it or "
+                    f"remove problem.transfer",
+                    keys,
+                )
 
     @property
     def num_clients(self) -> int:

@@ -1,5 +1,6 @@
 """What every scenario says of its world, whatever is learned in it."""
 
+from abc import ABC, abstractmethod
 from typing import Annotated, Any
 
 from pydantic import (
@@ -26,7 +27,7 @@ class Recording(Config):
     the one with the same label and replicate, or else the only one."""
 
 
-class Setting(Config):
+class Setting(Config, ABC):
     """Clients, server, protocol and end of a study; and how it is varied."""
 
     name: Annotated[
@@ -64,9 +65,9 @@ class Setting(Config):
         return tree
 
     @property
+    @abstractmethod
     def num_clients(self) -> int:
         """Number of clients or parties."""
-        raise NotImplementedError
 
     def check_world(self) -> None:
         """Refuses clients and protocols that do not fit each other.

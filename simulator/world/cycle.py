@@ -155,6 +155,7 @@ class Cycle:
             begun += world.transit(Purpose.DOWNLOAD, client)
         drawn = world.draw(Purpose.COMPUTE, client)
         computed = begun + drawn * world.slowness(client, job, begun)
+        computed += world.job.overhead_s
         sending = world.sending(client, job)
         end = computed + (sending.wait if sending else 0)
         lost = sending is not None and sending.lost
@@ -167,10 +168,10 @@ class Cycle:
         if gone <= end:
             if sending and gone > computed:
                 sends = min(sends, 1 + int((gone - computed) / sending.timeout))
-            world.timing[client] = (computed, computed, inf, sends)
+            world.timing[client] = (begun, computed, computed, inf, sends)
             world.call_at(gone, self._crash, client)
             return
-        world.timing[client] = (computed, computed, end, sends)
+        world.timing[client] = (begun, computed, computed, end, sends)
         if sending:
             self._note_repeats(client, computed, sending)
         then = self._give_up if lost else self._arrive
@@ -196,15 +197,15 @@ class Cycle:
         world.upload_link.send(client, world.job.upload_bytes, then)
 
     def _finish(self, client: int) -> None:
-        computed, sent, _, sends = self._world.timing[client]
-        self._world.timing[client] = (computed, sent, self._env.now, sends)
+        *before, _, sends = self._world.timing[client]
+        self._world.timing[client] = (*before, self._env.now, sends)
         self._end(client)
         self._arrive(client)
 
     def _guard(self, client: int) -> None:
         """Watches over a job whose end is not known when it begins."""
         self._under_way[client] = 1
-        self._world.timing[client] = (inf, inf, inf, 0)
+        self._world.timing[client] = (inf, inf, inf, inf, 0)
         gone = self._world.present_until(client, self._env.now)
         if gone < inf and gone != self._guarded.get(client):
             self._guarded[client] = gone
@@ -248,7 +249,7 @@ class Cycle:
         self._replace(client)
 
     def _give_up(self, client: int) -> None:
-        sends = self._world.timing[client][3]
+        sends = self._world.timing[client][4]
         self._world.note(self._env.now, client, Incident.GAVE_UP, sends)
         self._end(client)
         self._lost(client, Outcome.LOST)

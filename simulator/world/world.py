@@ -45,12 +45,15 @@ class Job(NamedTuple):
         download_bytes: of the server's message to the client.
         steps: local steps.
         samples: over all of its steps.
+        overhead_s: virtual seconds that it computes beside what laws say, >= 0; they
+            are no client's own, so that slowdowns do not multiply them.
     """
 
     upload_bytes: int = 0
     download_bytes: int = 0
     steps: int = 1
     samples: int = 1
+    overhead_s: float = 0
 
 
 class World:
@@ -88,7 +91,7 @@ class World:
         self._server = server or Server()
         self._incidents: list[tuple[float, int, Incident, int]] = []
         self.timing: list[Any] = [None] * num_clients
-        """When each client's job was computed, sent and arrived, and uploads sent;
+        """When each client's job was begun, computed, sent and arrived, and uploads;
         None where nothing comes between its read and its arrival."""
         self.quota: Quota | None = None
         """Messages that clients may send before the run ends; set before a protocol
@@ -189,9 +192,9 @@ class World:
     def sends_so_far(self, client: int) -> int:
         """Returns how often a client has sent the message of the job that it is at."""
         timing, now = self.timing[client], self.env.now
-        if timing is None or timing[1] > now:
+        if timing is None or timing[2] > now:
             return 0
-        _, sent, _, sends = timing
+        _, _, sent, _, sends = timing
         if self.quota is not None and not self.quota.has_sent(client):
             return 0
         lossy = self._groups[self._group_of[client]].lossy if self._loses else None
@@ -316,7 +319,7 @@ class World:
         """Returns the tick of a world in which there are nothing but lattice laws."""
         server = self._server
         rough = bool(self._slowdowns or server.upload_bandwidth)
-        rough = rough or bool(server.download_bandwidth)
+        rough = rough or bool(server.download_bandwidth or self.job.overhead_s)
         for group in self._groups:
             rough = rough or bool(group.presences or group.bandwidth or group.lossy)
             rough = rough or group.config.compute_per != "job"
@@ -374,6 +377,7 @@ class World:
             or group.config.compute_per != "job"
             for group in self._groups
         )
+        rough = rough or self.job.overhead_s > 0
         return not (links or server or rough or self._slowdowns)
 
 

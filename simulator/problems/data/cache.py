@@ -5,7 +5,6 @@ written the arrays are simply made every time.
 """
 
 import hashlib
-import io
 import os
 import tempfile
 from collections.abc import Callable
@@ -16,10 +15,12 @@ from typing import Any
 import numpy as np
 import platformdirs
 
+from simulator.problems.data import archive
+from simulator.problems.data.archive import Arrays
+
 FOLDER = "STALESIM_CACHE"
 """Environment variable that names the cache folder; empty or `off` for no cache."""
 DIGEST = "digest"
-Arrays = dict[str, np.ndarray]
 
 
 def cache_folder() -> Path | None:
@@ -56,12 +57,9 @@ def cached(name: str, make: Callable[[], Arrays]) -> Arrays:
 def _load(path: Path, name: str) -> Arrays | None:
     """Returns the arrays of a cache file, `None` if it is absent or damaged."""
     try:
-        content = path.read_bytes()
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
+        arrays = archive.arrays(path.read_bytes())
         digest = arrays.pop(DIGEST)
-    # A damaged zip file fails in a dozen ways, all of which mean: make it again.
-    except Exception:
+    except (OSError, ValueError, KeyError):
         return None
     return arrays if digest.tobytes() == _digest(name, arrays) else None
 

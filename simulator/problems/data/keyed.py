@@ -14,6 +14,9 @@ class Purpose(IntEnum):
     CIFAR10 = 3
     PARKINSON = 4
     SYNTHETIC_LOGISTIC = 5
+    MIMIC = 6
+    NUS_WIDE = 7
+    CREDIT = 8
 
 
 def generator(seed: int, purpose: Purpose) -> np.random.Generator:

@@ -29,6 +29,11 @@ def numbered(num_columns: int) -> tuple[str, ...]:
     return tuple(f"x{column}" for column in range(num_columns))
 
 
+def counted(name: str, num_columns: int) -> tuple[str, ...]:
+    """Returns `NAME_0`, `NAME_1`, ... for the columns of one kind."""
+    return tuple(f"{name}_{column}" for column in range(num_columns))
+
+
 def hint(name: str, known: Iterable[str]) -> str:
     """Returns how a message about an unknown name ends: what it may have been.
 

@@ -1,12 +1,11 @@
 """Data sets of the user: arrays in an npz file, or a table in a csv file."""
 
-import io
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int32, Shaped
 
-from simulator.problems.data import files, names, table
+from simulator.problems.data import archive, files, names, table
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divided, finished
 from simulator.problems.data.selecting import Samples
@@ -85,22 +84,19 @@ def csv(config: Csv) -> Dataset:
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """Returns the arrays of an npz file, without ever unpickling anything."""
+    """Returns the arrays of an npz file.
+
+    Raises:
+        DataError: it cannot be read, or is damaged.
+    """
     content = files.read(path)
     try:
-        loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise ValueError("a single array")
-        with loaded:
-            arrays = {name: np.asarray(loaded[name]) for name in loaded.files}
-    # A damaged zip file fails in a dozen ways; all of them are the file's.
-    except Exception as error:
+        return archive.arrays(content)
+    except ValueError as error:
         raise DataError(
-            f"{path} must be an npz file of plain arrays, got: "
-            f"{' '.join(str(error).split()) or type(error).__name__}; save it by "
+            f"{path} must be an npz file of plain arrays, got: {error}; save it by "
             "numpy.savez"
         ) from error
-    return arrays
 
 
 def _samples(path: Path, arrays: dict[str, np.ndarray], x: str, y: str) -> Samples:

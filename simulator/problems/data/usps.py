@@ -160,7 +160,7 @@ def parse_h5(path: Path) -> tuple[Samples, Samples]:
     except ImportError:
         raise DataError(
             f"{path} must be read by h5py, got an environment without it; install "
-            f"h5py, or put {TRAIN} and {TEST} in {files.data_folder() / 'usps'}, or "
+            f"stalesim[h5], or put {TRAIN} and {TEST} in {files.data_folder() / 'usps'}, or "
             "take source: standin"
         ) from None
     try:

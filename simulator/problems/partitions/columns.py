@@ -1,6 +1,8 @@
 """Vertical partitions: which columns each party holds."""
 
 import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 import numpy as np
 from jaxtyping import Int
@@ -8,7 +10,8 @@ from jaxtyping import Int
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.names import hint
 from simulator.scenario.errors import ScenarioError
-from simulator.scenario.problems import Vertical
+from simulator.scenario.images import image_shape
+from simulator.scenario.problems import Strips, Vertical
 
 RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
 """An index, or a first and a last one."""
@@ -46,6 +49,27 @@ def vertical(config: Vertical, dataset: Dataset) -> list[Int[np.ndarray, " p"]]:
     ]
 
 
+def strips(config: Strips, dataset: Dataset) -> list[Int[np.ndarray, " p"]]:
+    """Returns the pixels of each party's strip, in the order of the image.
+
+    Raises:
+        ScenarioError: the columns are no images, or narrower than there are parties.
+
+    Source: FedBCD, section 7.1 of its specification (MNIST-CNN).
+    """
+    num_columns = dataset.x_train.shape[1]
+    height, width, depth = image_shape(
+        num_columns, config.image, "problem.partition.image"
+    )
+    if width % config.parties:
+        raise ScenarioError(
+            f"problem.partition.parties must divide the images' width of {width} "
+            f"pixels, got {config.parties}; take another number"
+        )
+    pixels = np.arange(num_columns).reshape(depth * height, config.parties, -1)
+    return [pixels[:, party].reshape(-1) for party in range(config.parties)]
+
+
 def _columns(
     party: str,
     group: tuple[int | str, ...],
@@ -67,9 +91,18 @@ def _columns(
     return np.array(columns)
 
 
-def _indices(where: str, item: int | str, dataset: Dataset) -> range:
+def _indices(where: str, item: int | str, dataset: Dataset) -> Sequence[int]:
     """Returns the columns that one item of a group stands for; a name comes first."""
     num_columns = len(dataset.columns)
+    if isinstance(item, str) and "*" in item:
+        found = [i for i, name in enumerate(dataset.columns) if fnmatchcase(name, item)]
+        if not found:
+            raise ScenarioError(
+                f"{where} must name columns of {dataset.name}, got {item!r}, which "
+                f"none is like; they are called {dataset.columns[0]!r} to "
+                f"{dataset.columns[-1]!r}"
+            )
+        return found
     if isinstance(item, str) and item in dataset.columns:
         first = last = dataset.columns.index(item)
     elif isinstance(item, str):

@@ -18,11 +18,13 @@ from simulator.scenario.algorithms import (
     BoundedNonconvexStep,
     BoundedStronglyConvexStep,
     ConstantStep,
+    InverseRootStep,
     StepSize,
     StochasticNonconvexStep,
     StochasticStronglyConvexStep,
 )
 from simulator.scenario.errors import ScenarioError
+from tests.reference.fedbcd_theory_twin import inverse_sqrt_steps
 
 NONE = Constants()
 
@@ -40,6 +42,31 @@ def test_schedules_pass_through_jit() -> None:
     steps = jax.jit(lambda s, k: s.at(k))(schedule, jnp.arange(4))
     np.testing.assert_allclose(steps, [2 / 8, 2 / 9, 2 / 10, 2 / 11], rtol=1e-6)
     assert schedule.at(2) == 0.2
+
+
+def test_the_inverse_root_falls() -> None:
+    client, server = resolve(InverseRootStep(value=0.6), Constants(num_clients=4))
+    assert client == server
+    found = [client.at(round_) for round_ in (0, 1, 3, 99)]
+    assert found == pytest.approx([0.6, 0.6 / math.sqrt(2), 0.3, 0.06], rel=1e-14)
+    expected = inverse_sqrt_steps(0.6, 20, 3)
+    np.testing.assert_allclose(client.at(np.arange(20)), expected[:, 2], rtol=1e-14)
+
+
+def test_with_a_horizon_the_inverse_root_is_constant() -> None:
+    client, server = resolve(InverseRootStep(value=0.6, horizon=9), NONE)
+    assert client == server
+    found = [client.at(round_) for round_ in (0, 8, 500)]
+    assert found == pytest.approx([0.2] * 3, rel=1e-14)
+
+
+def test_the_inverse_root_may_know_the_number_of_parties() -> None:
+    known = Constants(num_clients=16)
+    falling, _ = resolve(InverseRootStep(value=0.6, by_parties=True), known)
+    expected = inverse_sqrt_steps(0.6, 20, 1, num_parties=16)[:, 0]
+    np.testing.assert_allclose(falling.at(np.arange(20)), expected, rtol=1e-14)
+    rule = InverseRootStep(value=0.6, horizon=9, by_parties=True)
+    assert resolve(rule, known)[0].at(77) == pytest.approx(0.05, rel=1e-14)
 
 
 @pytest.mark.parametrize("t", [1, 4])

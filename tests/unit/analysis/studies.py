@@ -46,7 +46,7 @@ def manifest_of(**scenario: Any) -> dict[str, Any]:
 
 
 def evaluations_of(run: int, times: Any, **metrics: Any) -> pd.DataFrame:
-    """Returns a run's evaluations: 10 commits between two of them."""
+    """Returns a run's evaluations: 10 commits, or 5 rounds, between two of them."""
     commits = np.arange(len(times), dtype=np.int64) * 10
     columns = {
         "run": np.int32(run),
@@ -56,6 +56,8 @@ def evaluations_of(run: int, times: Any, **metrics: Any) -> pd.DataFrame:
         "epochs": commits / 100,
         "upload_bytes": commits * 1_000_000,
         "download_bytes": commits * 1_000,
+        "rounds": commits / 2,
+        "messages": commits * 4,
     }
     return pd.DataFrame(columns | metrics)
 

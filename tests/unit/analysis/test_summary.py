@@ -9,7 +9,7 @@ from rich.console import Console
 from analysis import report, staleness, summary
 from analysis.statistics import t_interval
 from analysis.targets import final_values
-from simulator import cli
+from simulator.cli import printing
 from tests.unit.analysis.studies import (
     Curves,
     Fake,
@@ -77,8 +77,8 @@ def test_summary_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     stale = study.tables["clients"]
     stale["embedding_staleness_mean"], stale["embedding_staleness_max"] = 1036.31, 8191
     console = Console(width=80, record=True, file=io.StringIO())
-    monkeypatch.setattr(cli, "out", console)
-    cli._show("title", summary.summary(study))
+    monkeypatch.setattr(printing, "out", console)
+    printing.show_table("title", summary.summary(study))
     shown = console.export_text()
     assert max(map(len, shown.splitlines())) <= 80
     for name in (*names, "updates/s", "(5/5)", "20000", "(250.2)", "(8191)"):

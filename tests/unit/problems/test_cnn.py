@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.problems import cnn as cnn_module
+from simulator.problems import blockwise
 from simulator.problems.cnn import Cnn
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.images import cnn_num_weights, cnn_sizes, image_shape
@@ -193,9 +193,9 @@ def test_rows_in_blocks_are_those_at_once(monkeypatch, num_rows):
         return jax.jit(jax.grad(value, has_aux=True))(weights)
 
     whole = both()
-    monkeypatch.setattr(cnn_module, "BLOCK", 4)
-    for blockwise, at_once in zip(both(), whole, strict=True):
-        np.testing.assert_allclose(blockwise, at_once, atol=1e-12)
+    monkeypatch.setattr(blockwise, "BLOCK", 4)
+    for in_blocks, at_once in zip(both(), whole, strict=True):
+        np.testing.assert_allclose(in_blocks, at_once, atol=1e-12)
 
 
 def test_the_shape_of_images_is_inferred_or_given():

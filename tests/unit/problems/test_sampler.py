@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from simulator.problems.sampler import Sampler, Sampling
+from simulator.scenario.clients import Clients
 from simulator.scenario.errors import ScenarioError
+from simulator.scenario.laws import Scipy
+from simulator.scenario.protocols import Rounds
+from tests.support import everything, played
 
 POOLS = [np.arange(9), np.arange(100, 140), np.arange(1000, 1500)]
 JOBS = ((0, 0), (1, 17), (2, 40))
@@ -134,3 +138,23 @@ def test_a_batch_larger_than_the_smallest_pool(sampling: Sampling) -> None:
         Sampler(0, POOLS, 10, sampling=sampling)
     assert Sampler(0, POOLS, 9, sampling=sampling, steps=3).batch(0, 5).size == 27
     assert Sampler(0, POOLS, 10, sampling="replacement").batch(0, 5).size == 10
+
+
+def test_the_rows_of_a_sequential_round_share_a_batch() -> None:
+    clients = Clients(compute=Scipy(law="expon"))
+    rows, *_ = everything(played(Rounds(order="sequential"), clients, 5, rounds=40))
+    pool = [np.arange(10**6)]
+    sampler = Sampler(3, pool, 6, common=True, by_round=True)
+    samples = sampler.attach(rows)
+    assert samples.shape == (200, 1, 6)
+    of_rounds = samples.reshape(40, 5, 6)
+    assert (of_rounds == of_rounds[:, :1]).all()
+    # 240 draws of a million: some agree with chance 0.03, but no whole batches.
+    assert len({tuple(batch) for batch in of_rounds[:, 0].tolist()}) == 40
+    # Whole rounds or not, a part of the rows has the samples that it has in all.
+    np.testing.assert_array_equal(sampler.attach(rows.slice(7, 23)), samples[7:23])
+    # A parallel round has the same batch in its one row.
+    parallel, *_ = everything(played(Rounds(), clients, 5, rounds=40))
+    np.testing.assert_array_equal(sampler.attach(parallel), of_rounds[:, :1])
+    by_version = Sampler(3, pool, 6, common=True).attach(rows)
+    assert len({tuple(batch) for batch in by_version[:, 0].tolist()}) == 200

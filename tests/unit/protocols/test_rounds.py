@@ -69,10 +69,7 @@ def test_the_exchange_takes_the_links_time() -> None:
 
 
 def test_in_sequence_all_parties_send_what_they_hold_of_a_new_batch() -> None:
-    printed = Rounds(order="sequential", new_batch="as_printed")
-    rows, *_ = everything(played(printed, LINKED, 3, rounds=2))
     turns = np.cumsum([1.625, 2.375, 3.375] * 2)  # down, compute, up
-    assert rows.time.tolist() == turns.tolist()
     rows, *_ = everything(played(Rounds(order="sequential"), LINKED, 3, rounds=2))
     assert rows.time.tolist() == (turns + np.repeat([0.5, 1], 3)).tolist()
 
@@ -98,8 +95,6 @@ def test_messages_of_an_exchange_and_of_a_round(num_parties: int) -> None:
     for exchange, single, reply in (("star", K - 1, K - 1), ("pairwise", K * K - K, 0)):
         sequential = Rounds(order="sequential", exchange=exchange)
         assert sequential.messages_per_round(K) == (2 * single, reply)
-        printed = sequential.replaced(new_batch="as_printed")
-        assert printed.messages_per_round(K) == (single, reply)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +103,6 @@ def test_messages_of_an_exchange_and_of_a_round(num_parties: int) -> None:
         (Rounds(), 2 * 3 + 2 * 5),
         (Rounds(exchange="pairwise"), 6 * 3),
         (Rounds(order="sequential"), 4 * 3 + 2 * 5),
-        (Rounds(order="sequential", new_batch="as_printed"), 2 * 3 + 2 * 5),
     ],
 )
 def test_a_run_ends_when_its_bytes_are_sent(protocol, bytes_per_round: int) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.reading import read
+from tests.unit.scenario.mistakes import complaint
 
 GOOD = """\
 name: study
@@ -89,15 +89,9 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_a_mistake_is_one_line(case: str, tmp_path: Path) -> None:
     old, new, place, words = BAD[case]
-    assert old in GOOD
-    path = tmp_path / "bad.yaml"
-    path.write_text(GOOD.replace(old, new), encoding="utf-8")
-    with pytest.raises(ScenarioError) as caught:
-        read(path)
-    message = str(caught.value)
-    assert message.isprintable()
-    assert message.startswith(f"{path}:{place}"), message
-    assert words in message, message
+    said = complaint(GOOD, old, new, tmp_path)
+    assert said.startswith(place), said
+    assert words in said, said
 
 
 def test_the_good_one_is_good(tmp_path: Path) -> None:

@@ -1,26 +1,18 @@
-"""The command line: `stalesim run|timeline|plot|check|attack|list|calibrate`, ..."""
+"""What a user can ask for, command by command."""
 
-import contextlib
 import json
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from simulator.cli import console, printing
+from simulator.cli.console import err, out
 from simulator.scenario.errors import UserError
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from simulator.trace import Study
 
 app = typer.Typer(
     help="Simulates asynchronous learning: what staleness does to accuracy, "
@@ -29,17 +21,15 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out = Console()
-err = Console(stderr=True)
 
 USER_ERROR = 2
-INTERRUPTED = 130
+"""Exit status."""
 
 
 def main() -> None:
     """Runs the command line; a user's mistake is one line and exit status 2."""
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _interrupt)
+        signal.signal(number, console.interrupt)
     try:
         app()
     except UserError as error:
@@ -47,17 +37,7 @@ def main() -> None:
         raise SystemExit(USER_ERROR) from None
     except KeyboardInterrupt:
         err.print("stalesim: interrupted", style="red")
-        raise SystemExit(INTERRUPTED) from None
-
-
-_interrupted = threading.Event()
-"""Where Python raises an interruption in a callback, it is printed and forgotten; this
-remembers it."""
-
-
-def _interrupt(signum: int, frame: object) -> None:
-    _interrupted.set()
-    raise KeyboardInterrupt
+        raise SystemExit(console.INTERRUPTED) from None
 
 
 Overrides = Annotated[
@@ -86,14 +66,14 @@ def run(
 
     config = read(scenario, set_ or ())
     if dry_run:
-        _show_plan(*sweep.planned(config))
+        printing.show_plan(*sweep.planned(config))
         return
     folder = _new_folder(folder, config.name)
     jobs = jobs or len(os.sched_getaffinity(0))
     sweep.planned(config)  # what is wrong is said before a progress bar is drawn
-    with _interruptible(folder), _progress(config.name) as hear:
+    with console.interruptible(folder), console.progress(config.name) as hear:
         study = sweep.simulate(config, folder, jobs=jobs, progress=hear)
-    _close(study, plots=plots)
+    printing.close(study, plots=plots)
 
 
 @app.command()
@@ -146,16 +126,16 @@ def timeline(
         from simulator.importing import import_log
 
         folder = _new_folder(folder, f"{log.stem}-timeline")
-        _close_timeline(import_log(log, folder), gantt, chrome, plots=plots)
+        printing.close_timeline(import_log(log, folder), gantt, chrome, plots=plots)
     elif scenario is not None:
         from simulator.recording import record
         from simulator.scenario.reading import read_any
 
         config = read_any(scenario, set_ or ())
         folder = _new_folder(folder, f"{config.name}-timeline")
-        with _interruptible(folder), _progress(config.name) as hear:
+        with console.interruptible(folder), console.progress(config.name) as hear:
             study = record(config, folder, hear)
-        _close_timeline(study, gantt, chrome, plots=plots)
+        printing.close_timeline(study, gantt, chrome, plots=plots)
 
 
 @app.command()
@@ -165,9 +145,9 @@ def plot(folder: Annotated[Path, typer.Argument(help="folder of a study")]) -> N
 
     study = trace.load(folder)
     if study.manifest.get("kind") == "timeline":
-        _draw_timeline(study, None)
+        printing.draw_timeline(study, None)
     else:
-        _draw(study)
+        printing.draw(study)
 
 
 @app.command()
@@ -186,7 +166,7 @@ def check(
                 f"timeline; run its scenario by `stalesim run`"
             )
         out.print(study.manifest["name"], style="bold")
-        _show_claims(claims.evaluate(study))
+        printing.show_claims(claims.evaluate(study))
 
 
 @app.command()
@@ -274,6 +254,25 @@ def calibrate(
 
 
 @app.command()
+def doctor(
+    *,
+    encryption: Annotated[
+        bool,
+        typer.Option(
+            "--encryption", help="measure what CKKS costs here, for a scenario"
+        ),
+    ] = False,
+) -> None:
+    """Shows versions, devices, processors, memory and the cache folder."""
+    from simulator.cli import diagnosis
+
+    if encryption:
+        diagnosis.show_encryption()
+    else:
+        diagnosis.show_machine()
+
+
+@app.command()
 def schema() -> None:
     """Prints the JSON schema of a scenario, for editors."""
     from simulator.scenario.study import schema as schema_of
@@ -294,131 +293,3 @@ def _new_folder(chosen: Path | None, name: str) -> Path:
         number += 1
         folder = Path("runs") / f"{name}-{number}"
     return folder
-
-
-@contextlib.contextmanager
-def _interruptible(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        err.print(
-            f"stalesim: interrupted; {folder} holds what was written, "
-            f"marked incomplete",
-            style="red",
-        )
-        raise SystemExit(INTERRUPTED) from None
-
-
-@contextlib.contextmanager
-def _progress(name: str) -> Iterator[Any]:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(name, total=1.0)
-
-        def hear(fraction: float) -> None:
-            bar.update(task, completed=fraction)
-            main = threading.current_thread() is threading.main_thread()
-            if main and _interrupted.is_set():
-                raise KeyboardInterrupt
-
-        yield hear
-
-
-def _show_plan(runs: list[Any], tasks: list[Any]) -> None:
-    table = Table("batch", "mode", "runs", "which", box=None)
-    for number, task in enumerate(tasks):
-        labels = dict.fromkeys(run.label for run in task.runs)
-        table.add_row(str(number), task.mode, str(len(task.runs)), "; ".join(labels))
-    out.print(table)
-    out.print(f"{len(runs)} runs in {len(tasks)} batches; nothing was run")
-
-
-def _close(study: "Study", *, plots: bool) -> None:
-    from analysis import claims, summary
-
-    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
-    _show(f"{study.manifest['name']}: {metric}", summary.summary(study))
-    found = claims.evaluate(study)
-    _show_claims(found)
-    if plots:
-        _draw(study)
-    out.print(f"Study: {study.folder}", soft_wrap=True)
-
-
-def _draw(study: "Study") -> None:
-    from analysis import report
-
-    for path in report.save(study, study.folder):
-        out.print(f"Figure: {path}", soft_wrap=True)
-
-
-def _close_timeline(
-    study: "Study", seconds: float | None, chrome: Path | None, *, plots: bool
-) -> None:
-    from analysis import timeline_report
-
-    for title, frame in timeline_report.tables(study):
-        _show(title, frame)
-    for run in study.manifest["runs"]:
-        if run["replicate"] == 0:
-            out.print(
-                f"{run['label']}: {run['commits']} updates in {run['virtual_s']:.4g} "
-                f"virtual s; {run['stop_reason']}",
-                soft_wrap=True,
-                markup=False,
-                highlight=False,
-            )
-    if plots:
-        _draw_timeline(study, seconds)
-    if chrome is not None:
-        timeline_report.export(study, chrome)
-        out.print(f"Trace events: {chrome}", soft_wrap=True)
-    out.print(f"Timeline: {study.folder}", soft_wrap=True)
-
-
-def _draw_timeline(study: "Study", seconds: float | None) -> None:
-    from analysis import timeline_report
-
-    for path in timeline_report.save(study, study.folder, seconds):
-        out.print(f"Figure: {path}", soft_wrap=True)
-
-
-def _show(title: str, frame: "pd.DataFrame") -> None:
-    table = Table(
-        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-    )
-    for column in frame.columns:
-        table.add_column(str(column), overflow="fold")
-    for row in frame.itertuples(index=False):
-        table.add_row(*(_text(value) for value in row))
-    out.print(table)
-
-
-def _show_claims(found: "pd.DataFrame") -> None:
-    colours = {"holds": "green", "does not hold": "red"}
-    rows: Any = found.itertuples()
-    for claim in rows:
-        style = colours.get(str(claim.verdict), "yellow")
-        out.print(f"[{style}]{claim.verdict}[/]: {claim.says}", soft_wrap=True)
-        out.print(
-            f"    {claim.claim}; {claim.measured}; {claim.replicates} replicates; "
-            f"{claim.why}",
-            soft_wrap=True,
-            markup=False,
-            highlight=False,
-        )
-
-
-def _text(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-if __name__ == "__main__":
-    main()

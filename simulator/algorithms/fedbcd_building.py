@@ -1,0 +1,38 @@
+"""Builds FedSGD and FedBCD from a scenario's configuration."""
+
+import jax.numpy as jnp
+
+from simulator.algorithms.base import Context, on_device
+from simulator.algorithms.fedbcd import BlockDescent
+from simulator.algorithms.fedbcd_transfer import TransferDescent
+from simulator.algorithms.step_rules import resolve
+from simulator.problems.convex import largest_step
+from simulator.scenario.fedbcd import BlockDescent as Config
+
+
+def build(config: Config, context: Context) -> BlockDescent | TransferDescent:
+    """Builds the algorithm of a scenario.
+
+    Args:
+        config: of the algorithm.
+        context: what else it depends on.
+    """
+    steps = getattr(config, "local_steps", 1)
+    proximal = getattr(config, "proximal", None)
+    # Without it the plain program runs, bit for bit that of FedBCD.
+    pull = jnp.asarray(proximal, float) if proximal else None
+    known = context.constants
+    step_size, _ = resolve(config.step_size, known)
+    if context.transfers:
+        return TransferDescent(on_device(step_size), pull, steps)
+    bound = float("nan")
+    if known.smoothness is not None and known.of_parties:
+        bound = largest_step(steps, known.of_parties, known.smoothness)
+    return BlockDescent(
+        step_size=on_device(step_size),
+        proximal=pull,
+        step_bound=jnp.asarray(bound, float),
+        local_steps=steps,
+        frozen=getattr(config, "local_gradient", "recompute") == "frozen",
+        stored=not context.coordinated,
+    )

@@ -1,0 +1,91 @@
+"""What this machine has to offer, and what encryption would cost on it."""
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from rich.table import Table
+
+from simulator.cli.console import out
+from simulator.scenario.encryption import Ckks, Costs
+
+LIBRARIES = ("jax", "numpy", "scipy", "pandas", "simpy", "pydantic", "tenseal")
+MISSING = "not installed"
+
+
+def show_machine() -> None:
+    """Shows versions, devices, processors, memory and the cache folder."""
+    from simulator.problems.data.cache import cache_folder
+
+    rows = {
+        "stalesim": _version("stalesim"),
+        "python": f"{platform.python_version()} on {platform.platform()}",
+        **{name: _version(name) for name in LIBRARIES},
+        "devices": _devices(),
+        "processors": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}",
+        "memory": _memory(),
+        "cache": str(cache_folder() or "none: STALESIM_CACHE is off"),
+    }
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, value)
+    out.print(table, markup=False, highlight=False)
+
+
+def show_encryption() -> None:
+    """Measures CKKS; shows its costs beside the defaults, and as part of a scenario.
+
+    Raises:
+        UserError: TenSEAL is not installed.
+    """
+    from simulator.privacy.encryption_costs import measure
+
+    found = measure()
+    table = Table("CKKS, one ciphertext", "default", "here", box=None, pad_edge=False)
+    for name, default, here in zip(Costs._fields, Ckks().costs, found, strict=True):
+        table.add_row(name, _number(default), _number(here))
+    out.print(table, highlight=False)
+    out.print("\nFor a scenario:\n", highlight=False)
+    out.print(snippet(found), markup=False, highlight=False, soft_wrap=True)
+
+
+def snippet(costs: Costs) -> str:
+    """Returns the lines of a scenario that put measured costs in place of defaults."""
+    lines = (f"    {name}: {_number(value)}" for name, value in costs._asdict().items())
+    return "\n".join(("algorithm:", "  encryption:", "    kind: ckks", *lines))
+
+
+def _number(value: float) -> str:
+    """Returns a number as YAML reads it: a float has a point and a signed exponent."""
+    return str(value) if isinstance(value, int) else f"{value:.2e}"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return MISSING
+
+
+def _devices() -> str:
+    """Returns the devices that numerics may run on, or why there are none."""
+    from simulator.engine import device
+
+    device.before_import()
+    import jax
+
+    try:
+        return ", ".join(f"{found} ({found.device_kind})" for found in jax.devices())
+    except RuntimeError as error:
+        return f"none: {str(error).splitlines()[0]}"
+
+
+def _memory() -> str:
+    pages = {"SC_PHYS_PAGES": "in all", "SC_AVPHYS_PAGES": "free"}
+    known = {name: what for name, what in pages.items() if name in os.sysconf_names}
+    page = os.sysconf("SC_PAGE_SIZE") / 2**30
+    return ", ".join(
+        f"{os.sysconf(name) * page:.1f} GiB {what}" for name, what in known.items()
+    )

@@ -1,0 +1,42 @@
+"""Area under the ROC curve, exact, on the device."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+COUNTABLE = 92_681
+"""Most scores whose pairs of both classes, counted twice, stay below 2**32."""
+
+
+def auc(scores: Float[Array, " S"], labels: Int[Array, " S"]) -> Float[Array, ""]:
+    """Returns how often a positive sample scores above a negative one.
+
+    Ties count one half, as the Mann-Whitney statistic has it. Pairs are counted in
+    integers, so the result is exact but for one division; beyond `COUNTABLE` scores,
+    means over the positive samples are taken instead, exact to rounding.
+
+    Args:
+        scores: larger is likelier to be positive.
+        labels: 1 is positive, 0 negative.
+
+    Returns:
+        In [0, 1]; NaN where one of the classes has no sample, or a score is NaN.
+
+    Source: Hanley and McNeil, The meaning and use of the area under a receiver
+    operating characteristic (ROC) curve (1982).
+    """
+    positive = labels == 1
+    # Negative samples sort to the front, in the order of their scores.
+    negatives = jnp.sort(jnp.where(positive, jnp.inf, scores))
+    below = jnp.searchsorted(negatives, scores, side="left")
+    not_above = jnp.searchsorted(negatives, scores, side="right")
+    num_positive = positive.sum()
+    num_negative = scores.shape[0] - num_positive
+    # An infinite score does not tie with what stands behind the negative samples.
+    twice = jnp.where(positive, below + jnp.minimum(not_above, num_negative), 0)
+    unknown = jnp.where(jnp.isnan(scores).any(), jnp.nan, 0).astype(scores.dtype)
+    if scores.shape[0] <= COUNTABLE:
+        wins = twice.astype(jnp.uint32).sum(dtype=jnp.uint32).astype(scores.dtype)
+        pairs = num_positive.astype(jnp.uint32) * num_negative.astype(jnp.uint32)
+        return wins / (2 * pairs).astype(scores.dtype) + unknown
+    share = twice.astype(scores.dtype) / (2 * num_negative)
+    return share.sum() / num_positive + unknown

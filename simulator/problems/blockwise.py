@@ -1,0 +1,32 @@
+"""Applies a network to many rows, block by block: unfolded images are large."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+BLOCK = 256
+"""Rows that are taken at once: an unfolded row of 28 x 28 pixels weighs 58 kB."""
+
+
+def in_blocks(
+    apply: Callable[[Float[Array, "s F"]], Float[Array, "C s"]], x: Float[Array, "S F"]
+) -> Float[Array, "C S"]:
+    """Returns what `apply` makes of some rows, however many.
+
+    Args:
+        apply: of a few rows.
+        x: all rows.
+    """
+    if x.shape[0] <= BLOCK:
+        return apply(x)
+    whole = x.shape[0] // BLOCK * BLOCK
+    blocks = x[:whole].reshape(-1, BLOCK, x.shape[1])
+    # Otherwise a gradient would keep what every block unfolded.
+    found = lax.map(jax.checkpoint(apply), blocks).swapaxes(0, 1)
+    found = found.reshape(found.shape[0], -1)
+    if whole == x.shape[0]:
+        return found
+    return jnp.concatenate([found, apply(x[whole:])], axis=1)

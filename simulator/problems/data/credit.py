@@ -1,0 +1,180 @@
+"""Default of credit card clients, profile one-hot, from the xls file or as csv."""
+
+import importlib
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+
+from simulator.problems.data import files, table
+from simulator.problems.data.base import Dataset
+from simulator.problems.data.credit_standin import credit_standin
+from simulator.problems.data.dividing import divided
+from simulator.scenario.errors import DataError
+from simulator.scenario.problems import Credit
+
+XLS, CSV = "default of credit card clients.xls", "UCI_Credit_Card.csv"
+NAME = re.compile(r"default.of.credit.card.clients|UCI_Credit_Card", re.IGNORECASE)
+FOLDERS = (
+    "credit",
+    "creditdefault",
+    "defaultcredit",
+    "defaultofcreditcardclients",
+    "ucicreditcard",
+)
+"""Plain names of folders in which a file may have any name."""
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""How an xls file begins."""
+HEAD = 4_096
+"""Bytes that hold both header rows."""
+LABEL = "defaultpaymentnextmonth"
+"""Plain name of the label, which has blanks in the xls file and dots as csv."""
+PAYMENTS = (
+    *("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6"),
+    *(f"BILL_AMT{month}" for month in range(1, 7)),
+    *(f"PAY_AMT{month}" for month in range(1, 7)),
+)
+"""In the order of the file, which has no PAY_1."""
+PROFILE = ("LIMIT_BAL", "AGE")
+CODES = {"SEX": (1, 2), "EDUCATION": tuple(range(7)), "MARRIAGE": tuple(range(4))}
+"""Every code that the file has, documented by UCI or not (0, 5 and 6 are not)."""
+
+
+def credit(config: Credit) -> Dataset:
+    """Returns UCI 350: 18 payment and 15 profile columns, class 1 for a default.
+
+    The 15 columns are LIMIT_BAL, AGE, and a column of zeros and ones for each code of
+    SEX (1, 2), EDUCATION (0 to 6) and MARRIAGE (0 to 3); ID is left out.
+
+    Raises:
+        DataError: files that are demanded and missing, or damaged, or an xls file where
+            xlrd is not installed.
+        ScenarioError: too high a limit or test fraction.
+
+    Source: UCI 350, Default of Credit Card Clients (Yeh and Lien, 2009); the encoding:
+        F-16, the only one of all codes that makes 18 + 15 columns of the file's 23.
+    """
+    if config.source == "standin":
+        return credit_standin(config)
+    found = find()
+    kinds = ("csv", "xls") if config.source == "auto" else (config.source,)
+    for kind in kinds:
+        if kind in found:
+            return _load(config, found[kind], kind)
+    if config.source == "auto":
+        return credit_standin(config)
+    name = CSV if config.source == "csv" else XLS
+    raise files.missing("credit", [name], config.source)
+
+
+def find() -> dict[str, Path]:
+    """Returns the files of the set that lie in the data folder, by `csv` and `xls`."""
+    found: dict[str, Path] = {}
+    for path in files.candidates(FOLDERS, NAME):
+        kind = identify(path)
+        if kind:
+            found.setdefault(kind, path)
+    return found
+
+
+def identify(path: Path) -> str:
+    """Returns `csv` or `xls` for a file of the set, "" for any other.
+
+    It is told by its content, or else by its name, which a damaged file keeps.
+    """
+    named = bool(NAME.search(path.name))
+    start = files.head(path, HEAD)
+    if start.startswith(OLE):
+        return "xls" if named or files.folder_of(path, FOLDERS) else ""
+    if ".csv" in path.suffixes:
+        lines = start.decode("utf-8-sig", "replace").splitlines()
+        return "csv" if named or any(map(_is_header, lines[:2])) else ""
+    return "xls" if named and path.suffix == ".xls" else ""
+
+
+def _is_header(line: str) -> bool:
+    """Says whether a line is the set's row of names."""
+    columns = [cell.strip().strip('"') for cell in line.split(",")]
+    return "LIMIT_BAL" in columns and LABEL in map(files.plain, columns)
+
+
+def _load(config: Credit, path: Path, kind: str) -> Dataset:
+    """Returns the set from its file."""
+    if kind == "xls":
+        cells = read_xls(path)
+    else:
+        lines = files.head(path, HEAD).decode("utf-8-sig", "replace").splitlines()
+        # The xls file, saved as csv, keeps its first row, X1 to X23.
+        cells = table.read(path, header=int(any(map(_is_header, lines[1:2]))))
+    label = next((name for name in cells.columns if files.plain(name) == LABEL), "")
+    for name in (*PAYMENTS, *PROFILE, *CODES, label):
+        if name not in cells.columns:
+            raise DataError(
+                f"{path} must have the column "
+                f"{name or 'default payment next month'!r}, got "
+                f"{', '.join(cells.columns)}; download it again"
+            )
+    x = [table.numbers(cells, (*PAYMENTS, *PROFILE))]
+    columns = [*PAYMENTS, *PROFILE]
+    for name, codes in CODES.items():
+        x.append(_coded(cells, name, codes)[:, None] == codes)
+        columns += [f"{name}_{code}" for code in codes]
+    y = _coded(cells, label, (0, 1))
+    return divided(
+        config,
+        "credit",
+        (np.concatenate(x, axis=1), y),
+        num_classes=2,
+        columns=tuple(columns),
+    )
+
+
+def _coded(cells: table.Table, name: str, codes: tuple[int, ...]) -> np.ndarray:
+    """Returns a column that holds nothing but some codes."""
+    values = table.numbers(cells, (name,))[:, 0]
+    wrong = ~np.isin(values, codes)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DataError(
+            f"column {name!r} of {cells.path} must hold {codes[0]} to {codes[-1]}, got "
+            f"{values[row]:g} in line {cells.lines[row]}; correct or download it again"
+        )
+    return values
+
+
+def read_xls(path: Path) -> table.Table:
+    """Returns the cells of the first sheet below its two header rows.
+
+    Raises:
+        DataError: xlrd is not installed, or the file is damaged or has fewer rows.
+    """
+    try:
+        # Not a dependency, because nothing else needs it.
+        xlrd = importlib.import_module("xlrd")
+    except ImportError:
+        raise DataError(
+            f"{path} must be read by xlrd, got an environment without it; install "
+            "stalesim[xls], or save the file as csv, or take source: standin"
+        ) from None
+    content = files.read(path)
+    try:
+        # It prints warnings unless it has somewhere else to write them.
+        book = xlrd.open_workbook(file_contents=content, logfile=io.StringIO())
+        sheet = book.sheet_by_index(0)
+        rows = [[str(cell) for cell in sheet.row_values(r)] for r in range(sheet.nrows)]
+    # A damaged file fails in a dozen ways, of which few are xlrd's own errors.
+    except Exception as error:
+        raise DataError(
+            f"{path} must be an xls file, got: {' '.join(str(error).split())}; "
+            "download it again"
+        ) from error
+    header = int(any(PROFILE[0] in row for row in rows[1:2]))
+    if len(rows) < header + 2:
+        raise DataError(
+            f"{path} must hold 2 header rows and at least one row of data, got "
+            f"{len(rows)} rows; download it again"
+        )
+    columns = tuple(name.strip() for name in rows[header])
+    lines = range(header + 2, len(rows) + 1)
+    return table.Table(path, columns, rows[header + 1 :], list(lines))

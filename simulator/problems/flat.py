@@ -1,0 +1,45 @@
+"""Networks whose weights are one flat vector: copies of it are registers."""
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+
+def split(
+    weights: Float[Array, " P"], shapes: Sequence[tuple[int, ...]]
+) -> list[Float[Array, "..."]]:
+    """Returns the arrays that a flat vector consists of, in the order of `shapes`."""
+    sizes = [math.prod(shape) for shape in shapes]
+    return [
+        weights[end - size : end].reshape(shape)
+        for shape, size, end in zip(shapes, sizes, accumulate(sizes), strict=True)
+    ]
+
+
+def drawn(
+    key: Key[Array, ""],
+    shapes: Sequence[tuple[int, ...]],
+    limits: Sequence[float | np.ndarray],
+) -> Float[Array, " P"]:
+    """Draws every part uniformly between minus and plus a limit.
+
+    Drawn in single precision whatever the problem's, so that runs in either start
+    alike.
+
+    Args:
+        key: of the draw.
+        shapes: of the parts.
+        limits: of each part; broadcasts to it.
+    """
+    wide = [
+        np.broadcast_to(np.asarray(limit, np.float32), shape).reshape(-1)
+        for limit, shape in zip(limits, shapes, strict=True)
+    ]
+    limit = np.concatenate(wide)
+    unit = jax.random.uniform(key, limit.shape, jnp.float32, minval=-1, maxval=1)
+    return unit * limit

@@ -1,0 +1,117 @@
+"""Federated transfer learning: two parties that have only some samples in common.
+
+The last party has labels and features of its own, the other features only. Each makes
+h numbers of a sample, u. What the labelled party knows of the classes is Phi, the mean
+of its u times the labels +-1; the other's score of a sample is Phi . u.
+
+Source: FedBCD, section 7.1 of its specification; F-15.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from simulator.problems import losses
+from simulator.problems.vertical import Model, Vertical, measure
+
+OTHER, LABELLED = 0, 1
+"""The two parties."""
+
+
+class Transfer(eqx.Module):
+    """The objective of transfer learning on a vertically divided data set.
+
+    The labelled party uses all training samples for Phi; the two have `common` ones
+    of them in common, over which the losses are taken.
+
+    Attributes:
+        vertical: features, labels, the parties' networks and the regulariser.
+        common: ids of the samples that both hold.
+        alpha: weight of the label loss against that of alignment.
+    """
+
+    vertical: Vertical
+    common: Int[Array, " N_c"]
+    alpha: Float[Array, ""]
+
+    @property
+    def num_parties(self) -> int:
+        """Two."""
+        return 2
+
+    @property
+    def num_samples(self) -> int:
+        """Number of training samples, `N`."""
+        return self.vertical.num_samples
+
+    def start(self, key: Key[Array, ""]) -> Float[Array, "M P"]:
+        """Returns the parties' weights that a run starts from."""
+        return self.vertical.start(key)
+
+    def embed(
+        self, party: int, weights: Float[Array, " P"], samples: Int[Array, " S"]
+    ) -> Float[Array, "H S"]:
+        """Returns u of some samples at one party."""
+        x = self.vertical.x[party].at[samples].get(mode="fill", fill_value=0)
+        return self.vertical.embedding.apply(weights, x)
+
+    def prototype(self, weights: Float[Array, " P"]) -> Float[Array, " H"]:
+        """Returns Phi at some weights of the labelled party."""
+        u = self.vertical.embedding.apply(weights, self.vertical.x[LABELLED])
+        signs = (2 * self.vertical.y - 1).astype(u.dtype)
+        return u @ signs / self.num_samples
+
+    def batch_loss(
+        self,
+        prototype: Float[Array, " H"],
+        labelled: Float[Array, "H S"],
+        other: Float[Array, "H S"],
+        y: Int[Array, " S"],
+        present: Bool[Array, " S"],
+    ) -> Float[Array, ""]:
+        """Returns the loss of common samples, without the regulariser.
+
+        Args:
+            prototype: Phi.
+            labelled: u of the party with labels.
+            other: u of the other party.
+            y: labels, 0 or 1.
+            present: which samples are no padding.
+        """
+        scores = (prototype @ other)[None]
+        each = self.alpha * losses.per_sample("taylor", scores, y)
+        each = each - (labelled * other).sum(axis=0) / prototype.shape[0]
+        return losses.reduce(self.vertical.reduction, each, present)
+
+    def objective(self, model: Model) -> Float[Array, ""]:
+        """Returns the regularised loss of all common samples."""
+        weights, _ = model
+        labelled, other = (
+            self.embed(party, weights[party], self.common)
+            for party in (LABELLED, OTHER)
+        )
+        y = self.vertical.y[self.common]
+        phi = self.prototype(weights[LABELLED])
+        loss = self.batch_loss(phi, labelled, other, y, jnp.ones(y.shape, bool))
+        return loss + 0.5 * self.vertical.l2 * jnp.sum(weights**2)
+
+    def evaluate(self, model: Model, metrics: tuple[str, ...]) -> dict[str, Array]:
+        """Returns the asked metrics of the other party's scores of the test rows."""
+        weights, _ = model
+        x = self.vertical.x_test[OTHER]
+        u = self.vertical.embedding.apply(weights[OTHER], x)
+        phi = jax.lax.stop_gradient(self.prototype(weights[LABELLED]))
+        found = measure(self.vertical, model, (phi @ u)[None], _of_rows(metrics))
+        own = {
+            "objective": lambda: self.objective(model),
+            "gradient_norm_squared": lambda: jnp.sum(
+                jax.grad(lambda w: self.objective((w, model[1])))(weights) ** 2
+            ),
+        }
+        return {name: own[name]() if name in own else found[name] for name in metrics}
+
+
+def _of_rows(metrics: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the metrics that follow from the logits of the test rows."""
+    return tuple(name for name in metrics if name.startswith("test_"))

@@ -1,0 +1,147 @@
+"""What the messages of a run cost in privacy, and what the manifest says of it."""
+
+from typing import Any
+
+import numpy as np
+
+from simulator.engine.drive import Record
+from simulator.privacy.gdp import Accountant
+from simulator.privacy.ledger import Ledger
+from simulator.privacy.of_runs import Guarantee, described
+from simulator.scenario.algorithms import Perturbation
+from simulator.timeline import NO_WORKER, Kind
+from simulator.trace import Words, Writer
+
+
+class Privacy:
+    """Accounts for the uploads of a run, by the row or by the job.
+
+    Perturbed embeddings are accounted for as their rows are executed, by the noise and
+    the weights of each; other messages by a ledger, as their jobs end.
+
+    Args:
+        run: number of the run in its study.
+        writer: of the study's tables.
+        num_clients: who contribute.
+        perturbation: of the uploads, if any.
+        sampling_ratio: samples of an upload over all samples.
+        guarantees: what one message of each client releases; none without noise.
+        ledger: of the messages, where they are accounted for.
+
+    Attributes:
+        releases: uploads of each client so far; counted where they are perturbed.
+    """
+
+    def __init__(
+        self,
+        run: int,
+        writer: Writer,
+        num_clients: int,
+        *,
+        perturbation: Perturbation | None,
+        sampling_ratio: float,
+        guarantees: tuple[Guarantee, ...],
+        ledger: Ledger | None,
+    ) -> None:
+        self._run, self._writer, self._num_clients = run, writer, num_clients
+        self._perturbation, self._guarantees = perturbation, guarantees
+        self._ledger = ledger
+        self.releases = np.zeros(num_clients, np.int64)
+        self._accountant: Accountant | None = None
+        if perturbation and perturbation.input_diameter:
+            self._accountant = Accountant(
+                num_clients, perturbation.accountant, sampling_ratio
+            )
+
+    @property
+    def perturbed(self) -> bool:
+        """Whether the uploads are perturbed embeddings."""
+        return self._perturbation is not None
+
+    def release(self, record: Record, first: int, last: int) -> None:
+        """Accounts for every upload in some rows (equation 15 counts messages sent)."""
+        if self._perturbation is None:
+            return
+        worker = record.rows.worker[first:last].copy()
+        refresh = record.rows.kind[first:last] == Kind.REFRESH
+        worker[refresh, 0] = NO_WORKER
+        row, column = np.nonzero(worker != NO_WORKER)
+        client = worker[row, column]
+        np.add.at(self.releases, client, 1)
+        if self._accountant is None:
+            return
+        z = np.zeros(client.size)  # where there is no noise at all
+        if "workers/noise_std" in record.infos:
+            std = record.infos["workers/noise_std"][first:last][row, column]
+            norms = record.infos["workers/weight_norm"][first:last][row, column]
+            diameter = self._perturbation.input_diameter or 0.0
+            sensitivity = norms.astype(np.float64) * diameter
+            with np.errstate(divide="ignore", invalid="ignore"):
+                z = std.astype(np.float64) / sensitivity
+            z = np.where(sensitivity == 0, np.inf, z)
+        self._accountant.release(client, z)
+
+    def send(self, client: np.ndarray, sent_time: np.ndarray) -> None:
+        """Accounts for the messages of jobs, NaN for the time of one never sent."""
+        if self._ledger is not None:
+            self._ledger.send(client, sent_time)
+
+    def evaluate(self, time: float) -> None:
+        """Writes what the uploads until an evaluation cost; a ledger does so later."""
+        if self._ledger is not None:
+            self._ledger.evaluate(time)
+        if self._accountant is None:
+            return
+        clients = self._num_clients
+        mu = np.array([self._accountant.level(client) for client in range(clients)])
+        columns: dict[str, Any] = {
+            "run": np.full(clients, self._run, np.int32),
+            "time": np.full(clients, time),
+            "client": np.arange(clients, dtype=np.int32),
+            "releases": self.releases.copy(),
+            "mu": mu,
+            "accountant": Words(np.zeros(clients, np.int32), (self._accountant.form,)),
+            # Theorem 6 lets the weights, which its sensitivity uses, depend on the
+            # data without accounting for it; so none of this is a proof.
+            "formal": np.zeros(clients, bool),
+        }
+        self._writer.append("privacy", columns)
+
+    def finish(self) -> None:
+        """Writes what the messages cost; jobs end later than they are evaluated."""
+        ledger = self._ledger
+        if ledger is None:
+            return
+        for entry in ledger.entries():
+            size = entry.client.size
+            columns = {
+                "run": np.full(size, self._run, np.int32),
+                "time": np.full(size, entry.time),
+                "client": entry.client,
+                "releases": entry.releases,
+                "epsilon": entry.epsilon,
+                "delta": np.full(size, ledger.delta),
+                "accountant": Words(entry.accountant, ledger.accountants),
+                "formal": entry.formal,
+            }
+            self._writer.append("privacy", columns)
+
+    def describe(self) -> dict[str, Any] | None:
+        """Returns what noise there is and whether it is private, for the manifest."""
+        if self._perturbation is not None:
+            form = self._accountant.form if self._accountant else None
+            return {
+                "mechanism": "Gaussian, on embeddings",
+                "formal": False,
+                "why": "the sensitivity is that of weights which the data have shaped",
+                "delta": None,
+                "accountants": [form] if form else [],
+            }
+        ledger = self._ledger
+        if not self._guarantees:
+            return None
+        return {
+            **described(self._guarantees),
+            "delta": ledger.delta if ledger else None,
+            "accountants": list(ledger.accountants) if ledger else [],
+        }

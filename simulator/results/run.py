@@ -1,0 +1,202 @@
+"""One run's tables, written as its records come in, and its end for the manifest."""
+
+from typing import Any
+
+import numpy as np
+
+from simulator.engine.drive import Record
+from simulator.engine.feed import Point
+from simulator.privacy.ledger import Ledger
+from simulator.privacy.of_runs import Guarantee
+from simulator.protocols.played import Played
+from simulator.results import rows
+from simulator.results.ages import Staleness
+from simulator.results.jobs import JobTables
+from simulator.results.privacy import Privacy
+from simulator.scenario.algorithms import Perturbation
+from simulator.scenario.protocols import Rounds
+from simulator.scenario.stop import Stop
+from simulator.timeline import StopReason
+from simulator.trace import Writer
+
+START = Point(0.0, 0, 0, 0)
+"""Where a run is before its first row."""
+
+
+class Results:
+    """One run's tables, written as its records come in.
+
+    Args:
+        run: number of the run in its study.
+        played: the run's timeline.
+        num_parties: clients of the vertical problem, whoever takes part in rows.
+        num_features: columns of each client.
+        num_samples: rows of each client.
+        sampling_ratio: samples of an upload over all samples (privacy).
+        perturbation: of the uploads, if any.
+        writer: of the study's tables.
+        guarantees: what one message of each client releases; none without noise.
+        ledger: of the messages, where they are accounted for.
+
+    Attributes:
+        fraction: of the run's horizon that is done.
+        stop: why the run ended; None until it has.
+        diverged_at: commit at which it diverged, if it did.
+    """
+
+    def __init__(
+        self,
+        run: int,
+        played: Played,
+        writer: Writer,
+        *,
+        num_parties: int,
+        num_features: tuple[int, ...],
+        num_samples: tuple[int, ...],
+        sampling_ratio: float,
+        perturbation: Perturbation | None,
+        guarantees: tuple[Guarantee, ...] = (),
+        ledger: Ledger | None = None,
+    ) -> None:
+        self._run, self._played, self._writer = run, played, writer
+        self._num_features, self._num_samples = num_features, num_samples
+        self.fraction = 0.0
+        self.stop: StopReason | None = None
+        self.diverged_at: int | None = None
+        self._last = START
+        self._staleness = Staleness(played.num_clients, num_parties)
+        self._privacy = Privacy(
+            run,
+            writer,
+            played.num_clients,
+            perturbation=perturbation,
+            sampling_ratio=sampling_ratio,
+            guarantees=guarantees,
+            ledger=ledger,
+        )
+        self._jobs = JobTables(run, played, writer, self._privacy.send)
+
+    def add(self, record: Record) -> None:
+        """Writes one record."""
+        if record.rows.time.size:
+            self._writer.append("commits", rows.commits(self._run, record))
+            self._staleness.add(record)
+        self._add_evaluations(record)
+        for columns in rows.probes(self._run, record):
+            self._writer.append("probes", columns)
+        for chunk in record.chunks:
+            self._jobs.add(chunk)
+        if record.stop is not None:
+            self.stop = record.stop
+            if record.stop is StopReason.DIVERGED:
+                self.diverged_at = int(record.rows.version[-1]) + 1
+            if record.early:
+                self._end_early(record)
+        self.fraction = 1.0 if self.stop else self._progress()
+
+    def finish(self) -> dict[str, Any]:
+        """Writes the tables of the whole run; returns its end for the manifest."""
+        self._add_clients()
+        for columns in self._staleness.histograms(self._run):
+            self._writer.append("staleness", columns)
+        self._privacy.finish()
+        stop = self.stop or StopReason.INTERRUPTED
+        return {
+            "stop_reason": stop.value,
+            "stop": stop.name.lower(),
+            "diverged_at_commit": self.diverged_at,
+            "commits": self._last.commits,
+            "contributions": self._last.contributions,
+            "virtual_s": self._last.time,
+            "privacy": self._privacy.describe(),
+        }
+
+    def _add_evaluations(self, record: Record) -> None:
+        done = 0
+        for upto, point, metrics in record.evaluations:
+            self._privacy.release(record, done, upto)
+            done = upto
+            self._privacy.evaluate(point.time)
+            self._last = point
+            self._add_evaluation(point, metrics)
+        self._privacy.release(record, done, record.rows.version.size)
+        if record.located:
+            self._last = self._last._replace(
+                time=float(record.rows.time[-1]),
+                commits=int(record.rows.version[-1]) + 1,
+                contributions=int(self._staleness.contributions.count.sum()),
+            )
+
+    def _add_evaluation(self, point: Point, metrics: dict[str, float]) -> None:
+        traffic = self._played.traffic
+        of_round = self._played.commits_per_round
+        uploads, downloads = self._messages(point)
+        columns = {
+            "time": point.time,
+            "commits": point.commits,
+            "contributions": point.contributions,
+            "epochs": point.contributions / traffic.contributions_per_epoch,
+            "upload_bytes": uploads * traffic.upload_bytes,
+            "download_bytes": downloads * traffic.download_bytes,
+            "rounds": point.commits / of_round if of_round else float("nan"),
+            "messages": uploads * (traffic.upload_bytes > 0)
+            + downloads * (traffic.download_bytes > 0),
+            **metrics,
+        }
+        of_run = {"run": np.full(1, self._run, np.int32)}
+        arrays = {name: np.array([value]) for name, value in columns.items()}
+        self._writer.append("evaluations", of_run | arrays)
+
+    def _messages(self, point: Point) -> tuple[int, int]:
+        """Returns how many messages were sent up and down until a point of the run."""
+        protocol = self._played.protocol
+        if not isinstance(protocol, Rounds):
+            return point.contributions + point.refreshes, point.contributions
+        commits = self._played.commits_per_round or 1
+        embeddings, replies = protocol.messages_per_round(self._played.num_clients)
+        # Between the turns of a round, its messages count in equal parts.
+        return (
+            embeddings * point.commits // commits,
+            replies * point.commits // commits,
+        )
+
+    def _end_early(self, record: Record) -> None:
+        """Writes the jobs of a run that ended before its timeline did."""
+        if record.located:
+            self._jobs.replay(Stop(commits=self._last.commits or 1))
+        elif self._last.time:
+            self._jobs.replay(Stop(time=self._last.time))
+
+    def _add_clients(self) -> None:
+        clients = self._played.num_clients
+        work, embeddings = self._staleness.contributions, self._staleness.embeddings
+        perturbed = self._privacy.perturbed
+        columns = {
+            "run": np.full(clients, self._run, np.int32),
+            "client": np.arange(clients, dtype=np.int32),
+            "num_features": np.array(self._num_features, np.int32),
+            "num_samples": np.array(self._num_samples, np.int32),
+            "num_jobs": self._jobs.started,
+            "num_applied": work.count.astype(np.int64),
+            "staleness_mean": work.mean(),
+            "staleness_max": work.largest,
+            "releases": self._privacy.releases if perturbed else self._jobs.sent,
+        }
+        if embeddings is not None:
+            columns["embedding_staleness_mean"] = embeddings.mean()
+            columns["embedding_staleness_max"] = embeddings.largest
+        self._writer.append("clients", columns)
+
+    def _progress(self) -> float:
+        stop, last = self._played.stop, self._last
+        traffic = self._played.traffic
+        fractions = (
+            last.time / stop.time if stop.time else 0.0,
+            last.commits / stop.commits if stop.commits else 0.0,
+            last.commits / stop.rounds if stop.rounds else 0.0,
+            last.contributions / stop.contributions if stop.contributions else 0.0,
+            last.contributions / (stop.epochs * traffic.contributions_per_epoch)
+            if stop.epochs
+            else 0.0,
+        )
+        return min(1.0, max(fractions))

@@ -1,0 +1,158 @@
+"""Homomorphic encryption as a cost: what it adds to time and bytes. No JAX in here.
+
+Nothing is encrypted; numbers are exchanged as they are, and only their exchange takes
+longer and weighs more. `simulator.privacy.encrypted` encrypts in earnest, on small
+problems, and `stalesim doctor --encryption` measures what it costs on a machine.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+
+from simulator.scenario.base import Config
+
+Seconds = Annotated[float, Field(ge=0)]
+Bytes = Annotated[int, Field(ge=1)]
+
+
+class Costs(NamedTuple):
+    """What a ciphertext costs, on one thread.
+
+    Attributes:
+        encrypt_s: seconds to encrypt one.
+        add_s: to add two.
+        multiply_s: to multiply one by a number, or numbers, that are not encrypted.
+        decrypt_s: to decrypt one.
+        ciphertext_bytes: of a message with one.
+    """
+
+    encrypt_s: float
+    add_s: float
+    multiply_s: float
+    decrypt_s: float
+    ciphertext_bytes: int
+
+
+class _Additive(Config, ABC):
+    """What schemes have in common that add ciphertexts and multiply by plain numbers.
+
+    In every exchange a party encrypts the numbers that it sends; the party with the
+    labels adds up what all have sent and multiplies the sum once, for a derivative
+    that is affine; and what comes back is decrypted. A party waits for all of this,
+    so that it is added once to the time of its every job, and local steps take no
+    longer (F-22). Not modelled is who holds the key, and what the decrypted numbers
+    tell.
+
+    A cost that is not given is as measured; all are of one ciphertext.
+    """
+
+    capacity: ClassVar[int]
+    """Numbers in a ciphertext."""
+    encrypt_s: Seconds | None = None
+    """Virtual seconds."""
+    add_s: Seconds | None = None
+    multiply_s: Seconds | None = None
+    """By a number that is not encrypted."""
+    decrypt_s: Seconds | None = None
+    ciphertext_bytes: Bytes | None = None
+
+    @abstractmethod
+    def measured(self) -> Costs:
+        """Returns the costs that hold where nothing else is said."""
+
+    @property
+    def costs(self) -> Costs:
+        """The costs: those that are given, and measured ones for the others."""
+        given = {name: getattr(self, name) for name in Costs._fields}
+        own = {name: value for name, value in given.items() if value is not None}
+        return self.measured()._replace(**own)
+
+    def ciphertexts(self, num_scalars: int) -> int:
+        """Returns how many ciphertexts so many numbers fill."""
+        return -(-num_scalars // self.capacity)
+
+    def bytes_of(self, num_scalars: int) -> int:
+        """Returns what a message with so many numbers weighs."""
+        return self.ciphertexts(num_scalars) * self.costs.ciphertext_bytes
+
+    def seconds_of(
+        self,
+        num_scalars: int,
+        *,
+        encryptions: int = 0,
+        additions: int = 0,
+        multiplications: int = 0,
+        decryptions: int = 0,
+    ) -> float:
+        """Returns the seconds of so many operations on each of so many numbers."""
+        costs = self.costs
+        each = (
+            encryptions * costs.encrypt_s
+            + additions * costs.add_s
+            + multiplications * costs.multiply_s
+            + decryptions * costs.decrypt_s
+        )
+        return self.ciphertexts(num_scalars) * each
+
+    def exchange_s(self, num_scalars: int, num_parties: int) -> float:
+        """Returns the seconds that an exchange adds to a party's job.
+
+        The outputs of `num_parties` take one addition less: what the party with the
+        labels adds of its own is not encrypted, and counts as one. A party alone
+        exchanges nothing.
+
+        Args:
+            num_scalars: that a party sends, and receives.
+            num_parties: whose outputs are added up.
+        """
+        if num_parties == 1:
+            return 0.0
+        return self.seconds_of(
+            num_scalars,
+            encryptions=1,
+            additions=num_parties - 1,
+            multiplications=1,
+            decryptions=1,
+        )
+
+
+class Paillier(_Additive):
+    """Paillier's scheme: one number in a ciphertext.
+
+    Source of the costs: measured, phe 1.5 with gmpy2.
+    """
+
+    kind: Literal["paillier"] = "paillier"
+    capacity: ClassVar[int] = 1
+    key_bits: Literal[1024, 2048, 3072] = 2048
+
+    def measured(self) -> Costs:
+        """Returns the costs that hold where nothing else is said."""
+        return PAILLIER[self.key_bits]
+
+
+class Ckks(_Additive):
+    """CKKS with ring dimension N = 8192: 4,096 numbers in a ciphertext.
+
+    Source of the costs: measured, TenSEAL 0.3.18.
+    """
+
+    kind: Literal["ckks"] = "ckks"
+    capacity: ClassVar[int] = 4096
+
+    def measured(self) -> Costs:
+        """Returns the costs that hold where nothing else is said."""
+        return CKKS
+
+
+PAILLIER = {
+    1024: Costs(2.0e-3, 0.007e-3, 0.08e-3, 0.6e-3, 256),
+    2048: Costs(9.7e-3, 0.014e-3, 0.45e-3, 4.6e-3, 512),
+    3072: Costs(37.7e-3, 0.015e-3, 1.0e-3, 14.7e-3, 768),
+}
+"""By bits of the key; measured on one thread (docs/encryption.md)."""
+CKKS = Costs(6.1e-3, 0.14e-3, 2.7e-3, 2.3e-3, 332_000)
+"""Measured on one thread (docs/encryption.md)."""
+
+Encryption = Annotated[Paillier | Ckks, Field(discriminator="kind")]

@@ -1,0 +1,28 @@
+"""The record between numerics and analysis: tables in Parquet, and a manifest.
+
+A *study* is a folder that holds `manifest.json` and one folder of Parquet parts per
+table. `columns.COLUMNS` says what a column is called, holds and means; `writing` and
+`study` write and read the tables, whose files `parts` knows; `manifest` says what was
+run, with what, and how it ended.
+"""
+
+from simulator.scenario.errors import StudyError
+from simulator.trace.columns import COLUMNS, Column
+from simulator.trace.manifest import git_commit, provenance, write_manifest
+from simulator.trace.parts import compact
+from simulator.trace.study import Study, load
+from simulator.trace.writing import Words, Writer
+
+__all__ = [
+    "COLUMNS",
+    "Column",
+    "Study",
+    "StudyError",
+    "Words",
+    "Writer",
+    "compact",
+    "git_commit",
+    "load",
+    "provenance",
+    "write_manifest",
+]

@@ -1,0 +1,196 @@
+"""What a column of the trace is called, holds and means: the one place that says so."""
+
+from typing import NamedTuple
+
+
+class Column(NamedTuple):
+    """One column of a table: its type, its unit (`""` if none) and its meaning."""
+
+    dtype: str
+    unit: str
+    meaning: str
+
+
+_RUN = Column("int32", "", "run of the study; `runs` of the manifest says which")
+_CLIENT = Column("int32", "", "client, party or worker, from 0")
+
+COLUMNS: dict[str, dict[str, Column]] = {
+    "commits": {
+        "run": _RUN,
+        "commit": Column("int64", "commits", "version that the row made, from 1"),
+        "time": Column("float64", "virtual s", "when it was made"),
+        "kind": Column(
+            "string", "", "COMMIT, or REFRESH or CONTRIBUTE, which make no version, ..."
+        ),
+        "round": Column("int32", "", "round of round-based protocols, else 0"),
+        "num_contributions": Column("int32", "", "contributions applied"),
+        "client": Column("int32", "", "the first contributor"),
+        "staleness_mean": Column(
+            "float32", "commits", "mean over contributors of commits since their read"
+        ),
+        "staleness_max": Column("int32", "commits", "the largest of them"),
+        # every further column is a diagnostic of the algorithm:
+        "loss": Column("float32", "nats", "loss of the contributions' own batches"),
+        "gradient_norm": Column(
+            "float32", "", "Euclidean norm of the applied gradient"
+        ),
+        "step_size": Column("float32", "", "step size of the clients"),
+        "step_bound": Column(
+            "float32", "", "largest step that FedBCD's Theorem 2 allows; NaN if unknown"
+        ),
+        "moved_norm": Column(
+            "float32", "", "FedBCD: norm of what the parties' local steps moved"
+        ),
+        "embedding_staleness_mean": Column(
+            "float32",
+            "commits",
+            "vertical: mean age of the other parties' embeddings used (VAFL eq. 3)",
+        ),
+        "embedding_staleness_max": Column("float32", "commits", "the largest of them"),
+        "noise_std": Column("float32", "", "standard deviation of the upload's noise"),
+        "clipped_fraction": Column(
+            "float32", "fraction", "of the batch's samples, or 0 or 1 for its mean"
+        ),
+        "noise_norm": Column("float32", "", "Euclidean norm of the gradient's noise"),
+        "stage": Column("float32", "", "of MAPA's server, from 1"),
+        "sensitivity": Column(
+            "float32",
+            "",
+            "of the uploaded embedding to one input (VAFL, appendix F), or of the "
+            "server's stage (MAPA)",
+        ),
+    },
+    "probes": {
+        "run": _RUN,
+        "commit": Column("int64", "commits", "version that the row made, from 1"),
+        "time": Column("float64", "virtual s", "when it was made"),
+        "client": _CLIENT,
+        "job": Column("int32", "", "which of the client's jobs"),
+        "samples": Column(
+            "list of int32", "", "training rows of its batch, 2**31 - 1 for padding"
+        ),
+        "message": Column("list of float32", "", "what the server received, flat"),
+        "gradient": Column(
+            "list of float32", "", "the gradient in it, before clipping and noise"
+        ),
+        "state": Column("list of float32", "", "weights that it was taken at, flat"),
+    },
+    "jobs": {
+        "run": _RUN,
+        "client": _CLIENT,
+        "job": Column("int32", "", "number of the job of that client, from 0"),
+        "kind": Column(
+            "string", "", "work (a contribution) or refresh (bounded delay)"
+        ),
+        "read_time": Column("float64", "virtual s", "when the client read the state"),
+        "begun_time": Column("float64", "virtual s", "when it began to compute"),
+        "computed_time": Column("float64", "virtual s", "when it had computed"),
+        "sent_time": Column("float64", "virtual s", "when its upload began"),
+        "arrived_time": Column("float64", "virtual s", "when its upload had arrived"),
+        "applied_time": Column("float64", "virtual s", "when it was applied; else NaN"),
+        "read_version": Column("int64", "commits", "version that it read"),
+        "commit": Column(
+            "int64", "commits", "version that it is part of, or `timeline.NO_COMMIT`"
+        ),
+        "upload_bytes": Column("int64", "bytes", "sent to the server"),
+        "download_bytes": Column("int64", "bytes", "sent to the client"),
+        "upload_messages": Column(
+            "int32", "messages", "sent to the server, repeats included"
+        ),
+        "download_messages": Column("int32", "messages", "sent to the client"),
+        "outcome": Column("string", "", "APPLIED, IN_FLIGHT, LOST, ..."),
+    },
+    "evaluations": {
+        "run": _RUN,
+        "time": Column("float64", "virtual s", "when the model was evaluated"),
+        "commits": Column("int64", "commits", "made so far"),
+        "contributions": Column("int64", "", "applied so far"),
+        "epochs": Column("float64", "epochs", "passes over the data so far"),
+        "upload_bytes": Column("int64", "bytes", "arrived at the server so far"),
+        "download_bytes": Column("int64", "bytes", "sent to clients so far"),
+        "rounds": Column("float64", "rounds", "completed so far, where there are any"),
+        "messages": Column("int64", "messages", "sent so far that carry anything"),
+        # every further column is a metric:
+        "test_accuracy": Column("float64", "fraction", "of the test rows"),
+        "test_loss": Column("float64", "nats", "mean over the test rows"),
+        "test_auc": Column("float64", "", "area under the ROC curve, test rows"),
+        "objective": Column("float64", "nats", "F on all training rows, regularised"),
+        "gradient_norm_squared": Column("float64", "", "squared norm of F's gradient"),
+        "optimality_gap": Column("float64", "nats", "F minus its minimum"),
+    },
+    "clients": {
+        "run": _RUN,
+        "client": _CLIENT,
+        "num_features": Column("int32", "", "columns that it holds"),
+        "num_samples": Column("int32", "", "rows that it holds"),
+        "num_jobs": Column("int64", "", "jobs begun, refreshes among them"),
+        "num_applied": Column("int64", "", "contributions applied"),
+        "staleness_mean": Column("float64", "commits", "of its contributions"),
+        "staleness_max": Column("int64", "commits", "of its contributions"),
+        "embedding_staleness_mean": Column(
+            "float64", "commits", "age of its embeddings when others used them"
+        ),
+        "embedding_staleness_max": Column("float64", "commits", "the largest of them"),
+        "releases": Column(
+            "int64", "messages", "messages sent that depend on its data"
+        ),
+    },
+    "staleness": {
+        "run": _RUN,
+        "client": _CLIENT,
+        "quantity": Column("string", "", "contribution or embedding"),
+        "low": Column("int64", "commits", "smallest staleness of the bin"),
+        "high": Column("int64", "commits", "one above the largest of the bin"),
+        "count": Column("int64", "", "occurrences"),
+    },
+    "privacy": {
+        "run": _RUN,
+        "time": Column("float64", "virtual s", "of the evaluation"),
+        "client": _CLIENT,
+        "releases": Column(
+            "int64",
+            "messages",
+            "sent so far, applied or not; in the last rows until the run ended",
+        ),
+        "mu": Column(
+            "float64", "", "Gaussian differential privacy level so far (VAFL), or null"
+        ),
+        "epsilon": Column(
+            "float64", "", "of the client's own messages so far, with delta; or null"
+        ),
+        "delta": Column("float64", "", "that epsilon holds with, or null"),
+        "accountant": Column("string", "", "who says so"),
+        "formal": Column("bool", "", "a proved guarantee, or a paper's own accounting"),
+    },
+    "incidents": {
+        "run": _RUN,
+        "time": Column("float64", "virtual s", "when it happened"),
+        "client": _CLIENT,
+        "incident": Column("string", "", "what happened: CRASHED, RESENT, LEFT, ..."),
+        "messages": Column(
+            "int32", "messages", "that it is about; 1 where it is about none"
+        ),
+    },
+    # of recorded timelines alone, one row per worker of a row of `timeline.Rows`:
+    "rows": {
+        "run": _RUN,
+        "row": Column("int64", "", "row of the timeline, from 0"),
+        "place": Column("int32", "", "of the worker in the row, from 0"),
+        "time": Column("float64", "virtual s", "of the row"),
+        "kind": Column("string", "", "COMMIT, CONTRIBUTE, REFRESH, AVERAGE, ..."),
+        "node": Column("int32", "", "whose version advances; 0 is the server's"),
+        "worker": Column("int32", "", "who takes part, or `timeline.NO_WORKER`"),
+        "job": Column("int32", "", "which of its jobs"),
+        "version": Column("int64", "commits", "commits before the row"),
+        "read_version": Column("int64", "commits", "version that the worker read"),
+        "read_slot": Column("int32", "", "register that holds what it read"),
+        "write_slot": Column(
+            "int32", "", "register of the new version, or `timeline.NO_SLOT`"
+        ),
+        "peer": Column("int32", "", "gossip partner, else `timeline.NO_WORKER`"),
+        "round": Column("int32", "", "of round-based protocols, else 0"),
+    },
+}
+
+ORDERS = {"commits": ["run", "commit"], "rows": ["run", "row", "place"]}
+"""By what tables are sorted that are not sorted by run, time, client and job."""

@@ -1,0 +1,153 @@
+"""FedBCD for transfer learning against a blind NumPy twin, and its refusals."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from simulator.problems.transfer import LABELLED, OTHER
+from simulator.scenario.study import merge
+from simulator.simulation import Prepared, key_of
+from tests.reference import ftl_twin as twin
+from tests.reference.fedbcd_twin import Layer
+from tests.reference.test_against_twins import carried
+from tests.support import execute, prepared, rows_of
+
+HIDDEN = 6
+BASE: dict[str, Any] = {
+    "problem": {
+        "partition": {
+            "parties": None,
+            "groups": {"profile": ["0-8"], "bills": ["9-29"]},
+        },
+        "model": {"kind": "mlp", "hidden": HIDDEN},
+        "transfer": {"overlap": 0.2, "alpha": 3.0},
+        "reduction": "sum",
+        "l2": 0.01,
+    },
+    "clients": {"compute": {"law": "constant", "value": 1.0}},
+    "protocol": {"kind": "rounds"},
+    "algorithm": {
+        "kind": "fed_bcd",
+        "step_size": 0.004,
+        "batch": 91,
+        "local_steps": 3,
+    },
+    "stop": {"commits": 12},
+    "evaluate": {"every": {"commits": 12}, "metrics": ["objective", "test_auc"]},
+    "engine": {"precision": "float64", "chunk": 8},
+}
+STEP = 0.004
+RUNS: dict[str, dict[str, Any]] = {
+    "full batches": {},
+    "one step": {"algorithm": {"kind": "fed_sgd", "step_size": STEP, "batch": 91}},
+    "minibatches": {"algorithm": {"batch": 17}},
+    "a pull": {
+        "algorithm": {
+            "kind": "fed_pbcd",
+            "step_size": STEP,
+            "batch": 40,
+            "local_steps": 4,
+            "proximal": 2.0,
+        }
+    },
+}
+
+
+def plan_of(change: dict[str, Any], number: int = 0) -> Prepared:
+    return prepared(merge(BASE, change), number=number)
+
+
+def theta(plan: Prepared, party: int, weights: np.ndarray) -> np.ndarray:
+    """Lays a party's weights out as the twin does, without padding."""
+    held, P = plan.num_features[party], plan.problem.vertical.embedding.num_features
+    first = weights[: HIDDEN * P].reshape(HIDDEN, P)
+    assert (first[:, held:] == 0).all()
+    return np.concatenate([first[:, :held].T.ravel(), weights[HIDDEN * P :]])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_kernel_agrees_with_the_twin(name: str) -> None:
+    with jax.enable_x64(True):
+        plan = plan_of(RUNS[name])
+        state, infos = carried(plan)
+        start = np.asarray(plan.problem.start(key_of(plan.run.seed)))
+        _, samples = rows_of(plan)
+    data, config = plan.problem.vertical, plan.run.scenario
+    x = [np.asarray(data.x[k])[:, :p] for k, p in enumerate(plan.num_features)]
+    problem = twin.Problem(
+        layer_a=Layer(x[LABELLED].shape[1], HIDDEN, "tanh"),
+        layer_b=Layer(x[OTHER].shape[1], HIDDEN, "tanh"),
+        x_a=x[LABELLED],
+        x_b=x[OTHER],
+        y=2.0 * np.asarray(data.y) - 1,
+        overlap=np.asarray(plan.problem.common),
+        alpha=3.0,
+        l2=0.01,
+    )
+    batches = [samples[t, 0] for t in range(samples.shape[0])]
+    begun = [theta(plan, k, start[k]) for k in (LABELLED, OTHER)]
+    steps = np.full(len(batches), STEP)
+    found = twin.ftl_fedbcd_p(
+        problem,
+        *begun,
+        batches,
+        getattr(config.algorithm, "local_steps", 1),
+        steps,
+        getattr(config.algorithm, "proximal", 0.0),
+    )
+    ends = zip((LABELLED, OTHER), found.params[-1], begun, strict=True)
+    for party, expected, first in ends:
+        mine = theta(plan, party, np.asarray(state.weights[party]))
+        np.testing.assert_allclose(mine, expected, 1e-9, 1e-12)
+        assert np.abs(expected - first).max() > 1e-3
+    np.testing.assert_allclose(infos["loss"], found.losses, 1e-9)
+
+
+@pytest.mark.parametrize("mode", ["stepwise", "shared"])
+def test_engines_agree(mode: str) -> None:
+    with jax.enable_x64(True):
+        plans = [plan_of({}, number) for number in (0, 1)]
+        alone, _ = execute(plans[:1])
+        together, _ = execute(plans[: 1 if mode == "stepwise" else 2], mode)
+    for metric in ("objective", "test_auc"):
+        found = together.column("evaluations", metric)
+        np.testing.assert_allclose(found, alone.column("evaluations", metric), 1e-9)
+
+
+def test_in_sequence_each_party_sees_what_the_other_left() -> None:
+    order = {"protocol": {"kind": "rounds", "order": "sequential"}}
+    with jax.enable_x64(True):
+        plan = plan_of(merge(order, {"stop": {"commits": 2}}))
+        state, _ = carried(plan)
+        _, samples = rows_of(plan)
+        assert (samples[0] == samples[1]).all(), "one batch a round"
+        problem, l2 = plan.problem, 0.01
+        weights = problem.start(key_of(plan.run.seed))
+        ids = samples[0, 0]
+        y, present = problem.vertical.y[ids], np.ones(ids.size, bool)
+
+        def loss(party: int, own: Any, others: Any) -> Any:
+            both = {party: own, 1 - party: others}
+            u = [problem.embed(k, both[k], ids) for k in (OTHER, LABELLED)]
+            phi = problem.prototype(both[LABELLED])
+            return problem.batch_loss(phi, u[LABELLED], u[OTHER], y, present)
+
+        for party in (OTHER, LABELLED):
+            own, others = weights[party], weights[1 - party]
+            for _ in range(3):
+                slope = jax.grad(lambda w, p=party, o=others: loss(p, w, o))(own)
+                own = own - STEP * (slope + l2 * own)
+            weights = weights.at[party].set(own)
+    np.testing.assert_allclose(state.weights, weights, 1e-9, 1e-12)
+
+
+def test_components_are_counted_as_bytes() -> None:
+    plan = plan_of({})
+    with jax.enable_x64(True):
+        memory, _ = execute([plan])
+    size = 4 * 91 * (HIDDEN * HIDDEN + 2 * HIDDEN)
+    assert memory.column("evaluations", "upload_bytes")[-1] == 12 * size
+    assert memory.column("evaluations", "download_bytes")[-1] == 12 * size
+    assert memory.column("evaluations", "messages")[-1] == 2 * 12

@@ -1,0 +1,366 @@
+"""The synchronous twins against hand-computed cases and against each other.
+
+Finite differences are central with step 1e-6 on losses of order 1 to 10: rounding gives
+about 1e-16 * 10 / 1e-6 = 1e-9, truncation far less, hence atol 1e-7. Two ways to the
+same float64 parameters, sums of a few dozen terms of order 1, agree to 1e-12.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.reference import fedbcd_theory_twin as theory
+from tests.reference import fedbcd_twin as twin
+from tests.reference.fedbcd_s_twin import fedbcd_s
+from tests.reference.fedbcd_twin import Layer, Linear, Mlp, Problem
+
+NUM_SAMPLES = 12
+WIDTHS = (3, 4, 2, 3)
+EVERY_LOCAL_GRADIENT = pytest.mark.parametrize("local", twin.LOCAL_GRADIENTS)
+EVERY_KIND = pytest.mark.parametrize("kind", ["linear", "relu", "tanh"])
+GENTLE = np.full(3, 0.2)
+
+
+def problem(num_parties: int, kind: str = "linear", **changes) -> Problem:
+    generator = np.random.default_rng(1)
+    widths = WIDTHS[:num_parties]
+    return Problem(
+        models=[Linear(d) if kind == "linear" else Mlp(d, 5, kind) for d in widths],
+        x=[generator.normal(size=(NUM_SAMPLES, d)) for d in widths],
+        y=generator.choice([-1.0, 1.0], size=NUM_SAMPLES),
+        l2=0.05,
+    )._replace(**changes)
+
+
+def start(data: Problem) -> list[np.ndarray]:
+    generator = np.random.default_rng(2)
+    return [generator.normal(size=model.size) for model in data.models]  # type: ignore[attr-defined]
+
+
+def batches(num_rounds: int = 3, size: int = 5) -> list[np.ndarray]:
+    generator = np.random.default_rng(3)
+    return [generator.integers(NUM_SAMPLES, size=size) for _ in range(num_rounds)]
+
+
+def close(got: npt.ArrayLike, expected: npt.ArrayLike) -> None:
+    got, expected = np.asarray(got), np.asarray(expected)
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+def same(got: twin.Trace, expected: twin.Trace, exact: bool = True) -> None:
+    for row, other in zip(got.params, expected.params, strict=True):
+        for theta, phi in zip(row, other, strict=True):
+            if exact:
+                np.testing.assert_array_equal(theta, phi)
+            else:
+                close(theta, phi)
+
+
+def differ(got: twin.Trace, expected: twin.Trace, party: int = 0) -> bool:
+    return not np.allclose(got.params[-1][party], expected.params[-1][party], atol=1e-6)
+
+
+def finite_difference(f: Callable[[np.ndarray], float], at: np.ndarray) -> np.ndarray:
+    gradient = np.zeros_like(at)
+    for entry in np.ndindex(at.shape):
+        step = np.zeros_like(at)
+        step[entry] = 1e-6
+        gradient[entry] = (f(at + step) - f(at - step)) / 2e-6
+    return gradient
+
+
+def block(data: Problem, params: list[np.ndarray], k: int, ids: np.ndarray):
+    """Gradient of the objective in theta_k, linear and logistic, sample by sample."""
+    gradient = data.l2 * params[k]
+    for i in ids:
+        score = sum(x[i] @ theta for x, theta in zip(data.x, params, strict=True))
+        slope = -data.y[i] / (1.0 + np.exp(data.y[i] * score))
+        gradient = gradient + slope * data.x[k][i] / len(ids)
+    return gradient
+
+
+class TestGradients:
+    @pytest.mark.parametrize(
+        "model",
+        [
+            Linear(3),
+            Linear(3, 2),
+            Layer(3, 4, "relu"),
+            Layer(3, 4, "tanh"),
+            Mlp(3, 4, "relu"),
+            Mlp(3, 4, "tanh", 2),
+        ],
+    )
+    def test_vjp(self, model):
+        generator = np.random.default_rng(4)
+        theta, x = generator.normal(size=model.size), generator.normal(size=(6, 3))
+        d_output = generator.normal(size=model.forward(theta, x).shape)
+        slope = finite_difference(
+            lambda v: float((model.forward(v, x) * d_output).sum()), theta
+        )
+        np.testing.assert_allclose(model.vjp(theta, x, d_output), slope, atol=1e-7)
+
+    @pytest.mark.parametrize("loss", ["logistic", "taylor2"])
+    def test_slopes(self, loss):
+        scores, y = np.linspace(-3, 3, 7)[:, None], np.array([1, -1, 1, -1, 1, -1, 1.0])
+        slope = finite_difference(
+            lambda v: float(twin.sample_losses(loss, v, y).sum()), scores
+        )
+        np.testing.assert_allclose(twin.slopes(loss, scores, y), slope, atol=1e-7)
+
+    @EVERY_KIND
+    @pytest.mark.parametrize("loss", ["logistic", "taylor2"])
+    def test_partial_gradient_is_that_of_the_objective(self, kind, loss):
+        data = problem(3, kind, loss=loss)
+        params, ids = start(data), np.array([0, 3, 3, 7])
+        scores = twin.add_up(twin.outputs(data, params, ids), len(ids))
+        g = twin.slopes(loss, scores, data.y[ids])
+        for k in range(3):
+
+            def moved(v: np.ndarray, k: int = k) -> float:
+                changed = [*params[:k], v, *params[k + 1 :]]
+                return twin.objective(data, changed, ids)
+
+            slope = finite_difference(moved, params[k])
+            got = twin.partial_gradient(data, k, params[k], ids, g)
+            np.testing.assert_allclose(got, slope, atol=1e-7)
+
+    def test_values_by_hand(self):
+        zero, y = np.zeros((2, 1)), np.array([1.0, -1.0])
+        for loss in ("logistic", "taylor2"):
+            close(twin.sample_losses(loss, zero, y), [np.log(2.0)] * 2)
+            close(twin.slopes(loss, zero, y), [[-0.5], [0.5]])
+        two = np.full((1, 1), 2.0)
+        close(twin.sample_losses("taylor2", two, y[:1]), [np.log(2.0) - 0.5])
+
+    def test_far_scores_do_not_overflow(self):
+        scores, y = np.array([[1e3], [-1e3]]), np.ones(2)
+        close(twin.slopes("logistic", scores, y), [[0.0], [-1.0]])
+        close(twin.sample_losses("logistic", scores, y), [0.0, 1e3])
+
+
+class TestWhatTheMessagesTell:
+    """The slopes of Exchange are enough to recompute (module's docstring)."""
+
+    def test_logistic_slopes_give_scores_and_labels(self):
+        scores, y = np.linspace(-5, 5, 8)[:, None], np.array([1.0, -1.0] * 4)
+        got, labels = twin.scores_and_labels(twin.slopes("logistic", scores, y))
+        np.testing.assert_allclose(got, scores, rtol=1e-9)
+        close(labels, y)
+
+    def test_taylor_slopes_need_only_the_own_change(self):
+        y = np.array([1.0, -1.0])
+        sent, now, rest = np.array([[[0.3], [2.0]], [[-1.0], [0.7]], [[4.0], [-2.0]]])
+        told = twin.slopes("taylor2", rest + sent, y)
+        close(told + (now - sent) / 4.0, twin.slopes("taylor2", rest + now, y))
+
+
+class TestSynchronous:
+    def test_fedsgd_is_central_sgd(self):
+        data = problem(3)
+        params, rounds = start(data), batches()
+        trace = twin.fedsgd(data, params, rounds, GENTLE)
+        whole = Problem([Linear(9)], [np.hstack(data.x)], data.y, l2=data.l2)
+        theta = np.concatenate(params)
+        for t, ids in enumerate(rounds):
+            theta = theta - 0.2 * block(whole, [theta], 0, ids)
+            close(np.concatenate(trace.params[t]), theta)
+
+    @EVERY_KIND
+    @EVERY_LOCAL_GRADIENT
+    @pytest.mark.parametrize("num_parties", [1, 2, 4])
+    def test_one_local_step_is_fedsgd(self, kind, local, num_parties):
+        data = problem(num_parties, kind)
+        loss = "taylor2" if local == "taylor" else "logistic"
+        sgd = twin.fedsgd(data._replace(loss=loss), start(data), batches(), GENTLE)
+        bcd = twin.fedbcd_p(data, start(data), batches(), 1, GENTLE, local)
+        same(bcd, sgd, exact=num_parties < 3)  # else the sum has another order
+        assert bcd.messages == sgd.messages == [2 * (num_parties - 1)] * 3
+
+    @EVERY_KIND
+    def test_one_party_is_sgd_that_repeats_its_batches(self, kind):
+        data, Q = problem(1, kind), 4
+        bcd = twin.fedbcd_p(data, start(data), batches(), Q, GENTLE)
+        repeated = [ids for ids in batches() for _ in range(Q)]
+        sgd = twin.fedsgd(data, start(data), repeated, np.full(3 * Q, 0.2))
+        same(bcd, sgd._replace(params=sgd.params[Q - 1 :: Q]))
+        assert bcd.messages == [0, 0, 0]
+
+    def test_recompute_is_block_descent_side_by_side(self):
+        data, Q = problem(3), 4
+        params, trace = (
+            start(data),
+            twin.fedbcd_p(data, start(data), batches(), Q, GENTLE),
+        )
+        for t, ids in enumerate(batches()):
+            old = list(params)
+            for k in range(3):
+                for _ in range(Q):
+                    mixed = [*old[:k], params[k], *old[k + 1 :]]
+                    params[k] = params[k] - 0.2 * block(data, mixed, k, ids)
+            for k in range(3):
+                close(trace.params[t][k], params[k])
+
+    def test_frozen_has_a_constant_data_gradient_without_labels(self):
+        data, ids = problem(2), batches(1)
+        ends = [
+            twin.fedbcd_p(data, start(data), ids, Q, GENTLE[:1], "frozen").params[0]
+            for Q in (1, 2, 3)
+        ]
+        for k, constant in ((0, True), (1, False)):  # eq. (57) holds for k < K only
+            change = ends[1][k] - ends[0][k]
+            factor = 1.0 - 0.2 * data.l2
+            equal = np.allclose(ends[2][k] - ends[1][k], factor * change, atol=1e-12)
+            assert equal == constant
+
+    def test_local_gradients_differ_after_several_steps(self):
+        data = problem(2)
+        runs = [
+            twin.fedbcd_p(data, start(data), batches(), 3, GENTLE, local)
+            for local in twin.LOCAL_GRADIENTS
+        ]
+        assert differ(runs[0], runs[1])
+        assert differ(runs[0], runs[2])
+        assert differ(runs[1], runs[2])
+
+    def test_label_party_recomputes_when_frozen(self):
+        data = problem(2)
+        runs = [
+            twin.fedbcd_p(data, start(data), batches(1), 3, GENTLE[:1], local)
+            for local in ("frozen", "recompute")
+        ]
+        np.testing.assert_array_equal(runs[0].params[0][1], runs[1].params[0][1])
+
+    @EVERY_LOCAL_GRADIENT
+    @pytest.mark.parametrize("anchor", ["sync", "first_step"])
+    def test_proximal_weight_zero_is_fedbcd(self, local, anchor):
+        data = problem(2, "tanh")
+        arguments = (data, start(data), batches(), 4, GENTLE)
+        prox = twin.fedpbcd_p(*arguments, 0.0, anchor, local)
+        same(prox, twin.fedbcd_p(*arguments, local))
+
+    def test_proximal_anchors(self):
+        data, ids = problem(1), batches(1)
+        theta0, mu = start(data)[0], 0.7
+        theta1 = theta0 - 0.2 * block(data, [theta0], 0, ids[0])
+        for anchor, fixed in (("sync", theta0), ("first_step", theta1)):
+            theta = theta1
+            for _ in range(2):
+                gradient = block(data, [theta], 0, ids[0]) + mu * (theta - fixed)
+                theta = theta - 0.2 * gradient
+            trace = twin.fedpbcd_p(data, [theta0], ids, 3, GENTLE[:1], mu, anchor)
+            close(trace.params[0][0], theta)
+
+    def test_steps(self):
+        close(theory.inverse_sqrt_steps(2.0, 2, 2), [[2, 2], [2**0.5, 2**0.5]])
+        local = theory.inverse_sqrt_steps(1.0, 2, 2, "local")
+        close(local, [[1, 2**-0.5], [3**-0.5, 0.5]])
+        close(theory.inverse_sqrt_steps(1.0, 1, 1, num_parties=4), [[0.5]])
+        data = problem(2)
+        constant = twin.fedbcd_p(data, start(data), batches(), 2, GENTLE)
+        table = twin.fedbcd_p(data, start(data), batches(), 2, np.full((3, 2), 0.2))
+        same(constant, table)
+        with pytest.raises(ValueError, match="steps must be"):
+            twin.fedbcd_p(data, start(data), batches(), 2, np.ones((3, 3)))
+
+
+class TestSequential:
+    @EVERY_KIND
+    @EVERY_LOCAL_GRADIENT
+    @pytest.mark.parametrize("exchange", ["per_batch", "as_printed"])
+    def test_one_party_is_parallel(self, kind, local, exchange):
+        data = problem(1, kind)
+        arguments = (data, start(data), batches(), 3, GENTLE, local)
+        same(fedbcd_s(*arguments, exchange), twin.fedbcd_p(*arguments))
+
+    @pytest.mark.parametrize("num_parties", [2, 3, 4])
+    def test_per_batch_is_block_descent_in_turn(self, num_parties):
+        data, Q = problem(num_parties), 3
+        params = start(data)
+        trace = fedbcd_s(data, params, batches(), Q, GENTLE)
+        for t, ids in enumerate(batches()):
+            for k in range(num_parties):
+                for _ in range(Q):
+                    params[k] = params[k] - 0.2 * block(data, params, k, ids)
+                close(trace.params[t][k], params[k])
+
+    def test_literal_procedure_serves_only_the_label_party(self):
+        """K = 3: all but the last move as in FedBCD-p, the last as block descent."""
+        data, ids = problem(3), batches(1)
+        arguments = (data, start(data), ids, 1, GENTLE[:1])
+        literal = fedbcd_s(*arguments, later="own_exchange").params[0]
+        parallel = twin.fedbcd_p(*arguments).params[0]
+        latest = fedbcd_s(*arguments).params[0]
+        close(literal[0], parallel[0])
+        close(literal[1], parallel[1])
+        seen = [*literal[:2], start(data)[2]]
+        close(literal[2], seen[2] - 0.2 * block(data, seen, 2, ids[0]))
+        assert np.abs(latest[1] - literal[1]).max() > 1e-6
+
+    @EVERY_LOCAL_GRADIENT
+    @pytest.mark.parametrize("exchange", ["per_batch", "as_printed"])
+    def test_of_two_parties_later_makes_no_difference(self, local, exchange):
+        data = problem(2)
+        arguments = (data, start(data), batches(), 3, GENTLE, local, exchange)
+        same(fedbcd_s(*arguments, "latest"), fedbcd_s(*arguments, "own_exchange"))
+
+    @pytest.mark.parametrize("covers", ["batch", "all"])
+    def test_as_printed_first_party_reads_old_values(self, covers):
+        """Which round's theta_2 stands in the first party's H_{-1}, by hand."""
+        first, second = np.arange(6), np.arange(6, 12)
+        rounds = [first, second, first, first]
+        # Party 1's exchange of round t has theta_2 before round t's steps of party 2.
+        read = {"batch": [0, 0, 0, 2], "all": [0, 0, 1, 2]}[covers]
+        data = problem(2)
+        params = start(data)
+        steps = np.full(4, 0.2)
+        trace = fedbcd_s(
+            data, params, rounds, 1, steps, exchange="as_printed", covers=covers
+        )
+        versions = [params, *trace.params]
+        for t, ids in enumerate(rounds):
+            one, two = versions[t]
+            seen = [one, versions[read[t]][1]]
+            new = one - 0.2 * block(data, seen, 0, ids)
+            close(trace.params[t][0], new)
+            new_two = two - 0.2 * block(data, [new, two], 1, ids)
+            close(trace.params[t][1], new_two)
+
+    def test_as_printed_tables_are_per_sample(self):
+        """K = 3, two batches in turn; which versions the first party reads, by hand."""
+        rounds = [np.arange(6), np.arange(6, 12)] * 2 + [np.arange(6)]
+        # Its last exchange about these samples was two rounds ago; there, party 2's
+        # upload was of two rounds before that, and party 3 had not made its steps.
+        read = [(0, 0), (0, 0), (0, 0), (0, 1), (1, 2)]
+        data = problem(3)
+        trace = fedbcd_s(
+            data, start(data), rounds, 1, np.full(5, 0.2), exchange="as_printed"
+        )
+        versions = [start(data), *trace.params]
+        for t, ids in enumerate(rounds):
+            now, (second, third) = list(versions[t]), read[t]
+            old = [now[0], versions[second][1], versions[third][2]]
+            now[0] = now[0] - 0.2 * block(data, old, 0, ids)
+            for k in (1, 2):
+                now[k] = now[k] - 0.2 * block(data, now, k, ids)
+            for k in range(3):
+                close(trace.params[t][k], now[k])
+
+    @EVERY_LOCAL_GRADIENT
+    def test_as_printed_is_per_batch_in_the_first_round_only(self, local):
+        data = problem(2)
+        everything = [np.arange(NUM_SAMPLES)] * 3
+        fresh = fedbcd_s(data, start(data), everything, 2, GENTLE, local)
+        old = fedbcd_s(data, start(data), everything, 2, GENTLE, local, "as_printed")
+        same(
+            old._replace(params=old.params[:1]), fresh._replace(params=fresh.params[:1])
+        )
+        assert differ(old, fresh)
+
+    def test_words(self):
+        data = problem(2)
+        for words in ({"exchange": "x"}, {"later": "x"}, {"covers": "x"}):
+            with pytest.raises(ValueError, match="must be one of"):
+                fedbcd_s(data, start(data), batches(), 1, GENTLE, **words)

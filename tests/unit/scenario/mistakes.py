@@ -1,0 +1,29 @@
+"""A scenario with one mistake in it, and the one line that is said of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from simulator.scenario.errors import ScenarioError
+from simulator.scenario.reading import read
+
+
+def complaint(good: str, old: str, new: str, folder: Path) -> str:
+    """Returns what reading says of a good scenario with a part replaced by a bad one.
+
+    It is one short line in the user's words, which begins with the name of the file;
+    returned is what comes after that: the number of the line, the key and the rest.
+    """
+    assert old in good
+    path = folder / "bad.yaml"
+    path.write_text(good.replace(old, new), encoding="utf-8")
+    with pytest.raises(ScenarioError) as caught:
+        read(path)
+    message = str(caught.value)
+    assert message.isprintable()
+    assert message.startswith(f"{path}:"), message
+    said = message.removeprefix(f"{path}:")
+    assert len(said) < 400
+    assert not re.search(r"constrained|function-|tagged-union|Value error", said)
+    return said

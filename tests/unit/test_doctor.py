@@ -1,0 +1,38 @@
+"""What the machine is, and what encryption costs on it."""
+
+import pytest
+from typer.testing import CliRunner
+
+from simulator.cli import app
+from simulator.privacy import encrypted
+from simulator.scenario.errors import UserError
+
+
+def test_the_machine_is_described(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("STALESIM_CACHE", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    done = CliRunner().invoke(app, ["doctor"])
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    said = dict(line.split(maxsplit=1) for line in lines)
+    assert {"stalesim", "jax", "tenseal", "processors", "memory"} <= set(said)
+    assert ":" in said["devices"]
+    assert not said["devices"].startswith("none")
+    assert said["cache"].strip() == str(tmp_path)
+
+
+def test_encryption_is_measured() -> None:
+    pytest.importorskip("tenseal")
+    done = CliRunner().invoke(app, ["doctor", "--encryption"])
+    assert done.exit_code == 0, done.output
+    assert "\n  encryption:\n    kind: ckks\n    encrypt_s: " in done.output
+
+
+def test_without_the_library_it_is_said_what_to_install(monkeypatch) -> None:
+    def absent(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(encrypted, "import_module", absent)
+    done = CliRunner().invoke(app, ["doctor", "--encryption"])
+    assert isinstance(done.exception, UserError)
+    assert str(done.exception).endswith("pip install 'stalesim[he]'")
