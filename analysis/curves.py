@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import Study, evaluations, metric_of, runs
+from analysis.phases import evaluations_by
 from analysis.statistics import held, log_log_slope, t_interval
 
 DECADE = 10.0
@@ -31,7 +32,8 @@ def mean_curve(
         study: finished or not.
         group: of runs.
         metric: a column of evaluations.
-        against: a column of evaluations that grows (time, commits, upload_bytes, ...).
+        against: a column of evaluations that grows (time, commits, rounds, ...), or one
+            of `phases.PHASES`.
         points: of the grid.
 
     Returns:
@@ -41,7 +43,7 @@ def mean_curve(
         ValueError: there is no such group.
         StudyError: there is no such column.
     """
-    table = evaluations(study)
+    table = evaluations_by(study, against)
     table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
     mine = table.loc[table["group"] == group]
     if mine.empty:

@@ -39,6 +39,11 @@ def covered(
     return np.where(inside, lengths[last] + rest, 0.0)
 
 
+def evaluations_by(study: Study, against: str) -> pd.DataFrame:
+    """Returns all evaluations, with time divided if one of its parts is asked for."""
+    return with_phases(study) if against in PHASES else evaluations(study)
+
+
 def with_phases(study: Study) -> pd.DataFrame:
     """Returns all evaluations, with the time until each divided in two.
 

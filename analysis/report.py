@@ -68,11 +68,14 @@ def _standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields file names and figures, one at a time."""
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
     known = groups(study)
-    for against in ("time", "commits"):
+    # A sequential round has several commits, a parallel one has one.
+    in_rounds = set(runs(study)["protocol"]) == {"rounds"}
+    counted = "rounds" if in_rounds else "commits"
+    for against in ("time", counted):
         yield f"convergence-{against}", figures.convergence(study, metric, against)
     for other in study.manifest["scenario"]["evaluate"]["metrics"][1:]:
-        figure = figures.convergence(study, other, "commits")
-        yield f"convergence-commits-{other}", figure
+        figure = figures.convergence(study, other, counted)
+        yield f"convergence-{counted}-{other}", figure
     key = swept.swept_key(study)
     if key is not None:
         yield f"{metric}-over-{key}", swept.final_over(study, key, metric)

@@ -89,6 +89,10 @@ AXES = {
     "epochs": Axis("Passes over the data"),
     "upload_bytes": Axis("Data uploaded (MB)", 1e-6),
     "download_bytes": Axis("Data downloaded (MB)", 1e-6),
+    "rounds": Axis("Communication rounds"),
+    "messages": Axis("Messages"),
+    "computation_s": Axis("Time of computation (s)"),
+    "communication_s": Axis("Time of communication (s)"),
 }
 """What curves are drawn against, columns of `evaluations`."""
 

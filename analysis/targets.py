@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, evaluations, groups, metric_of, runs
-from analysis.phases import PHASES, with_phases
+from analysis.frames import Study, groups, metric_of, runs
+from analysis.phases import evaluations_by
 from analysis.statistics import first_reached, kaplan_meier_median
 from simulator.scenario.scenario import HIGHER_IS_BETTER
 
@@ -159,7 +159,7 @@ def _curves(
     study: Study, metric: str, against: str = "time"
 ) -> dict[object, tuple[np.ndarray, np.ndarray]]:
     """Returns times and values of a metric by run, where it was evaluated."""
-    table = with_phases(study) if against in PHASES else evaluations(study)
+    table = evaluations_by(study, against)
     table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
     table = table.dropna(subset=["x", "y"])
     return {

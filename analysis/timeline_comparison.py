@@ -77,6 +77,8 @@ def _bars(axis: Axes, measured: pd.DataFrame, column: str) -> None:
     at = np.arange(len(groups))
     spread = np.stack([mean - low, high - mean])
     axis.barh(at, mean, xerr=spread, color=style.OKABE_ITO[0], height=0.7)
+    if not np.nanmax(high, initial=0.0) > 0:
+        axis.set_xlim(0, 1)
     theory = measured.groupby("group", sort=False)[f"{column}_theory"].first()
     known = theory.to_numpy(np.float64)
     if np.isfinite(known).any():
