@@ -71,14 +71,17 @@ class Prepared:
 
 
 @playing.remembered
-def _problem(config: Problem, precision: str, *, with_minimum: bool) -> Any:
+def _problem(
+    config: Problem, precision: str, *, with_minimum: bool, bias: bool = True
+) -> Any:
     """Builds a problem and puts it on the device, once for all runs that share it."""
     data = playing.dataset(config.data)
     loss: losses.Loss = playing.loss(config, data)
     outputs = playing.num_outputs(config, data)
     least = float("nan")
     if with_minimum:
-        least = convex.minimum(data.x_train, data.y_train, loss, outputs, config.l2)
+        x, y = data.x_train, data.y_train
+        least = convex.minimum(x, y, loss, outputs, config.l2, bias=bias)
     options = {
         "loss": loss,
         "reduction": config.reduction,
@@ -104,7 +107,7 @@ def _problem(config: Problem, precision: str, *, with_minimum: bool) -> Any:
 
 
 @playing.remembered
-def _constants(config: Problem) -> Constants:
+def _constants(config: Problem, *, bias: bool) -> Constants:
     """Returns what is known of a convex objective; little of others."""
     partition = config.partition
     data = playing.dataset(config.data)
@@ -118,7 +121,7 @@ def _constants(config: Problem) -> Constants:
             data.x_train, columns, loss, config.l2
         )
     return Constants(
-        smoothness=convex.smoothness(data.x_train, loss, config.l2),
+        smoothness=convex.smoothness(data.x_train, loss, config.l2, bias=bias),
         strong_convexity=config.l2 or None,
         num_clients=partition.num_clients,
         of_parties=of_parties,
@@ -139,6 +142,12 @@ def prepare(run: Run) -> Prepared:
         ScenarioError: the parts of the scenario do not fit each other or the data.
         DataError: a data file is missing or damaged.
     """
+    # Otherwise data and constants of a run in double precision would be rounded.
+    with jax.enable_x64(run.scenario.engine.precision == "float64"):
+        return _prepare(run)
+
+
+def _prepare(run: Run) -> Prepared:
     scenario: Scenario = run.scenario
     config, algorithm = scenario.problem, scenario.algorithm
     plan = playing.plan(run)
@@ -146,7 +155,9 @@ def prepare(run: Run) -> Prepared:
     N, batch = plan.shape.num_samples, plan.shape.batch
     wants_minimum = "optimality_gap" in scenario.evaluate.metrics
     precision = scenario.engine.precision
-    problem = _problem(config, precision, with_minimum=wants_minimum)
+    problem = _problem(
+        config, precision, with_minimum=wants_minimum, bias=algorithm.has_bias
+    )
     fresh = algorithm.family == "vertical" and common
     fresh = fresh and scenario.protocol.kind in playing.TOGETHER
     horizontally = algorithm.family == "horizontal"
@@ -161,7 +172,7 @@ def prepare(run: Run) -> Prepared:
         coordinated=fresh,
         transfers=config.transfer is not None,
         bound=getattr(scenario.protocol, "staleness_bound", 0),
-        constants=_constants(config),
+        constants=_constants(config, bias=algorithm.has_bias),
         estimates=lambda: _estimates(config, precision, run.seed),
     )
     return Prepared(
@@ -190,7 +201,9 @@ def check(run: Run) -> None:
     plan = playing.plan(run)
     _ledger(scenario, playing.promises(scenario, plan.shape, plan.num_samples))
     if scenario.algorithm.step_size is not None:
-        resolve(scenario.algorithm.step_size, _constants(scenario.problem))
+        bias = scenario.algorithm.has_bias
+        known = _constants(scenario.problem, bias=bias)
+        resolve(scenario.algorithm.step_size, known)
 
 
 def row_work(scenario: Scenario) -> int:

@@ -26,12 +26,10 @@ class State(NamedTuple):
 
     Attributes:
         weights: each party's own model.
-        bias: zeros: there is no server's model.
         store: outputs as they were uploaded; None in rounds, where all are fresh.
     """
 
     weights: Float[Array, "M ..."]
-    bias: Float[Array, " C"]
     store: TableStore | None
 
 
@@ -82,8 +80,7 @@ class BlockDescent(Algorithm):
         store = None
         if self.stored:
             store = TableStore.fill(problem, weights, None, key, per_sample=True)
-        bias = jnp.zeros(problem.embedding.num_outputs, weights.dtype)
-        return State(weights, bias, store)
+        return State(weights, store)
 
     def step(self, problem: Vertical, state: State, event: Event) -> tuple[State, Info]:
         """Applies one COMMIT: an exchange, then local steps of the row's parties."""
@@ -108,11 +105,11 @@ class BlockDescent(Algorithm):
             weights = jnp.where(here, moved, begun)
         else:
             weights = state.weights.at[event.worker].set(moved, mode="drop")
-        return State(weights, state.bias, store), info
+        return State(weights, store), info
 
     def read_out(self, state: State) -> Model:
-        """Returns the parties' weights, and zeros for the server's bias."""
-        return state.weights, state.bias
+        """Returns the parties' weights; the server has no model."""
+        return state.weights, None
 
     def _fresh(
         self,

@@ -26,11 +26,9 @@ class State(NamedTuple):
 
     Attributes:
         weights: of each party.
-        bias: zeros, as many as a party makes of a sample; there is no server's model.
     """
 
     weights: Float[Array, "M P"]
-    bias: Float[Array, " C"]
 
 
 class TransferDescent(Algorithm):
@@ -53,9 +51,7 @@ class TransferDescent(Algorithm):
 
     def init(self, problem: Transfer, key: Key[Array, ""]) -> State:
         """Starts both models."""
-        weights = problem.start(key)
-        width = problem.vertical.embedding.num_outputs
-        return State(weights, jnp.zeros(width, weights.dtype))
+        return State(problem.start(key))
 
     def step(self, problem: Transfer, state: State, event: Event) -> tuple[State, Info]:
         """Applies one COMMIT of both parties, or of one whose turn it is."""
@@ -76,11 +72,11 @@ class TransferDescent(Algorithm):
             "step_size": step_size,
             "moved_norm": norm(weights - state.weights),
         }
-        return State(weights, state.bias), info
+        return State(weights), info
 
     def read_out(self, state: State) -> Model:
-        """Returns the parties' weights, and zeros for the server's bias."""
-        return state.weights, state.bias
+        """Returns the parties' weights; the server has no model."""
+        return state.weights, None
 
     def _descend(
         self, gradient: Gradient, start: Float[Array, " P"], step_size: Array

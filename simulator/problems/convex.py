@@ -9,14 +9,22 @@ import scipy.special
 from jaxtyping import Float, Int
 
 
-def smoothness(x: Float[np.ndarray, "N P"], loss: str, l2: float) -> float:
+def smoothness(
+    x: Float[np.ndarray, "N P"], loss: str, l2: float, *, bias: bool = True
+) -> float:
     """Bounds the Lipschitz constant of the regularised objective's gradient.
 
     The Hessian of the cross-entropy in the logits is at most 1/4 (sigmoid) or 1/2
     (softmax); that of its second-order Taylor form (taylor) is 1/4.
     """
-    ones = np.concatenate([x, np.ones((x.shape[0], 1))], axis=1, dtype=np.float64)
-    return _smoothness(ones, loss, l2)
+    return _smoothness(_extended(x, bias=bias), loss, l2)
+
+
+def _extended(x: Float[np.ndarray, "N P"], *, bias: bool) -> Float[np.ndarray, "N Q"]:
+    """Returns features in double precision, with a column of ones for a bias."""
+    if not bias:
+        return x.astype(np.float64)
+    return np.concatenate([x, np.ones((x.shape[0], 1))], axis=1, dtype=np.float64)
 
 
 def _smoothness(x: Float[np.ndarray, "N P"], loss: str, l2: float) -> float:
@@ -65,15 +73,26 @@ def minimum(
     loss: str,
     num_outputs: int,
     l2: float,
+    *,
+    bias: bool = True,
 ) -> float:
-    """Returns the least value of the regularised mean cross-entropy with a bias."""
+    """Returns the least value of the regularised mean cross-entropy.
+
+    Args:
+        x: features.
+        y: classes.
+        loss: `sigmoid` or `softmax`.
+        num_outputs: logits of a sample.
+        l2: coefficient of the regulariser of all weights but biases.
+        bias: whether the model has one.
+    """
     n, p = x.shape
-    ones = np.concatenate([x, np.ones((n, 1))], axis=1, dtype=np.float64)
-    kept = np.ones(p + 1)
-    kept[-1] = 0
+    ones = _extended(x, bias=bias)
+    width = ones.shape[1]
+    kept = np.arange(width) < p
 
     def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        weights = flat.reshape(num_outputs, p + 1)
+        weights = flat.reshape(num_outputs, width)
         logits = ones @ weights.T
         if loss == "sigmoid":
             each = np.logaddexp(0, logits[:, 0]) - y * logits[:, 0]
@@ -89,7 +108,7 @@ def minimum(
 
     found = scipy.optimize.minimize(
         value_and_gradient,
-        np.zeros(num_outputs * (p + 1)),
+        np.zeros(num_outputs * width),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-10},

@@ -13,8 +13,8 @@ from simulator.problems.auc import auc
 from simulator.problems.data.base import Dataset
 from simulator.problems.embeddings import Embedding
 
-Model = tuple[Float[Array, "M ..."], Float[Array, " C"]]
-"""The parties' weights and the server's bias."""
+Model = tuple[Float[Array, "M ..."], Float[Array, " C"] | None]
+"""The parties' weights and the server's bias, None where the server has no model."""
 
 
 class Vertical(eqx.Module):
@@ -64,10 +64,11 @@ class Vertical(eqx.Module):
         return jnp.stack(parties).astype(self.x.dtype)
 
     def head(
-        self, bias: Float[Array, " C"], h: Float[Array, "*w M C S"]
+        self, bias: Float[Array, " C"] | None, h: Float[Array, "*w M C S"]
     ) -> Float[Array, "*w C S"]:
         """Combines the embeddings of all parties: their sum and a bias (V-13)."""
-        return h.sum(axis=-3) + bias[:, None]
+        total = h.sum(axis=-3)
+        return total if bias is None else total + bias[:, None]
 
     def objective(self, model: Model) -> Float[Array, ""]:
         """Returns F of VAFL's equation (1) on all training samples."""

@@ -208,6 +208,8 @@ class Algorithm(Config):
 
     step_size: StepSize
     batch: Batch
+    has_bias: ClassVar[bool] = True
+    """Whether the model that is learned has a bias besides the clients' weights."""
     sampling: Literal["distinct", "replacement", "shuffled"] = "distinct"
     """A batch's samples: all different (V-31), or drawn one by one with replacement, or
     the next ones of a shuffled pass over the client's own samples."""

@@ -35,6 +35,7 @@ class BlockDescent(Algorithm):
 
     family: ClassVar[str] = "vertical"
     protocols: ClassVar[tuple[str, ...]] = ("rounds", "asynchronous", "t_synchronous")
+    has_bias: ClassVar[bool] = False
     one_batch: ClassVar[bool] = True
     """Local steps use the same batch again."""
     transfers: ClassVar[bool] = True

@@ -160,8 +160,8 @@ def parse_h5(path: Path) -> tuple[Samples, Samples]:
     except ImportError:
         raise DataError(
             f"{path} must be read by h5py, got an environment without it; install "
-            f"stalesim[h5], or put {TRAIN} and {TEST} in {files.data_folder() / 'usps'}, or "
-            "take source: standin"
+            f"stalesim[h5], or put {TRAIN} and {TEST} in "
+            f"{files.data_folder() / 'usps'}, or take source: standin"
         ) from None
     try:
         with h5py.File(path, "r") as file:

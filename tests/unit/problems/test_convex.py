@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from simulator.problems.convex import (
     largest_step,
+    minimum,
     smoothness,
     smoothness_of_parties,
 )
@@ -26,6 +28,20 @@ def test_smoothness_is_the_squared_norm(loss: str, shape: tuple[int, int]) -> No
     assert smoothness(x, loss, 0.3) == pytest.approx(expected, rel=1e-12)
     single = smoothness(x.astype(np.float32), loss, 0.3)
     assert single == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_minimum_is_that_of_the_model_in_use(*, bias: bool) -> None:
+    x, a = features(60, 4), 0.05
+    y = (x @ [1.0, -2.0, 0.0, 0.5] + features(60, 1, seed=1)[:, 0] > 0).astype(np.int32)
+    model = LogisticRegression(C=1 / (60 * a), fit_intercept=bias, tol=1e-10).fit(x, y)
+    logits = model.decision_function(x)
+    expected = np.mean(np.logaddexp(0, logits) - y * logits)
+    expected += a / 2 * np.sum(model.coef_**2)
+    found = minimum(x, y, "sigmoid", 1, a, bias=bias)
+    assert found == pytest.approx(expected, rel=1e-9)
+    alone = 0.25 * np.linalg.norm(x, 2) ** 2 / 60 + a
+    assert (smoothness(x, "sigmoid", a, bias=bias) > alone + 1e-9) == bias
 
 
 @pytest.mark.parametrize("num_rows", [40, 5])

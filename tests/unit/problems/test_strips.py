@@ -5,10 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulator.playing import plan
 from simulator.problems.data.names import RGB, pixels
 from simulator.problems.partitions.columns import strips, vertical
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import Strips, Vertical
+from simulator.simulation import row_work
+from simulator.sweep import planned
+from tests.support import scenario
 from tests.unit.problems.test_partitions import dataset, lists
 
 TAGGED = ("tag_b", "image_0", "tag_a", "image_1", "image_10", "sum")
@@ -65,6 +69,27 @@ def test_bad_strips(config: Strips, columns: int, says: str) -> None:
     with pytest.raises(ScenarioError, match=says) as caught:
         strips(config, dataset(3, tuple(f"x{i}" for i in range(columns))))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("centralised", [False, True])
+def test_a_network_of_strips_can_be_planned(*, centralised: bool) -> None:
+    model = {"kind": "view_cnn", "channels": [2, 3], "kernel": 2, "dense": 4}
+    changes: dict[str, Any] = {
+        "problem": {
+            "data": {"kind": "digits", "classes": "even_odd"},
+            "partition": None,
+            "model": model | {"image": [8, 4, 1]},
+        }
+    }
+    strips = {"problem": {"partition": {"kind": "strips", "parties": 2}}}
+    if centralised:
+        changes["protocol"] = {"kind": "centralised"}
+    (run,), (task,) = planned(scenario(changes, strips))
+    assert task.mode == "compiled"
+    of_party = run.scenario.problem.model.num_weights(32, 1)
+    assert plan(run).shape.num_weights == 2 * of_party
+    # 17 samples, of two parties with parts of 8 x 4 pixels
+    assert row_work(run.scenario) == 17 * 2 * run.scenario.problem.model.work(32, 1)
 
 
 def test_a_pattern_takes_columns_in_their_own_order() -> None:

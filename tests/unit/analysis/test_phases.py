@@ -1,0 +1,216 @@
+"""Time divided into computation and communication, and what is counted to a target."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import claims, targets
+from analysis.phases import covered, with_phases
+from simulator.sweep import simulate
+from simulator.trace import COLUMNS, Study, StudyError
+from tests.support import scenario
+from tests.unit.analysis.studies import Curves, arrives
+
+Q, ROUNDS = 4, 3
+COMPUTE, UPLOAD, DOWNLOAD = (1.0, 2.0, 5.0), 0.5, 0.25
+
+
+def slowly_covered(begun: Any, ended: Any, until: float) -> float:
+    """Returns what `covered` does, of intervals between whole numbers."""
+    cells = np.arange(0.0, until)
+    inside = np.zeros(cells.size, bool)
+    for one, other in zip(begun, ended, strict=True):
+        inside |= (one <= cells) & ((cells < other) | np.isnan(other))
+    return float(np.minimum(until - cells, 1)[inside].sum())
+
+
+@pytest.mark.parametrize("open_ends", [0.0, 0.1, 1.0])
+def test_covered_is_what_is_counted_cell_by_cell(open_ends: float) -> None:
+    generator = np.random.default_rng(0)
+    until = np.arange(0, 45, 0.5)
+    for size in [0, 1, *generator.integers(2, 12, 40)]:
+        begun = generator.integers(0, 30, size).astype(float)
+        ended = begun + generator.integers(0, 9, size)
+        ended[generator.random(size) < open_ends] = np.nan
+        expected = [slowly_covered(begun, ended, instant) for instant in until]
+        np.testing.assert_array_equal(covered(begun, ended, until), expected)
+
+
+def test_instants_need_no_order() -> None:
+    begun, ended = np.array([4.0, 1.0]), np.array([6.0, 2.0])
+    found = covered(begun, ended, np.array([9.0, 0.5, 5.0]))
+    assert found.tolist() == [3, 0, 2]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """Three parties with constant laws: rounds of either order, and without pause."""
+    constant = {"law": "constant"}
+    clients = {
+        "compute": {"law": "constant", "value": list(COMPUTE)},
+        "compute_per": "step",
+        "upload": {"latency": constant | {"value": UPLOAD}},
+        "download": {"latency": constant | {"value": DOWNLOAD}},
+    }
+    changes: dict[str, Any] = {
+        "problem": {"partition": {"parties": 3}},
+        "protocol": {"kind": "rounds"},
+        "algorithm": {
+            "kind": "fed_bcd",
+            "step_size": 0.1,
+            "batch": 8,
+            "local_steps": Q,
+        },
+        "stop": {"commits": None, "rounds": ROUNDS},
+        "evaluate": {"every": {"commits": 1}, "metrics": ["test_accuracy"]},
+        "variants": {
+            "parallel": {},
+            "sequential": {"protocol": {"order": "sequential"}},
+            "alone": {
+                "clients": {
+                    "compute": constant | {"value": 1},
+                    "upload": None,
+                    "download": None,
+                },
+                "problem": {"partition": {"parties": 1}},
+            },
+            "crashing": {
+                "clients": {
+                    "crashes": {
+                        "after": constant | {"value": [999, 999, 30]},
+                        "down": constant | {"value": 1},
+                    }
+                }
+            },
+        },
+    }
+    found = scenario({"clients": None}, {"clients": clients}, changes)
+    return simulate(found, tmp_path_factory.mktemp("studies") / "rounds")
+
+
+def phases(study: Study, group: str) -> np.ndarray:
+    """Returns time, computation and communication after each commit."""
+    table = with_phases(study)
+    names = ["time", "computation_s", "communication_s"]
+    return table.loc[table["group"] == group, names].to_numpy()[1:]
+
+
+def test_in_parallel_rounds_computations_are_one(study: Study) -> None:
+    rounds = np.arange(1, ROUNDS + 1)
+    compute = Q * max(COMPUTE) * rounds
+    wait = (UPLOAD + DOWNLOAD) * rounds
+    expected = np.stack([compute + wait, compute, wait], axis=1)
+    np.testing.assert_allclose(phases(study, "parallel"), expected, rtol=1e-12)
+
+
+def test_in_sequential_rounds_computations_add_up(study: Study) -> None:
+    compute = Q * np.cumsum(COMPUTE * ROUNDS)
+    turns = np.arange(1, 3 * ROUNDS + 1)
+    # What all hold of a new batch is sent at once, before the first turn of a round.
+    wait = (UPLOAD + DOWNLOAD) * turns + UPLOAD * ((turns + 2) // 3)
+    expected = np.stack([compute + wait, compute, wait], axis=1)
+    np.testing.assert_allclose(phases(study, "sequential"), expected, rtol=1e-12)
+
+
+def test_without_messages_all_time_is_computation(study: Study) -> None:
+    compute = Q * np.arange(1.0, ROUNDS + 1)
+    expected = np.stack([compute, compute, 0 * compute], axis=1)
+    np.testing.assert_allclose(phases(study, "alone"), expected, rtol=1e-12)
+
+
+def test_a_crash_ends_a_computation(study: Study) -> None:
+    # The third party crashes at 30 s and 61 s, 9 s after it had begun, is away for 1 s,
+    # and begins anew 0.25 s later; the others have long been ready.
+    compute = 20 + 29 * np.arange(3)
+    time = 20.75 + 31 * np.arange(3)
+    expected = np.stack([time, compute, time - compute], axis=1)
+    np.testing.assert_allclose(phases(study, "crashing"), expected, rtol=1e-12)
+    jobs = study.table("jobs")
+    lost = jobs.loc[jobs["outcome"] == "CRASHED"]
+    assert lost["begun_time"].tolist() == [21, 52]
+    assert lost["computed_time"].isna().all()
+
+
+def counted() -> Curves:
+    """Returns a study in which `a` is faster, but not in computation or rounds.
+
+    Evaluated every second, with five rounds between; a round of `b` is worth three.
+    """
+    at = {"a": [1, 2, 3], "b": [2, 4, 7], "unsure": [5, 1, 99]}
+    study = Curves({name: [arrives(n) for n in when] for name, when in at.items()})
+    table = study.tables["evaluations"]
+    of_b = table["run"].between(3, 5)
+    table["rounds"] = table["rounds"].where(~of_b, table["rounds"] / 15)
+    # Every client of `a` computes all the time, the one of `b` a fifth of each second.
+    seconds = np.arange(10.0)
+    frames = [jobs_of(run, seconds, seconds + 1) for run in (0, 1, 2)]
+    frames += [jobs_of(run, seconds + 0.5, seconds + 0.7) for run in (3, 4, 5)]
+    study.tables["jobs"] = pd.concat(frames, ignore_index=True)
+    return study
+
+
+def jobs_of(run: int, begun: np.ndarray, computed: np.ndarray) -> pd.DataFrame:
+    """Returns the jobs of a run's only client, which takes nothing else."""
+    columns: dict[str, Any] = dict.fromkeys(COLUMNS["jobs"], 0)
+    columns |= {"run": run, "kind": "work", "outcome": "APPLIED"}
+    columns |= {"begun_time": begun, "computed_time": computed}
+    return pd.DataFrame(columns)
+
+
+@pytest.mark.parametrize(
+    ("against", "expected"),
+    [
+        ("time", [1, 2, 3, 2, 4, 7]),
+        ("commits", [10, 20, 30, 20, 40, 70]),
+        ("rounds", [5, 10, 15, 2 / 3, 4 / 3, 7 / 3]),
+        ("messages", [40, 80, 120, 80, 160, 280]),
+        ("computation_s", [1, 2, 3, 0.4, 0.8, 1.4]),
+        ("communication_s", [0, 0, 0, 1.6, 3.2, 5.6]),
+    ],
+)
+def test_what_it_took_to_a_target(against: str, expected: list[float]) -> None:
+    table = targets.times_to_target(counted(), "test_accuracy", 0.9, against)
+    both = table.loc[table["group"] != "unsure"]
+    assert both["reached"].all()
+    np.testing.assert_allclose(both["time"], expected, rtol=1e-12)
+    medians = targets.time_to_target(counted(), "test_accuracy", 0.9, against)
+    assert medians["median"].tolist()[:2] == pytest.approx(expected[1::3])
+
+
+def test_nothing_else_is_counted() -> None:
+    with pytest.raises(StudyError, match="no column 'steps'; known are"):
+        targets.times_to_target(counted(), "test_accuracy", 0.9, "steps")
+
+
+def judged(study: Curves, **claim: Any) -> pd.Series:
+    whole = {"faster": "a", "than": "b", "to": {"test_accuracy": 0.9}, "says": "x"}
+    study.manifest["scenario"]["claims"] = [whole | claim]
+    return claims.evaluate(study).iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("unit", "verdict", "words"),
+    [
+        ("time", "holds", "times faster: 2.1"),
+        ("messages", "holds", "times fewer messages: 2.1"),
+        ("rounds", "does not hold", "times fewer rounds: 0.14"),
+        ("computation_s", "does not hold", "times less computation: 0.42"),
+    ],
+)
+def test_a_claim_may_count_something_else(unit: str, verdict: str, words: str) -> None:
+    found = judged(counted(), counted_in=unit)
+    assert found["verdict"] == verdict
+    assert found["measured"].startswith(words)
+    assert found["replicates"] == 3
+
+
+def test_rounds_are_not_counted_where_there_are_none() -> None:
+    study = counted()
+    table = study.tables["evaluations"]
+    table.loc[table["run"] < 3, "rounds"] = np.nan
+    found = judged(study, counted_in="rounds")
+    assert found["verdict"] == "undecided"
+    assert found["why"] == "the protocol of a has no rounds to be counted"
+    assert judged(study, counted_in="commits")["verdict"] == "holds"

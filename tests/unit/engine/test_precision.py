@@ -1,0 +1,22 @@
+"""Double precision is double from the data on, however a study is run."""
+
+import numpy as np
+
+import simulator
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import merge
+from tests.support import SGD, VAFL
+
+DOUBLE = {
+    "engine": {"precision": "float64"},
+    "stop": {"commits": 5},
+    "evaluate": {"every": {"commits": 5}, "metrics": ["objective"]},
+    "algorithm": {"step_size": 0.3},
+}
+
+
+def test_metrics_are_not_rounded(tmp_path) -> None:
+    tree = merge(merge(VAFL, SGD), DOUBLE)
+    study = simulator.simulate(Scenario.model_validate(tree), tmp_path / "study")
+    values = study.table("evaluations")["objective"].to_numpy()
+    assert (values != values.astype(np.float32)).all()

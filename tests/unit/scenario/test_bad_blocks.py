@@ -1,0 +1,218 @@
+"""Mistakes in FedBCD's scenarios: one line with its place and remedy."""
+
+from pathlib import Path
+
+import pytest
+
+from simulator.scenario.errors import ScenarioError
+from simulator.scenario.reading import read
+from simulator.scenario.study import expand
+from simulator.simulation import check
+from tests.unit.scenario.mistakes import complaint
+
+GOOD = """\
+name: study
+problem:
+  data: {kind: breast_cancer}
+  partition: {kind: vertical, parties: 2}
+  model: {kind: mlp, hidden: 4}
+  transfer: {overlap: 0.5}
+protocol: {kind: rounds}
+clients: {compute: {law: expon}}
+algorithm: {kind: fed_bcd, step_size: 0.1, batch: 8, local_steps: 3}
+stop: {rounds: 10}
+evaluate: {every: {commits: 5}, metrics: [test_accuracy]}
+"""
+TRANSFER = "  transfer: {overlap: 0.5}\n"
+MODEL = "  model: {kind: mlp, hidden: 4}\n"
+PLAIN = GOOD.replace(TRANSFER, "").replace(MODEL, "  model: {kind: linear}\n")
+OTHERWISE = "with problem.transfer; change it or remove problem.transfer"
+METHOD = """\
+protocol: {kind: rounds}
+clients: {compute: {law: expon}}
+algorithm: {kind: fed_bcd, step_size: 0.1, batch: 8, local_steps: 3}
+"""
+VAFL = """\
+protocol: {kind: synchronous}
+clients: {compute: {law: expon}}
+algorithm: {kind: vafl, step_size: 0.1, batch: 8, upload: batch}
+"""
+CLAIM = "claims: [{faster: a, than: b, to: {test_auc: 1}, counted_in: steps, says: x}]"
+# name: (what is replaced, by what, line and key, what else it says)
+BAD = {
+    "no local steps": (
+        ", local_steps: 3",
+        "",
+        "9: algorithm.local_steps",
+        "is missing",
+    ),
+    "no local step": (
+        "local_steps: 3",
+        "local_steps: 0",
+        "9: algorithm.local_steps",
+        "must be >= 1, got 0",
+    ),
+    "another local gradient": (
+        "local_steps: 3",
+        "local_steps: 3, local_gradient: forzen",
+        "9: algorithm.local_gradient",
+        "frozen",
+    ),
+    "pulled backwards": (
+        "kind: fed_bcd",
+        "kind: fed_pbcd, proximal: -1",
+        "9: algorithm.proximal",
+        "must be >= 0, got -1",
+    ),
+    "parties that buffer": (
+        "kind: rounds",
+        "kind: buffered, size: 2",
+        "7: protocol.kind",
+        "must be one of rounds, asynchronous, t_synchronous for the algorithm 'fed",
+    ),
+    "three parties": (
+        "parties: 2",
+        "parties: 3",
+        "4: problem.partition",
+        f"must be vertical, of two parties, {OTHERWISE}",
+    ),
+    "three strips": (
+        "{kind: vertical, parties: 2}",
+        "{kind: strips, parties: 3}",
+        "4: problem.partition",
+        f"must be vertical, of two parties, {OTHERWISE}",
+    ),
+    "nothing to align": (
+        "kind: mlp, hidden: 4",
+        "kind: linear",
+        "5: problem.model.kind",
+        f"must be mlp, whose hidden units are aligned, {OTHERWISE}",
+    ),
+    "another loss": (
+        TRANSFER,
+        f"{TRANSFER}  loss: sigmoid\n",
+        "7: problem.loss",
+        f"must be taylor, or left out, {OTHERWISE}",
+    ),
+    "a server that learns": (
+        METHOD,
+        VAFL,
+        "9: algorithm.kind",
+        f"must be one of fed_sgd, fed_bcd, fed_pbcd, {OTHERWISE}",
+    ),
+    "a frozen derivative": (
+        "local_steps: 3",
+        "local_steps: 3, local_gradient: frozen",
+        "9: algorithm.local_gradient",
+        f"must be recompute, since all that it needs is exchanged, {OTHERWISE}",
+    ),
+    "no rounds": (
+        "kind: rounds",
+        "kind: asynchronous",
+        "7: protocol.kind",
+        f"must be rounds, {OTHERWISE}",
+    ),
+    "nobody in common": (
+        "overlap: 0.5",
+        "overlap: 0",
+        "6: problem.transfer.overlap",
+        "must be > 0, got 0",
+    ),
+    "more than everybody in common": (
+        "overlap: 0.5",
+        "overlap: 1.5",
+        "6: problem.transfer.overlap",
+        "must be <= 1, got 1.5",
+    ),
+    "who is in common is not said": (
+        "overlap: 0.5",
+        "alpha: 10",
+        "6: problem.transfer.overlap",
+        "is missing",
+    ),
+    "a claim counted in nothing": (
+        "stop: {rounds: 10}",
+        f"{CLAIM}\nstop: {{rounds: 10}}",
+        "10: claims.0.counted_in",
+        "rounds",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_mistake_is_one_line(case: str, tmp_path: Path) -> None:
+    old, new, place, words = BAD[case]
+    said = complaint(GOOD, old, new, tmp_path)
+    assert said.startswith(place), said
+    assert words in said, said
+
+
+@pytest.mark.parametrize("loss", ["taylor", "auto"])
+def test_the_good_one_is_good(loss: str, tmp_path: Path) -> None:
+    path = tmp_path / "good.yaml"
+    path.write_text(GOOD.replace(TRANSFER, f"{TRANSFER}  loss: {loss}\n"), "utf-8")
+    scenario = read(path)
+    assert scenario.problem.transfer is not None
+    assert scenario.problem.transfer.alpha == 100
+    for run in expand(scenario):
+        check(run)
+
+
+TEN = ("{kind: breast_cancer}", "{kind: digits}")
+GAP = ("metrics: [test_accuracy]", "metrics: [optimality_gap]")
+ONLY = (
+    "evaluate.metrics must have optimality_gap only for linear models with the loss "
+    "softmax or sigmoid, whose minimum is known; remove it"
+)
+NO_IMAGE = "columns must be a square image, grey or of three planes, got"
+AS_LINEAR = "  model: {kind: linear}\n"
+# What only the data can say: (what is replaced by what, what is said)
+UNFIT = {
+    "an area of ten classes": (
+        (TEN, ("[test_accuracy]", "[test_auc]")),
+        "evaluate.metrics must not have test_auc for the 10 classes of digits; remove",
+    ),
+    "an expansion of ten classes": (
+        (TEN, (AS_LINEAR, "  loss: taylor\n")),
+        "problem.loss must be softmax for 10 classes, got taylor; leave it out",
+    ),
+    "the gap of a hinge loss": ((GAP, (AS_LINEAR, "  loss: hinge\n")), ONLY),
+    "the gap of an expansion": ((GAP, (AS_LINEAR, "  loss: taylor\n")), ONLY),
+    "the gap of a network": ((GAP, ("kind: linear", "kind: mlp")), ONLY),
+    "strips of no image": (
+        (("vertical, parties: 2", "strips, parties: 2"),),
+        f"{NO_IMAGE} 30 columns; set problem.partition.image to (height, width, depth)",
+    ),
+    "a part of no image": (
+        (TEN, ("kind: linear", "kind: view_cnn")),
+        f"{NO_IMAGE} 32 columns; set problem.model.image to (height, width, depth)",
+    ),
+    "a batch of more than there are in common": (
+        ((AS_LINEAR, MODEL + TRANSFER), ("batch: 8", "batch: 300")),
+        "algorithm.batch must be at most the 228 samples of a client, got 300; take",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_what_does_not_fit_the_data_is_one_line(case: str, tmp_path: Path) -> None:
+    changes, expected = UNFIT[case]
+    text = PLAIN
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "bad.yaml"
+    path.write_text(text, encoding="utf-8")
+    (run,) = expand(read(path))
+    with pytest.raises(ScenarioError) as caught:
+        check(run)
+    assert str(caught.value).startswith(expected)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("new", ["[test_auc, optimality_gap]", "[test_accuracy]"])
+def test_the_plain_one_fits_its_data(new: str, tmp_path: Path) -> None:
+    path = tmp_path / "good.yaml"
+    path.write_text(PLAIN.replace("[test_accuracy]", new), encoding="utf-8")
+    (run,) = expand(read(path))
+    check(run)
