@@ -26,12 +26,10 @@ def show_machine() -> None:
         "memory": _memory(),
         "cache": str(cache_folder() or "none: STALESIM_CACHE is off"),
     }
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    width = max(map(len, rows)) + 2
     for name, value in rows.items():
-        table.add_row(name, value)
-    out.print(table, markup=False, highlight=False)
+        line = f"{name:{width}}{value}"
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_encryption() -> None:

@@ -142,7 +142,7 @@ def worlds(draw: Any) -> Played:
     )
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None, derandomize=True)
 @given(worlds(), st.integers(1, 100))
 def test_invariants(plan: Played, chunk: int) -> None:
     rows, jobs, stop = everything(plan, chunk)
@@ -189,7 +189,7 @@ def test_invariants(plan: Played, chunk: int) -> None:
     assert stop is not None
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(worlds())
 def test_somebody_makes_progress_or_the_run_is_stalled(plan: Played) -> None:
     _, _, stop = everything(plan)

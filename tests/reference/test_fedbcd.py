@@ -151,7 +151,16 @@ def assert_same(plan: Prepared, weights: np.ndarray, expected: list[Any]) -> Non
         np.testing.assert_allclose(mine, theta, 1e-9, 1e-12)
 
 
-@pytest.mark.parametrize("name", RUNS)
+PLAIN = ("fed_sgd", "parallel", "sequential", "asynchronous")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in PLAIN else pytest.param(name, marks=pytest.mark.slow)
+        for name in RUNS
+    ],
+)
 def test_kernels_agree_with_the_twin(name: str) -> None:
     with jax.enable_x64(True):
         plan = plan_of(*RUNS[name])

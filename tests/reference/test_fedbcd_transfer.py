@@ -105,6 +105,7 @@ def test_the_kernel_agrees_with_the_twin(name: str) -> None:
     np.testing.assert_allclose(infos["loss"], found.losses, 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["stepwise", "shared"])
 def test_engines_agree(mode: str) -> None:
     with jax.enable_x64(True):

@@ -78,7 +78,7 @@ def test_reads(root: Path, place: str, source: str) -> None:
     for kind in sorted(KINDS):
         block = data.x_test[:, start : start + FEATURES[kind]]
         np.testing.assert_allclose(block, values(kind, "Test")[row], rtol=1e-6)
-        assert data.columns[start] == f"{kind}_0"
+        assert data.columns[start] == f"image_{kind}_0"
         start += FEATURES[kind]
     np.testing.assert_array_equal(data.x_test[:, 634:], tags("Test")[row])
     train = data.x_train[:, 0].astype(int)
