@@ -43,15 +43,15 @@ TABLES = {
         },
     ),
     "fedbcd-mnist-cnn": (
-        "Table 1, MNIST-CNN: rounds to AUC 0.997 there, to 0.94 here",
+        "Table 1, MNIST-CNN: rounds to AUC 0.997 there, to 0.96 here",
         ("test_auc", 1, "fedsgd"),
         {
-            (0.94, "fedsgd"): (46,),
-            (0.94, "p-3"): (16,),
-            (0.94, "p-5"): (8,),
-            (0.94, "s-1"): (48,),
-            (0.94, "s-3"): (15,),
-            (0.94, "s-5"): (9,),
+            (0.96, "fedsgd"): (46,),
+            (0.96, "p-3"): (16,),
+            (0.96, "p-5"): (8,),
+            (0.96, "s-1"): (48,),
+            (0.96, "s-3"): (15,),
+            (0.96, "s-5"): (9,),
         },
     ),
     "fedbcd-credit-he": (
