@@ -291,6 +291,15 @@ class Scenario(Setting):
                 f"whose messages are no gradients; remove it",
                 ("probe",),
             )
+        noise = getattr(self.algorithm, "perturbation", None)
+        priced = getattr(noise, "input_diameter", None) is not None
+        if priced and self.problem.model.kind != "linear":
+            raise PlacedError(
+                f"algorithm.perturbation.input_diameter must not be set for the model "
+                f"{self.problem.model.kind!r}, whose sensitivity is not known; remove "
+                f"it, and give std in place of mu",
+                ("algorithm", "perturbation", "input_diameter"),
+            )
         if self.problem.transfer is not None:
             self._check_transfer()
         self.check_world()
