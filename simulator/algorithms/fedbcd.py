@@ -84,7 +84,8 @@ class BlockDescent(Algorithm):
 
     def step(self, problem: Vertical, state: State, event: Event) -> tuple[State, Info]:
         """Applies one COMMIT: an exchange, then local steps of the row's parties."""
-        begun = _of_workers(state.weights, event)
+        everyone = self._is_of_everyone(problem, event)
+        begun = state.weights if everyone else _of_workers(state.weights, event)
         exchange = self._stored if self.stored else self._fresh
         store, x, h, info = exchange(problem, state, event, begun)
         loss, received = _received(problem, event, x, h)
@@ -101,7 +102,7 @@ class BlockDescent(Algorithm):
             "moved_norm": norm(jnp.where(here, moved - begun, 0)),
             **info,
         }
-        if begun is state.weights:
+        if everyone:
             weights = jnp.where(here, moved, begun)
         else:
             weights = state.weights.at[event.worker].set(moved, mode="drop")
@@ -110,6 +111,14 @@ class BlockDescent(Algorithm):
     def read_out(self, state: State) -> Model:
         """Returns the parties' weights; the server has no model."""
         return state.weights, None
+
+    def _is_of_everyone(self, problem: Vertical, event: Event) -> bool:
+        """Says whether a row is of all parties in order, so that nothing is gathered.
+
+        In rounds it is as soon as it is so wide; elsewhere parties stand in the order
+        of their arrivals.
+        """
+        return not self.stored and event.worker.size == problem.num_parties
 
     def _fresh(
         self,
@@ -124,7 +133,8 @@ class BlockDescent(Algorithm):
         x = problem.x.at[:, event.samples[0]].get(mode="clip")
         h = jax.vmap(problem.embedding.apply)(state.weights, x)
         h = jnp.broadcast_to(h, (event.worker.size, *h.shape))
-        return None, _of_workers(x, event), h, {}
+        own = x if self._is_of_everyone(problem, event) else _of_workers(x, event)
+        return None, own, h, {}
 
     def _stored(
         self,
@@ -194,12 +204,7 @@ def _samples(event: Event) -> Int[Array, "W S"]:
 
 
 def _of_workers(parties: Float[Array, "M ..."], event: Event) -> Float[Array, "W ..."]:
-    """Returns what belongs to a row's workers; zeros for padding.
-
-    A row of all parties names them in order, so nothing is copied.
-    """
-    if event.worker.size == parties.shape[0]:
-        return parties
+    """Returns what belongs to a row's workers; zeros for padding."""
     return parties.at[event.worker].get(mode="fill", fill_value=0)
 
 

@@ -226,7 +226,7 @@ def test_the_order_of_one_party_is_no_order() -> None:
     same_bits((SINGLE, alone, SEQUENTIAL), (SINGLE, alone))
 
 
-@pytest.mark.parametrize("t", [None, 3])
+@pytest.mark.parametrize("t", [None, 3, 4])
 def test_asynchronously_one_step_is_vafl_without_a_server_model(t: int | None) -> None:
     protocol = {"protocol": {"kind": "t_synchronous", "t": t}} if t else ASYNC
     vafl = method("vafl", upload="batch", server_step_size=0.0)
