@@ -305,6 +305,12 @@ class Scenario(Setting):
         self.check_world()
         replays = self.timeline is not None
         check_privacy(self.privacy, self.algorithm, replays=replays)
+        if self.protocol.kind == "rounds" and self.algorithm.samples == "own":
+            raise PlacedError(
+                "algorithm.samples must be common in rounds, whose parties exchange "
+                "what they make of one batch (F-25), got 'own'; leave it out",
+                ("algorithm", "samples"),
+            )
         in_rounds = self.protocol.kind in ("synchronous", "rounds")
         if self.evaluate.every.rounds is not None and not in_rounds:
             raise PlacedError(

@@ -3,11 +3,12 @@
 import importlib
 import io
 import re
+import struct
 from pathlib import Path
 
 import numpy as np
 
-from simulator.problems.data import files, table
+from simulator.problems.data import archive, files, table
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.credit_standin import credit_standin
 from simulator.problems.data.dividing import divided
@@ -26,6 +27,9 @@ FOLDERS = (
 """Plain names of folders in which a file may have any name."""
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """How an xls file begins."""
+DAMAGED_XLS = (*archive.DAMAGED, ArithmeticError, AssertionError, struct.error)
+"""What xlrd lets through from a damaged file besides its own errors, found by damaging
+many; with those of a zip file, for which it may take one."""
 HEAD = 4_096
 """Bytes that hold both header rows."""
 LABEL = "defaultpaymentnextmonth"
@@ -163,8 +167,7 @@ def read_xls(path: Path) -> table.Table:
         book = xlrd.open_workbook(file_contents=content, logfile=io.StringIO())
         sheet = book.sheet_by_index(0)
         rows = [[str(cell) for cell in sheet.row_values(r)] for r in range(sheet.nrows)]
-    # A damaged file fails in a dozen ways, of which few are xlrd's own errors.
-    except Exception as error:
+    except (xlrd.XLRDError, xlrd.compdoc.CompDocError, *DAMAGED_XLS) as error:
         raise DataError(
             f"{path} must be an xls file, got: {' '.join(str(error).split())}; "
             "download it again"

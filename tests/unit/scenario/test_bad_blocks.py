@@ -130,6 +130,12 @@ BAD = {
         "6: problem.transfer.overlap",
         "is missing",
     ),
+    "every party with a batch of its own": (
+        "local_steps: 3}",
+        "local_steps: 3, samples: own}",
+        "9: algorithm.samples",
+        "must be common in rounds",
+    ),
     "a claim counted in nothing": (
         "stop: {rounds: 10}",
         f"{CLAIM}\nstop: {{rounds: 10}}",
