@@ -64,7 +64,7 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     Raises:
         StudyError: no run has ended.
     """
-    known, jobs = runs(study), _jobs(study)
+    known, jobs = runs(study), study.table("jobs")
     forms = _forms(study)
     measured = timelines.by_group(timelines.by_run(jobs, known))
     name = study.manifest["name"]
@@ -160,7 +160,7 @@ def _figures(study: Study, seconds: float | None) -> Iterator[tuple[str, Figure]
     if seconds is None:
         seconds = gantt.first_seconds(panels[0].jobs)
     yield "gantt", gantt.gantt(panels, seconds, name)
-    jobs = _jobs(study).merge(known[["run", "group"]], on="run")
+    jobs = study.table("jobs").merge(known[["run", "group"]], on="run")
     found = {
         group: timelines.histogram(jobs.loc[jobs["group"] == group])
         for group in known["group"].unique()
@@ -178,7 +178,7 @@ def _figures(study: Study, seconds: float | None) -> Iterator[tuple[str, Figure]
 def _compared(study: Study) -> pd.DataFrame:
     """Returns what is measured of each run beside its closed form and swept number."""
     known, forms = runs(study), _forms(study)
-    measured = timelines.by_run(_jobs(study), known)
+    measured = timelines.by_run(study.table("jobs"), known)
     entries = [study.manifest["runs"][run] for run in measured["run"]]
     several = measured["contributions_per_s"] / measured["updates_per_s"]
     for column in ("updates_per_s", *timeline_comparison.PANELS):
@@ -196,10 +196,6 @@ def _compared(study: Study) -> pd.DataFrame:
     measured["x"] = values if numbers else np.nan
     measured["parameter"] = keys.pop() if numbers else ""
     return measured
-
-
-def _jobs(study: Study) -> pd.DataFrame:
-    return timelines.in_commits(study.table("jobs"), study.table("rows"))
 
 
 def _spectral_gaps(study: Study) -> pd.DataFrame | None:

@@ -11,8 +11,6 @@ import pandas as pd
 
 from analysis import theory_gossip
 
-AVERAGINGS = ("AVERAGE", "AVERAGE_ALL")
-"""Kinds of rows that make a version but are no commit."""
 QUANTILES = (0.5, 0.9, 0.99)
 """Of staleness, beside mean and maximum."""
 OF_CLIENTS = (0.1, 0.5, 0.9)
@@ -36,30 +34,6 @@ def contributions(jobs: pd.DataFrame) -> pd.DataFrame:
         staleness=table["commit"] - 1 - table["read_version"],
         waiting=table["applied_time"] - table["arrived_time"],
     )
-
-
-def in_commits(jobs: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Counts versions in commits, where averagings make versions as well.
-
-    Args:
-        jobs: of any runs.
-        rows: of the same runs.
-
-    Returns:
-        The jobs, their `read_version` and `commit` without the averagings before them.
-
-    Source: A(DP)2SGD, section 2: its delay counts iterations, that is commits.
-    """
-    averaging = rows["kind"].isin(AVERAGINGS) & (rows["place"] == 0)
-    jobs = jobs.copy()
-    for run, mine in rows.loc[averaging].groupby("run"):
-        made = np.sort(mine["version"].to_numpy(np.int64))
-        own = jobs["run"] == run
-        done = own & (jobs["outcome"] == "APPLIED")
-        for column, which in (("read_version", own), ("commit", done)):
-            versions = jobs.loc[which, column].to_numpy(np.int64)
-            jobs.loc[which, column] = versions - np.searchsorted(made, versions)
-    return jobs
 
 
 def spectral_gap(rows: pd.DataFrame, num_workers: int) -> float:

@@ -24,6 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import hand_written
+import hand_written_gossip
 import hand_written_mapa
 
 from simulator import simulation
@@ -236,6 +237,53 @@ def fedbcd() -> None:
         )
 
 
+def gossip() -> None:
+    """(f) AD-PSGD on a ring: logistic regression, and the network of A(DP)2SGD."""
+    for hidden, workers, batch, updates in (
+        ((), 10, 32, UPDATES),
+        ((128, 64), 16, 16, 1_000),
+    ):
+        run = prepared(ring(hidden, workers, batch, updates))
+        x, y = np.asarray(run.problem.x), np.asarray(run.problem.y)
+
+        def hand(
+            x=x, y=y, hidden=hidden, workers=workers, batch=batch, updates=updates
+        ) -> None:
+            hand_written_gossip.ad_psgd(x, y, workers, updates, hidden, batch, 0.1, 1)
+
+        whole([run])
+        everything, by_hand = alternately(lambda run=run: whole([run]), hand)
+        print(
+            f"gossip, {workers} workers, layers {hidden}: NumPy "
+            f"{by_hand / updates * 1e6:.0f} us a step; everything "
+            f"{everything / updates * 1e6:.0f} us (x{by_hand / everything:.2f})",
+            flush=True,
+        )
+
+
+def ring(hidden: tuple[int, ...], workers: int, batch: int, updates: int) -> Scenario:
+    dense = {"kind": "dense", "hidden": list(hidden)}
+    return Scenario.model_validate(
+        {
+            "name": "benchmark",
+            "problem": {
+                "data": {"kind": "mnist", "source": "bundled"},
+                "partition": {"kind": "iid", "clients": workers},
+                "model": dense if hidden else {"kind": "linear"},
+            },
+            "clients": {"compute": {"law": "expon"}},
+            "protocol": {
+                "kind": "gossip",
+                "graph": {"kind": "ring"},
+                "initiator": "every",
+            },
+            "algorithm": {"kind": "psgd", "step_size": 0.1, "batch": batch},
+            "stop": {"commits": updates},
+            "evaluate": {"every": {"commits": updates}},
+        }
+    )
+
+
 def two_parties(local_steps: int, rounds: int) -> Scenario:
     return Scenario.model_validate(
         {
@@ -350,6 +398,7 @@ BENCHMARKS = {
     "one_run": one_run,
     "mapa": mapa,
     "fedbcd": fedbcd,
+    "gossip": gossip,
     "batched": batched,
     "memory": memory,
 }

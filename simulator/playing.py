@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from simulator.privacy import ledger
 from simulator.privacy.of_runs import Guarantee, guarantees
@@ -22,7 +22,9 @@ from simulator.scenario.algorithms import ProblemShape
 from simulator.scenario.base import Config
 from simulator.scenario.catalogue import factory
 from simulator.scenario.errors import ScenarioError
+from simulator.scenario.mixing import mixing_matrices
 from simulator.scenario.privacy import law_of
+from simulator.scenario.protocols import Gossip
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
@@ -102,6 +104,7 @@ def plan(run: Run) -> Plan:
     config = scenario.problem
     data = dataset(config.data)
     _check_metrics(scenario, data)
+    _check_frames(config, data)
     N, P = data.x_train.shape
     central = scenario.protocol.kind == "centralised"
     num_clients = 1 if central else scenario.num_clients
@@ -172,6 +175,37 @@ def _check_metrics(scenario: Scenario, data: Dataset) -> None:
         raise ScenarioError(
             "evaluate.metrics must have optimality_gap only for linear models with the "
             "loss softmax or sigmoid, whose minimum is known; remove it"
+        )
+
+
+def _check_frames(config: Problem, data: Dataset) -> None:
+    """Refuses models that do not have as many frames as the data's rows.
+
+    Raises:
+        ScenarioError: saying what fits.
+    """
+    model, frames = config.model, data.num_frames
+    if frames is not None and config.partition.family != "horizontal":
+        raise ScenarioError(
+            f"problem.partition.kind must be one by rows for {data.name}, whose "
+            f"columns are {frames} frames, got {config.partition.kind!r}; take iid"
+        )
+    own = model.frames if getattr(model, "sequential", False) else None
+    if frames is None and own is not None:
+        raise ScenarioError(
+            f"problem.model.kind must be for one class a row, as {data.name} has it, "
+            f"got {model.kind!r}; take linear, or the data speech"
+        )
+    if frames is not None and own is None:
+        raise ScenarioError(
+            f"problem.model.kind must be sequential for {data.name}, each of whose "
+            f"rows has {frames} frames with classes of their own, got {model.kind!r}; "
+            "take lstm"
+        )
+    if own != frames:
+        raise ScenarioError(
+            f"problem.model.frames must be the {frames} of problem.data.frames, got "
+            f"{own}; change one of them"
         )
 
 
@@ -285,6 +319,22 @@ def common_samples(config: Problem, num_samples: int) -> Int[np.ndarray, " n"]:
     size = max(1, round(config.transfer.overlap * num_samples))
     draw = Streams(config.data.split_seed).at(Purpose.PARTITION, OVERLAP, 0)
     return np.sort(draw.permutation(num_samples)[:size])
+
+
+def mixing(scenario: Scenario, seed: int) -> Float[np.ndarray, "Q K K"] | None:
+    """Returns by which matrices gossip mixes all models, in turn; None in pairs."""
+    protocol, K = scenario.protocol, scenario.num_clients
+    if not isinstance(protocol, Gossip) or protocol.average == "pairwise":
+        return None
+    if protocol.average == "all":
+        return np.full((1, K, K), 1 / K)
+    streams = Streams(seed)
+    return mixing_matrices(
+        protocol.graph,
+        K,
+        lambda number: streams.at(Purpose.GRAPH, 0, number),
+        pushes=scenario.algorithm.pushes,
+    )
 
 
 def _common(scenario: Scenario) -> bool:

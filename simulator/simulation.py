@@ -167,13 +167,16 @@ def _prepare(run: Run) -> Prepared:
         num_weights=plan.shape.num_weights,
         num_noised=problem.model.num_noised if horizontally else 0,
         num_samples=N,
-        smallest_share=min(plan.num_samples),
+        num_each=plan.num_samples,
         batch=batch,
         coordinated=fresh,
         transfers=config.transfer is not None,
         bound=getattr(scenario.protocol, "staleness_bound", 0),
-        constants=_constants(config, bias=algorithm.has_bias),
+        constants=_constants(config, bias=algorithm.has_bias)._replace(
+            commits_per_epoch=played.traffic.contributions_per_epoch
+        ),
         estimates=lambda: _estimates(config, precision, run.seed),
+        mixing=playing.mixing(scenario, run.seed),
     )
     return Prepared(
         run=run,
@@ -202,7 +205,9 @@ def check(run: Run) -> None:
     _ledger(scenario, playing.promises(scenario, plan.shape, plan.num_samples))
     if scenario.algorithm.step_size is not None:
         bias = scenario.algorithm.has_bias
-        known = _constants(scenario.problem, bias=bias)
+        known = _constants(scenario.problem, bias=bias)._replace(
+            commits_per_epoch=plan.played.traffic.contributions_per_epoch
+        )
         resolve(scenario.algorithm.step_size, known)
 
 
@@ -347,6 +352,7 @@ def _feed(prepared: Prepared, length: int) -> Feed:
         contributions_per_epoch=played.traffic.contributions_per_epoch,
         horizon=played.stop.time,
         commits_per_round=played.commits_per_round,
+        uploads_of_all=played.uploads_of_all,
     )
     scenario = prepared.run.scenario
     probe = scenario.probe.every if scenario.probe else None

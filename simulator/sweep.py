@@ -52,6 +52,10 @@ def structure(scenario: Scenario) -> str:
         "protocol": scenario.protocol.model_dump(mode="json"),
         "in_flight": selection.in_flight if selection else None,
         "algorithm": scenario.algorithm.structure(),
+        "step_sizes": [
+            getattr(getattr(scenario.algorithm, name, None), "num_values", 1)
+            for name in ("step_size", "local_step_size", "server_step_size")
+        ],
         "evaluate": scenario.evaluate.model_dump(mode="json"),
         "target": scenario.stop.target,
         "windowed": scenario.stop.model_dump(mode="json")["windowed"],

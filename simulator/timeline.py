@@ -38,10 +38,6 @@ class Kind(IntEnum):
     """Nothing: fills a batch's shorter runs."""
 
 
-ADVANCING = (Kind.COMMIT, Kind.AVERAGE, Kind.AVERAGE_ALL)
-"""Rows that make a version."""
-
-
 class Outcome(IntEnum):
     """What became of a job."""
 
@@ -96,17 +92,19 @@ class Rows(NamedTuple):
         time: virtual seconds.
         kind: a `Kind`.
         node: whose version advances: the server's or, in gossip, that of a COMMIT's
-            worker or an AVERAGE's initiator. Versions are counted together.
+            worker or an AVERAGE's initiator.
         worker: who takes part. A REFRESH names first the worker whose batch is about to
             be used, then those that upload again; an AVERAGE its initiator, then the
             partner. Nobody is named by an AVERAGE_ALL, in which all take part, and by a
             COMMIT that only applies what was contributed before.
         job: which of each worker's jobs; keys its randomness.
-        version: commits applied before this row.
+        version: commits applied before this row, of all workers together in gossip,
+            where an averaging changes models but is no commit.
         read_version: commits that had been applied to the state that the worker read.
         read_slot: register that holds what it read. Of an AVERAGE, the register that
             the worker's new model is written to, or `NO_SLOT` while it has a job under
-            way; an AVERAGE_ALL writes all registers.
+            way. Of an AVERAGE_ALL, 0 in the first place where all registers are
+            written, `NO_SLOT` where everyone has a job under way.
         write_slot: register that the new version is written to, or `NO_SLOT`.
         peer: gossip partner, else `NO_WORKER`.
         round: of round-based protocols.
@@ -193,7 +191,7 @@ def check(rows: Rows, num_registers: int) -> None:
         ValueError: naming the first row that is wrong.
     """
     present = rows.worker != NO_WORKER
-    advances = np.isin(rows.kind, ADVANCING)
+    advances = rows.kind == Kind.COMMIT
     earlier = np.r_[False, np.diff(rows.time) < 0] | ~np.isfinite(rows.time)
     skipped = np.r_[False, np.diff(rows.version) != advances[:-1]][: rows.time.size]
     faults = {

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from simulator.algorithms.step_rules import Constants, Schedule
+from simulator.algorithms.step_rules import Constants, Schedule, Steps
 from simulator.problems.estimates import Estimates
 from simulator.timeline import NO_WORKER
 
@@ -54,13 +55,15 @@ class Context(NamedTuple):
         num_weights: of the model, all clients' together.
         num_noised: of them, that a first layer has.
         num_samples: of the problem.
-        smallest_share: samples of the client that has fewest.
+        num_each: samples of each client.
         batch: samples of a job.
         coordinated: whether one common batch is embedded freshly by everyone.
         transfers: whether the objective is that of transfer learning.
         bound: staleness bound of the protocol, 0 if it has none.
         constants: of the pooled convex problem, for step sizes by theory.
         estimates: measures those of any problem where the run starts.
+        mixing: matrices by which gossip mixes all models, in turn; None where it does
+            so in pairs.
     """
 
     num_registers: int
@@ -68,13 +71,14 @@ class Context(NamedTuple):
     num_weights: int
     num_noised: int
     num_samples: int
-    smallest_share: int
+    num_each: tuple[int, ...]
     batch: int
     coordinated: bool
     transfers: bool
     bound: int
     constants: Constants
     estimates: Callable[[], Estimates]
+    mixing: Float[np.ndarray, "Q K K"] | None = None
 
 
 Info = dict[str, Array]
@@ -99,6 +103,24 @@ class Algorithm(eqx.Module):
     @abstractmethod
     def read_out(self, state: Any) -> Any:
         """Returns the model to evaluate."""
+
+    def evaluate(
+        self, problem: Any, state: Any, metrics: tuple[str, ...]
+    ) -> dict[str, Array]:
+        """Returns the asked metrics: numbers, or arrays of one for each worker."""
+        return problem.evaluate(self.read_out(state), metrics)
+
+    def settled(self, state: Any) -> Any:
+        """Returns a state with the rounding errors of its diagnostics mended.
+
+        Called before every stretch of rows that ends with an evaluation or a buffer.
+        """
+        return state
+
+    @property
+    def own_models(self) -> bool:
+        """Whether each worker has a model of its own, in a register of its own."""
+        return False
 
 
 class Revealing(Algorithm):
@@ -129,6 +151,6 @@ def along(flags: Array, weights: Float[Array, "W ..."]) -> Array:
     return flags.reshape(-1, *(1,) * (weights.ndim - 1))
 
 
-def on_device(schedule: Schedule) -> Schedule:
+def on_device(schedule: Schedule | Steps) -> Any:
     """Returns a schedule whose numbers are arrays, so that runs may differ in them."""
-    return Schedule(*(jnp.asarray(number, float) for number in schedule))
+    return type(schedule)(*(jnp.asarray(number, float) for number in schedule))

@@ -29,12 +29,14 @@ class Work(NamedTuple):
         gradient: sum over the local steps, before clipping and noise.
         message: what is sent of it.
         info: diagnostics.
+        statistics: of the batch, for a model that keeps running ones.
     """
 
     loss: Float[Array, "*W"]
     gradient: Float[Array, "..."]
     message: Float[Array, "..."]
     info: Info
+    statistics: Float[Array, "..."] | None = None
 
 
 def keep(
@@ -58,7 +60,7 @@ def samples_of(event: Event, steps: int) -> Int[Array, "W Q S"]:
 
 def gathered(
     problem: Horizontal, samples: Int[Array, " S"]
-) -> tuple[Float[Array, "S P"], Int[Array, " S"], Bool[Array, " S"]]:
+) -> tuple[Float[Array, "S P"], Int[Array, " S *L"], Bool[Array, " S"]]:
     """Returns the features and labels of some samples, and which are no padding.
 
     The features of padding are anything: its losses do not count, and filling them
@@ -76,6 +78,23 @@ def gradient_of(
     x, y, valid = gathered(problem, samples)
     loss, gradient = jax.value_and_grad(problem.batch_loss)(weights, x, y, valid)
     return loss, gradient + problem.penalised(weights)
+
+
+def at_once(
+    problem: Horizontal, weights: Float[Array, "..."], samples: Int[Array, " S"]
+) -> Work:
+    """Contributes the gradient of one batch, and the statistics of its layers.
+
+    Args:
+        problem: horizontally divided.
+        weights: what was read.
+        samples: of the batch.
+    """
+    x, y, valid = gathered(problem, samples)
+    graded = jax.value_and_grad(problem.training_loss, has_aux=True)
+    (loss, statistics), gradient = graded(weights, x, y, valid)
+    gradient = gradient + problem.penalised(weights)
+    return Work(loss, gradient, gradient, {}, statistics)
 
 
 def local_steps(
@@ -218,7 +237,7 @@ def privatiser(config: Mechanism | None, context: Context) -> Privatiser | None:
     if config is None:
         return None
     per_sample = config.clip == "sample"
-    ratio = context.batch / context.smallest_share if per_sample else 1.0
+    ratio = context.batch / min(context.num_each) if per_sample else 1.0
     multiplier = of_runs.multiplier_of(config, ratio)
     return Privatiser(
         bound=jnp.asarray(config.clip_bound, float),

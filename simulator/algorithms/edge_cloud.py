@@ -23,7 +23,7 @@ from simulator.algorithms.base import (
 )
 from simulator.algorithms.client_work import Work
 from simulator.algorithms.stages import MOST_STAGES, stages
-from simulator.algorithms.step_rules import Schedule, resolve
+from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.problems.horizontal import Horizontal
 from simulator.scenario.edge_cloud import Audp, EdgeCloud, Mapa
 from simulator.scenario.errors import ScenarioError
@@ -71,7 +71,7 @@ class DelayedSgd(Revealing):
     spread: Float[Array, " G"]
     shift: Float[Array, " G"]
     epsilon: Float[Array, " K"]
-    override: Schedule | None
+    override: Schedule | Steps | None
     batch: Float[Array, ""]
     noise: str = eqx.field(static=True)
     per_sample: bool = eqx.field(static=True)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.algorithms.base import Algorithm, Event, Info, along, norm
 from simulator.algorithms.embedding_ages import age_info
-from simulator.algorithms.step_rules import Schedule
+from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl_stores import TableStore, Upload, rows
 from simulator.problems import losses
 from simulator.problems.vertical import Model, Vertical
@@ -67,7 +67,7 @@ class BlockDescent(Algorithm):
             party has a batch of its own.
     """
 
-    step_size: Schedule
+    step_size: Schedule | Steps
     proximal: Float[Array, ""] | None
     step_bound: Float[Array, ""]
     local_steps: int = eqx.field(static=True)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from simulator.algorithms.base import Algorithm, Event, Info, norm
-from simulator.algorithms.step_rules import Schedule
+from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.problems.transfer import LABELLED, OTHER, Transfer
 from simulator.problems.vertical import Model
 from simulator.timeline import NO_SAMPLE
@@ -45,7 +45,7 @@ class TransferDescent(Algorithm):
         local_steps: Q.
     """
 
-    step_size: Schedule
+    step_size: Schedule | Steps
     proximal: Float[Array, ""] | None
     local_steps: int = eqx.field(static=True)
 

@@ -19,7 +19,7 @@ from simulator.algorithms.base import (
 from simulator.algorithms.client_work import Privatiser, Work
 from simulator.algorithms.optimizers import transformation
 from simulator.algorithms.staleness_weights import Weight, staleness_weight
-from simulator.algorithms.step_rules import Schedule, resolve
+from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.problems.horizontal import Horizontal
 from simulator.scenario.federated import (
     Compensation,
@@ -74,8 +74,8 @@ class Federated(Revealing):
         num_registers: of the timeline.
     """
 
-    step_size: Schedule
-    local_step_size: Schedule
+    step_size: Schedule | Steps
+    local_step_size: Schedule | Steps
     mixing: Float[Array, ""] | None
     proximal: Float[Array, ""] | None
     weight: Weight

@@ -7,14 +7,18 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from simulator.scenario.algorithms import (
     BoundedNonconvexStep,
     BoundedStronglyConvexStep,
     ConstantStep,
     InverseRootStep,
+    PiecewiseStep,
     StepSize,
     StochasticNonconvexStep,
     StochasticStronglyConvexStep,
+    WarmupStep,
 )
 from simulator.scenario.errors import ScenarioError
 
@@ -37,6 +41,22 @@ class Schedule(NamedTuple):
         return self.scale * (commits + self.offset) ** -self.power
 
 
+class Steps(NamedTuple):
+    """Step sizes that are constant between some commits.
+
+    Attributes:
+        values: one more than there are bounds, >= 0.
+        bounds: commits from which the next value holds, rising.
+    """
+
+    values: Any
+    bounds: Any
+
+    def at(self, commits: Any) -> Any:
+        """Returns the step size once `commits` were made, >= 0."""
+        return self.values[(commits >= self.bounds).sum()]
+
+
 class Constants(NamedTuple):
     """What a rule may ask of the problem as `data`; None where it does not know.
 
@@ -45,15 +65,19 @@ class Constants(NamedTuple):
         strong_convexity: mu of the objective.
         num_clients: clients or parties.
         of_parties: L_k of each party's block, of a vertical problem.
+        commits_per_epoch: that make a pass over the data.
     """
 
     smoothness: float | None = None
     strong_convexity: float | None = None
     num_clients: int = 1
     of_parties: tuple[float, ...] = ()
+    commits_per_epoch: float = 1.0
 
 
-def resolve(rule: StepSize, constants: Constants) -> tuple[Schedule, Schedule]:
+def resolve(
+    rule: StepSize, constants: Constants
+) -> tuple[Schedule | Steps, Schedule | Steps]:
     """Resolves a step size to schedules of the clients and of the server.
 
     A client's step is the server's divided by t where a theorem has eta_0 = t eta_m
@@ -76,6 +100,10 @@ def resolve(rule: StepSize, constants: Constants) -> tuple[Schedule, Schedule]:
         return _both(_constant(rule.value))
     if isinstance(rule, InverseRootStep):
         return _both(_inverse_root(rule, constants.num_clients))
+    if isinstance(rule, PiecewiseStep):
+        return _both(_steps(rule.values, rule.epochs, constants))
+    if isinstance(rule, WarmupStep):
+        return _both(_warmup(rule, constants))
     if not isinstance(
         rule,
         BoundedNonconvexStep
@@ -193,7 +221,21 @@ def _inverse_root(rule: InverseRootStep, num_clients: int) -> Schedule:
     return Schedule(value, 1.0, 0.5)
 
 
-def _both(schedule: Schedule) -> tuple[Schedule, Schedule]:
+def _steps(
+    values: Sequence[float], epochs: Sequence[float], constants: Constants
+) -> Steps:
+    per_epoch = constants.commits_per_epoch
+    return Steps(np.array(values, float), np.array(epochs, float) * per_epoch)
+
+
+def _warmup(rule: WarmupStep, constants: Constants) -> Steps:
+    rising = np.linspace(rule.first, rule.value, rule.warmup)
+    falling = rule.value * rule.factor ** np.arange(1, rule.falling + 1)
+    values = np.concatenate([rising, falling])
+    return _steps(values.tolist(), np.arange(1, values.size).tolist(), constants)
+
+
+def _both(schedule: Any) -> tuple[Any, Any]:
     return schedule, schedule
 
 

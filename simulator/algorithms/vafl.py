@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from simulator.algorithms.base import Algorithm, Event, Info, along, norm, norms_of
 from simulator.algorithms.embedding_ages import age_info
-from simulator.algorithms.step_rules import Schedule
+from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl_stores import (
     Noise,
     SnapshotStore,
@@ -68,8 +68,8 @@ class Vafl(Algorithm):
         batch: samples of a job.
     """
 
-    step_size: Schedule
-    server_step_size: Schedule
+    step_size: Schedule | Steps
+    server_step_size: Schedule | Steps
     noise: Noise | None
     coordinated: bool = eqx.field(static=True)
     upload_all: bool = eqx.field(static=True)

@@ -4,7 +4,7 @@ While the device executes one buffer of rows, the host plays the next.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -16,6 +16,9 @@ from simulator.scenario.errors import ScenarioError
 from simulator.scenario.scenario import HIGHER_IS_BETTER
 from simulator.timeline import Chunk, Kind, Rows, StopReason
 
+Metrics = dict[str, Any]
+"""Numbers, or arrays of one for each worker, by metric."""
+
 
 class Target(NamedTuple):
     """A metric and the value at which a run may stop."""
@@ -23,9 +26,9 @@ class Target(NamedTuple):
     metric: str
     value: float
 
-    def reached(self, metrics: dict[str, float]) -> bool:
-        """Says whether an evaluation is at the target or beyond it."""
-        found = metrics[self.metric]
+    def reached(self, metrics: Metrics) -> bool:
+        """Says whether an evaluation is at the target or beyond it, workers' mean."""
+        found = float(np.mean(metrics[self.metric]))
         higher = self.metric in HIGHER_IS_BETTER
         return found >= self.value if higher else found <= self.value
 
@@ -67,7 +70,8 @@ class Record(NamedTuple):
         infos: diagnostics of the rows.
         chunks: of the timeline that ended, for their jobs and incidents; none where the
             run ended before its timeline.
-        evaluations: rows of the record that came before, point, and metrics.
+        evaluations: rows of the record that came before, point, and metrics: numbers,
+            or arrays of one for each worker.
         probes: of rows whose numbers are to be saved.
         stop: why the run ended, on its last record.
         early: whether it ended before its timeline did.
@@ -78,7 +82,7 @@ class Record(NamedTuple):
     rows: Rows
     infos: dict[str, np.ndarray]
     chunks: list[Chunk]
-    evaluations: list[tuple[int, Point, dict[str, float]]]
+    evaluations: list[tuple[int, Point, Metrics]]
     probes: list[Probed]
     stop: StopReason | None
     early: bool
@@ -258,7 +262,7 @@ class Drive:
                 point = (segment.points or {}).get(feed)
                 if point is not None:
                     mine = {
-                        k: float(v[run] if self._program.batched else v)
+                        k: v[run] if self._program.batched else v
                         for k, v in values.items()
                     }
                     evaluations.append((segment.last, point, mine))
@@ -283,7 +287,7 @@ class Drive:
         run: int,
         pieces: list[_Placed],
         infos: dict[str, np.ndarray],
-        evaluations: list[tuple[int, Point, dict[str, float]]],
+        evaluations: list[tuple[int, Point, Metrics]],
         probes: list[tuple[int, dict[str, np.ndarray]]],
     ) -> Record:
         at = np.concatenate(
@@ -327,7 +331,7 @@ class Drive:
         run: int,
         rows: Rows,
         infos: dict[str, np.ndarray],
-        evaluations: list[tuple[int, Point, dict[str, float]]],
+        evaluations: list[tuple[int, Point, Metrics]],
     ) -> _End | None:
         """Returns where the numbers of a stretch end its run, if they do."""
         commits = rows.kind == Kind.COMMIT

@@ -33,20 +33,27 @@ class Carry(NamedTuple):
 def start(
     algorithm: Algorithm, problem: Any, key: Key[Array, ""], num_registers: int
 ) -> Carry:
-    """Returns the carry before the first row: version 0 in register 0."""
+    """Returns the carry before the first row: version 0 in register 0, or in all."""
     slots = jnp.full(num_registers, NO_SLOT, jnp.int32).at[0].set(0)
+    if algorithm.own_models:
+        slots = jnp.zeros(num_registers, jnp.int32)
     return Carry(algorithm.init(problem, key), slots, jnp.int32(0))
 
 
 def advance(
     algorithm: Algorithm, problem: Any, carry: Carry, event: Event
 ) -> tuple[Carry, Info]:
-    """Executes one row, and checks what it reads against the record."""
+    """Executes one row, and checks what it reads against the record.
+
+    A model of a worker's own was written at its last step, or later by an averaging,
+    which makes no version; what the worker read was that one, or not an older one.
+    """
     state, info = algorithm.step(problem, carry.state, event)
     slots = carry.slot_version.at[event.keep_slot].set(event.version, mode="drop")
     held = slots.at[event.read_slot].get(mode="fill", fill_value=0)
     recorded = event.version - event.staleness
-    wrong = (event.read_slot != NO_SLOT) & (held != recorded)
+    differs = held > recorded if algorithm.own_models else held != recorded
+    wrong = (event.read_slot != NO_SLOT) & differs
     return Carry(state, slots, carry.mismatches + wrong.sum(dtype=jnp.int32)), info
 
 
@@ -99,6 +106,7 @@ class Program:
                 self.algorithm, self.problem, carry, events, *bounds, infos,
                 batched=self.batched, shared=self.shared,
             )  # fmt: skip
+        carry = _settle(self.algorithm, carry)
         for row in range(first, last):
             event = _row(events, row)
             carry, info = _step(self.algorithm, self.problem, carry, event)
@@ -162,6 +170,15 @@ def _batched(batched: bool, shared: bool) -> Any:
     return jax.vmap(advance, in_axes=(0, None, 0, None if shared else 0))
 
 
+def _settled(algorithm: Algorithm, carry: Carry, *, batched: bool) -> Carry:
+    settle = type(algorithm).settled
+    state = (jax.vmap(settle) if batched else settle)(algorithm, carry.state)
+    return carry._replace(state=state)
+
+
+_settle = jax.jit(partial(_settled, batched=False), donate_argnums=(1,))
+
+
 @partial(jax.jit, static_argnames=("batched", "shared"), donate_argnums=(2, 6))
 def _run(
     algorithm: Algorithm,
@@ -176,6 +193,7 @@ def _run(
     shared: bool,
 ) -> tuple[Carry, Info]:
     step = _batched(batched, shared)
+    carry = _settled(algorithm, carry, batched=batched)
 
     def body(row: Int[Array, ""], carried: tuple[Carry, Info]) -> tuple[Carry, Info]:
         carry, infos = carried
@@ -203,7 +221,7 @@ def _evaluate(
     batched: bool,
 ) -> dict[str, Array]:
     def one(algorithm: Algorithm, state: Any) -> dict[str, Array]:
-        return problem.evaluate(algorithm.read_out(state), metrics)
+        return algorithm.evaluate(problem, state, metrics)
 
     if batched:
         return jax.vmap(one)(algorithm, state)

@@ -23,6 +23,7 @@ class Source(NamedTuple):
         contributions_per_epoch: of all clients together.
         horizon: virtual seconds at which the run ends at the latest, or None.
         commits_per_round: commits that a round has, if there are rounds.
+        uploads_of_all: messages of an averaging of all workers with their neighbours.
     """
 
     chunks: Iterator[Chunk]
@@ -30,6 +31,7 @@ class Source(NamedTuple):
     contributions_per_epoch: float
     horizon: float | None
     commits_per_round: int | None = None
+    uploads_of_all: int = 0
 
 
 class Point(NamedTuple):
@@ -39,13 +41,14 @@ class Point(NamedTuple):
         time: virtual seconds.
         commits: made so far.
         contributions: applied so far.
-        refreshes: uploads so far that a bound forced.
+        other_uploads: so far that were no contributions: those that a bound forced,
+            and models for averagings.
     """
 
     time: float
     commits: int
     contributions: int
-    refreshes: int
+    other_uploads: int
 
 
 class Piece(NamedTuple):
@@ -141,15 +144,18 @@ class Feed:
         brings = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
         contributed = np.where(brings, workers, 0)
         contributions = self._made.contributions + np.cumsum(contributed)
-        refreshed = np.where(rows.kind == Kind.REFRESH, workers - 1, 0)
-        refreshes = self._made.refreshes + np.cumsum(refreshed)
+        uploads = np.where(rows.kind == Kind.REFRESH, workers - 1, 0)
+        uploads += np.where(rows.kind == Kind.AVERAGE, workers, 0)
+        of_all = self._source.uploads_of_all
+        uploads += np.where(rows.kind == Kind.AVERAGE_ALL, of_all, 0)
+        uploads = self._made.other_uploads + np.cumsum(uploads)
 
         def after(row: int, time: float) -> Point:
             if row == 0:
                 return self._made._replace(time=time)
             last = row - 1
             return Point(
-                time, int(commits[last]), int(contributions[last]), int(refreshes[last])
+                time, int(commits[last]), int(contributions[last]), int(uploads[last])
             )
 
         end = self._made.time

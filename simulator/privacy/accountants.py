@@ -10,6 +10,10 @@ rdp         Renyi divergences, by dp-accounting           all                 al
 pld         privacy loss distributions, by dp-accounting  all but uniformly   always
                                                           sampled Gaussian
 gdp         mu of Gaussian differential privacy           Gaussian            ratio 1
+lemma2      Lemmas 2 to 4 of A(DP)2SGD, in closed form    Gaussian, distinct  always
+                                                          samples
+theorem2    the same of all clients' releases, as if      as lemma2           never
+            whose turn it is were a draw (A-05)
 ==========  ============================================  ==================  =========
 
 One accountant serves one client: each counts its own releases, sent or lost on the way,
@@ -26,7 +30,7 @@ import math
 from functools import lru_cache
 from typing import ClassVar, Self, final
 
-from simulator.privacy import composition, gdp, numerical
+from simulator.privacy import composition, decentralised_lemmas, gdp, numerical
 from simulator.privacy.releases import Gaussian, Release
 from simulator.scenario.errors import UserError
 
@@ -267,7 +271,65 @@ class Gdp(Accountant):
             )
 
 
-ACCOUNTANTS: tuple[type[Accountant], ...] = (Basic, Advanced, Optimal, Rdp, Pld, Gdp)
+class Lemma2(Accountant):
+    """Renyi divergences by the closed form of A(DP)2SGD; inf where it may not be used.
+
+    Source: A(DP)2SGD, Lemmas 2 to 4.
+    """
+
+    NAME: ClassVar[str] = "lemma2"
+
+    def _compose(self, counts: Counts, delta: float) -> float:
+        slope, largest = 0.0, math.inf
+        for event, count in counts:
+            assert isinstance(event, Gaussian)
+            ratio, variance = event.sampling_ratio, event.multiplier**2
+            if ratio == 1:
+                slope += count / (2 * variance)
+                continue
+            if variance < decentralised_lemmas.LEAST_VARIANCE:
+                return math.inf
+            slope += count * 5 * ratio**2 / variance
+            largest = min(largest, -math.log(ratio * (1 + variance)))
+        order = min(1 + math.sqrt(-math.log(delta) / slope), largest)
+        if order <= 1:
+            return math.inf
+        return decentralised_lemmas.to_epsilon(slope * order, order, delta)
+
+    def _check(self, event: Release) -> None:
+        if not isinstance(event, Gaussian) or event.sampling != "uniform":
+            raise UserError(
+                f"{self.NAME} accounts for Gaussian noise on distinct samples, got "
+                f"{event}; use rdp or pld"
+            )
+
+
+class Theorem2(Lemma2):
+    """Lemma 2 of all clients' releases, each as if drawn from the data of all.
+
+    The ledger counts them so.
+
+    Source: A(DP)2SGD, Theorem 2; A-05.
+    """
+
+    NAME: ClassVar[str] = "theorem2"
+
+    @property
+    def formal(self) -> bool:
+        """Never: whose turn it is is no draw."""
+        return False
+
+
+ACCOUNTANTS: tuple[type[Accountant], ...] = (
+    Basic,
+    Advanced,
+    Optimal,
+    Rdp,
+    Pld,
+    Gdp,
+    Lemma2,
+    Theorem2,
+)
 """All there are."""
 
 

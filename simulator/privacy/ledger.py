@@ -7,17 +7,21 @@ when a run is over.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.privacy.accountants import make
+from simulator.privacy.accountants import Theorem2, make
 from simulator.privacy.budgets import releases_within
 from simulator.privacy.of_runs import Guarantee
-from simulator.privacy.releases import Release
+from simulator.privacy.releases import Gaussian, Release
 from simulator.scenario.errors import ScenarioError
+
+OF_ALL = Theorem2.NAME
+"""The accountant of all clients' releases together, each as if drawn from all data."""
 
 
 class Entries(NamedTuple):
@@ -136,11 +140,15 @@ class Ledger:
         for client, guarantee in enumerate(self.guarantees):
             same.setdefault(guarantee.release, []).append(client)
         for release, clients in same.items():
-            known, place = np.unique(counts[:, clients], return_inverse=True)
-            place = place.reshape(counts.shape[0], len(clients))
             for number, name in enumerate(self.accountants):
-                values = [epsilon(release, int(n), name, self.delta) for n in known]
-                found[:, clients, number] = np.array(values)[place]
+                own, one = counts[:, clients], release
+                if name == OF_ALL and isinstance(release, Gaussian):
+                    own = np.broadcast_to(counts.sum(axis=1, keepdims=True), own.shape)
+                    ratio = release.sampling_ratio / len(self.guarantees)
+                    one = replace(release, sampling_ratio=ratio)
+                known, place = np.unique(own, return_inverse=True)
+                values = [epsilon(one, int(n), name, self.delta) for n in known]
+                found[:, clients, number] = np.array(values)[place.reshape(own.shape)]
         return found
 
 

@@ -26,10 +26,12 @@ from typing import Any
 
 import numpy as np
 
+from simulator.privacy import of_gossip
 from simulator.privacy.accountants import make
 from simulator.privacy.budgets import calibrate
 from simulator.privacy.releases import Gaussian, Pure, Release, Sampling
 from simulator.scenario.algorithms import Algorithm
+from simulator.scenario.decentralised import Adp2sgd
 from simulator.scenario.edge_cloud import Audp, Mapa
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.federated import Mechanism
@@ -74,6 +76,8 @@ def guarantees(
         ScenarioError: not one privacy level for each client.
         UserError: a budget cannot be reached.
     """
+    if isinstance(algorithm, Adp2sgd):
+        return _of_gossip(algorithm, num_samples, batch)
     mechanism = getattr(algorithm, "mechanism", None)
     if isinstance(mechanism, Mechanism):
         ratio = batch / min(num_samples) if mechanism.clip == "sample" else 1.0
@@ -184,6 +188,35 @@ def _of_edge_cloud(
         )
     spent = _pure(epsilon, n, batch, config.sampling)
     return Guarantee(Pure(spent), True, why + _repeats(batch, n, config), mechanism)
+
+
+def _of_gossip(
+    config: Adp2sgd, num_samples: Sequence[int], batch: int
+) -> tuple[Guarantee, ...]:
+    """Returns what a gradient of each worker of A(DP)2SGD releases."""
+    noise = config.noise
+    sigma = of_gossip.sigma_of(noise, num_samples, batch)
+    name = f"{NAMES['gaussian']} on the {noise.on}, clip: {noise.clip}"
+    lacks = of_gossip.lacking(noise) + _lacking(config)
+    why = "the noise is for the l2 sensitivity of clipped samples"
+    return tuple(
+        Guarantee(
+            release=_repeated(of_gossip.release_of(noise, sigma, n, batch), config, n),
+            formal=not lacks,
+            why=(f"{why}, but {'; '.join(lacks)}" if lacks else why)
+            + _repeats(batch, n, config),
+            mechanism=name,
+        )
+        for n in num_samples
+    )
+
+
+def _repeated(release: Gaussian, config: Algorithm, n: int) -> Gaussian:
+    """Returns a release of a batch in which a sample may be several times."""
+    if config.sampling == "distinct":
+        return release
+    times = _most_occurrences(round(release.sampling_ratio * n), n, config.sampling)
+    return Gaussian(release.multiplier / times)
 
 
 def _of_mechanism(

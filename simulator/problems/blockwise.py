@@ -12,12 +12,12 @@ BLOCK = 256
 
 
 def in_blocks(
-    apply: Callable[[Float[Array, "s F"]], Float[Array, "C s"]], x: Float[Array, "S F"]
-) -> Float[Array, "C S"]:
+    apply: Callable[[Float[Array, "s F"]], Float[Array, "C sL"]], x: Float[Array, "S F"]
+) -> Float[Array, "C SL"]:
     """Returns what `apply` makes of some rows, however many.
 
     Args:
-        apply: of a few rows.
+        apply: of a few rows, a column each, or so many columns one after the other.
         x: all rows.
     """
     if x.shape[0] <= BLOCK:

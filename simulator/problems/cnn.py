@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
@@ -90,6 +91,11 @@ class Cnn(NamedTuple):
         """The first convolution's kernels and biases (M-14)."""
         return self.channels[0] * (self.depth * self.kernel**2 + 1)
 
+    @property
+    def num_statistics(self) -> int:
+        """None."""
+        return 0
+
     def parts(self, weights: Float[Array, " P"]) -> Parts:
         """Returns the arrays that a flat vector consists of."""
         return Parts(*split(weights, self.shapes))
@@ -125,6 +131,12 @@ class Cnn(NamedTuple):
         """
         parts = self.parts(weights)
         return in_blocks(lambda block: self._logits(parts, block), x)
+
+    def train(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> tuple[Float[Array, "C S"], Float[Array, " 0"]]:
+        """Returns the logits of a batch; nothing is measured."""
+        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
     def _logits(self, parts: Parts, x: Float[Array, "S F"]) -> Float[Array, "C S"]:
         images = x.T.reshape(self.depth, self.height, self.width, x.shape[0])

@@ -81,7 +81,7 @@ def _largest_eigenvalue(
     problem: Horizontal, weights: Float[Array, "..."]
 ) -> Float[Array, ""]:
     x, y = problem.x[:MOST_ROWS], problem.y[:MOST_ROWS]
-    present = jnp.ones(y.shape, bool)
+    present = jnp.ones(y.shape[:1], bool)
 
     def slope(weights: Array) -> Array:
         loss = jax.grad(problem.batch_loss)(weights, x, y, present)

@@ -15,9 +15,9 @@ class Horizontal(eqx.Module):
 
     Attributes:
         x: training features of all clients, as the model takes them.
-        y: training labels.
+        y: training labels: one a row, or one for each of its `L` frames.
         x_test: test features.
-        y_test: test labels.
+        y_test: test labels, frame after frame.
         l2: coefficient of the regulariser of all weights but biases.
         minimum: least value of the objective, NaN if it was not asked for.
         model: that is learned.
@@ -27,9 +27,9 @@ class Horizontal(eqx.Module):
     """
 
     x: Float[Array, "N P"]
-    y: Int[Array, " N"]
+    y: Int[Array, " N *L"]
     x_test: Float[Array, "N_test P"]
-    y_test: Int[Array, " N_test"]
+    y_test: Int[Array, " labels"]
     l2: Float[Array, ""]
     minimum: Float[Array, ""]
     model: Classifier = eqx.field(static=True)
@@ -49,17 +49,43 @@ class Horizontal(eqx.Module):
         self,
         weights: Float[Array, "..."],
         x: Float[Array, "S P"],
-        y: Int[Array, " S"],
+        y: Int[Array, " S *L"],
         present: Bool[Array, " S"],
     ) -> Float[Array, ""]:
-        """Returns the loss of one batch, without the regulariser."""
-        logits = self.model.apply(weights, x)
+        """Returns the loss of one batch, without the regulariser.
+
+        A mean over rows is one over their frames, where they have any.
+        """
+        return self._reduced(self.model.apply(weights, x), y, present)
+
+    def training_loss(
+        self,
+        weights: Float[Array, "..."],
+        x: Float[Array, "S P"],
+        y: Int[Array, " S *L"],
+        present: Bool[Array, " S"],
+    ) -> tuple[Float[Array, ""], Float[Array, " statistics"]]:
+        """Returns the loss of one batch as it is trained on, and its statistics.
+
+        They differ from `batch_loss` where layers are normalised by the batch.
+        """
+        logits, statistics = self.model.train(weights, x)
+        return self._reduced(logits, y, present), statistics
+
+    def _reduced(
+        self,
+        logits: Float[Array, "C labels"],
+        y: Int[Array, " S *L"],
+        present: Bool[Array, " S"],
+    ) -> Float[Array, ""]:
+        y, present = in_frames(y, present)
         each = losses.per_sample(self.loss, logits, y)
         return losses.reduce(self.reduction, each, present)
 
     def objective(self, weights: Float[Array, "..."]) -> Float[Array, ""]:
         """Returns the regularised mean loss of all training samples."""
-        each = losses.per_sample(self.loss, self.model.apply(weights, self.x), self.y)
+        logits = self.model.apply(weights, self.x)
+        each = losses.per_sample(self.loss, logits, self.y.reshape(-1))
         kept = jnp.where(self.model.regularised(), weights, 0)
         return each.mean() + 0.5 * self.l2 * jnp.sum(kept**2)
 
@@ -68,6 +94,15 @@ class Horizontal(eqx.Module):
     ) -> dict[str, Array]:
         """Returns the asked metrics of a model."""
         return measure(self, weights, self.model.apply(weights, self.x_test), metrics)
+
+
+def in_frames(
+    y: Int[Array, " S *L"], present: Bool[Array, " S"]
+) -> tuple[Int[Array, " labels"], Bool[Array, " labels"]]:
+    """Returns labels frame after frame, and of each whether its row is no padding."""
+    if y.ndim == 1:
+        return y, present
+    return y.reshape(-1), jnp.repeat(present, y.shape[1])
 
 
 def build(
@@ -86,7 +121,7 @@ def build(
         x=jnp.asarray(model.features(dataset.x_train), dtype),
         y=jnp.asarray(dataset.y_train),
         x_test=jnp.asarray(model.features(dataset.x_test), dtype),
-        y_test=jnp.asarray(dataset.y_test),
+        y_test=jnp.asarray(dataset.y_test.reshape(-1)),
         l2=jnp.asarray(l2, dtype),
         minimum=jnp.asarray(minimum, dtype),
         model=model,

@@ -12,12 +12,18 @@ from simulator.scenario.models import Linear
 class Classifier(Protocol):
     """A model of a horizontally divided problem: one array of weights, and logits.
 
-    One array is faster than a tree of them, and its copies are registers.
+    One array is faster than a tree of them, and its copies are registers. Where rows
+    have frames, logits are of all frames of the first row, then of the second's.
     """
 
     @property
     def num_noised(self) -> int:
         """Numbers at the weights' beginning that noise may be limited to."""
+        ...
+
+    @property
+    def num_statistics(self) -> int:
+        """Numbers at the weights' end that are measured, not learned."""
         ...
 
     def init(self, key: Key[Array, ""]) -> Float[Array, "..."]:
@@ -31,7 +37,13 @@ class Classifier(Protocol):
     def apply(
         self, weights: Float[Array, "..."], x: Float[Array, "S P"]
     ) -> Float[Array, "C S"]:
-        """Returns the logits of some rows."""
+        """Returns the logits of some rows; measured numbers are taken as they stand."""
+        ...
+
+    def train(
+        self, weights: Float[Array, "..."], x: Float[Array, "S P"]
+    ) -> tuple[Float[Array, "C S"], Float[Array, " Q"]]:
+        """Returns the logits of a batch, and what is measured of it (often nothing)."""
         ...
 
     def regularised(self) -> Bool[np.ndarray, "..."]:
@@ -80,6 +92,11 @@ class LinearClassifier(NamedTuple):
         """All weights: there is one layer."""
         return self.num_outputs * (self.num_features + 1)
 
+    @property
+    def num_statistics(self) -> int:
+        """None."""
+        return 0
+
     def init(self, key: Key[Array, ""]) -> Float[Array, "C P"]:
         """Returns zeros."""
         del key
@@ -94,6 +111,12 @@ class LinearClassifier(NamedTuple):
     ) -> Float[Array, "C S"]:
         """Returns the logits of some rows."""
         return weights @ x.T
+
+    def train(
+        self, weights: Float[Array, "C P"], x: Float[Array, "S P"]
+    ) -> tuple[Float[Array, "C S"], Float[Array, " 0"]]:
+        """Returns the logits of a batch; nothing is measured."""
+        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
         """Says of each column whether its weights are regularised."""

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int
 
 from simulator.scenario.errors import ScenarioError
 from simulator.streams import Purpose, Streams
-from simulator.timeline import NO_SAMPLE, NO_WORKER, Rows
+from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind, Rows
 
 BATCHES = 16
 """Independent batches that are drawn together."""
@@ -109,7 +109,9 @@ class Sampler:
             job = (rows.round if self._by_round else rows.version)[:, None]
         else:
             worker, job = rows.worker, rows.job
-        present: Bool[np.ndarray, "T V"] = worker != NO_WORKER
+        # Who averages takes no samples.
+        takes = (rows.kind != Kind.AVERAGE)[:, None]
+        present: Bool[np.ndarray, "T V"] = (worker != NO_WORKER) & takes
         samples = np.full((*worker.shape, self.width), NO_SAMPLE, np.int32)
         if present.any():
             draw = self._shuffled if self._sampling == "shuffled" else self._independent

@@ -4,7 +4,13 @@ from abc import ABC, abstractmethod
 
 from simulator.protocols.gossip_recorder import GossipRecorder
 from simulator.protocols.pairs import Pair, Pairs, Then
-from simulator.scenario.graphs import build_edges, find_senders, neighbours, no_sides
+from simulator.scenario.graphs import (
+    Draw,
+    build_edges,
+    find_senders,
+    neighbours,
+    no_sides,
+)
 from simulator.scenario.protocols import Gossip
 from simulator.streams import Purpose
 from simulator.world.faults import Keyed
@@ -16,7 +22,7 @@ def play(config: Gossip, world: World, recorder: GossipRecorder) -> None:
 
     Source: A(DP)2SGD, section 2.4 of its specification; decisions A-08 to A-10.
     """
-    workers = _All if config.average == "all" else _Pairwise
+    workers = _Pairwise if config.average == "pairwise" else _Together
     workers(config, world, recorder).start()
 
 
@@ -60,6 +66,8 @@ class _Workers(ABC):
         """Goes on where a worker has its gradient."""
 
     def _step(self, worker: int) -> None:
+        if self._world.quota is not None:
+            self._world.quota.send(worker)
         timing = self._world.timing
         timing[worker] = (*timing[worker][:4], self._sent[worker])
         self._sent[worker] = 0
@@ -72,30 +80,52 @@ class _Workers(ABC):
             then(argument)
 
 
-class _All(_Workers):
-    """Everyone averages with everyone once all have made a step (SYNC).
+class _Together(_Workers):
+    """Everyone averages at once when all have a gradient: with everyone, or neighbours.
 
-    An averaging takes as long as the slowest worker's upload.
+    That takes as long as the slowest worker's uploads, which follow each other: one, or
+    one to each of its neighbours.
     """
 
-    _stepped = 0
+    def __init__(self, config: Gossip, world: World, recorder: GossipRecorder) -> None:
+        super().__init__(config, world, recorder)
+        self._computing = self._num_workers
+        self._steps_first = config.average == "all" or (
+            config.order == "step_then_average"
+        )
+        self._uploads = [1] * self._num_workers
+        if config.average == "neighbours":
+            self._uploads = config.num_out(self._num_workers, _drawing(world))
 
     def _computed(self, worker: int) -> None:
-        self._sent[worker] = 1
-        self._step(worker)
-        self._stepped += 1
-        if self._stepped == self._num_workers:
-            self._stepped = 0
-            transit, everyone = self._world.transit, range(self._num_workers)
-            slowest = max(transit(Purpose.UPLOAD, worker) for worker in everyone)
+        self._sent[worker] = self._uploads[worker]
+        if self._steps_first:
+            self._step(worker)
+        self._computing -= 1
+        if not self._computing:
+            self._computing = self._num_workers
+            transit = self._world.transit
+            slowest = max(
+                sum(transit(Purpose.UPLOAD, sender) for _ in range(uploads))
+                for sender, uploads in enumerate(self._uploads)
+            )
             self._after(slowest, self._average, worker)
 
     def _average(self, last: int) -> None:
         del last
-        self._recorder.average_all(self._env.now, self._round)
+        uploads = 0 if self._config.average == "all" else sum(self._uploads)
+        self._recorder.average_all(self._env.now, self._round, uploads)
+        everyone = range(self._num_workers)
+        if not self._steps_first:
+            for worker in everyone:
+                self._step(worker)
         self._round += 1
-        for worker in range(self._num_workers):
+        for worker in everyone:
             self._begin(worker)
+
+
+def _drawing(world: World) -> Draw:
+    return lambda number: world.streams.at(Purpose.GRAPH, 0, number)
 
 
 class _Pairwise(_Workers):
@@ -104,9 +134,7 @@ class _Pairwise(_Workers):
     def __init__(self, config: Gossip, world: World, recorder: GossipRecorder) -> None:
         super().__init__(config, world, recorder)
         n, streams = world.num_clients, world.streams
-        edges = build_edges(
-            config.graph, n, lambda number: streams.at(Purpose.GRAPH, 0, number)
-        )
+        edges = build_edges(config.graph, n, _drawing(world))
         senders = None
         if config.initiator != "every":
             senders = find_senders(edges, n)

@@ -26,6 +26,7 @@ class GossipRecorder(Recorder):
         super().__init__(world, width=2)
         self._slot = NO_SLOT  # there is no version that all share
         self._readers = [1] * world.num_clients  # so that no register is ever free
+        self._num_mixings = 0
 
     def read(self, worker: int, time: float) -> int:
         """Begins the worker's next job with a snapshot of its own model.
@@ -39,27 +40,35 @@ class GossipRecorder(Recorder):
         return job
 
     def commit(self, time: float, workers: Sequence[int], round_: int = 0) -> None:
-        """Applies a worker's current job to its own model: a new version."""
+        """Applies a worker's current job to its own model."""
         super().commit(time, workers, round_)
         self._set_write_slot(workers[0])
 
     def average(self, time: float, initiator: int, partner: int) -> None:
-        """Gives two workers the mean of their models: a new version."""
+        """Gives two workers the mean of their models."""
         for worker in (initiator, partner):
             slot = worker if self._read_time[worker] is None else NO_SLOT
             self._work += (worker, self._job[worker], self.version, slot)
-        self._add_version(Kind.AVERAGE, time, 2)
+        self._add_row(Kind.AVERAGE, time, 2, 0)
         self.num_other_uploads += 2
 
-    def average_all(self, time: float, round_: int) -> None:
-        """Gives all workers, of whom none has a job under way, the mean of all."""
-        self._add_version(Kind.AVERAGE_ALL, time, 0, round_)
+    def average_all(self, time: float, round_: int, uploads: int) -> None:
+        """Mixes the models of all workers; all or none of them have a job under way.
 
-    def _add_version(
-        self, kind: Kind, time: float, workers: int, round_: int = 0
-    ) -> None:
-        self._add_row(kind, time, workers, round_)
-        self.version += 1
+        Args:
+            time: of the row.
+            round_: of the protocol.
+            uploads: that it took.
+        """
+        self._add_row(Kind.AVERAGE_ALL, time, 0, round_)
+        self._set_write_slot(NO_SLOT if self._read_time[0] is not None else 0)
+        self._num_mixings += 1
+        self.num_other_uploads += uploads
+
+    @property
+    def turns(self) -> int:
+        """What a number of rounds is counted in: commits, and averagings of all."""
+        return self.version + self._num_mixings
 
     def _build_rows(
         self,
@@ -72,4 +81,7 @@ class GossipRecorder(Recorder):
         everyone = rows.kind == Kind.AVERAGE_ALL
         node = np.where(everyone, SERVER, rows.worker[:, 0]).astype(np.int32)
         peer = np.where(averaged, rows.worker[:, 1], NO_WORKER).astype(np.int32)
+        if everyone.any():
+            rows.read_slot[everyone, 0] = rows.write_slot[everyone]
+            rows.write_slot[everyone] = NO_SLOT
         return rows._replace(node=node, peer=peer)

@@ -24,6 +24,7 @@ from simulator.scenario.clients import Clients, Server
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.protocols import Asynchronous, Gossip, Rounds
 from simulator.scenario.stop import Stop
+from simulator.streams import Purpose, Streams
 from simulator.timeline import Chunk, StopReason, check
 from simulator.world.quota import Quota, QuotaIsSpent
 from simulator.world.world import Job, World
@@ -201,14 +202,14 @@ class Played:
     ) -> StopReason | None:
         """Runs events until a chunk is full; returns why the run ended, if it did."""
         step = env.step
-        (by_versions, most_versions), (by_contributions, most) = self._limits
+        (by_turns, most_turns), (by_contributions, most) = self._limits
         per_contribution, per_other, spendable = self._weights
         dearest = self.width * (per_contribution + per_other) or 1
         try:
             while recorder.num_rows < num_rows:
-                made, applied = recorder.version, recorder.num_contributions
-                if made >= most_versions:
-                    return by_versions
+                made, applied = recorder.turns, recorder.num_contributions
+                if made >= most_turns:
+                    return by_turns
                 if applied >= most:
                     return by_contributions
                 sent = applied * per_contribution
@@ -218,7 +219,7 @@ class Played:
                 # So many rows reach no limit but perhaps with the last of them.
                 left = min(
                     num_rows - recorder.num_rows,
-                    most_versions - made,
+                    most_turns - made,
                     -(-(most - applied) // self.width),
                     -(-(spendable - sent) // dearest),
                 )
@@ -242,10 +243,11 @@ class Played:
 
     @cached_property
     def _limits(self) -> tuple[tuple[StopReason, int], tuple[StopReason, int]]:
-        """Why a run ends, and with how many versions or how many contributions.
+        """Why a run ends, and with how many turns or how many contributions.
 
-        A commit is a version, and so is a round, but where it has several rows. In
-        gossip averagings make versions as well: there, a commit is a contribution.
+        A commit is a turn, and so is a round, but where it has several rows: in
+        sequence, and in gossip, where the averaging of all is a turn as well and
+        commits are counted as contributions.
         """
         stop, protocol, n = self.stop, self.protocol, self.num_clients
         epochs = ceil((stop.epochs or FOREVER) * self.traffic.contributions_per_epoch)
@@ -259,12 +261,9 @@ class Played:
         }
         if isinstance(protocol, Rounds) and protocol.order == "sequential":
             made[StopReason.ROUNDS] *= n
-        if isinstance(protocol, Gossip) and protocol.average == "all":
+        if isinstance(protocol, Gossip) and protocol.in_rounds:
             made[StopReason.ROUNDS] *= n + 1
             counted[StopReason.COMMITS] = made.pop(StopReason.COMMITS)
-        elif isinstance(protocol, Gossip):
-            counted |= made
-            made = {StopReason.COMMITS: FOREVER}
         first = (min(limits.items(), key=itemgetter(1)) for limits in (made, counted))
         return next(first), next(first)
 
@@ -274,7 +273,22 @@ class Played:
         kind = getattr(self.protocol, "kind", "")
         if isinstance(self.protocol, Rounds) and self.protocol.order == "sequential":
             return self.num_clients
+        if isinstance(self.protocol, Gossip) and self.protocol.in_rounds:
+            return self.num_clients
         return 1 if kind in ("rounds", "synchronous") else None
+
+    @cached_property
+    def uploads_of_all(self) -> int:
+        """Messages of an averaging of all workers with their neighbours."""
+        protocol = self.protocol
+        if not (isinstance(protocol, Gossip) and protocol.average == "neighbours"):
+            return 0
+        streams = Streams(self.seed)
+        return sum(
+            protocol.num_out(
+                self.num_clients, lambda number: streams.at(Purpose.GRAPH, 0, number)
+            )
+        )
 
     @cached_property
     def _weights(self) -> tuple[int, int, int]:
@@ -289,7 +303,7 @@ class Played:
             n = self.num_clients
             embeddings, replies = protocol.messages_per_round(n)
             return embeddings * up + replies * down, n * up, n * spendable
-        if isinstance(protocol, Gossip) and protocol.average == "pairwise":
+        if isinstance(protocol, Gossip) and protocol.average != "all":
             return 0, up, spendable  # gradients stay where they are
         return up + down, up, spendable
 

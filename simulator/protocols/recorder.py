@@ -79,6 +79,11 @@ class Recorder:
         self._buffered: list[tuple[Any, ...]] = []
 
     @property
+    def turns(self) -> int:
+        """What a number of rounds is counted in: commits, and averagings of all."""
+        return self.version
+
+    @property
     def num_buffered(self) -> int:
         """Contributions in the server's buffer."""
         return len(self._buffered)

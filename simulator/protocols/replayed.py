@@ -29,8 +29,6 @@ from simulator.timeline import (
 )
 from simulator.trace import Study, load
 
-ADVANCES = (Kind.COMMIT, Kind.AVERAGE, Kind.AVERAGE_ALL)
-"""Rows that make a version."""
 WIDE = ("worker", "job", "read_version", "read_slot")
 """What a row has for each of its workers."""
 
@@ -151,16 +149,17 @@ class Replayed(Played):
         self, rows: Rows, jobs: Jobs, reason: StopReason
     ) -> tuple[Rows, Jobs, StopReason]:
         """Ends the timeline where the scenario stops, if that is earlier."""
-        (by_versions, most_versions), (by_contributions, most) = self._limits
+        (by_turns, most_turns), (by_contributions, most) = self._limits
         per_contribution, per_other, spendable = self._weights
         workers = (rows.worker != NO_WORKER).sum(axis=1)
         applies = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
         applied = np.cumsum(np.where(applies, workers, 0))
         others = np.where(rows.kind == Kind.REFRESH, workers - 1, 0)
         others += np.where(rows.kind == Kind.AVERAGE, workers, 0)
-        made = rows.version + np.isin(rows.kind, ADVANCES)
+        made = rows.version + (rows.kind == Kind.COMMIT)
+        turns = made + np.cumsum(rows.kind == Kind.AVERAGE_ALL)
         limits = {
-            by_versions: (made, most_versions),
+            by_turns: (turns, most_turns),
             by_contributions: (applied, most),
             StopReason.BYTES: (
                 applied * per_contribution + np.cumsum(others) * per_other,

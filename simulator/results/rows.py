@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from simulator.engine.drive import Record
-from simulator.timeline import ADVANCING, NO_WORKER, Kind
+from simulator.timeline import NO_WORKER, Kind
 from simulator.trace import Words
 
 KINDS = tuple(kind.name for kind in Kind)
@@ -24,7 +24,7 @@ def commits(run: int, record: Record) -> dict[str, Any]:
     mean = staleness.sum(axis=1) / np.maximum(count, 1)
     columns = {
         "run": np.full(rows.time.size, run, np.int32),
-        "commit": rows.version + np.isin(rows.kind, ADVANCING),
+        "commit": rows.version + (rows.kind == Kind.COMMIT),
         "time": rows.time,
         "kind": Words(rows.kind, KINDS),
         "round": rows.round,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.engine.drive import Record
+from simulator.engine.drive import Metrics, Record
 from simulator.engine.feed import Point
 from simulator.privacy.ledger import Ledger
 from simulator.privacy.of_runs import Guarantee
@@ -14,7 +14,7 @@ from simulator.results.ages import Staleness
 from simulator.results.jobs import JobTables
 from simulator.results.privacy import Privacy
 from simulator.scenario.algorithms import Perturbation
-from simulator.scenario.protocols import Rounds
+from simulator.scenario.protocols import Gossip, Rounds
 from simulator.scenario.stop import Stop
 from simulator.timeline import StopReason
 from simulator.trace import Writer
@@ -127,7 +127,20 @@ class Results:
                 contributions=int(self._staleness.contributions.count.sum()),
             )
 
-    def _add_evaluation(self, point: Point, metrics: dict[str, float]) -> None:
+    def _add_evaluation(self, point: Point, metrics: Metrics) -> None:
+        each = {name: value for name, value in metrics.items() if np.ndim(value)}
+        if each:
+            size = self._played.num_clients
+            self._writer.append(
+                "workers",
+                {
+                    "run": np.full(size, self._run, np.int32),
+                    "time": np.full(size, point.time),
+                    "commits": np.full(size, point.commits),
+                    "client": np.arange(size, dtype=np.int32),
+                    **each,
+                },
+            )
         traffic = self._played.traffic
         of_round = self._played.commits_per_round
         uploads, downloads = self._messages(point)
@@ -141,7 +154,7 @@ class Results:
             "rounds": point.commits / of_round if of_round else float("nan"),
             "messages": uploads * (traffic.upload_bytes > 0)
             + downloads * (traffic.download_bytes > 0),
-            **metrics,
+            **{name: np.mean(value) for name, value in metrics.items()},
         }
         of_run = {"run": np.full(1, self._run, np.int32)}
         arrays = {name: np.array([value]) for name, value in columns.items()}
@@ -150,8 +163,10 @@ class Results:
     def _messages(self, point: Point) -> tuple[int, int]:
         """Returns how many messages were sent up and down until a point of the run."""
         protocol = self._played.protocol
+        if isinstance(protocol, Gossip) and protocol.average != "all":
+            return point.other_uploads, 0
         if not isinstance(protocol, Rounds):
-            return point.contributions + point.refreshes, point.contributions
+            return point.contributions + point.other_uploads, point.contributions
         commits = self._played.commits_per_round or 1
         embeddings, replies = protocol.messages_per_round(self._played.num_clients)
         # Between the turns of a round, its messages count in equal parts.
@@ -193,7 +208,9 @@ class Results:
         fractions = (
             last.time / stop.time if stop.time else 0.0,
             last.commits / stop.commits if stop.commits else 0.0,
-            last.commits / stop.rounds if stop.rounds else 0.0,
+            last.commits / (stop.rounds * (self._played.commits_per_round or 1))
+            if stop.rounds
+            else 0.0,
             last.contributions / stop.contributions if stop.contributions else 0.0,
             last.contributions / (stop.epochs * traffic.contributions_per_epoch)
             if stop.epochs

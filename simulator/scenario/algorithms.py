@@ -1,10 +1,11 @@
 """Learning algorithms' configurations, and what their messages weigh. No JAX here."""
 
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from simulator.scenario.base import Config, Says
+from simulator.scenario.base import Config, PlacedError, Says
 
 FLOAT_BYTES = 4
 """Messages carry float32 values, whatever precision the engine computes in."""
@@ -150,9 +151,67 @@ class InverseRootStep(Config):
     """Divides by the root of the number of clients or parties."""
 
 
+class PiecewiseStep(Config):
+    """Constant step sizes between given epochs.
+
+    Source: A(DP)2SGD, section 5.2 (0.4, from epoch 160 on 0.04, from 240 on 0.004).
+    """
+
+    kind: Literal["piecewise"] = "piecewise"
+    values: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1)]
+    epochs: tuple[Positive, ...]
+    """At which the next value begins; rising, one fewer than values."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> "PiecewiseStep":
+        if len(self.epochs) != len(self.values) - 1:
+            raise PlacedError(
+                f"epochs must be one fewer than the {len(self.values)} values, got "
+                f"{len(self.epochs)}; the first value begins at 0",
+                ("epochs",),
+            )
+        if any(late <= early for early, late in pairwise(self.epochs)):
+            raise PlacedError(
+                f"epochs must rise, got {list(self.epochs)}; sort them", ("epochs",)
+            )
+        return self
+
+    @property
+    def num_values(self) -> int:
+        """Different step sizes, in each of which runs of one program may differ."""
+        return len(self.values)
+
+
+class WarmupStep(Config):
+    """Rises in equal steps, one an epoch, then falls by a factor an epoch.
+
+    Source: A(DP)2SGD, section 5.2 (SWB300): from 0.1 to 1 over ten epochs, then times
+    sqrt(1/2) an epoch for ten more.
+    """
+
+    kind: Literal["warmup"] = "warmup"
+    first: Annotated[float, Field(ge=0)]
+    """Of the first epoch."""
+    value: Annotated[float, Field(ge=0)]
+    """Of the last epoch of the warm-up."""
+    warmup: Annotated[int, Field(ge=1)]
+    """Epochs."""
+    factor: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """By which it falls each epoch from then on."""
+    falling: Annotated[int, Field(ge=0)] = 0
+    """Epochs in which it falls; then it stays."""
+
+    @property
+    def num_values(self) -> int:
+        """Different step sizes, in each of which runs of one program may differ."""
+        return self.warmup + self.falling
+
+
 StepRule = Annotated[
     ConstantStep
     | InverseRootStep
+    | PiecewiseStep
+    | WarmupStep
     | BoundedNonconvexStep
     | BoundedStronglyConvexStep
     | StochasticNonconvexStep

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from simulator.scenario import (
     algorithms,
+    decentralised,
     edge_cloud,
     fedbcd,
     federated,
@@ -48,6 +49,9 @@ ALGORITHMS: tuple[Entry, ...] = (
     Entry(edge_cloud.Asgd, "simulator.algorithms.edge_cloud:build"),
     Entry(edge_cloud.Audp, "simulator.algorithms.edge_cloud:build"),
     Entry(edge_cloud.Mapa, "simulator.algorithms.edge_cloud:build"),
+    Entry(decentralised.Psgd, "simulator.algorithms.decentralised:build"),
+    Entry(decentralised.Adp2sgd, "simulator.algorithms.decentralised:build"),
+    Entry(decentralised.Sgp, "simulator.algorithms.decentralised:build"),
 )
 DATA: tuple[Entry, ...] = (
     Entry(problems.Digits, "simulator.problems.data.bundled:digits"),
@@ -60,6 +64,7 @@ DATA: tuple[Entry, ...] = (
     Entry(problems.Mimic, "simulator.problems.data.mimic:mimic"),
     Entry(problems.NusWide, "simulator.problems.data.nus_wide:nus_wide"),
     Entry(problems.Credit, "simulator.problems.data.credit:credit"),
+    Entry(problems.Speech, "simulator.problems.data.speech:speech"),
     Entry(
         problems.SyntheticLogistic,
         "simulator.problems.data.synthetic:synthetic_logistic",
@@ -79,8 +84,11 @@ PARTITIONS: tuple[Entry, ...] = (
 MODELS: tuple[Entry, ...] = (
     Entry(models.Linear, "simulator.problems.models:linear"),
     Entry(models.Mlp, "simulator.problems.embeddings:mlp"),
+    Entry(models.Dense, "simulator.problems.dense:dense"),
     Entry(models.Cnn, "simulator.problems.cnn:cnn"),
+    Entry(models.CifarNet, "simulator.problems.zoo:cifar_net"),
     Entry(models.ViewCnn, "simulator.problems.embeddings:view_cnn"),
+    Entry(models.Lstm, "simulator.problems.lstm:lstm"),
 )
 KINDS: dict[str, tuple[Entry, ...]] = {
     "laws": LAWS,

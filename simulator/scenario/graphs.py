@@ -73,8 +73,35 @@ class Edges(Config):
     """Pairs of workers, numbered from 1."""
 
 
+class Exponential(Config):
+    """Directed: each sends to one other, 1, 2, 4, ... places on in successive rounds.
+
+    Source: Assran et al., Stochastic Gradient Push (2019), appendix A.
+    """
+
+    kind: Literal["exponential"] = "exponential"
+
+
+class Arcs(Config):
+    """Directed: the senders and receivers that are listed."""
+
+    kind: Literal["arcs"] = "arcs"
+    arcs: Annotated[tuple[tuple[Count, Count], ...], Field(min_length=1)]
+    """Pairs of a sender and a receiver, numbered from 1."""
+
+
+DIRECTED = (Exponential, Arcs)
+"""Graphs along whose edges models go one way only."""
 Graph = Annotated[
-    Ring | Torus | Complete | Bipartite | RandomRegular | ErdosRenyi | Edges,
+    Ring
+    | Torus
+    | Complete
+    | Bipartite
+    | RandomRegular
+    | ErdosRenyi
+    | Edges
+    | Exponential
+    | Arcs,
     Field(discriminator="kind"),
 ]
 
@@ -93,6 +120,8 @@ def check_graph(graph: Config, num_workers: int, *, must_have_sides: bool) -> No
         )
     if isinstance(graph, RandomRegular):
         _check_degree(graph.degree, num_workers)
+    elif isinstance(graph, DIRECTED):
+        return  # checked where it is built
     elif not isinstance(graph, ErdosRenyi):
         edges = build_edges(graph, num_workers)
         if must_have_sides and find_senders(edges, num_workers) is None:

@@ -1,11 +1,12 @@
 """Models. Their weights are counted here, without JAX, for what messages weigh."""
 
 import math
+from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from simulator.scenario import images
+from simulator.scenario import architectures, images
 from simulator.scenario.base import Config
 from simulator.scenario.errors import ScenarioError
 
@@ -44,6 +45,29 @@ class Mlp(Config):
     def work(self, num_features: int, num_outputs: int) -> int:
         """Returns the multiplications for the outputs of one sample."""
         return self.hidden * (num_features + num_outputs)
+
+
+class Dense(Config):
+    """Fully connected layers, of clients that hold all columns."""
+
+    kind: Literal["dense"] = "dense"
+    families: ClassVar[tuple[str, ...]] = ("horizontal",)
+    hidden: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (
+        128,
+        64,
+    )
+    """Units of each hidden layer."""
+    activation: Literal["relu", "tanh"] = "relu"
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the number of weights, biases included."""
+        sizes = (num_features, *self.hidden, num_outputs)
+        return sum((a + 1) * b for a, b in pairwise(sizes))
+
+    def work(self, num_features: int, num_outputs: int) -> int:
+        """Returns the multiplications for the logits of one sample."""
+        sizes = (num_features, *self.hidden, num_outputs)
+        return sum(a * b for a, b in pairwise(sizes))
 
 
 class ViewCnn(Config):
@@ -138,3 +162,117 @@ class Cnn(Config):
         )
         dense = two * math.prod(after_two) * num_outputs
         return 4 * self.kernel**2 * convolutions + dense
+
+
+class CifarNet(Config):
+    """One of nine networks for CIFAR-10, as `simulator.scenario.architectures` says.
+
+    Batch normalisation mixes the samples of a batch, so that no sample's own gradient
+    exists to be clipped; group normalisation does not, and keeps nothing between
+    batches. It is the default for that reason, though the paper's networks have the
+    other.
+
+    Source: A(DP)2SGD, Tables 1 and 2.
+    """
+
+    kind: Literal["cifar_net"] = "cifar_net"
+    families: ClassVar[tuple[str, ...]] = ("horizontal",)
+    name: architectures.Name = "resnet18"
+    norm: architectures.Norm = "group"
+    groups: Annotated[int, Field(ge=1)] = 16
+    """Of channels, at most, that `norm: group` takes together; fewer where this many do
+    not divide the channels, or would leave groups of less than four."""
+    width: Annotated[float, Field(gt=0)] = 1.0
+    """Multiplies the numbers of channels, which are rounded to multiples of four."""
+    image: tuple[int, int, int] | None = None
+    """Height, width and depth of the images; by default square ones, grey or of three
+    colours."""
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the number of weights, running statistics included.
+
+        Raises:
+            ScenarioError: the features are no images, or too small ones.
+        """
+        counted = self._tally(num_features, num_outputs)
+        return counted.num_parameters + counted.num_statistics
+
+    def work(self, num_features: int, num_outputs: int) -> int:
+        """Returns the multiplications for the logits of one sample."""
+        return self._tally(num_features, num_outputs).work
+
+    def _tally(self, num_features: int, num_outputs: int) -> architectures.Tally:
+        shape = images.image_shape(num_features, self.image)
+        return architectures.tally(self.name, shape, num_outputs, self.width, self.norm)
+
+
+class Lstm(Config):
+    """Bidirectional LSTM layers and a linear projection; logits for every frame.
+
+    By default the acoustic model of A(DP)²SGD: with 260 features a frame and 32,000
+    states it has 43,154,944 weights, the 164.62 MB (of 2**20 bytes) of its Table 2.
+
+    Source: A(DP)²SGD, section 5.1 of its specification.
+    """
+
+    kind: Literal["lstm"] = "lstm"
+    families: ClassVar[tuple[str, ...]] = ("horizontal",)
+    sequential: ClassVar[bool] = True
+    """It is for data with a class for every frame, and for no other."""
+    layers: Annotated[int, Field(ge=1)] = 6
+    cells: Annotated[int, Field(ge=1)] = 512
+    """Of each direction, in each layer."""
+    projection: Annotated[int, Field(ge=1)] = 256
+    """Outputs of the linear layer between the last of the LSTM and the logits."""
+    frames: Annotated[int, Field(ge=1)] = 21
+    """Of a row, which holds their features one frame after the other."""
+
+    def shapes(
+        self, num_features: int, num_outputs: int
+    ) -> tuple[tuple[int, ...], ...]:
+        """Returns the shapes of all weights, in the order of the flat vector.
+
+        Of each layer those from its inputs, those from its own outputs and two biases,
+        as PyTorch has them, all of both directions and four gates: input, forget,
+        cell, output. Then matrix and bias of the projection, and of the logits.
+
+        Args:
+            num_features: columns of a row.
+            num_outputs: logits of a frame.
+
+        Raises:
+            ScenarioError: the columns are not so many frames of equal width.
+        """
+        width, rest = divmod(num_features, self.frames)
+        if rest or not width:
+            raise ScenarioError(
+                f"problem.model.frames must divide the {num_features} columns of the "
+                f"data, got {self.frames}; make it the number of frames in a row"
+            )
+        gates = 4 * self.cells
+        layers = [
+            ((2, gates, inputs), (2, gates, self.cells), (2, gates), (2, gates))
+            for inputs in (width, *[2 * self.cells] * (self.layers - 1))
+        ]
+        return (
+            *(shape for layer in layers for shape in layer),
+            (self.projection, 2 * self.cells),
+            (self.projection,),
+            (num_outputs, self.projection),
+            (num_outputs,),
+        )
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the number of weights, biases included.
+
+        Raises:
+            ScenarioError: the columns are not so many frames of equal width.
+        """
+        return sum(map(math.prod, self.shapes(num_features, num_outputs)))
+
+    def work(self, num_features: int, num_outputs: int) -> int:
+        """Returns the multiplications for the logits of all frames of one sample."""
+        shapes = self.shapes(num_features, num_outputs)
+        *layers, projection, _, logits, _ = shapes
+        matrices = (*(s for s in layers if len(s) == 3), projection, logits)
+        return self.frames * sum(map(math.prod, matrices))

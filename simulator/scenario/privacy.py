@@ -5,8 +5,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simulator.scenario.base import Config, PlacedError, Says
+from simulator.scenario.decentralised import Noise
 
-Name = Literal["basic", "advanced", "optimal", "rdp", "pld", "gdp"]
+Name = Literal[
+    "basic", "advanced", "optimal", "rdp", "pld", "gdp", "lemma2", "theorem2"
+]
 
 AUTO: dict[bool, tuple[Name, ...]] = {
     True: ("rdp", "gdp"),
@@ -15,6 +18,8 @@ AUTO: dict[bool, tuple[Name, ...]] = {
 """Accountants of Gaussian noise and of pure epsilons, the tightest proven one first.
 There is no `pld` among them: `gdp` at sampling ratio 1 and `optimal` are exact, and it
 takes up to a second where they take microseconds."""
+OF_GAUSSIAN: tuple[Name, ...] = ("gdp", "lemma2", "theorem2")
+"""Accountants that cannot account for any other noise."""
 OF_PURE: tuple[Name, ...] = ("basic", "advanced", "optimal")
 """Accountants that cannot account for Gaussian noise."""
 
@@ -31,7 +36,8 @@ class Privacy(Config):
         Says("auto, or a list of accountants", "[optimal, basic]"),
     ] = "auto"
     """`auto`: rdp and gdp for Gaussian noise; optimal, advanced and basic for others.
-    pld is exact as well, and slow."""
+    pld is exact as well, and slow. lemma2 and theorem2 are A(DP)2SGD's closed forms;
+    the second counts all workers' steps, and whose turn it is as a draw (A-05)."""
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
     budget: Annotated[float, Field(gt=0)] | None = None
     """Epsilon of a client, by the first accountant. The run ends just before a client
@@ -51,7 +57,10 @@ def law_of(algorithm: Any) -> str | None:
         algorithm: its configuration; of a horizontal one.
     """
     mechanism = getattr(algorithm, "mechanism", None)
-    return mechanism.law if mechanism else getattr(algorithm, "noise", None)
+    noise = getattr(algorithm, "noise", None)
+    if isinstance(noise, Noise):
+        return "gaussian"
+    return mechanism.law if mechanism else noise
 
 
 def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> None:
@@ -87,7 +96,7 @@ def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> 
     for name in privacy.names(law):
         if law == "gaussian" and name in OF_PURE:
             fitting = "rdp, pld or gdp"
-        elif law != "gaussian" and name == "gdp":
+        elif law != "gaussian" and name in OF_GAUSSIAN:
             fitting = "basic, advanced, optimal, rdp or pld"
         else:
             continue

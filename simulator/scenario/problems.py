@@ -82,10 +82,10 @@ class FashionMnist(Data):
 
 
 class Cifar10(Data):
-    """CIFAR-10, binary version, else its stand-in."""
+    """CIFAR-10, binary version or else Python version, else its stand-in."""
 
     kind: Literal["cifar10"] = "cifar10"
-    source: Literal["auto", "binary", "standin"] = "auto"
+    source: Literal["auto", "binary", "python", "standin"] = "auto"
 
 
 class Usps(Data):
@@ -141,6 +141,31 @@ class Credit(Data):
     kind: Literal["credit"] = "credit"
     source: Literal["auto", "csv", "xls", "standin"] = "auto"
     scale: Literal["raw", "unit", "standard"] = "standard"
+
+
+class Speech(Data):
+    """SWB300, frames of speech with their states, else its stand-in.
+
+    A row is a piece of an utterance: the 260 features of each of its frames, one frame
+    after the other, and a class for every frame. A split keeps utterances whole.
+    """
+
+    kind: Literal["speech"] = "speech"
+    source: Literal["auto", "npz", "standin"] = "auto"
+    scale: Literal["raw", "unit", "standard"] = "standard"
+    """By the statistics of a feature in all frames."""
+    frames: Annotated[int, Field(ge=1)] = 21
+    """Of a row."""
+
+    @model_validator(mode="after")
+    def _all_states(self) -> "Speech":
+        if self.classes is not None:
+            raise PlacedError(
+                "classes must not be set for speech, whose frames are never without "
+                "their neighbours; leave it out",
+                ("classes",),
+            )
+        return self
 
 
 class SyntheticLogistic(Data):

@@ -6,8 +6,9 @@ from pydantic import Field, model_validator
 
 from simulator.scenario.base import Config, PlacedError
 from simulator.scenario.clients import Behaviour, Clients, Server
-from simulator.scenario.graphs import Bipartite, Graph, check_graph
+from simulator.scenario.graphs import Bipartite, Draw, Graph, check_graph
 from simulator.scenario.laws import Constant, Law
+from simulator.scenario.mixing import is_directed, receivers
 
 
 class Asynchronous(Config):
@@ -176,8 +177,9 @@ class Gossip(Config):
     kind: Literal["gossip"] = "gossip"
     graph: Graph = Bipartite()
     """Who may average with whom; by default senders with receivers (A-08)."""
-    average: Literal["pairwise", "all"] = "pairwise"
-    """Two neighbours, or everyone after every worker's step (SYNC)."""
+    average: Literal["pairwise", "all", "neighbours"] = "pairwise"
+    """Two neighbours at a time; or, in rounds in which all wait for each other,
+    everyone with everyone (SYNC) or with all neighbours at once (D-PSGD)."""
     initiator: Literal["sender", "every"] | None = None
     """Whose gradients come with an averaging (A-09): those of one side of a bipartite
     graph or everyone's; by default senders', where the graph has two sides."""
@@ -185,18 +187,50 @@ class Gossip(Config):
         "average_then_step"
     )
     """What follows a gradient (A-10); `during`: averaging begins with the gradient, and
-    both are waited for."""
+    both are waited for. With everyone, steps come first."""
 
     @model_validator(mode="after")
     def _only_pairs_have_neighbours(self) -> "Gossip":
-        for name in ("graph", "initiator", "order"):
+        belong = {
+            "graph": ("pairwise", "neighbours"),
+            "initiator": ("pairwise",),
+            "order": ("pairwise", "neighbours"),
+        }
+        for name, averages in belong.items():
             default = type(self).model_fields[name].default
-            if self.average == "all" and getattr(self, name) != default:
+            if self.average not in averages and getattr(self, name) != default:
                 raise PlacedError(
-                    f"{name} belongs to pairwise averaging; remove it, or average: all",
+                    f"{name} must not stand beside average: {self.average}; remove it",
                     (name,),
                 )
+        if self.average == "neighbours" and self.order == "during":
+            raise PlacedError(
+                "order must be average_then_step or step_then_average where all "
+                "neighbours average at once, got 'during'; change it",
+                ("order",),
+            )
+        if self.average == "pairwise" and is_directed(self.graph):
+            raise PlacedError(
+                f"graph must not be directed for pairwise averaging, got "
+                f"{self.graph.kind!r}; take average: neighbours",
+                ("graph", "kind"),
+            )
         return self
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether all workers wait for each other."""
+        return self.average != "pairwise"
+
+    def num_out(self, num_workers: int, draw: Draw | None = None) -> list[int]:
+        """Returns how many messages each worker sends in a round with its neighbours.
+
+        Args:
+            num_workers: K.
+            draw: random numbers, for random graphs.
+        """
+        first = receivers(self.graph, num_workers, draw)[0]
+        return [len(others) for others in first]
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses what workers without a server cannot do, and impossible graphs."""
@@ -209,8 +243,10 @@ class Gossip(Config):
             )
         for part in (clients, *clients.groups.values()) if clients else ():
             _refuse_absence(part)
-        if self.average == "pairwise":
+        if self.average != "all":
             check_graph(self.graph, n, must_have_sides=self.initiator == "sender")
+        if is_directed(self.graph):
+            receivers(self.graph, n)
 
 
 def _refuse_absence(behaviour: Behaviour) -> None:

@@ -14,6 +14,7 @@ from pydantic import (
 
 from simulator.scenario.base import Config, PlacedError, Says
 from simulator.scenario.catalogue import union
+from simulator.scenario.decentralised import check_decentralised
 from simulator.scenario.models import Linear
 from simulator.scenario.privacy import Privacy, check_privacy
 from simulator.scenario.setting import Recording, Setting
@@ -78,6 +79,9 @@ METRICS = (
     "objective",
     "gradient_norm_squared",
     "optimality_gap",
+    "consensus_distance",
+    "worker_accuracy",
+    "worker_loss",
 )
 Metric = Literal[
     "test_accuracy",
@@ -86,9 +90,14 @@ Metric = Literal[
     "objective",
     "gradient_norm_squared",
     "optimality_gap",
+    "consensus_distance",
+    "worker_accuracy",
+    "worker_loss",
 ]
 
-HIGHER_IS_BETTER = ("test_accuracy", "test_auc")
+OF_WORKERS = ("consensus_distance", "worker_accuracy", "worker_loss")
+"""Metrics that speak of workers with models of their own."""
+HIGHER_IS_BETTER = ("test_accuracy", "test_auc", "worker_accuracy")
 """Metrics that learning raises; it lowers the others."""
 
 
@@ -303,6 +312,7 @@ class Scenario(Setting):
         if self.problem.transfer is not None:
             self._check_transfer()
         self.check_world()
+        check_decentralised(self.protocol, self.algorithm, self.problem.model)
         replays = self.timeline is not None
         check_privacy(self.privacy, self.algorithm, replays=replays)
         if self.protocol.kind == "rounds" and self.algorithm.samples == "own":
@@ -312,12 +322,22 @@ class Scenario(Setting):
                 ("algorithm", "samples"),
             )
         in_rounds = self.protocol.kind in ("synchronous", "rounds")
+        in_rounds = in_rounds or getattr(self.protocol, "in_rounds", False)
         if self.evaluate.every.rounds is not None and not in_rounds:
             raise PlacedError(
                 f"evaluate.every.rounds must not be set for the protocol "
                 f"{self.protocol.kind!r}, which has no rounds; take commits",
                 ("evaluate", "every", "rounds"),
             )
+        own = getattr(self.algorithm, "worker_metrics", False)
+        for metric in () if own else self.evaluate.metrics:
+            if metric in OF_WORKERS:
+                raise PlacedError(
+                    f"evaluate.metrics must not have {metric} for the algorithm "
+                    f"{self.algorithm.kind!r}, whose workers have no models of their "
+                    f"own; remove it",
+                    ("evaluate", "metrics"),
+                )
         for metric in self.stop.target or {}:
             if metric not in self.evaluate.metrics:
                 raise PlacedError(

@@ -117,6 +117,19 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "objective": Column("float64", "nats", "F on all training rows, regularised"),
         "gradient_norm_squared": Column("float64", "", "squared norm of F's gradient"),
         "optimality_gap": Column("float64", "nats", "F minus its minimum"),
+        "consensus_distance": Column(
+            "float64", "", "mean squared distance of workers' models from their mean"
+        ),
+        "worker_accuracy": Column("float64", "fraction", "mean of the workers' own"),
+        "worker_loss": Column("float64", "nats", "mean of the workers' own"),
+    },
+    "workers": {
+        "run": _RUN,
+        "time": Column("float64", "virtual s", "of the evaluation"),
+        "commits": Column("int64", "commits", "made so far"),
+        "client": _CLIENT,
+        "worker_accuracy": Column("float64", "fraction", "of its own model, test rows"),
+        "worker_loss": Column("float64", "nats", "of its own model, test rows"),
     },
     "clients": {
         "run": _RUN,

@@ -1,4 +1,4 @@
-"""CIFAR-10 from the files of its binary version."""
+"""CIFAR-10 from the files of its binary version, or of its Python version."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
-from simulator.problems.data import files, names
+from simulator.problems.data import cifar_pickled, files, names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.cifar_standin import cifar10_standin
 from simulator.problems.data.dividing import finished
@@ -15,8 +15,10 @@ from simulator.scenario.problems import Cifar10
 
 TRAIN = tuple(f"data_batch_{batch}.bin" for batch in range(1, 6))
 TEST = "test_batch.bin"
-NAME = re.compile(r"((?:data_batch_[1-5]|test_batch)\.bin)(?:\.gz)?")
-FOLDERS = ("cifar10", "cifar10batchesbin")
+PYTHON = tuple(name.removesuffix(".bin") for name in (*TRAIN, TEST))
+"""The same batches in the Python version."""
+NAME = re.compile(r"((?:data_batch_[1-5]|test_batch)(?:\.bin)?)(?:\.gz)?")
+FOLDERS = ("cifar10", "cifar10batchesbin", "cifar10batchespy")
 """Plain names of folders that are preferred to others."""
 PIXELS = 3 * 32 * 32
 RECORD = 1 + PIXELS
@@ -24,9 +26,10 @@ RECORD = 1 + PIXELS
 
 
 def cifar10(config: Cifar10) -> Dataset:
-    """Returns CIFAR-10 from its binary files, or its stand-in.
+    """Returns CIFAR-10 from its binary files, from its pickles, or its stand-in.
 
     Columns are those of the files: all red pixels, then the green, then the blue ones.
+    Of the pickles no code is executed.
 
     Raises:
         DataError: files that are demanded and missing, or damaged.
@@ -35,14 +38,20 @@ def cifar10(config: Cifar10) -> Dataset:
     if config.source == "standin":
         return cifar10_standin(config)
     found = find()
-    absent = [name for name in (*TRAIN, TEST) if name not in found]
-    if absent and config.source == "auto":
-        return cifar10_standin(config)
+    versions = {"binary": (*TRAIN, TEST), "python": PYTHON}
+    if config.source == "auto":
+        whole = [v for v, six in versions.items() if found.keys() >= {*six}]
+        if not whole:
+            return cifar10_standin(config)
+        version = whole[0]
+    else:
+        version = config.source
+    absent = [name for name in versions[version] if name not in found]
     if absent:
-        raise files.missing(
-            "cifar10", absent, "binary", "; all six are in cifar-10-binary.tar.gz"
-        )
-    batches = [parse(found[name]) for name in TRAIN]
+        archive = f"cifar-10-{version}.tar.gz"
+        raise files.missing("cifar10", absent, version, f"; all six are in {archive}")
+    read = parse if version == "binary" else cifar_pickled.parse
+    *batches, test = [read(found[name]) for name in versions[version]]
     return finished(
         config,
         "cifar10",
@@ -50,7 +59,7 @@ def cifar10(config: Cifar10) -> Dataset:
             np.concatenate([x for x, _ in batches]),
             np.concatenate([y for _, y in batches]),
         ),
-        parse(found[TEST]),
+        test,
         num_classes=10,
         columns=names.pixels(32, 32, names.RGB),
         largest=255.0,

@@ -61,6 +61,7 @@ def finished(
     columns: tuple[str, ...],
     largest: float | None = None,
     smallest: float = 0.0,
+    frames: int = 1,
 ) -> Dataset:
     """Takes classes of a divided data set, and orders, limits and scales its rows.
 
@@ -74,6 +75,7 @@ def finished(
         largest: largest possible value, which `unit` maps to 1; `None` for a table,
             whose columns `unit` maps to [0, 1] by their extremes in the training rows.
         smallest: smallest possible value, which `unit` maps to 0.
+        frames: of a row, one after the other; each feature has one scale in all.
 
     Raises:
         ScenarioError: classes that there are not, or a limit above the number of
@@ -91,7 +93,10 @@ def finished(
     order = generator(config.split_seed, Purpose.ORDER).permutation(len(y))
     kept = order[: config.limit]
     x, y = x[kept], y[kept]
-    shift, divisor = _scale(config.scale, x, smallest, largest)
+    in_frames = x.reshape(-1, x.shape[1] // frames)
+    shift, divisor = _scale(config.scale, in_frames, smallest, largest)
+    if shift.size > 1:
+        shift, divisor = np.tile(shift, frames), np.tile(divisor, frames)
     return Dataset(
         name=name,
         x_train=_scaled(x, shift, divisor),

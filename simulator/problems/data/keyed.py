@@ -17,6 +17,7 @@ class Purpose(IntEnum):
     MIMIC = 6
     NUS_WIDE = 7
     CREDIT = 8
+    SPEECH = 9
 
 
 def generator(seed: int, purpose: Purpose) -> np.random.Generator:

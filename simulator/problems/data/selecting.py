@@ -8,8 +8,8 @@ from jaxtyping import Int32, Shaped
 
 from simulator.scenario.errors import ScenarioError
 
-Samples = tuple[Shaped[np.ndarray, "_ _"], Shaped[np.ndarray, " _"]]
-"""Features `[N, P]` and labels `[N]`."""
+Samples = tuple[Shaped[np.ndarray, "_ _"], Shaped[np.ndarray, " _ *L"]]
+"""Features `[N, P]` and labels `[N]`, or `[N, L]` where rows have frames."""
 Choice = Literal["even_odd", "lower_upper"] | tuple[int, ...] | None
 """The entry `classes` of a data set."""
 UNUSED = 2**31 - 1

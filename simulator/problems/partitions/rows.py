@@ -62,10 +62,11 @@ def labels(config: Labels, dataset: Dataset, seed: int) -> Shares:
 
     Raises:
         ScenarioError: more classes per client than there are, or fewer rows than
-            shards.
+            shards, or rows whose frames have classes of their own.
 
     Source: McMahan et al. (2017), section 3, "pathological non-IID partition".
     """
+    _refuse_frames(config, dataset)
     each, num_rows = config.classes_per_client, len(dataset.y_train)
     if each > dataset.num_classes:
         raise ScenarioError(
@@ -99,11 +100,13 @@ def dirichlet(config: Dirichlet, dataset: Dataset, seed: int) -> Shares:
 
     Raises:
         ScenarioError: `least` rows for every client are impossible, or none of 1,000
-            draws of the proportions gives them.
+            draws of the proportions gives them, or rows whose frames have classes of
+            their own.
 
     Source: Yurochkin et al. (2019), section 4: p_k ~ Dir_M(alpha), and client m takes
         a proportion p_k, m of the rows of class k.
     """
+    _refuse_frames(config, dataset)
     _refuse_too_many(config, dataset)
     num_rows = len(dataset.y_train)
     if config.clients * config.least > num_rows:
@@ -251,6 +254,15 @@ def _refuse_too_many(config: Horizontal, dataset: Dataset) -> None:
         raise ScenarioError(
             f"problem.partition.clients must be at most the {num_rows} training rows "
             f"of {dataset.name}, got {config.clients}; take fewer clients"
+        )
+
+
+def _refuse_frames(config: Labels | Dirichlet, dataset: Dataset) -> None:
+    if dataset.num_frames is not None:
+        raise ScenarioError(
+            f"problem.partition.kind must not be {config.kind!r} for {dataset.name}, "
+            f"each of whose rows has {dataset.num_frames} frames with classes of their "
+            "own; take iid, sizes or column"
         )
 
 

@@ -292,7 +292,7 @@ def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> N
         protocol={"kind": "gossip", "graph": {"kind": "ring"}, "initiator": "every"},
         stop={"commits": 6000},
     )
-    jobs = timelines.in_commits(study.table("jobs"), study.table("rows"))
+    jobs = study.table("jobs")
     staleness = timelines.contributions(jobs)["staleness"]
     # K jobs are always in flight, averagings take no time: K - 1 commits by the closed
     # form, up to the edges of the run, where at most K jobs miss at most the largest.

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from itertools import pairwise
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,10 +17,12 @@ from simulator.protocols.pairs import Pair, Pairs
 from simulator.protocols.played import Played, Traffic
 from simulator.scenario.clients import Clients, Link, NamedSlowdown
 from simulator.scenario.graphs import (
+    Arcs,
     Bipartite,
     Complete,
     Edges,
     ErdosRenyi,
+    Exponential,
     RandomRegular,
     Ring,
     Torus,
@@ -27,6 +30,7 @@ from simulator.scenario.graphs import (
     find_senders,
 )
 from simulator.scenario.laws import Constant, Scipy
+from simulator.scenario.mixing import mixing_matrices, receivers
 from simulator.scenario.protocols import Gossip, Synchronous
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.stop import Stop
@@ -35,6 +39,7 @@ from simulator.timeline import (
     NO_SLOT,
     NO_WORKER,
     SERVER,
+    Jobs,
     Kind,
     Outcome,
     Rows,
@@ -82,38 +87,57 @@ def pairs(rows: Rows) -> list[tuple[int, ...]]:
     ]
 
 
-def replay_models(rows: Rows, num_workers: int) -> None:
+class Change(NamedTuple):
+    """A row that changed a model; `commits` were made with it."""
+
+    row: int
+    time: float
+    commits: int
+
+
+def replay_models(rows: Rows, jobs: Jobs, num_workers: int) -> None:
     """Asserts that a job finds in its register the model that its worker had.
 
-    A model is known by the number of the version that last changed it.
+    A model is known by the row that last changed it. Between two commits, a change and
+    a read at the same instant may have come in either order.
     """
-    models = [[0] for _ in range(num_workers)]  # versions that changed each model
-    registers = [0] * num_workers
+    times = zip(jobs.client, jobs.job, jobs.read_time, strict=True)
+    read_times = {(int(client), int(job)): time for client, job, time in times}
+    start = Change(-1, -1.0, 0)
+    changes = [[start] for _ in range(num_workers)]
+    registers = [start] * num_workers
     for row in range(rows.time.size):
-        made = int(rows.version[row]) + 1
+        is_commit = rows.kind[row] == Kind.COMMIT
+        made = Change(row, rows.time[row], int(rows.version[row]) + is_commit)
         first, second = (int(worker) for worker in rows.worker[row])
-        if rows.kind[row] == Kind.COMMIT:
+        if is_commit:
             assert rows.node[row] == rows.write_slot[row] == first
             assert rows.read_slot[row].tolist() == [first, NO_SLOT]
             assert second == rows.peer[row] == NO_WORKER
-            read = int(rows.read_version[row, 0])
-            assert registers[first] == max(v for v in models[first] if v <= read)
+            when = read_times[first, int(rows.job[row, 0])]
+            version = int(rows.read_version[row, 0])
+            known = [c for c in changes[first] if c.commits <= version]
+            latest = max(c for c in known if c.time <= when)
+            surely = max(c for c in known if c.time < when or c is start)
+            assert surely <= registers[first] <= latest
             registers[first] = made
-            models[first].append(made)
+            changes[first].append(made)
         elif rows.kind[row] == Kind.AVERAGE:
             assert [rows.node[row], rows.peer[row]] == [first, second]
             assert rows.write_slot[row] == NO_SLOT
             for worker, slot in zip((first, second), rows.read_slot[row], strict=True):
-                models[worker].append(made)
+                changes[worker].append(made)
                 if slot != NO_SLOT:
                     assert slot == worker
                     registers[worker] = made
         else:
             assert rows.node[row] == SERVER
             assert rows.worker[row].tolist() == [NO_WORKER] * 2
-            registers = [made] * num_workers
-            for versions in models:
-                versions.append(made)
+            assert rows.write_slot[row] == NO_SLOT
+            for mine in changes:
+                mine.append(made)
+            if rows.read_slot[row, 0] == 0:
+                registers = [made] * num_workers
 
 
 def test_the_initiator_averages_and_then_steps() -> None:
@@ -123,27 +147,27 @@ def test_the_initiator_averages_and_then_steps() -> None:
     assert kinds(rows) == ["AVERAGE", "COMMIT", "COMMIT", "AVERAGE", "COMMIT"]
     assert rows.time.tolist() == [1.25, 1.25, 2, 2.5, 2.5]
     assert workers(rows) == [(0, 1), (0,), (1,), (0, 1), (0,)]
-    assert rows.version.tolist() == [0, 1, 2, 3, 4]
-    assert rows.read_version[:, 0].tolist() == [0, 0, 0, 3, 2]
+    assert rows.version.tolist() == [0, 0, 1, 2, 2]
+    assert rows.read_version[:, 0].tolist() == [0, 0, 0, 2, 1]
     assert (rows.read_slot[rows.kind == Kind.AVERAGE] == NO_SLOT).all()
     applied = jobs.outcome == Outcome.APPLIED
     assert jobs.computed_time[applied].tolist() == [1, 2, 2.25]
     assert jobs.applied_time[applied].tolist() == [1.25, 2, 2.5]
     assert jobs.uploads[applied].tolist() == [1, 1, 1]
-    replay_models(rows, 2)
+    replay_models(rows, jobs, 2)
 
 
 def test_the_step_may_come_first() -> None:
     clients = linked(Constant(value=(1, 2)), Constant(value=0.25))
     protocol = Gossip(order="step_then_average")
-    rows, *_ = everything(played(protocol, clients, 2, time=2.5))
+    rows, jobs, _ = everything(played(protocol, clients, 2, time=2.5))
     assert kinds(rows) == ["COMMIT", "AVERAGE", "COMMIT", "COMMIT", "AVERAGE"]
     assert rows.time.tolist() == [1, 1.25, 2, 2.25, 2.5]
     # The initiator has no job under way while it averages: it reads what comes of it.
     averaged = rows.kind == Kind.AVERAGE
     assert rows.read_slot[averaged].tolist() == [[0, NO_SLOT]] * 2
-    assert rows.read_version[3, 0] == 2
-    replay_models(rows, 2)
+    assert rows.read_version[3, 0] == 1
+    replay_models(rows, jobs, 2)
 
 
 def test_averaging_during_a_gradient_makes_it_no_longer() -> None:
@@ -152,7 +176,7 @@ def test_averaging_during_a_gradient_makes_it_no_longer() -> None:
     assert kinds(rows) == ["AVERAGE", "COMMIT", "AVERAGE", "COMMIT", "AVERAGE"]
     assert rows.time.tolist() == [0.25, 1, 1.25, 2, 2.25]
     assert rows.read_version[1, 0] == 0
-    assert rows.version[1] == 1  # its gradient is one averaging stale
+    assert rows.version[1] == 0  # an averaging is no commit
     slow = linked(Constant(value=(1, 50)), Constant(value=3))
     rows, *_ = everything(played(Gossip(order="during"), slow, 2, time=6))
     assert rows.time.tolist() == [3, 3, 6, 6]  # both are waited for
@@ -196,7 +220,7 @@ def test_nobody_waits_for_ever(order, initiator, graph, latency) -> None:
     assert commits.sum() == 240
     assert set(rows.worker[commits, 0].tolist()) == set(range(K))
     check_conservation(rows, jobs, K)
-    replay_models(rows, K)
+    replay_models(rows, jobs, K)
     edges = edges_of(graph, K)
     assert {(min(pair), max(pair)) for pair in pairs(rows)} <= set(edges)
     senders = None if initiator == "every" else find_senders(edges, K)
@@ -283,7 +307,7 @@ def test_all_with_equal_constant_delays_is_sync() -> None:
     assert stop is StopReason.ROUNDS
     assert kinds(rows) == [*["COMMIT"] * 4, "AVERAGE_ALL"] * 3
     assert rows.round.tolist() == [0] * 5 + [1] * 5 + [2] * 5
-    replay_models(rows, 4)
+    replay_models(rows, jobs, 4)
     check_conservation(rows, jobs, 4)
     sync, *_ = everything(played(Synchronous(), clients, 4, rounds=3))
     averaged = rows.kind == Kind.AVERAGE_ALL
@@ -297,6 +321,58 @@ def test_all_waits_for_the_slowest() -> None:
     clients = linked(Constant(value=(1, 3)), Constant(value=(0.5, 0.25)))
     rows, *_ = everything(played(Gossip(average="all"), clients, 2, rounds=2))
     assert rows.time.tolist() == [1, 3, 3.5, 4.5, 6.5, 7]
+
+
+@pytest.mark.parametrize("order", ["average_then_step", "step_then_average"])
+def test_neighbours_average_at_once_when_all_are_ready(order) -> None:
+    """D-PSGD on a ring: two uploads each, one after the other; all wait."""
+    clients = linked(Constant(value=(1, 3, 1, 1)), Constant(value=(0.5, 0.5, 1, 0.5)))
+    protocol = Gossip(average="neighbours", graph=Ring(), order=order)
+    rows, jobs, stop = everything(played(protocol, clients, 4, rounds=2))
+    assert stop is StopReason.ROUNDS
+    averaged = rows.kind == Kind.AVERAGE_ALL
+    assert rows.time[averaged].tolist() == [5, 10]
+    steps_first = order == "step_then_average"
+    assert (rows.read_slot[averaged, 0] == 0).all() == steps_first
+    assert np.flatnonzero(averaged).tolist() == ([4, 9] if steps_first else [0, 5])
+    assert jobs.uploads[jobs.outcome == Outcome.APPLIED].tolist() == [2] * 8
+    replay_models(rows, jobs, 4)
+
+
+def test_directed_exponential_graphs_go_twice_as_far_each_round() -> None:
+    phases = receivers(Exponential(), 6)
+    assert [phase[0] for phase in phases] == [[1], [2], [4]]
+    matrices = mixing_matrices(Exponential(), 8, pushes=True)
+    np.testing.assert_array_equal(matrices.sum(axis=1), 1)
+    # Three rounds of eight workers mix exactly.
+    np.testing.assert_allclose(matrices[2] @ matrices[1] @ matrices[0], 1 / 8)
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda g: g.kind)
+def test_metropolis_weights_keep_the_mean(graph) -> None:
+    """They and equal parts are weights on the edges alone, and none is negative."""
+
+    def draw(number):
+        return Streams(1).at(Purpose.GRAPH, 0, number)
+
+    for pushes in (False, True):
+        (matrix,) = mixing_matrices(graph, 12, draw, pushes=pushes)
+        np.testing.assert_allclose(matrix.sum(axis=0), 1)
+        linked_to = {(int(i), int(j)) for i, j in np.argwhere(matrix) if i < j}
+        assert linked_to == set(edges_of(graph, 12))
+        assert (matrix >= 0).all()
+        if not pushes:
+            np.testing.assert_allclose(matrix, matrix.T)
+            assert second_eigenvalue_modulus(matrix) < 1
+
+
+def test_push_sum_weights_stand_in_columns() -> None:
+    graph = Arcs(arcs=((1, 2), (2, 3), (3, 1), (1, 3)))
+    (matrix,) = mixing_matrices(graph, 3, pushes=True)
+    third = 1 / 3
+    np.testing.assert_allclose(
+        matrix, [[third, 0, 0.5], [third, 0.5, 0], [third, 0.5, 0.5]]
+    )
 
 
 def test_one_slow_worker_hardly_disturbs_the_others() -> None:
@@ -314,9 +390,7 @@ def test_one_slow_worker_hardly_disturbs_the_others() -> None:
     sync, *_ = everything(played(Gossip(average="all"), clients, 16, time=1000))
     assert (sync.kind == Kind.COMMIT).sum() == 1600
 
-    number = np.cumsum(commits) - commits  # iterations before each row
-    read = np.searchsorted(rows.version, rows.read_version[commits, 0])
-    stale = number[commits] - number[read]
+    stale = rows.version[commits] - rows.read_version[commits, 0]
     assert stale.max() == 150
     # Every iteration makes the jobs of the 15 other workers one iteration staler.
     assert stale.mean() == pytest.approx(15, rel=0.005)
@@ -419,7 +493,21 @@ WORLD = {
         ({"graph": {"kind": "edges", "edges": [[1, 6]]}}, r"got \[1, 6\]"),
         ({"graph": {"kind": "edges", "edges": [[2, 2]]}}, r"got \[2, 2\]"),
         ({"graph": {"kind": "ring"}, "initiator": "sender"}, "must be 'every' for"),
-        ({"average": "all", "graph": {"kind": "ring"}}, "belongs to pairwise"),
+        ({"average": "all", "graph": {"kind": "ring"}}, "graph must not stand beside"),
+        (
+            {"average": "neighbours", "initiator": "every"},
+            "initiator must not stand beside average: neighbours",
+        ),
+        ({"average": "neighbours", "order": "during"}, "got 'during'; change it"),
+        ({"graph": {"kind": "exponential"}}, "must not be directed for pairwise"),
+        (
+            {"average": "neighbours", "graph": {"kind": "arcs", "arcs": [[1, 2]]}},
+            "must be strongly connected",
+        ),
+        (
+            {"average": "neighbours", "graph": {"kind": "arcs", "arcs": [[1, 6]]}},
+            r"got \[1, 6\]; change it",
+        ),
     ],
 )
 def test_impossible_graphs_are_refused(protocol, message) -> None:

@@ -1,0 +1,394 @@
+"""What A(DP)2SGD promises: Theorem 2, its inverse, Remark 1, and numbers beside them.
+
+Every step of a worker releases a gradient of B of its n samples with normal noise of
+standard deviation sigma. Two accountings, which are two settings (A-05):
+
+=============  =========  ===========  ==============================================
+setting        rate       releases     whose turn it is
+=============  =========  ===========  ==============================================
+as published   B / (K n)  T of all     counts as a draw, which no proof covers: all
+                                       workers run all the time, and neighbours see
+                                       who sends
+its `own()`    B / n      one worker's is no draw
+=============  =========  ===========  ==============================================
+
+The first is not merely unproved: to a neighbour who sees whose turn it is, Theorem 2's
+noise for an epsilon of 10 in the published setting leaves two data sets more than 12
+apart, at the same delta (tests/unit/privacy/test_decentralised.py).
+
+Lemma 2 has two conditions. Whether they hold is a result, not an error: where one fails
+epsilon is inf, and `why` says which. All takes gradients as bounded by G (A-03).
+
+Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4 and its appendix; decision
+numbers (A-) are those of its specification.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+from simulator.privacy.accountants import Rdp
+from simulator.privacy.decentralised_lemmas import (
+    LEAST_VARIANCE,
+    Conditions,
+    Divergence,
+    compose,
+    conditions,
+    gaussian_rdp,
+    order_of,
+    poisson_rdp,
+    subsampled_rdp,
+    to_epsilon,
+)
+from simulator.privacy.decentralised_setting import (
+    PUBLISHED,
+    On,
+    Reading,
+    Setting,
+    rescaled,
+    sensitivity,
+)
+from simulator.privacy.decentralised_utility import (
+    Utility,
+    c4,
+    proposition2,
+    proposition2_iterations,
+)
+from simulator.scenario.errors import UserError
+
+__all__ = [
+    "GRID",
+    "LEAST_VARIANCE",
+    "PUBLISHED",
+    "Achieved",
+    "Conditions",
+    "Divergence",
+    "Intermediate",
+    "Noise",
+    "Numeric",
+    "On",
+    "Reading",
+    "Search",
+    "Setting",
+    "Utility",
+    "achieved",
+    "c4",
+    "compose",
+    "conditions",
+    "gaussian_rdp",
+    "least_noise",
+    "numeric",
+    "order_of",
+    "poisson_rdp",
+    "proposition2",
+    "proposition2_iterations",
+    "remark1",
+    "rescaled",
+    "sensitivity",
+    "smallest_epsilon",
+    "subsampled_rdp",
+    "theorem2",
+    "to_epsilon",
+]
+
+GRID = tuple(step / 100 for step in range(1, 100))
+"""Values of mu that are searched (A-06)."""
+_ORDERS = range(2, 257)
+
+
+class Noise(NamedTuple):
+    """What Theorem 2 asks for.
+
+    Attributes:
+        epsilon: target.
+        mu: share of epsilon that is Renyi divergence.
+        order: alpha.
+        sigma_mean: standard deviation of the noise on the mean gradient.
+        sigma_sum: the same noise on the sum, B times as large.
+        conditions: equation 7; where they fail the noise guarantees nothing.
+    """
+
+    epsilon: float
+    mu: float
+    order: float
+    sigma_mean: float
+    sigma_sum: float
+    conditions: Conditions
+
+
+class Search(NamedTuple):
+    """The least noise over a grid of mu.
+
+    Attributes:
+        best: of the admissible, that with the least noise; None if there is none.
+        why: empty, or a sentence that says why there is none.
+    """
+
+    best: Noise | None
+    why: str
+
+    @property
+    def admissible(self) -> bool:
+        """Whether some mu is."""
+        return self.best is not None
+
+
+class Achieved(NamedTuple):
+    """The least epsilon that Lemmas 2 to 4 give for a noise.
+
+    Attributes:
+        epsilon: inf where no order is admissible.
+        mu: share of it that is Renyi divergence; nan where no order is admissible.
+        multiplier: noise over the sensitivity.
+        conditions: of Lemma 2, at the best order.
+        unconstrained: what the same formula gives with the conditions ignored; no
+            guarantee below `epsilon`.
+    """
+
+    epsilon: float
+    mu: float
+    multiplier: float
+    conditions: Conditions
+    unconstrained: float
+
+    @property
+    def admissible(self) -> bool:
+        """Whether some order is, so that epsilon is a guarantee."""
+        return self.conditions.hold
+
+    @property
+    def why(self) -> str:
+        """Empty, or which conditions fail."""
+        return self.conditions.why
+
+
+class Intermediate(NamedTuple):
+    """Remark 1 at one iteration.
+
+    Attributes:
+        claimed: sqrt(t / T) epsilon.
+        conditions: of Lemma 2, at the order alpha_t that the claim needs.
+        achieved: the least epsilon at the same noise.
+    """
+
+    claimed: float
+    conditions: Conditions
+    achieved: Achieved
+
+    @property
+    def admissible(self) -> bool:
+        """Whether the claim follows from Lemma 2."""
+        return self.conditions.hold
+
+
+class Numeric(NamedTuple):
+    """Epsilons by Renyi divergences without Lemma 2.
+
+    Attributes:
+        attained: no bound: the specification's numbers, by Poisson sampling's formula
+            at the sensitivity of a replaced sample, integer orders and Lemma 4. Two
+            data sets have this divergence without replacement, too (all gradients but
+            the replaced one are its opposite).
+        uniform: a bound for batches without replacement and a replaced sample.
+        poisson: a bound for Poisson-sampled batches and one sample more or less.
+    """
+
+    attained: float
+    uniform: float
+    poisson: float
+
+
+def theorem2(setting: Setting, epsilon: float, mu: float) -> Noise:
+    """Computes the noise that Theorem 2 asks for, and whether equation 7 holds.
+
+    Args:
+        setting: as published, or a worker's own.
+        epsilon: target, > 0.
+        mu: share of it that is Renyi divergence, in (0, 1).
+
+    Raises:
+        UserError: an argument is out of its range; a failed condition is a result.
+
+    Source: A(DP)2SGD, Theorem 2 and equation 7.
+    """
+    alpha = order_of(mu, epsilon, setting.delta)
+    data = setting.num_workers * setting.num_samples
+    square = 20 * setting.iterations * alpha / (mu * epsilon)
+    mean = setting.lipschitz * math.sqrt(square) / data
+    whole = rescaled(mean, setting.batch, source="mean", target="sum")
+    found = conditions(alpha, setting.multiplier(mean, "mean"), setting.ratio)
+    return Noise(epsilon, mu, alpha, mean, whole, found)
+
+
+def least_noise(
+    setting: Setting, epsilon: float, grid: Sequence[float] = GRID
+) -> Search:
+    """Finds the mu with the least noise among those for which equation 7 holds.
+
+    Args:
+        setting: as published, or a worker's own.
+        epsilon: target, > 0.
+        grid: values of mu in (0, 1), at least one.
+
+    Returns:
+        It, or none and why.
+
+    Raises:
+        UserError: an argument is out of its range.
+
+    Source: A(DP)2SGD, Theorem 2; A-06.
+    """
+    if not grid:
+        raise UserError("grid must have a value of mu, got none; leave it out")
+    tried = [theorem2(setting, epsilon, mu) for mu in grid]
+    fits = [noise for noise in tried if noise.conditions.hold]
+    if fits:
+        return Search(min(fits, key=lambda noise: noise.sigma_mean), "")
+    nearest = min(tried, key=lambda noise: _lacking(noise.conditions))
+    return Search(
+        None,
+        f"no mu of {len(tried)} is admissible at epsilon {epsilon:g}; the nearest, "
+        f"{nearest.mu:g}, fails {nearest.conditions.why}",
+    )
+
+
+def achieved(
+    setting: Setting, multiplier: float, iterations: int | None = None
+) -> Achieved:
+    """Finds the least epsilon of Lemmas 2 to 4 over the admissible orders.
+
+    Args:
+        setting: as published, or a worker's own.
+        multiplier: z, noise over the sensitivity, > 0: see `Setting.multiplier`.
+        iterations: t, releases so far, in [1, T]; by default T.
+
+    Returns:
+        The least of s alpha + log(1 / delta) / (alpha - 1) with s = 5 t gamma^2 / z^2;
+        epsilon is inf where no order is admissible.
+
+    Raises:
+        UserError: an argument is out of its range.
+
+    Source: A(DP)2SGD, Lemmas 2 to 4.
+    """
+    count = _check_iterations(setting, iterations)
+    limits = conditions(math.nan, multiplier, setting.ratio)
+    tail = math.log(1 / setting.delta)
+    slope = compose(5 * (setting.ratio / multiplier) ** 2, count)
+    free = slope + 2 * math.sqrt(slope * tail)
+    order = min(1 + math.sqrt(tail / slope), limits.largest_order)
+    if order <= 1:
+        return Achieved(math.inf, math.nan, multiplier, limits, free)
+    found = limits._replace(order=order)
+    if not found.hold:
+        return Achieved(math.inf, math.nan, multiplier, found, free)
+    epsilon = to_epsilon(slope * order, order, setting.delta)
+    return Achieved(epsilon, slope * order / epsilon, multiplier, found, free)
+
+
+def smallest_epsilon(setting: Setting) -> Achieved:
+    """Finds the least epsilon for which there is an admissible noise.
+
+    More noise lowers the divergence, and with it the largest order of Lemma 2.
+
+    Args:
+        setting: as published, or a worker's own.
+
+    Returns:
+        It and its noise; epsilon is inf where no noise is admissible.
+
+    Source: A(DP)2SGD, equation 7; A-06.
+    """
+    least = math.sqrt(LEAST_VARIANCE) * (1 + 1e-12)  # or rounding fails the condition
+    variance = 1 / (math.e * setting.ratio) - 1  # here the largest order is 1
+    if variance <= least**2:
+        return achieved(setting, least)
+    tried = np.geomspace(least, math.sqrt(variance), 1000, endpoint=False)
+    values = [achieved(setting, float(z)).epsilon for z in tried]
+    best = int(np.argmin(values))
+    low, high = max(0, best - 1), min(best + 1, len(tried) - 1)
+    refined: Any = optimize.minimize_scalar(
+        lambda z: achieved(setting, float(z)).epsilon,
+        bounds=(tried[low], tried[high]),
+        method="bounded",
+        options={"xatol": 1e-9},
+    )
+    both = [achieved(setting, float(z)) for z in (tried[best], refined.x)]
+    return min(both, key=lambda one: one.epsilon)
+
+
+def remark1(setting: Setting, noise: Noise, iterations: int) -> Intermediate:
+    """Computes what Remark 1 claims of the models at iteration t, and whether it may.
+
+    The claim needs the order 1 + (alpha - 1) sqrt(T / t).
+
+    Args:
+        setting: of the noise.
+        noise: by Theorem 2.
+        iterations: t, in [1, T].
+
+    Raises:
+        UserError: the iteration is out of its range.
+
+    Source: A(DP)2SGD, Remark 1; A-23.
+    """
+    share = math.sqrt(_check_iterations(setting, iterations) / setting.iterations)
+    multiplier = setting.multiplier(noise.sigma_mean, "mean")
+    order = 1 + (noise.order - 1) / share
+    return Intermediate(
+        share * noise.epsilon,
+        conditions(order, multiplier, setting.ratio),
+        achieved(setting, multiplier, iterations),
+    )
+
+
+def numeric(
+    setting: Setting, multiplier: float, iterations: int | None = None
+) -> Numeric:
+    """Computes epsilon of the same noise without Lemma 2.
+
+    The bounds are dp-accounting's, by `accountants.Rdp`; proved for a worker's own
+    setting only. They take about half a second.
+
+    Args:
+        setting: as published, or a worker's own.
+        multiplier: noise over the sensitivity when a sample is replaced, > 0. One
+            sample more or less moves the sum by half of that.
+        iterations: t, releases so far, in [1, T]; by default T.
+
+    Raises:
+        UserError: an argument is out of its range.
+
+    Source: A-05, A-06; Wang, Balle and Kasiviswanathan (2019) and Mironov, Talwar and
+        Zhang (2019).
+    """
+    count = _check_iterations(setting, iterations)
+    spent = (
+        (order, compose(poisson_rdp(order, multiplier, setting.ratio), count))
+        for order in _ORDERS
+    )
+    attained = min(to_epsilon(total, order, setting.delta) for order, total in spent)
+    uniform, poisson = Rdp(), Rdp()
+    uniform.release(count, setting.release(multiplier, "uniform"))
+    poisson.release(count, setting.release(2 * multiplier, "poisson"))
+    delta = setting.delta
+    return Numeric(attained, uniform.epsilon(delta), poisson.epsilon(delta))
+
+
+def _lacking(found: Conditions) -> float:
+    """Returns by how much the worse condition fails."""
+    return max(LEAST_VARIANCE - found.variance, found.order - found.largest_order)
+
+
+def _check_iterations(setting: Setting, iterations: int | None) -> int:
+    if iterations is None:
+        return setting.iterations
+    if not 1 <= iterations <= setting.iterations:
+        raise UserError(
+            f"iterations must be from 1 to {setting.iterations}, got {iterations}; "
+            "a longer run is another setting"
+        )
+    return iterations

@@ -1,0 +1,87 @@
+"""A network of fully connected layers whose weights are one flat vector."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from simulator.problems.blockwise import in_blocks
+from simulator.problems.flat import drawn, split
+from simulator.scenario.models import Dense as Config
+
+ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
+
+
+class Dense(NamedTuple):
+    """Fully connected layers with an activation between them.
+
+    Attributes:
+        sizes: numbers of inputs, of hidden units layer by layer, and of outputs.
+        activation: of the hidden units.
+    """
+
+    sizes: tuple[int, ...]
+    activation: str = "relu"
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of each layer's matrix and bias, in the flat vector's order."""
+        pairs = zip(self.sizes[:-1], self.sizes[1:], strict=True)
+        return tuple(shape for inp, out in pairs for shape in ((out, inp), (out,)))
+
+    @property
+    def num_noised(self) -> int:
+        """The first layer's matrix and bias."""
+        return self.sizes[1] * (self.sizes[0] + 1)
+
+    @property
+    def num_statistics(self) -> int:
+        """No layer is normalised."""
+        return 0
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
+        """Draws all uniformly within ±1/sqrt(inputs of a unit), as PyTorch does."""
+        limits = [1 / math.sqrt(size) for size in self.sizes[:-1] for _ in range(2)]
+        return drawn(key, self.shapes, limits)
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
+        """Returns the features as they are."""
+        return x
+
+    def regularised(self) -> Bool[np.ndarray, " P"]:
+        """Says of each number whether it is regularised: all but biases."""
+        return np.concatenate(
+            [np.full(math.prod(shape), len(shape) > 1) for shape in self.shapes]
+        )
+
+    def apply(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> Float[Array, "C S"]:
+        """Returns the logits of some rows, however many: block by block."""
+        parts = split(weights, self.shapes)
+        layers = list(zip(parts[::2], parts[1::2], strict=True))
+
+        def logits(block: Float[Array, "B F"]) -> Float[Array, "C B"]:
+            hidden = block.T
+            for matrix, bias in layers[:-1]:
+                sums = matrix @ hidden + bias[:, None]
+                hidden = ACTIVATIONS[self.activation](sums)
+            matrix, bias = layers[-1]
+            return matrix @ hidden + bias[:, None]
+
+        return in_blocks(logits, x)
+
+    def train(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> tuple[Float[Array, "C S"], Float[Array, " statistics"]]:
+        """Returns the logits of a batch, and no statistics."""
+        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
+
+
+def dense(config: Config, num_outputs: int, num_features: int, family: str) -> Dense:
+    """Builds the network of a scenario, whose clients hold all columns."""
+    del family
+    return Dense((num_features, *config.hidden, num_outputs), config.activation)

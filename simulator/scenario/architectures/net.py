@@ -1,0 +1,115 @@
+"""The layers that a network consists of, whatever they are applied to."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol, TypeVar
+
+T = TypeVar("T")
+
+Norm = Literal["group", "batch"]
+
+Widen = Callable[[int], int]
+"""From a paper's number of channels to a scenario's."""
+
+STEP = 4
+"""Numbers of channels are multiples of it, and so can be halved."""
+
+FEWEST = 4
+"""Channels of a group that is normalised, at least. Where images have shrunk to a
+pixel, one or two normalised numbers say nothing, and no gradient passes them."""
+
+
+class Net(Protocol[T]):
+    """Applies layers one after another; each takes the next of the parameters.
+
+    Images are of any kind `T`: shapes that are counted with, or arrays.
+    """
+
+    def channels(self, x: T) -> int:
+        """Returns the number of channels."""
+        ...
+
+    def conv(
+        self,
+        x: T,
+        channels: int,
+        kernel: int,
+        stride: int = 1,
+        groups: int = 1,
+        *,
+        bias: bool = False,
+    ) -> T:
+        """Convolves with square kernels; pads so that stride 1 keeps the size.
+
+        Args:
+            x: images.
+            channels: that come out.
+            kernel: height and width of a kernel, odd.
+            stride: pixels from one output to the next.
+            groups: of channels that do not see each other's; both numbers of channels
+                are multiples of it.
+            bias: whether each channel has one.
+        """
+        ...
+
+    def norm(self, x: T) -> T:
+        """Normalises, then scales and shifts each channel."""
+        ...
+
+    def relu(self, x: T) -> T:
+        """Returns the positive parts."""
+        ...
+
+    def sigmoid(self, x: T) -> T:
+        """Returns numbers between 0 and 1."""
+        ...
+
+    def max_pool(self, x: T, size: int, stride: int, padding: int = 0) -> T:
+        """Returns the largest of `size` x `size` pixels around every `stride`-th."""
+        ...
+
+    def mean(self, x: T) -> T:
+        """Returns each channel's mean as an image of one pixel."""
+        ...
+
+    def dense(self, x: T, outputs: int) -> T:
+        """Returns a linear map, with biases, of all numbers."""
+        ...
+
+    def add(self, x: T, y: T) -> T:
+        """Returns the sum."""
+        ...
+
+    def multiply(self, x: T, factors: T) -> T:
+        """Multiplies each channel by a factor, an image of one pixel."""
+        ...
+
+    def join(self, parts: Sequence[T]) -> T:
+        """Puts channels behind one another."""
+        ...
+
+    def split(self, x: T, channels: int) -> tuple[T, T]:
+        """Returns the first so many channels, and the others."""
+        ...
+
+    def shuffle(self, x: T, groups: int) -> T:
+        """Takes channels in turn from so many groups."""
+        ...
+
+
+def widened(channels: int, width: float) -> int:
+    """Returns a number of channels times `width`, to the nearest multiple of `STEP`."""
+    return max(STEP, STEP * math.floor(channels * width / STEP + 0.5))
+
+
+def num_groups(channels: int, most: int) -> int:
+    """Returns how many groups the channels are normalised in.
+
+    It is the largest number that divides the channels, is at most `most` and leaves
+    each group `FEWEST` channels. (Wu and He have 32 groups everywhere; networks for
+    CIFAR are narrower, and 116 or 24 channels are no multiples of 32.)
+
+    Source: Wu and He, Group Normalization (2018), section 3.
+    """
+    fitting = [g for g in range(1, most + 1) if channels % g == 0]
+    return max((g for g in fitting if channels // g >= FEWEST), default=1)

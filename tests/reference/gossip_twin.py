@@ -1,0 +1,329 @@
+"""Decentralised learning of K workers: slow, plain NumPy, from the specification.
+
+A(DP)^2SGD and AD-PSGD (sigma = 0), gossip with ages, SYNC, D-PSGD, stochastic gradient
+push. Who does what in which order is input, and so are batches (sample ids) and noise
+(draws from N(0, I)). What the theorems say is in `gossip_theory_twin`.
+
+`gradient(w, worker, batch)` is the MEAN over the batch of B samples, and `eta` is a
+step on that mean (A-01). Algorithm 1 writes the sum; so its noise of deviation sigma is
+sigma / B here (`noise_on="sum"`), and the eta of Theorem 1 is `eta` / B. Nothing is
+clipped (A-03), and there is no momentum (A-13).
+
+`eta(t)` is asked with t mini-batches finished by all workers together: 0, 1, 2, ... at
+the updates of `gossip`; 0, K, 2 K, ... in rounds, where the K steps share one size.
+
+Source: Xu, Zhang and Wang, A(DP)^2SGD: Asynchronous Decentralized Parallel Stochastic
+Gradient Descent with Differential Privacy. Section numbers, (n) and A-xx are those of
+the specification. Other methods cite their own papers.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+NOISE_ON = ("sum", "mean")
+
+Gradient = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
+Eta = Callable[[int], float]
+Noise = np.ndarray | None
+Event = (
+    tuple[Literal["read"], int]
+    | tuple[Literal["average"], int, int]
+    | tuple[Literal["average_all"]]
+    | tuple[Literal["update"], int, np.ndarray, Noise]
+)
+Round = Sequence[tuple[np.ndarray, Noise]]
+
+
+class Trace(NamedTuple):
+    """A run of U updates; everything as it is right after the update.
+
+    Attributes:
+        models: [U, K, d].
+        staleness: [U], updates of all workers between snapshot and this one.
+        consensus: [U], (1/K) sum_k |w_k - theta|^2.
+        theta: [U, d], the average model (A-14).
+        ages: [U, K], updates in each model, see `age_weighted`.
+    """
+
+    models: np.ndarray
+    staleness: np.ndarray
+    consensus: np.ndarray
+    theta: np.ndarray
+    ages: np.ndarray
+
+
+class Rounds(NamedTuple):
+    """A run of R rounds: models [R, K, d], theta [R, d], consensus [R]."""
+
+    models: np.ndarray
+    theta: np.ndarray
+    consensus: np.ndarray
+
+
+class Pushed(NamedTuple):
+    """Push-sum after each round: z = x / y [R, K, d], x [R, K, d], y [R, K]."""
+
+    z: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+
+
+def gossip(
+    w0: np.ndarray,
+    num_workers: int,
+    events: Iterable[Event],
+    gradient: Gradient,
+    eta: Eta,
+    sigma: float = 0.0,
+    noise_on: str = "sum",
+) -> Trace:
+    """A(DP)^2SGD, sections 2.2 and 2.4; with sigma = 0, AD-PSGD.
+
+    Args:
+        w0: [d], where all workers start.
+        num_workers: K.
+        events: in order (A-10), each one of
+            ("read", k): w_hat_k <- w_k;
+            ("average", i, j): w_i and w_j <- their mean;
+            ("average_all",): all <- the mean of all;
+            ("update", k, batch, noise): w_k <- w_k - eta(t) (gradient at w_hat_k, with
+            noise), which uses the snapshot up. `noise` [d] may be None if sigma = 0.
+        gradient: of the mean loss over a batch.
+        eta: step size of update t, counted from 0 over all workers.
+        sigma: standard deviation of the noise, >= 0.
+        noise_on: "sum" or "mean", which gradient carries sigma.
+
+    Returns:
+        The trace, one row per update.
+
+    Raises:
+        ValueError: no such worker, an update without a read, or missing noise.
+    """
+    return play(w0, num_workers, events, gradient, eta, sigma, noise_on, by_age=False)
+
+
+def age_weighted(
+    w0: np.ndarray,
+    num_workers: int,
+    events: Iterable[Event],
+    gradient: Gradient,
+    eta: Eta,
+    sigma: float = 0.0,
+    noise_on: str = "sum",
+) -> Trace:
+    """Gossip in which a model counts by its age; arguments as in `gossip`.
+
+    The age n_k of a model is 0 at first and grows by one at each update of k. Merging i
+    and j leaves both with (n_i w_i + n_j w_j) / (n_i + n_j), or the plain mean if both
+    ages are 0, and with age max(n_i, n_j). "average_all" does the same to all K.
+
+    Source: Hegedus, Danner and Jelasity, Decentralized learning works (2021), where the
+    receiver alone merges; ages and the maximum also in Ormandi, Hegedus and Jelasity,
+    Gossip learning with linear models on fully distributed data (2013).
+    """
+    return play(w0, num_workers, events, gradient, eta, sigma, noise_on, by_age=True)
+
+
+def play(
+    w0: np.ndarray,
+    num_workers: int,
+    events: Iterable[Event],
+    gradient: Gradient,
+    eta: Eta,
+    sigma: float,
+    noise_on: str,
+    *,
+    by_age: bool,
+) -> Trace:
+    """Plays the events; see `gossip` and `age_weighted`."""
+    models = start(w0, num_workers)
+    ages = np.zeros(num_workers, dtype=int)
+    snapshots: dict[int, tuple[np.ndarray, int]] = {}  # worker: (w_hat, t of the read)
+    rows = []
+    t = 0
+    for event in events:
+        match event:
+            case ("read", k):
+                check_workers([k], num_workers)
+                snapshots[k] = (models[k].copy(), t)
+            case ("average", i, j):
+                check_workers([i, j], num_workers)
+                merge(models, ages, [i, j], by_age)
+            case ("average_all",):
+                merge(models, ages, list(range(num_workers)), by_age)
+            case ("update", k, batch, noise):
+                check_workers([k], num_workers)
+                if k not in snapshots:
+                    raise ValueError(f"update {t} of worker {k} must follow its read")
+                w_hat, read_at = snapshots.pop(k)
+                g = noisy(gradient, w_hat, k, batch, noise, sigma, noise_on)
+                models[k] = models[k] - eta(t) * g
+                ages[k] += 1
+                rows.append((models.copy(), t - read_at, ages.copy()))
+                t += 1
+            case _:
+                raise ValueError(f"event must be one of Event, got {event!r}")
+    history = np.array([row[0] for row in rows]).reshape(t, num_workers, len(w0))
+    theta, consensus = summary(history)
+    return Trace(
+        history,
+        np.array([row[1] for row in rows], dtype=int),
+        consensus,
+        theta,
+        np.array([row[2] for row in rows], dtype=int).reshape(t, num_workers),
+    )
+
+
+def merge(
+    models: np.ndarray, ages: np.ndarray, workers: list[int], by_age: bool
+) -> None:
+    """Gives these workers one model, in place: their mean, plain or by age."""
+    weights = np.ones(len(workers))
+    if by_age and ages[workers].sum() > 0:
+        weights = ages[workers].astype(np.float64)
+    models[workers] = (weights @ models[workers]) / weights.sum()
+    ages[workers] = ages[workers].max()
+
+
+def sync(
+    w0: np.ndarray,
+    rounds: Sequence[Round],
+    gradient: Gradient,
+    eta: Eta,
+    sigma: float = 0.0,
+    noise_on: str = "sum",
+) -> Rounds:
+    """SYNC (SSGD), section 2.1: steps with noise at every worker (A-22), then mean.
+
+    `rounds[r][k]` is worker k's (batch, noise) of round r.
+    """
+    mixing = np.ones((len(rounds[0]), len(rounds[0]))) / len(rounds[0])
+    models = start(w0, len(rounds[0]))
+    history = []
+    for r, work in enumerate(rounds):
+        g = gradients(gradient, models, work, sigma, noise_on)
+        models = mixing @ (models - eta(r * len(work)) * g)
+        history.append(models)
+    return Rounds(np.array(history), *summary(np.array(history)))
+
+
+def d_psgd(
+    w0: np.ndarray,
+    mixing: np.ndarray,
+    rounds: Sequence[Round],
+    gradient: Gradient,
+    eta: Eta,
+    sigma: float = 0.0,
+    noise_on: str = "sum",
+) -> Rounds:
+    """D-PSGD: x_i <- sum_j W_ij x_j - eta g_i(x_i), the gradient at the old x_i.
+
+    `mixing` is W [K, K], doubly stochastic.
+
+    Source: Lian et al., Can decentralized algorithms outperform centralized algorithms?
+    (2017), Algorithm 1.
+    """
+    check_stochastic("mixing", mixing, axes=(0, 1))
+    models = start(w0, len(mixing))
+    history = []
+    for r, work in enumerate(rounds):
+        g = gradients(gradient, models, work, sigma, noise_on)
+        models = mixing @ models - eta(r * len(work)) * g
+        history.append(models)
+    return Rounds(np.array(history), *summary(np.array(history)))
+
+
+def stochastic_gradient_push(
+    w0: np.ndarray,
+    mixing: Sequence[np.ndarray],
+    rounds: Sequence[Round],
+    gradient: Gradient,
+    eta: Eta,
+    sigma: float = 0.0,
+    noise_on: str = "sum",
+) -> Pushed:
+    """SGP without delays: push-sum on a directed graph, gradients at z = x / y.
+
+    `mixing[r][i, j]` is what j sends to i in round r, a share: columns sum to one.
+
+    Source: Assran, Loizou, Ballas and Rabbat, Stochastic gradient push for distributed
+    deep learning (2019), Algorithm 1.
+    """
+    x = start(w0, len(mixing[0]))
+    y = np.ones(len(mixing[0]))
+    zs, xs, ys = [], [], []
+    for r, (p, work) in enumerate(zip(mixing, rounds, strict=True)):
+        check_stochastic(f"mixing[{r}]", p, axes=(0,))
+        g = gradients(gradient, x / y[:, None], work, sigma, noise_on)
+        x = p @ (x - eta(r * len(work)) * g)
+        y = p @ y
+        zs.append(x / y[:, None])
+        xs.append(x)
+        ys.append(y)
+    return Pushed(np.array(zs), np.array(xs), np.array(ys))
+
+
+def noisy(
+    gradient: Gradient,
+    w: np.ndarray,
+    worker: int,
+    batch: np.ndarray,
+    noise: Noise,
+    sigma: float,
+    noise_on: str,
+) -> np.ndarray:
+    """Mean gradient with noise: (B g + sigma n) / B on the sum, or g + sigma n."""
+    check_word("noise_on", noise_on, NOISE_ON)
+    g = np.asarray(gradient(w, worker, batch), dtype=np.float64)
+    if sigma == 0.0:
+        return g
+    if noise is None or noise.shape != g.shape:
+        raise ValueError(f"noise must be of shape {g.shape} if sigma > 0, got {noise}")
+    if noise_on == "mean":
+        return g + sigma * noise
+    return (len(batch) * g + sigma * noise) / len(batch)
+
+
+def gradients(
+    gradient: Gradient, points: np.ndarray, work: Round, sigma: float, noise_on: str
+) -> np.ndarray:
+    """Noisy mean gradients [K, d], worker k's at points[k]."""
+    return np.array(
+        [
+            noisy(gradient, point, k, batch, noise, sigma, noise_on)
+            for k, (point, (batch, noise)) in enumerate(zip(points, work, strict=True))
+        ]
+    )
+
+
+def start(w0: np.ndarray, num_workers: int) -> np.ndarray:
+    """K copies of w0, [K, d]."""
+    return np.tile(np.asarray(w0, dtype=np.float64), (num_workers, 1))
+
+
+def summary(history: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """theta [U, d] and (1/K) sum_k |w_k - theta|^2 [U] of models [U, K, d]."""
+    theta = history.mean(axis=1)
+    return theta, ((history - theta[:, None]) ** 2).sum(axis=2).mean(axis=1)
+
+
+def check_workers(workers: list[int], num_workers: int) -> None:
+    if len(set(workers)) < len(workers):
+        raise ValueError(f"workers must differ, got {workers}")
+    for k in workers:
+        if not 0 <= k < num_workers:
+            raise ValueError(f"worker must be in [0, {num_workers}), got {k}")
+
+
+def check_stochastic(name: str, matrix: np.ndarray, axes: Sequence[int]) -> None:
+    """Non-negative, and sums of one along each of `axes`: 0 columns, 1 rows."""
+    sums = [matrix.sum(axis=axis) for axis in axes]
+    if (matrix < 0.0).any() or not np.allclose(sums, 1.0, rtol=0.0, atol=1e-12):
+        raise ValueError(f"{name} must be >= 0 with sums of 1, got sums {sums}")
+
+
+def check_word(name: str, word: str, words: Sequence[str]) -> None:
+    if word not in words:
+        raise ValueError(f"{name} must be one of {words}, got {word!r}")

@@ -1,0 +1,388 @@
+"""The gossip twin alone: cases by hand, and identities between the methods."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.reference import gossip_theory_twin as theory
+from tests.reference import gossip_twin as twin
+from tests.reference.gossip_twin import Event, Round
+
+N, D, K, B = 40, 3, 4, 5
+DATA = np.random.default_rng(0)
+X, Y = DATA.normal(size=(N, D)), DATA.normal(size=N)
+W0 = DATA.normal(size=D)
+
+
+def gradient(w: np.ndarray, worker: int, batch: np.ndarray) -> np.ndarray:
+    """Least squares on the shared data."""
+    return X[batch].T @ (X[batch] @ w - Y[batch]) / len(batch)
+
+
+def nothing(w: np.ndarray, worker: int, batch: np.ndarray) -> np.ndarray:
+    return np.zeros_like(w)
+
+
+def own(w: np.ndarray, worker: int, batch: np.ndarray) -> np.ndarray:
+    """Pulls the worker's model to its number: no two workers agree."""
+    return w - worker
+
+
+def decay(t: int) -> float:
+    return 0.1 / (1.0 + t)
+
+
+def draws(seed: int, num_rounds: int, num_workers: int = K) -> list[Round]:
+    rng = np.random.default_rng(seed)
+    return [
+        [
+            (rng.choice(N, size=B, replace=False), rng.normal(size=D))
+            for _ in range(num_workers)
+        ]
+        for _ in range(num_rounds)
+    ]
+
+
+def reads(num_workers: int = K) -> list[Event]:
+    return [("read", k) for k in range(num_workers)]
+
+
+def updates(work: Round) -> list[Event]:
+    return [("update", k, batch, noise) for k, (batch, noise) in enumerate(work)]
+
+
+def random_events(seed: int, num_updates: int) -> list[Event]:
+    """Reads at any time, an average before most updates (A-10)."""
+    rng = np.random.default_rng(seed)
+    events = reads()
+    for _ in range(num_updates):
+        k = int(rng.integers(K))
+        if rng.random() < 0.7:
+            events.append(("average", k, int((k + rng.integers(1, K)) % K)))
+        batch = rng.choice(N, size=B, replace=False)
+        events += [("update", k, batch, rng.normal(size=D)), ("read", k)]
+    return events
+
+
+ONE = np.zeros(1, dtype=int)
+SCALAR: list[Event] = [
+    ("read", 0),
+    ("read", 1),
+    ("update", 0, ONE, None),
+    ("average", 0, 1),
+    ("update", 1, ONE, None),
+    ("read", 1),
+    ("read", 0),
+    ("average_all",),
+    ("update", 1, ONE, None),
+    ("update", 0, ONE, None),
+]
+
+
+def test_gossip_by_hand():
+    # g = w_hat - 8 k, eta = 1/2, from 16. w0: 16 -> 8; mean 12, 12; w1 - (16 - 8) / 2
+    # = 8; both read, 8 and 12; mean 10, 10; w1 - (8 - 8) / 2 = 10; w0 - 12 / 2 = 4.
+    trace = twin.gossip(
+        np.array([16.0]), 2, SCALAR, lambda w, k, _: w - 8.0 * k, lambda _: 0.5
+    )
+    expected = [[8.0, 16.0], [12.0, 8.0], [10.0, 10.0], [4.0, 10.0]]
+    np.testing.assert_array_equal(trace.models[:, :, 0], expected)
+    np.testing.assert_array_equal(trace.staleness, [0, 1, 0, 1])
+    np.testing.assert_array_equal(trace.theta[:, 0], [12.0, 10.0, 10.0, 7.0])
+    np.testing.assert_array_equal(trace.consensus, [16.0, 4.0, 0.0, 9.0])
+
+
+def test_age_weighted_by_hand():
+    # Ages 1, 0 at the pair's average: both become w0 = 8 with age 1; w1 - 4 = 4, age 2;
+    # read 4 and 8; then ages 1, 2: (8 + 2 * 4) / 3 = 16 / 3, age 2 for both.
+    trace = twin.age_weighted(
+        np.array([16.0]), 2, SCALAR, lambda w, k, _: w - 8.0 * k, lambda _: 0.5
+    )
+    expected = [[8.0, 16.0], [8.0, 4.0], [16 / 3, 22 / 3], [4 / 3, 22 / 3]]
+    np.testing.assert_allclose(trace.models[:, :, 0], expected, rtol=1e-15)
+    np.testing.assert_array_equal(trace.ages, [[1, 0], [1, 2], [2, 3], [3, 3]])
+
+
+def test_age_weighted_is_gossip_at_equal_ages():
+    events: list[Event] = []
+    for work in draws(1, 6):
+        events += [*reads(), *updates(work)]
+        events.append(("average", 0, 1))
+        events.append(("average", 2, 3))
+    args = (W0, K, events, gradient, decay, 0.3)
+    by_age, plain = twin.age_weighted(*args), twin.gossip(*args)
+    np.testing.assert_allclose(by_age.models, plain.models, rtol=1e-13)
+    np.testing.assert_array_equal(by_age.ages[-1], np.full(K, 6))
+
+
+def test_age_weighted_keeps_the_start_of_two_that_never_trained():
+    events: list[Event] = [("average", 1, 2), ("read", 1), ("update", 1, ONE, None)]
+    trace = twin.age_weighted(W0, K, events, nothing, decay)
+    np.testing.assert_array_equal(trace.models[0], np.tile(W0, (K, 1)))
+
+
+@pytest.mark.parametrize("noise_on", twin.NOISE_ON)
+def test_one_worker_is_sgd(noise_on: str):
+    rounds = draws(2, 8, num_workers=1)
+    w, expected = W0, []
+    for t, ((batch, noise),) in enumerate(rounds):
+        assert noise is not None
+        g = gradient(w, 0, batch) + noise * (0.3 / B if noise_on == "sum" else 0.3)
+        w = w - decay(t) * g
+        expected.append(w)
+    events: list[Event] = []
+    for ((batch, noise),) in rounds:
+        events += [("read", 0), ("update", 0, batch, noise), ("average_all",)]
+    one = np.ones((1, 1))
+    rest = (gradient, decay, 0.3, noise_on)
+    for theta in (
+        twin.gossip(W0, 1, events, *rest).theta,
+        twin.age_weighted(W0, 1, events, *rest).theta,
+        twin.sync(W0, rounds, *rest).theta,
+        twin.d_psgd(W0, one, rounds, *rest).theta,
+        twin.stochastic_gradient_push(W0, [one] * 8, rounds, *rest).z[:, 0],
+    ):
+        np.testing.assert_allclose(theta, expected, rtol=1e-12)
+
+
+def test_noise_on_the_sum_is_b_times_smaller():
+    events = random_events(3, 30)
+    on_sum = twin.gossip(W0, K, events, gradient, decay, 0.5 * B, "sum")
+    on_mean = twin.gossip(W0, K, events, gradient, decay, 0.5, "mean")
+    np.testing.assert_allclose(on_sum.models, on_mean.models, rtol=1e-12)
+    quiet = twin.gossip(W0, K, events, gradient, decay)
+    assert np.abs(on_sum.theta - quiet.theta).max() > 1e-3
+
+
+def test_gossip_is_algorithm_1_in_matrices():
+    # W <- W A_t, then column k <- column k - eta g~; reads follow each update.
+    events = random_events(4, 40)
+    models = np.tile(W0[:, None], (1, K))
+    hats = models.copy()
+    expected = []
+    for event in events:
+        if event[0] == "read":
+            hats[:, event[1]] = models[:, event[1]]
+        elif event[0] == "average":
+            models = models @ theory.pair_matrix(event[1], event[2], K)
+        elif event[0] == "update":
+            _, k, batch, noise = event
+            assert noise is not None
+            total = sum(gradient(hats[:, k], k, batch[[b]]) for b in range(B))
+            step = decay(len(expected)) / B
+            models = models - np.outer(step * (total + 2.0 * noise), np.eye(K)[k])
+            expected.append(models.T)
+    trace = twin.gossip(W0, K, events, gradient, decay, 2.0)
+    np.testing.assert_allclose(trace.models, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_theta_moves_only_by_updates_and_by_eta_over_k():
+    events = random_events(5, 50)
+    trace = twin.gossip(W0, K, events, lambda w, k, _: np.ones(D), decay)
+    steps = -decay_table(50)[:, None] / K * np.ones(D)
+    moved = np.diff(np.vstack([W0, trace.theta]), axis=0)
+    np.testing.assert_allclose(moved, steps, rtol=0, atol=1e-14)
+
+
+def decay_table(num_updates: int) -> np.ndarray:
+    return np.array([decay(t) for t in range(num_updates)])
+
+
+def test_round_robin_has_staleness_k_minus_1():
+    events = reads()
+    for t in range(20):
+        events += [("update", t % K, ONE, None), ("read", t % K)]
+    staleness = twin.gossip(W0, K, events, gradient, decay).staleness
+    np.testing.assert_array_equal(staleness, [0, 1, 2] + [K - 1] * 17)
+
+
+def test_sync_is_large_batch_sgd():
+    rounds = draws(6, 10)
+    trace = twin.sync(W0, rounds, gradient, decay, 0.7)
+    w = W0
+    for r, work in enumerate(rounds):
+        batch = np.concatenate([ids for ids, _ in work])
+        noise = np.sum([noise for _, noise in work if noise is not None], axis=0)
+        w = w - decay(K * r) * (gradient(w, 0, batch) + 0.7 * noise / (K * B))
+        np.testing.assert_allclose(trace.theta[r], w, rtol=1e-12)
+    np.testing.assert_allclose(trace.consensus, 0.0, atol=1e-28)
+
+
+def test_gossip_in_lockstep_is_sync():
+    rounds = draws(7, 6)
+    events: list[Event] = []
+    for work in rounds:
+        events += [*reads(), *updates(work), ("average_all",)]
+    events += [("read", 0), ("update", 0, ONE, np.zeros(D))]
+    sync = twin.sync(W0, rounds, gradient, lambda _: 0.1, 0.7)
+    trace = twin.gossip(W0, K, events, gradient, lambda _: 0.1, 0.7)
+    np.testing.assert_allclose(trace.models[-1, 1:], sync.models[-1, 1:], rtol=1e-12)
+
+
+RING = np.eye(K) / 2 + np.roll(np.eye(K), 1, axis=0) / 4 + np.roll(np.eye(K), -1, 0) / 4
+
+
+def test_d_psgd_by_hand():
+    # From 0, g_i = w - i, eta = 1: first w = i; then W i - (i - i).
+    pair = np.array([[0.75, 0.25], [0.25, 0.75]])
+    rounds: list[Round] = [[(ONE, None)] * 2] * 3
+    trace = twin.d_psgd(np.zeros(1), pair, rounds, own, lambda _: 1.0)
+    # Third: W (1/4, 3/4) = (3/8, 5/8), minus (1/4 - 0, 3/4 - 1).
+    expected = [[0.0, 1.0], [0.25, 0.75], [0.125, 0.875]]
+    np.testing.assert_array_equal(trace.models[:, :, 0], expected)
+    np.testing.assert_array_equal(trace.consensus, [0.25, 0.0625, 0.140625])
+
+
+def test_d_psgd_moves_theta_by_the_mean_gradient():
+    trace = twin.d_psgd(W0, RING, draws(8, 9), gradient, decay, 0.4)
+    models = np.vstack([np.tile(W0, (1, K, 1)), trace.models])
+    for r, work in enumerate(draws(8, 9)):
+        g = twin.gradients(gradient, models[r], work, 0.4, "sum").mean(axis=0)
+        expected = models[r].mean(axis=0) - decay(K * r) * g
+        np.testing.assert_allclose(trace.theta[r], expected, rtol=1e-12)
+
+
+def test_d_psgd_with_the_identity_is_k_runs():
+    rounds = draws(9, 5)
+    apart = twin.d_psgd(W0, np.eye(K), rounds, gradient, decay, 0.4)
+    for k in range(K):
+        alone = twin.d_psgd(
+            W0,
+            np.eye(1),
+            [[w[k]] for w in rounds],
+            gradient,
+            lambda t: decay(t * K),
+            0.4,
+        )
+        np.testing.assert_allclose(apart.models[:, k], alone.models[:, 0], rtol=1e-13)
+
+
+def exponential(num_workers: int, num_rounds: int) -> list[np.ndarray]:
+    """Directed exponential graph: a half stays, a half goes 1, 2, 4, ... ahead."""
+    eye, hops = np.eye(num_workers), int(np.log2(num_workers))
+    return [
+        (eye + np.roll(eye, 2 ** (r % hops), axis=0)) / 2 for r in range(num_rounds)
+    ]
+
+
+# j sends to i: columns sum to one, rows do not.
+LOPSIDED = np.array(
+    [
+        [0.5, 0.5, 0.0, 1 / 3],
+        [0.5, 0.0, 0.0, 1 / 3],
+        [0.0, 0.5, 0.5, 0.0],
+        [0.0, 0.0, 0.5, 1 / 3],
+    ]
+)
+
+
+def test_push_with_doubly_stochastic_shares_steps_then_mixes():
+    rounds, mixing = draws(10, 7), exponential(K, 7)
+    pushed = twin.stochastic_gradient_push(W0, mixing, rounds, gradient, decay, 0.4)
+    models = np.tile(W0, (K, 1))
+    for r, work in enumerate(rounds):
+        g = twin.gradients(gradient, models, work, 0.4, "sum")
+        models = mixing[r] @ (models - decay(K * r) * g)
+        np.testing.assert_allclose(pushed.z[r], models, rtol=1e-12)
+    np.testing.assert_allclose(pushed.y, 1.0, rtol=1e-15)
+
+
+def test_push_to_everybody_is_sync():
+    rounds, full = draws(11, 5), [np.full((K, K), 1 / K)] * 5
+    pushed = twin.stochastic_gradient_push(W0, full, rounds, gradient, decay, 0.4)
+    sync = twin.sync(W0, rounds, gradient, decay, 0.4)
+    np.testing.assert_allclose(pushed.z, sync.models, rtol=1e-12)
+
+
+def test_push_keeps_sums_and_uses_the_unbiased_model():
+    mixing, rounds = [LOPSIDED] * 12, draws(12, 12)
+    pushed = twin.stochastic_gradient_push(W0, mixing, rounds, gradient, decay, 0.4)
+    np.testing.assert_allclose(pushed.y.sum(axis=1), K, rtol=1e-13)
+    assert np.ptp(pushed.y[-1]) > 0.1
+    z = np.vstack([np.tile(W0, (1, K, 1)), pushed.z])
+    total = K * W0
+    for r, work in enumerate(rounds):
+        g = twin.gradients(gradient, z[r], work, 0.4, "sum")
+        total = total - decay(K * r) * g.sum(axis=0)
+        np.testing.assert_allclose(pushed.x[r].sum(axis=0), total, rtol=1e-11)
+
+
+def test_push_agrees_on_the_mean():
+    # One step of size 1 to the worker's number, then only mixing: all z -> 1.5.
+    pushed = twin.stochastic_gradient_push(
+        np.zeros(1), [LOPSIDED] * 200, draws(13, 200), own, lambda t: float(t == 0)
+    )
+    np.testing.assert_allclose(pushed.z[-1], 1.5, rtol=1e-12)
+    assert np.abs(pushed.x[-1] - 1.5).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: play([("update", 0, ONE, None)]), "follow its read"),
+        (
+            lambda: play([*reads(1), *updates([(ONE, None)]), *updates([(ONE, None)])]),
+            "update 1 of worker 0 must",
+        ),
+        (lambda: play([("read", K)]), "worker must be in"),
+        (lambda: play([("read", -1)]), "worker must be in"),
+        (lambda: play([("average", 2, 2)]), "must differ"),
+        (lambda: play([("read", 0), ("update", 0, ONE, None)], 1.0), "noise must be"),
+        (lambda: play([("read", 0), ("update", 0, ONE, W0)], 1.0, "all"), "noise_on"),
+        (lambda: twin.d_psgd(W0, LOPSIDED, draws(0, 1), own, decay), "mixing must be"),
+        (
+            lambda: twin.stochastic_gradient_push(
+                W0, [LOPSIDED.T], draws(0, 1), own, decay
+            ),
+            r"mixing\[0\] must be",
+        ),
+    ],
+)
+def test_refuses(call: Callable[[], object], match: str):
+    with pytest.raises(ValueError, match=match):
+        call()
+
+
+def play(events: list[Event], sigma: float = 0.0, noise_on: str = "sum") -> twin.Trace:
+    return twin.gossip(W0, K, events, gradient, decay, sigma, noise_on)
+
+
+@pytest.mark.parametrize("noise_on", twin.NOISE_ON)
+def test_theta_gathers_the_noise_that_section_5_2_computes(noise_on: str):
+    # Each of 200 coordinates is a sum of 2,000 independent N(0, (eta s / K)^2), where s
+    # is sigma / B or sigma. The mean square has relative deviation sqrt(2 / 200) = 0.1.
+    rng, d, num_updates = np.random.default_rng(20), 200, 2000
+    events: list[Event] = []
+    for t in range(num_updates):
+        k = t % K
+        events += [("average", k, (k + 1) % K), ("read", k)]
+        events.append(("update", k, np.arange(B), rng.normal(size=d)))
+    trace = twin.gossip(np.zeros(d), K, events, nothing, lambda _: 0.1, 2.0, noise_on)
+    each = 0.1 * (2.0 / B if noise_on == "sum" else 2.0) / K
+    assert np.mean(trace.theta[-1] ** 2) == pytest.approx(
+        num_updates * each**2, rel=0.4
+    )
+
+
+@pytest.mark.parametrize("partner", theory.PARTNERS)
+def test_pairs_shrink_the_distance_as_their_gram_says(partner: str):
+    # Mean over the equally likely pairs of the distance after one average, no step.
+    pairs = {
+        "ring_neighbour": [(0, 1), (1, 2), (2, 3), (3, 0)],
+        "random_receiver": [(0, 1), (0, 3), (2, 1), (2, 3)],
+        "any": [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)],
+    }[partner]
+    past = [*random_events(21, 30), *reads()]
+    before = twin.gossip(W0, K, past, own, decay)
+    after = []
+    for i, j in pairs:
+        still: list[Event] = [("average", i, j), ("update", 0, ONE, None)]
+        trace = twin.gossip(
+            W0, K, past + still, own, lambda t: decay(t) if t < 30 else 0.0
+        )
+        after.append(trace.consensus[-1])
+    gram = theory.mean_gram(partner, K)
+    off = before.models[-1] - before.theta[-1]
+    assert np.mean(after) == pytest.approx(np.trace(off.T @ gram @ off) / K, rel=1e-12)
+    assert np.mean(after) <= theory.spectral_rho(gram) * before.consensus[-1]

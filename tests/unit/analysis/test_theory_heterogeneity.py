@@ -1,0 +1,171 @@
+"""Workers that are not equally fast: section 5.5 of A(DP)2SGD's specification."""
+
+import heapq
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from analysis import theory_heterogeneity
+from analysis.theory_heterogeneity import Slow
+
+SLOW = [1.0] * 15 + [10.0]
+"""Case II"""
+
+
+def _played(
+    times: list[Fraction], count: int
+) -> tuple[list[Fraction], list[int], list[int]]:
+    """Returns when mini-batches end, whose they are and how stale."""
+    pending = [(time, worker, 0) for worker, time in enumerate(times)]
+    heapq.heapify(pending)
+    ends, workers, staleness = [], [], []
+    for done in range(count):
+        now, worker, read = heapq.heappop(pending)
+        ends.append(now)
+        workers.append(worker)
+        staleness.append(done - read)
+        heapq.heappush(pending, (now + times[worker], worker, done + 1))
+    return ends, workers, staleness
+
+
+def test_case_2_and_equal_workers() -> None:
+    # section 5.5
+    found = theory_heterogeneity.constant_throughput(SLOW)
+    assert f"{found.ratio:.2f}" == "9.44"
+    stale = theory_heterogeneity.constant_staleness(SLOW)
+    assert f"{100 * stale.shares[-1]:.2f}" == "0.66"
+    assert stale.overall == pytest.approx(15)
+    assert stale.most.max() == stale.least[-1] == 150
+    assert (stale.least[0], stale.most[0]) == (14, 15)
+    equal = theory_heterogeneity.constant_staleness([2.0] * 16)
+    assert theory_heterogeneity.constant_throughput([2.0] * 16).ratio == 1
+    for values in (equal.mean, equal.least, equal.most):
+        np.testing.assert_array_equal(values, 15)
+
+
+@pytest.mark.parametrize(
+    ("slow", "ratio"),
+    [
+        # section 5.5 has 1.88 for Case I, which is that of one slow worker in every
+        # round; by its own model (each mini-batch with chance 1 / K) it is 1.55
+        ("one_a_round", "1.88"),
+        ("per_minibatch", "1.55"),
+    ],
+)
+def test_case_1(slow: Slow, ratio: str) -> None:
+    found = theory_heterogeneity.random_slow_throughput(16, 2.0, slow)
+    assert f"{found.ratio:.2f}" == ratio
+    assert found.asynchronous == pytest.approx(16 / (17 / 16))
+    faster = theory_heterogeneity.random_slow_throughput(16, 2.0, slow, 0.25)
+    assert faster.asynchronous == pytest.approx(4 * found.asynchronous)
+    assert faster.ratio == pytest.approx(found.ratio)
+
+
+@pytest.mark.parametrize("slow", ["one_a_round", "per_minibatch"])
+def test_case_1_by_drawing(slow: Slow) -> None:
+    generator = np.random.default_rng(0)
+    K, factor, rounds = 5, 3.0, 100_000
+    late = generator.random((rounds, K)) < 1 / K
+    if slow == "one_a_round":
+        late = generator.integers(K, size=(rounds, 1)) == np.arange(K)
+    durations = np.where(late, factor, 1.0)
+    found = theory_heterogeneity.random_slow_throughput(K, factor, slow)
+    # Standard errors: below 1 / sqrt(rounds) of a round, 0.0032; three of them.
+    assert K / found.synchronous == pytest.approx(
+        durations.max(axis=1).mean(), abs=0.0095
+    )
+    assert K / found.asynchronous == pytest.approx(durations.mean(), abs=0.0095)
+
+
+def test_random_slowness_at_its_ends() -> None:
+    for slow in ("one_a_round", "per_minibatch"):
+        same = theory_heterogeneity.random_slow_throughput(7, 1.0, slow)
+        assert same == pytest.approx((7, 7))
+        alone = theory_heterogeneity.random_slow_throughput(1, 4.0, slow)
+        assert alone == pytest.approx((0.25, 0.25))
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["1"] * 15 + ["10"],
+        ["1"] * 4,
+        ["1", "1", "1/3"],
+        ["2/7", "3/7", "1", "5/3"],
+        ["1/10", "7"],
+        ["5"],
+    ],
+    ids=lambda times: f"{len(times)}-{times[-1].replace('/', '_')}",
+)
+def test_constant_times_are_exact(times: list[str]) -> None:
+    exact = [Fraction(time) for time in times]
+    numbers = [float(time) for time in exact]
+    K, count = len(times), 3000
+    ends, workers, staleness = _played(exact, count)
+    for number in (1, 2, K, K + 1, 100, 2999, 3000):
+        found = theory_heterogeneity.constant_times(number, numbers)
+        assert found.asynchronous_s == pytest.approx(float(ends[number - 1]))
+        rounds = math.ceil(number / K)
+        assert found.synchronous_s == pytest.approx(rounds * max(numbers))
+    # The ratio of times tends to that of throughputs.
+    limit = theory_heterogeneity.constant_throughput(numbers).ratio
+    found = theory_heterogeneity.constant_times(10**9, numbers)
+    assert found.ratio == pytest.approx(limit, rel=1e-6)
+
+    stale = theory_heterogeneity.constant_staleness(numbers)
+    assert stale.overall == pytest.approx(K - 1)
+    for worker in range(K):
+        mine = [s for s, who in zip(staleness, workers, strict=True) if who == worker]
+        assert all(s <= stale.most[worker] for s in mine)
+        assert all(s >= stale.least[worker] for s in mine[1:])
+        # Counts of completions differ from rates by at most one per worker.
+        assert np.mean(mine) == pytest.approx(
+            stale.mean[worker], abs=(2 * K + 1) / len(mine)
+        )
+        share = len(mine) / count
+        assert share == pytest.approx(stale.shares[worker], abs=(K + 1) / count)
+
+
+def test_total_times_of_case_2() -> None:
+    found = theory_heterogeneity.constant_times(58_593, SLOW)
+    assert found.synchronous_s == 36_630
+    # 15 + 0.1 per second: 3881 s give 58,215 + 388 of them, 3880 s give 58,588.
+    assert found.asynchronous_s == 3881
+    assert found.ratio == pytest.approx(9.44, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: theory_heterogeneity.constant_throughput([]),
+            r"times_s must be > 0 and finite, one per worker, got \[\]; ",
+        ),
+        (
+            lambda: theory_heterogeneity.constant_staleness([1.0, 0.0]),
+            r"times_s must be .* got \[1.0, 0.0\]; ",
+        ),
+        (
+            lambda: theory_heterogeneity.constant_times(0, [1.0]),
+            "num_minibatches must be >= 1 and finite, got 0; ",
+        ),
+        (
+            lambda: theory_heterogeneity.random_slow_throughput(0, 2.0, "one_a_round"),
+            "num_workers must be >= 1 and finite, got 0; ",
+        ),
+        (
+            lambda: theory_heterogeneity.random_slow_throughput(2, 0.5, "one_a_round"),
+            "factor must be >= 1 and finite, got 0.5; ",
+        ),
+        (
+            lambda: theory_heterogeneity.random_slow_throughput(2, 2.0, "rotating"),  # pyright: ignore
+            "slow must be one of per_minibatch, one_a_round, got 'rotating'; ",
+        ),
+    ],
+)
+def test_mistakes_are_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
