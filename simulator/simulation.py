@@ -173,7 +173,7 @@ def _prepare(run: Run) -> Prepared:
         transfers=config.transfer is not None,
         bound=getattr(scenario.protocol, "staleness_bound", 0),
         constants=_constants(config, bias=algorithm.has_bias)._replace(
-            commits_per_epoch=played.traffic.contributions_per_epoch
+            commits_per_epoch=played.commits_per_epoch
         ),
         estimates=lambda: _estimates(config, precision, run.seed),
         mixing=playing.mixing(scenario, run.seed),
@@ -206,7 +206,7 @@ def check(run: Run) -> None:
     if scenario.algorithm.step_size is not None:
         bias = scenario.algorithm.has_bias
         known = _constants(scenario.problem, bias=bias)._replace(
-            commits_per_epoch=plan.played.traffic.contributions_per_epoch
+            commits_per_epoch=plan.played.commits_per_epoch
         )
         resolve(scenario.algorithm.step_size, known)
 
@@ -353,6 +353,7 @@ def _feed(prepared: Prepared, length: int) -> Feed:
         horizon=played.stop.time,
         commits_per_round=played.commits_per_round,
         uploads_of_all=played.uploads_of_all,
+        rounds_end_mixed=played.rounds_end_mixed,
     )
     scenario = prepared.run.scenario
     probe = scenario.probe.every if scenario.probe else None

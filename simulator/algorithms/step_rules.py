@@ -229,7 +229,7 @@ def _steps(
 
 
 def _warmup(rule: WarmupStep, constants: Constants) -> Steps:
-    rising = np.linspace(rule.first, rule.value, rule.warmup)
+    rising = np.linspace(rule.first, rule.value, rule.rising)
     falling = rule.value * rule.factor ** np.arange(1, rule.falling + 1)
     values = np.concatenate([rising, falling])
     return _steps(values.tolist(), np.arange(1, values.size).tolist(), constants)

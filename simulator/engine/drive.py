@@ -169,6 +169,8 @@ class Drive:
         self._window, self._probe = window, probe
         self._recent = [np.zeros(0)] * num_runs
         self._alive = [True] * num_runs
+        self._ended: dict[int, StopReason] = {}  # runs whose last evaluation is due
+        self._last: dict[int, Rows] = {}
         self._pending: dict[int, Point] = {}
         self._carry: Carry = program.start(keys, num_registers)
 
@@ -255,8 +257,6 @@ class Drive:
                 continue
             feed = 0 if len(self._feeds) == 1 else run
             pieces = buffer.placed[feed]
-            if not pieces:
-                continue
             evaluations = []
             for segment, values in zip(evaluated, metrics, strict=True):
                 point = (segment.points or {}).get(feed)
@@ -274,7 +274,13 @@ class Drive:
                 for segment, values in zip(probed, revealed, strict=True)
                 if feed in segment.probed
             ]
+            if not pieces and not evaluations:
+                continue
             record = self._record(run, pieces, infos, evaluations, probes)
+            last = pieces[-1].piece.point if pieces else None
+            if record.stop and last and all(last is not e[1] for e in evaluations):
+                # The others' rows up to their evaluation are in a later buffer.
+                self._ended[run], record = record.stop, record._replace(stop=None)
             self._alive[run] = record.stop is None
             yield record
 
@@ -291,22 +297,27 @@ class Drive:
         probes: list[tuple[int, dict[str, np.ndarray]]],
     ) -> Record:
         at = np.concatenate(
-            [np.arange(p.at, p.at + p.piece.rows.time.size) for p in pieces]
+            [np.arange(p.at, p.at + p.piece.rows.time.size) for p in pieces] or [[]]
         ).astype(np.int64)
-        rows = Rows(
-            *(
-                np.concatenate(columns)
-                for columns in zip(*(p.piece.rows for p in pieces), strict=True)
+        if pieces:
+            rows = Rows(
+                *(
+                    np.concatenate(columns)
+                    for columns in zip(*(p.piece.rows for p in pieces), strict=True)
+                )
             )
-        )
-        samples = np.concatenate([p.piece.samples for p in pieces])
+            self._last[run] = rows.slice(rows.time.size, rows.time.size)
+        else:  # an evaluation that the others' rows have kept waiting
+            rows = self._last[run]
+        samples = np.concatenate([p.piece.samples for p in pieces] or [np.zeros(0)])
         mine = {k: self._of_run(run, values)[at] for k, values in infos.items()}
         located = [
             (int(np.searchsorted(at, place, side="left")), point, values)
             for place, point, values in evaluations
         ]
         chunks = [p.piece.chunk for p in pieces if p.piece.chunk is not None]
-        stop, early = pieces[-1].piece.stop, False
+        stop = pieces[-1].piece.stop if pieces else self._ended[run]
+        early = False
         end = self._end(run, rows, mine, located)
         if end is not None:
             stop, early = end.stop, True

@@ -24,6 +24,7 @@ class Source(NamedTuple):
         horizon: virtual seconds at which the run ends at the latest, or None.
         commits_per_round: commits that a round has, if there are rounds.
         uploads_of_all: messages of an averaging of all workers with their neighbours.
+        rounds_end_mixed: whether a round ends with an averaging of all.
     """
 
     chunks: Iterator[Chunk]
@@ -32,6 +33,7 @@ class Source(NamedTuple):
     horizon: float | None
     commits_per_round: int | None = None
     uploads_of_all: int = 0
+    rounds_end_mixed: bool = False
 
 
 class Point(NamedTuple):
@@ -101,6 +103,7 @@ class Feed:
         self._made = Point(0.0, 0, 0, 0)
         self._cuts: deque[tuple[int, Point]] = deque([(0, self._made)])
         self._next_point = 1
+        self._mixed = 0  # averagings of all so far
         self.ended = False
 
     def next(self, limit: int) -> Piece:
@@ -137,8 +140,9 @@ class Feed:
         self._samples = self._sampler.attach(rows)
         self._slots = np.append(self._slots[-1:], rows.write_slot)
         if self._probe is not None:
-            made = np.where(rows.kind == Kind.COMMIT, rows.version + 1, 1)
-            self._probes.extend(np.flatnonzero(made % self._probe == 0).tolist())
+            due = (rows.version + 1) % self._probe == 0
+            due &= rows.kind == Kind.COMMIT
+            self._probes.extend(np.flatnonzero(due).tolist())
         workers = (rows.worker != NO_WORKER).sum(axis=1)
         commits = self._made.commits + np.cumsum(rows.kind == Kind.COMMIT)
         brings = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
@@ -163,7 +167,9 @@ class Feed:
             end = float(rows.time[-1])
         if chunk.stop is StopReason.TIME and self._source.horizon is not None:
             end = self._source.horizon
-        while (cut := self._due(rows, commits, contributions, chunk, end)) is not None:
+        mixed = self._mixed + np.cumsum(rows.kind == Kind.AVERAGE_ALL)
+        counts = commits, contributions, mixed
+        while (cut := self._due(rows, counts, chunk, end)) is not None:
             row, time = cut
             self._cuts.append((row, after(row, time)))
             self._next_point += 1
@@ -173,16 +179,25 @@ class Feed:
             if last[0] != size or last[1].time != end:
                 self._cuts.append((size, after(size, end)))
         self._made = after(size, end)
+        if size:
+            self._mixed = int(mixed[-1])
 
     def _due(
         self,
         rows: Rows,
-        commits: Int[np.ndarray, " T"],
-        contributions: Int[np.ndarray, " T"],
+        made: tuple[Int[np.ndarray, " T"], ...],
         chunk: Chunk,
         end: float,
     ) -> tuple[int, float] | None:
-        """Returns the row before which, and the time at which, to evaluate next."""
+        """Returns the row before which, and the time at which, to evaluate next.
+
+        Args:
+            rows: of a chunk.
+            made: commits, contributions and averagings of all, with each row.
+            chunk: of the rows.
+            end: of it, virtual seconds.
+        """
+        commits, contributions, mixed = made
         every, size = self._every, rows.time.size
         if every.time is not None:
             time = float(Fraction(repr(every.time)) * self._next_point)
@@ -191,6 +206,8 @@ class Feed:
             return (row, time) if reached else None
         if every.commits is not None:
             counts, goal = commits, every.commits * self._next_point
+        elif every.rounds is not None and self._source.rounds_end_mixed:
+            counts, goal = mixed, every.rounds * self._next_point
         elif every.rounds is not None:
             in_commits = every.rounds * (self._source.commits_per_round or 1)
             counts, goal = commits, in_commits * self._next_point

@@ -4,6 +4,7 @@ Whatever workers exchange depends on their data through noisy gradients alone, s
 release is one gradient, however often its worker's model is sent.
 """
 
+import math
 from collections.abc import Sequence
 
 from simulator.privacy import decentralised
@@ -42,13 +43,32 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
     )
     found = decentralised.least_noise(setting, budget.epsilon)
     if found.best is None:
-        least = decentralised.smallest_epsilon(setting).epsilon
-        raise ScenarioError(
-            f"algorithm.noise.budget.epsilon must be at least {least:.4g} for Theorem "
-            f"2 to hold, got {budget.epsilon:g} ({found.why}); raise it, or give sigma"
-        )
+        raise ScenarioError(_refusal(setting, budget.epsilon, found.why))
     of_sum = noise.on == "sum" and noise.sensitivity == "consistent"
     return found.best.sigma_sum if of_sum else found.best.sigma_mean
+
+
+def _refusal(setting: Setting, epsilon: float, why: str) -> str:
+    """Returns the error of a budget for which no mu of Theorem 2 is admissible."""
+    least = decentralised.smallest_epsilon(setting).epsilon
+    if not math.isfinite(least):
+        return (
+            f"algorithm.noise.budget must have small batches for Theorem 2 to hold at "
+            f"any epsilon, got {setting.batch} of {setting.num_samples} samples ({why})"
+            f"; take a smaller batch, or give sigma"
+        )
+    if epsilon >= least:
+        return (
+            f"algorithm.noise.budget.epsilon must ask for more noise for Theorem 2 to "
+            f"hold, got {epsilon:g} ({why}); lower it, or give sigma"
+        )
+    # The least of all mu is not on the grid; some epsilon a little above it is.
+    near = (float(f"{least * (1 + step / 1000):.4g}") for step in range(200))
+    met = (e for e in near if decentralised.least_noise(setting, e).admissible)
+    return (
+        f"algorithm.noise.budget.epsilon must be at least {next(met, 1.2 * least):.4g} "
+        f"for Theorem 2 to hold, got {epsilon:g} ({why}); raise it, or give sigma"
+    )
 
 
 def release_of(noise: Noise, sigma: float, n: int, batch: int) -> Gaussian:

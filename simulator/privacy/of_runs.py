@@ -201,7 +201,9 @@ def _of_gossip(
     why = "the noise is for the l2 sensitivity of clipped samples"
     return tuple(
         Guarantee(
-            release=_repeated(of_gossip.release_of(noise, sigma, n, batch), config, n),
+            release=_repeated(
+                of_gossip.release_of(noise, sigma, n, batch), config, n, batch
+            ),
             formal=not lacks,
             why=(f"{why}, but {'; '.join(lacks)}" if lacks else why)
             + _repeats(batch, n, config),
@@ -211,11 +213,11 @@ def _of_gossip(
     )
 
 
-def _repeated(release: Gaussian, config: Algorithm, n: int) -> Gaussian:
+def _repeated(release: Gaussian, config: Algorithm, n: int, batch: int) -> Gaussian:
     """Returns a release of a batch in which a sample may be several times."""
     if config.sampling == "distinct":
         return release
-    times = _most_occurrences(round(release.sampling_ratio * n), n, config.sampling)
+    times = _most_occurrences(batch, n, config.sampling)
     return Gaussian(release.multiplier / times)
 
 

@@ -264,8 +264,8 @@ class CifarNet(NamedTuple):
         net = Layers(parameters, running=running, groups=groups, form=self.form)
         chosen = ARCHITECTURES[self.name]
         logits = chosen.apply(net, images, self.num_outputs, self.width)
-        if net.rest():
-            raise AssertionError(f"{self.name} left {net.rest()} arrays untouched")
+        if left := net.rest():
+            raise AssertionError(f"{self.name} left {left} arrays untouched")
         return logits[:, 0, 0], net.measured
 
 

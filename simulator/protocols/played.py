@@ -267,6 +267,36 @@ class Played:
         first = (min(limits.items(), key=itemgetter(1)) for limits in (made, counted))
         return next(first), next(first)
 
+    @property
+    def contributions_per_commit(self) -> int:
+        """Most contributions that one commit applies."""
+        protocol, n = self.protocol, self.num_clients
+        selection = self.clients.selection if self.clients else None
+        match getattr(protocol, "kind", ""):
+            case "synchronous":
+                asked = min(selection.in_flight, n) if selection else n
+                return min(getattr(protocol, "wait_for", None) or asked, asked)
+            case "rounds":
+                return self.width
+            case "t_synchronous":
+                return getattr(protocol, "t", 1)
+            case "buffered":
+                return getattr(protocol, "size", None) or 1
+        return 1
+
+    @property
+    def commits_per_epoch(self) -> float:
+        """Commits that make a pass over the data."""
+        return self.traffic.contributions_per_epoch / self.contributions_per_commit
+
+    @property
+    def rounds_end_mixed(self) -> bool:
+        """Whether a round ends with an averaging of all, not with a commit."""
+        protocol = self.protocol
+        if not isinstance(protocol, Gossip) or not protocol.in_rounds:
+            return False
+        return protocol.average == "all" or protocol.order == "step_then_average"
+
     @cached_property
     def commits_per_round(self) -> int | None:
         """Commits that a round has; None where the protocol has no rounds."""

@@ -194,8 +194,8 @@ class WarmupStep(Config):
     """Of the first epoch."""
     value: Annotated[float, Field(ge=0)]
     """Of the last epoch of the warm-up."""
-    warmup: Annotated[int, Field(ge=1)]
-    """Epochs."""
+    rising: Annotated[int, Field(ge=2)]
+    """Epochs of the warm-up."""
     factor: Annotated[float, Field(gt=0, le=1)] = 1.0
     """By which it falls each epoch from then on."""
     falling: Annotated[int, Field(ge=0)] = 0
@@ -204,7 +204,7 @@ class WarmupStep(Config):
     @property
     def num_values(self) -> int:
         """Different step sizes, in each of which runs of one program may differ."""
-        return self.warmup + self.falling
+        return self.rising + self.falling
 
 
 StepRule = Annotated[

@@ -105,6 +105,13 @@ def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> 
             f"take {fitting}",
             ("privacy", "accountants"),
         )
+    if privacy.budget is not None and privacy.names(law)[0] == "theorem2":
+        raise PlacedError(
+            "privacy.accountants must begin with one that counts a client's own "
+            "messages where there is a budget, got 'theorem2', which counts all "
+            "clients'; take rdp or lemma2 first",
+            ("privacy", "accountants"),
+        )
     if privacy.budget is not None and replays:
         raise PlacedError(
             f"privacy.budget must be left out where a timeline is replayed, got "
