@@ -121,7 +121,10 @@ class DecentralisedSgd(Revealing):
         for every use.
         """
         commits, pairs = event.kind == Kind.COMMIT, event.kind == Kind.AVERAGE
-        step_size = self.step_size.at(event.version)
+        made = event.version
+        if self.mixing is not None:  # all steps of a round are of one size
+            made = made // self.num_workers * self.num_workers
+        step_size = self.step_size.at(made)
         old = state.models.at[event.worker].get(mode="fill", fill_value=0)
         read = state.registers.at[event.worker[0]].get(mode="fill", fill_value=0)
         near = _Near(old, read, state.centre, state.spread)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from simulator.problems.blockwise import in_blocks
 from simulator.problems.convolution import convolve
-from simulator.problems.flat import drawn, split
+from simulator.problems.flat import drawn, matrices, split
 from simulator.problems.pooling import Pooling, pool
 from simulator.scenario.images import cnn_num_weights, cnn_sizes, image_shape
 from simulator.scenario.models import Cnn as Config
@@ -116,9 +116,7 @@ class Cnn(NamedTuple):
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
         """Says of each number whether it is regularised: all but biases."""
-        return np.concatenate(
-            [np.full(math.prod(shape), len(shape) > 1) for shape in self.shapes]
-        )
+        return matrices(self.shapes)
 
     def apply(
         self, weights: Float[Array, " P"], x: Float[Array, "S F"]

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from simulator.problems.blockwise import in_blocks
-from simulator.problems.flat import drawn, split
+from simulator.problems.flat import drawn, matrices, split
 from simulator.scenario.models import Dense as Config
 
 ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
@@ -53,9 +53,7 @@ class Dense(NamedTuple):
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
         """Says of each number whether it is regularised: all but biases."""
-        return np.concatenate(
-            [np.full(math.prod(shape), len(shape) > 1) for shape in self.shapes]
-        )
+        return matrices(self.shapes)
 
     def apply(
         self, weights: Float[Array, " P"], x: Float[Array, "S F"]

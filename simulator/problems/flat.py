@@ -7,7 +7,7 @@ from itertools import accumulate
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
 
 def split(
@@ -19,6 +19,13 @@ def split(
         weights[end - size : end].reshape(shape)
         for shape, size, end in zip(shapes, sizes, accumulate(sizes), strict=True)
     ]
+
+
+def matrices(shapes: Sequence[tuple[int, ...]]) -> Bool[np.ndarray, " P"]:
+    """Says of each number whether it is of a matrix or kernel: all but biases are."""
+    return np.concatenate(
+        [np.full(math.prod(shape), len(shape) > 1) for shape in shapes]
+    )
 
 
 def drawn(

@@ -89,7 +89,7 @@ class _Together(_Workers):
 
     def __init__(self, config: Gossip, world: World, recorder: GossipRecorder) -> None:
         super().__init__(config, world, recorder)
-        self._computing = self._num_workers
+        self._computing = self._stepping = self._num_workers
         self._steps_first = config.average == "all" or (
             config.order == "step_then_average"
         )
@@ -115,12 +115,23 @@ class _Together(_Workers):
         del last
         uploads = 0 if self._config.average == "all" else sum(self._uploads)
         self._recorder.average_all(self._env.now, self._round, uploads)
-        everyone = range(self._num_workers)
-        if not self._steps_first:
-            for worker in everyone:
-                self._step(worker)
+        if self._steps_first:
+            self._begin_round()
+            return
+        # One event each, or a run could not end between them.
+        for worker in range(self._num_workers):
+            self._world.call(0, self._step_in_turn, worker)
+
+    def _step_in_turn(self, worker: int) -> None:
+        self._step(worker)
+        self._stepping -= 1
+        if not self._stepping:
+            self._stepping = self._num_workers
+            self._begin_round()
+
+    def _begin_round(self) -> None:
         self._round += 1
-        for worker in everyone:
+        for worker in range(self._num_workers):
             self._begin(worker)
 
 

@@ -540,3 +540,12 @@ def test_graphs_that_only_a_draw_decides_are_refused_when_played() -> None:
     odd = Gossip(graph=RandomRegular(degree=4), initiator="sender")
     with pytest.raises(ValueError, match="must be 'every' for a graph with a cycle"):
         everything(played(odd, clients, 9, commits=5))
+
+
+def test_a_run_may_end_between_the_steps_of_a_round() -> None:
+    """They happen at one instant where the averaging comes first."""
+    protocol = Gossip(average="neighbours", graph=Ring())
+    clients = Clients(compute=Constant(value=1))
+    rows, _, stop = everything(played(protocol, clients, 6, commits=10))
+    assert stop is StopReason.COMMITS
+    assert (rows.kind == Kind.COMMIT).sum() == 10

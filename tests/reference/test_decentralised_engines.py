@@ -1,0 +1,273 @@
+"""Decentralised algorithms: engines against each other, and identities."""
+
+from itertools import product
+from math import log, sqrt
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from analysis import theory_gossip as theory
+from simulator.engine.execute import Program, null_events, put
+from simulator.simulation import Prepared, _feed, key_of
+from simulator.timeline import Kind
+from tests.reference import gossip_twin as twin
+from tests.reference.gossip_support import (
+    ARCS,
+    BATCH,
+    GRAPHS,
+    LINKED,
+    NEAR,
+    NUM_SAMPLES,
+    PUSH,
+    ROUNDS,
+    SLOW,
+    UNEQUAL,
+    WORLDS,
+    K,
+    Ran,
+    flat,
+    gossip,
+    method,
+    method_of,
+    noises,
+    noisy,
+    plan_of,
+    ran,
+    sampled,
+    world_of,
+)
+from tests.support import everything
+
+ENGINES: dict[str, tuple[dict[str, Any], ...]] = {
+    "pairs": (gossip(order="during", **GRAPHS["bipartite"]), WORLDS["idle"]),
+    "clipped, by age": (
+        gossip(order="step_then_average"),
+        WORLDS["idle"],
+        noisy(1.0, clip="sample"),
+        {"algorithm": {"merge": "age"}},
+    ),
+    "all at once": (gossip(average="all"),),
+    "push": (
+        gossip(
+            average="neighbours",
+            graph={"kind": "arcs", "arcs": ARCS},
+            order="step_then_average",
+        ),
+        PUSH,
+    ),
+}
+
+
+def assert_same(found: Ran, expected: Ran) -> None:
+    np.testing.assert_allclose(found.model, expected.model, *NEAR)
+    assert found.infos.keys() == expected.infos.keys()
+    for name, values in expected.infos.items():
+        np.testing.assert_allclose(found.infos[name], values, *NEAR, err_msg=name)
+    for name, value in expected.state._replace(key=None)._asdict().items():
+        if value is not None:
+            own = getattr(found.state, name)
+            np.testing.assert_allclose(own, value, *NEAR, err_msg=name)
+
+
+SEEDS = 12
+ENGINES_ALWAYS = {("pairs", "batched"), ("pairs", "shared")}
+MODES = ("stepwise", "batched", "shared")
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"), sampled(product(ENGINES, MODES), ENGINES_ALWAYS)
+)
+def test_engines_agree(name: str, mode: str) -> None:
+    if mode == "shared":
+        sizes: list[Any] = [{"values": values} for values in ([0.5, 0.3], [0.2, 0.1])]
+        changes = [{"algorithm": {"step_size": size}} for size in sizes]
+        plans = [plan_of(*ENGINES[name], change) for change in changes]
+    else:  # in pairs as many as below, so that there is one program less to compile
+        seeds = range(SEEDS if name == "pairs" else 2)
+        plans = [plan_of(*ENGINES[name], seed=seed) for seed in seeds]
+    together = ran(plans[:1] if mode == "stepwise" else plans, mode)
+    alone = [ran([plan])[0] for plan in plans[:2]]
+    for found, expected in zip(together, alone, strict=False):
+        assert_same(found, expected)
+    assert not np.allclose(alone[0].model, alone[1].model)
+
+
+EQUAL = {"clients": {"compute": {"law": "constant", "value": 1}}}
+
+
+def test_all_with_equal_delays_is_synchronous_sgd() -> None:
+    """The mean of K steps from one model is a step by the mean of K gradients."""
+    few = {"stop": {"commits": None, "rounds": 17}}  # of one step size
+    (all_,) = ran([plan_of(EQUAL, gossip(average="all"), few)])
+    sync = {"protocol": {"kind": "synchronous"}}
+    other = {"evaluate": {"metrics": ["objective"]}}
+    (sgd,) = ran([plan_of(EQUAL, sync, method("sgd"), few, other)])
+    assert np.square(sgd.model).sum() > 1
+    np.testing.assert_allclose(all_.model, sgd.model, 1e-10, 1e-13)
+    for model in all_.state.models:
+        np.testing.assert_allclose(model, sgd.model, 1e-10, 1e-13)
+
+
+def test_neighbours_of_everyone_are_all() -> None:
+    graph = {"kind": "complete"}
+    protocol = gossip(average="neighbours", graph=graph, order="step_then_average")
+    (neighbours,) = ran([plan_of(protocol, noisy(2.0), ROUNDS)])
+    (all_,) = ran([plan_of(gossip(average="all"), noisy(2.0), ROUNDS)])
+    np.testing.assert_allclose(neighbours.state.models, all_.state.models, *NEAR)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "precision"),
+    [
+        ("during", "float64"),
+        pytest.param("average_then_step", "float64", marks=SLOW),
+        pytest.param("all", "float64", marks=SLOW),
+        pytest.param("average_then_step", "float32", marks=SLOW),
+    ],
+)
+def test_without_noise_adp2sgd_is_psgd_bit_for_bit(
+    protocol: str, precision: str
+) -> None:
+    how = {"average": "all"} if protocol == "all" else {"order": protocol}
+    changes = (LINKED, gossip(**how), {"engine": {"precision": precision}})
+    (psgd,) = ran([plan_of(*changes)])
+    (private,) = ran([plan_of(*changes, noisy(0.0))])
+    assert private.state.models.dtype == precision
+    for name in ("models", "registers", "centre", "spread"):
+        own, other = (np.asarray(getattr(r.state, name)) for r in (psgd, private))
+        assert own.tobytes() == other.tobytes(), name
+
+
+WALKED: dict[str, tuple[dict[str, Any], ...]] = {
+    "pairs": (ENGINES["pairs"][0], noisy(2.0)),
+    "all": ENGINES["all at once"],
+    "neighbours": (gossip(average="neighbours", graph={"kind": "ring"}),),
+    "unequal": (
+        gossip(average="neighbours", graph={"kind": "edges", "edges": UNEQUAL}),
+    ),
+    "sgp": ENGINES["push"],
+}
+
+
+@pytest.mark.parametrize("name", sampled(WALKED, {"pairs", "sgp"}))
+def test_the_mean_moves_by_steps_alone_and_by_a_kth_of_them(name: str) -> None:
+    """Averaging conserves it (A-14); in push-sum, that of the numerators."""
+    plan = plan_of(LINKED, *WALKED[name])
+    eta = method_of(plan)[1]
+    steps, averagings = 0, 0
+    with jax.enable_x64(True):
+        program = Program(plan.algorithm, plan.problem)
+        carry = program.start(key_of(plan.run.seed), K)
+        feed = _feed(plan, 64)
+        mean = flat(carry.state.models).mean(axis=0)
+        while not feed.ended:
+            piece = feed.next(1)
+            if not piece.rows.time.size:
+                continue
+            events = null_events(64, 2, plan.samples)
+            put(events, 0, piece)
+            step = np.zeros(1)
+            if piece.rows.kind[0] == Kind.COMMIT:
+                sent = program.reveal(carry, events, 0, ("message",))["message"][0]
+                step = eta(int(piece.rows.version[0])) / K * np.asarray(sent).ravel()
+                assert np.abs(step).max() > 1e-6
+                steps += 1
+            else:
+                averagings += 1
+            infos = program.infos(carry, events)
+            carry, _ = program.run(carry, events, 0, 1, infos)
+            before, mean = mean, flat(carry.state.models).mean(axis=0)
+            scale = np.abs(flat(carry.state.models)).max()
+            np.testing.assert_allclose(mean, before - step, 0, 1e-15 * K * scale)
+    assert min(steps, averagings) >= 30
+
+
+def test_one_worker_is_sgd_in_the_twin_and_nothing_in_the_engine() -> None:
+    """Gossip needs two workers, of whom any two that may average do at some time.
+
+    So the engine has no case in which nobody averages; the twin has.
+    """
+    with pytest.raises(ValidationError, match="at least 2 workers, got 1"):
+        plan_of({"problem": {"partition": {"clients": 1}}})
+    plan = plan_of(noisy(2.0))
+    gradient, eta, sigma, _ = method_of(plan)
+    rows, _, _ = everything(plan.played)
+    mine = np.flatnonzero((rows.kind == Kind.COMMIT) & (rows.worker[:, 0] == 2))
+    batches, draws = plan.sampler.attach(rows), noises(plan, rows)
+    w = world_of(plan)[0]
+    events: list[twin.Event] = []
+    for t, row in enumerate(mine):
+        batch, noise = batches[row, 0], draws[row]
+        w = w - eta(t) * (gradient(w, 0, batch) + sigma / BATCH * noise)
+        events += [("read", 0), ("update", 0, batch, noise)]
+    found = twin.gossip(np.zeros(w.size), 1, events, gradient, eta, sigma)
+    np.testing.assert_allclose(found.models[-1, 0], w, *NEAR)
+
+
+WARM, COLD = 40, 100
+# In epochs; half a commit less, so that rounding does not choose the commit.
+FROZEN = {
+    "kind": "piecewise",
+    "values": [0.5, 0.0],
+    "epochs": [(WARM - 0.5) * BATCH / NUM_SAMPLES],
+}
+
+
+def warmed(graph: str, commits: int) -> list[tuple[Prepared, Ran]]:
+    """Runs that take 40 steps, and from then on average alone."""
+    changes = (
+        {"clients": {"compute": {"loc": 0.0}}},
+        gossip(**GRAPHS[graph]),
+        {"algorithm": {"step_size": FROZEN}},
+        {"stop": {"commits": commits}, "evaluate": {"every": {"commits": commits}}},
+    )
+    plans = [plan_of(*changes, seed=seed) for seed in range(SEEDS)]
+    return list(zip(plans, ran(plans, "batched"), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("graph", "pairing", "initiator"),
+    [
+        ("complete", "any", "every"),
+        pytest.param("bipartite", "random_receiver", "every", marks=SLOW),
+        pytest.param("bipartite, senders", "random_receiver", "sender", marks=SLOW),
+        pytest.param("ring", "ring_neighbour", "every", marks=SLOW),
+        pytest.param("ring, senders", "ring_neighbour", "sender", marks=SLOW),
+    ],
+)
+def test_averaging_alone_contracts_as_fast_as_its_spectrum_says(
+    graph: str, pairing: theory.Pairing, initiator: theory.Initiator
+) -> None:
+    """Without steps the mean stays, and the expected distance falls by rho a commit.
+
+    Gradients of exponential length end in a Poisson process, each time that of any
+    worker alike, independently of the past; so are partners. An averaging A, symmetric
+    and a projection (or I, where the worker does not initiate), maps the deviations D
+    from the mean to AD, which are such again. So the distance's factor in a commit,
+    X = |AD|^2 / |D|^2 = <D, A D> / |D|^2 in [0, 1], has an expectation given the past
+    of <D, E[A] D> / |D|^2, from the least eigenvalue of E[A] to its second largest,
+    rho. Differences of X from that are a martingale's, of range 1: by Azuma and
+    Hoeffding, the mean of n of them exceeds t with probability exp(-2 n t^2), here
+    1e-4. On a complete graph the two eigenvalues, and so the bounds, are the same.
+    """
+    factors = []
+    for (plan, found), (_, before) in zip(
+        warmed(graph, WARM + COLD), warmed(graph, WARM), strict=True
+    ):
+        rows, _, _ = everything(plan.played)
+        commits = rows.kind == Kind.COMMIT
+        steps = found.infos["step_size"][commits]
+        assert (steps > 0).tolist() == [True] * WARM + [False] * COLD
+        distance = found.infos["consensus_distance"][commits][WARM - 1 :]
+        factors += (distance[1:] / distance[:-1]).tolist()
+        np.testing.assert_allclose(found.model, before.model, 1e-12, 1e-14)
+    law = theory.partner_law(pairing, K, initiator)
+    mean = theory.expected_initiated_averaging(np.full(K, 1 / K), law)
+    least, rho = np.linalg.eigvalsh(mean)[[0, -2]]
+    assert rho == pytest.approx(theory.pairing_rho(pairing, K, initiator))
+    assert max(factors) < 1 + 1e-6
+    t = sqrt(log(1e4) / (2 * len(factors)))
+    assert least - t <= np.mean(factors) <= rho + t
