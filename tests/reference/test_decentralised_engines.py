@@ -185,11 +185,18 @@ def test_the_mean_moves_by_steps_alone_and_by_a_kth_of_them(name: str) -> None:
     assert min(steps, averagings) >= 30
 
 
-def test_one_worker_is_sgd_in_the_twin_and_nothing_in_the_engine() -> None:
-    """Gossip needs two workers, of whom any two that may average do at some time.
+def test_one_worker_that_averages_with_all_is_sgd() -> None:
+    one = {"problem": {"partition": {"clients": 1}}, "stop": {"commits": 40}}
+    (alone,) = ran([plan_of(EQUAL, gossip(average="all"), one)])
+    plain = {"protocol": {"kind": "asynchronous"}}
+    other = {"evaluate": {"metrics": ["objective"]}}
+    (sgd,) = ran([plan_of(EQUAL, plain, method("sgd"), one, other)])
+    assert np.square(sgd.model).sum() > 0.1
+    np.testing.assert_allclose(alone.model, sgd.model, 1e-12, 1e-15)
 
-    So the engine has no case in which nobody averages; the twin has.
-    """
+
+def test_one_worker_is_sgd_in_the_twin() -> None:
+    """In pairs, gossip needs two; the twin has the case that nobody averages."""
     with pytest.raises(ValidationError, match="at least 2 workers, got 1"):
         plan_of({"problem": {"partition": {"clients": 1}}})
     plan = plan_of(noisy(2.0))

@@ -75,6 +75,7 @@ def test_losses_are_means_over_frames() -> None:
     np.testing.assert_allclose(metrics["objective"], trained.mean(), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_run_learns() -> None:
     run = prepared(*BASE)
     assert run.shape.num_weights == run.problem.model.num_weights
@@ -123,6 +124,7 @@ def test_frames_are_no_columns_of_parties() -> None:
         prepared(change)
 
 
+@pytest.mark.slow
 def test_neighbours_help() -> None:
     """A small LSTM beats what is learned of frames one by one, the linear optimum."""
     data = playing.dataset(Speech(source="standin"))

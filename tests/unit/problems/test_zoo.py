@@ -142,6 +142,7 @@ def test_a_network_is_its_twin_and_uses_every_number(name, monkeypatch):
     np.testing.assert_allclose(logits, expected, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["group", "batch"])
 def test_logits_and_statistics_of_a_batch_are_the_twins(norm):
     model = model_of(norm)
@@ -164,6 +165,7 @@ def test_logits_and_statistics_of_a_batch_are_the_twins(norm):
         np.testing.assert_allclose(once(model.apply, weights, x), expected, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["group", "batch"])
 def test_many_weights_at_once_are_those_one_by_one(norm):
     model = model_of(norm)
@@ -201,6 +203,7 @@ def test_rows_in_blocks_are_those_at_once(monkeypatch):
         np.testing.assert_allclose(in_blocks, at_once, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["apply", "train"])
 def test_running_statistics_are_at_the_end_and_have_no_gradient(method):
     model = model_of("batch")
