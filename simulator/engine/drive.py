@@ -278,7 +278,8 @@ class Drive:
                 continue
             record = self._record(run, pieces, infos, evaluations, probes)
             last = pieces[-1].piece.point if pieces else None
-            if record.stop and last and all(last is not e[1] for e in evaluations):
+            waits = last is not None and all(last is not e[1] for e in evaluations)
+            if record.stop and waits and not record.early:
                 # The others' rows up to their evaluation are in a later buffer.
                 self._ended[run], record = record.stop, record._replace(stop=None)
             self._alive[run] = record.stop is None
