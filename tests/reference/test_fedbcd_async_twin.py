@@ -8,9 +8,9 @@ from tests.reference.fedbcd_async_twin import async_fedbcd
 from tests.reference.test_fedbcd_twin import (
     EVERY_LOCAL_GRADIENT,
     NUM_SAMPLES,
+    assert_close,
     batches,
     block,
-    close,
     problem,
     start,
 )
@@ -31,7 +31,7 @@ class TestAsync:
             data, start(data), [ids], 4, np.array([0.2]), local_gradient=local
         )
         for k in range(3):
-            close(trace.params[-1][k], parallel.params[0][k])
+            assert_close(trace.params[-1][k], parallel.params[0][k])
         assert sorted(trace.messages) == [0, 2, 2]
 
     def test_one_party_is_sgd(self):
@@ -40,7 +40,7 @@ class TestAsync:
         trace = async_fedbcd(data, start(data), events, 3, 0.2)
         parallel = twin.fedbcd_p(data, start(data), batches(), 3, np.full(3, 0.2))
         for t in range(3):
-            close(trace.params[2 * t + 1][0], parallel.params[t][0])
+            assert_close(trace.params[2 * t + 1][0], parallel.params[t][0])
 
     def test_in_turn_everyone_sees_the_parameters_of_the_last_serve(self):
         """Full batches, linear: H_{-k} is at the theta that the others uploaded."""
@@ -57,7 +57,7 @@ class TestAsync:
                 seen[k] = now[k]
                 now = list(now)
                 now[k] = now[k] - 0.2 * block(data, seen, k, ALL)
-            close(trace.params[2 * n + 1][k], now[k])
+            assert_close(trace.params[2 * n + 1][k], now[k])
         sequence = start(data)  # and this is not block descent in turn
         for k in order:
             for _ in range(2):
@@ -75,8 +75,8 @@ class TestAsync:
         ]
         trace = async_fedbcd(data, start(data), events, 1, 0.2)
         old, new = start(data)[0], trace.params[1][0]
-        close(trace.reads[2][LEFT, 0], data.x[0][LEFT] @ new)
-        close(trace.reads[2][RIGHT, 0], data.x[0][RIGHT] @ old)
+        assert_close(trace.reads[2][LEFT, 0], data.x[0][LEFT] @ new)
+        assert_close(trace.reads[2][RIGHT, 0], data.x[0][RIGHT] @ old)
         np.testing.assert_array_equal(trace.store[0], trace.reads[2])
         assert trace.pending[0] is None
         assert trace.pending[1] is not None
@@ -96,14 +96,14 @@ class TestAsync:
         for step in steps[1:]:  # party 1 reads theta_0 of before, twice
             for _ in range(2):
                 theta[1] = theta[1] - step * block(data, theta, 1, ALL)
-        close(trace.params[-1][1], theta[1])
+        assert_close(trace.params[-1][1], theta[1])
 
     def test_frozen_slopes_contain_the_fresh_upload(self):
         data = problem(2)
         events = [("serve", 0, ALL), ("commit", 0)] * 2
         frozen = async_fedbcd(data, start(data), events, 1, 0.2, "frozen")
         recompute = async_fedbcd(data, start(data), events, 1, 0.2, "recompute")
-        close(frozen.params[-1][0], recompute.params[-1][0])
+        assert_close(frozen.params[-1][0], recompute.params[-1][0])
 
     def test_impossible_orders(self):
         data = problem(2)

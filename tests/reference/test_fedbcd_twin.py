@@ -44,7 +44,7 @@ def batches(num_rounds: int = 3, size: int = 5) -> list[np.ndarray]:
     return [generator.integers(NUM_SAMPLES, size=size) for _ in range(num_rounds)]
 
 
-def close(got: npt.ArrayLike, expected: npt.ArrayLike) -> None:
+def assert_close(got: npt.ArrayLike, expected: npt.ArrayLike) -> None:
     got, expected = np.asarray(got), np.asarray(expected)
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
 
@@ -55,7 +55,7 @@ def same(got: twin.Trace, expected: twin.Trace, exact: bool = True) -> None:
             if exact:
                 np.testing.assert_array_equal(theta, phi)
             else:
-                close(theta, phi)
+                assert_close(theta, phi)
 
 
 def differ(got: twin.Trace, expected: twin.Trace, party: int = 0) -> bool:
@@ -130,15 +130,15 @@ class TestGradients:
     def test_values_by_hand(self):
         zero, y = np.zeros((2, 1)), np.array([1.0, -1.0])
         for loss in ("logistic", "taylor2"):
-            close(twin.sample_losses(loss, zero, y), [np.log(2.0)] * 2)
-            close(twin.slopes(loss, zero, y), [[-0.5], [0.5]])
+            assert_close(twin.sample_losses(loss, zero, y), [np.log(2.0)] * 2)
+            assert_close(twin.slopes(loss, zero, y), [[-0.5], [0.5]])
         two = np.full((1, 1), 2.0)
-        close(twin.sample_losses("taylor2", two, y[:1]), [np.log(2.0) - 0.5])
+        assert_close(twin.sample_losses("taylor2", two, y[:1]), [np.log(2.0) - 0.5])
 
     def test_far_scores_do_not_overflow(self):
         scores, y = np.array([[1e3], [-1e3]]), np.ones(2)
-        close(twin.slopes("logistic", scores, y), [[0.0], [-1.0]])
-        close(twin.sample_losses("logistic", scores, y), [0.0, 1e3])
+        assert_close(twin.slopes("logistic", scores, y), [[0.0], [-1.0]])
+        assert_close(twin.sample_losses("logistic", scores, y), [0.0, 1e3])
 
 
 class TestWhatTheMessagesTell:
@@ -148,13 +148,13 @@ class TestWhatTheMessagesTell:
         scores, y = np.linspace(-5, 5, 8)[:, None], np.array([1.0, -1.0] * 4)
         got, labels = twin.scores_and_labels(twin.slopes("logistic", scores, y))
         np.testing.assert_allclose(got, scores, rtol=1e-9)
-        close(labels, y)
+        assert_close(labels, y)
 
     def test_taylor_slopes_need_only_the_own_change(self):
         y = np.array([1.0, -1.0])
         sent, now, rest = np.array([[[0.3], [2.0]], [[-1.0], [0.7]], [[4.0], [-2.0]]])
         told = twin.slopes("taylor2", rest + sent, y)
-        close(told + (now - sent) / 4.0, twin.slopes("taylor2", rest + now, y))
+        assert_close(told + (now - sent) / 4.0, twin.slopes("taylor2", rest + now, y))
 
 
 class TestSynchronous:
@@ -166,7 +166,7 @@ class TestSynchronous:
         theta = np.concatenate(params)
         for t, ids in enumerate(rounds):
             theta = theta - 0.2 * block(whole, [theta], 0, ids)
-            close(np.concatenate(trace.params[t]), theta)
+            assert_close(np.concatenate(trace.params[t]), theta)
 
     @EVERY_KIND
     @EVERY_LOCAL_GRADIENT
@@ -201,7 +201,7 @@ class TestSynchronous:
                     mixed = [*old[:k], params[k], *old[k + 1 :]]
                     params[k] = params[k] - 0.2 * block(data, mixed, k, ids)
             for k in range(3):
-                close(trace.params[t][k], params[k])
+                assert_close(trace.params[t][k], params[k])
 
     def test_frozen_has_a_constant_data_gradient_without_labels(self):
         data, ids = problem(2), batches(1)
@@ -251,13 +251,13 @@ class TestSynchronous:
                 gradient = block(data, [theta], 0, ids[0]) + mu * (theta - fixed)
                 theta = theta - 0.2 * gradient
             trace = twin.fedpbcd_p(data, [theta0], ids, 3, GENTLE[:1], mu, anchor)
-            close(trace.params[0][0], theta)
+            assert_close(trace.params[0][0], theta)
 
     def test_steps(self):
-        close(theory.inverse_sqrt_steps(2.0, 2, 2), [[2, 2], [2**0.5, 2**0.5]])
+        assert_close(theory.inverse_sqrt_steps(2.0, 2, 2), [[2, 2], [2**0.5, 2**0.5]])
         local = theory.inverse_sqrt_steps(1.0, 2, 2, "local")
-        close(local, [[1, 2**-0.5], [3**-0.5, 0.5]])
-        close(theory.inverse_sqrt_steps(1.0, 1, 1, num_parties=4), [[0.5]])
+        assert_close(local, [[1, 2**-0.5], [3**-0.5, 0.5]])
+        assert_close(theory.inverse_sqrt_steps(1.0, 1, 1, num_parties=4), [[0.5]])
         data = problem(2)
         constant = twin.fedbcd_p(data, start(data), batches(), 2, GENTLE)
         table = twin.fedbcd_p(data, start(data), batches(), 2, np.full((3, 2), 0.2))
@@ -284,7 +284,7 @@ class TestSequential:
             for k in range(num_parties):
                 for _ in range(Q):
                     params[k] = params[k] - 0.2 * block(data, params, k, ids)
-                close(trace.params[t][k], params[k])
+                assert_close(trace.params[t][k], params[k])
 
     def test_literal_procedure_serves_only_the_label_party(self):
         """K = 3: all but the last move as in FedBCD-p, the last as block descent."""
@@ -293,10 +293,10 @@ class TestSequential:
         literal = fedbcd_s(*arguments, later="own_exchange").params[0]
         parallel = twin.fedbcd_p(*arguments).params[0]
         latest = fedbcd_s(*arguments).params[0]
-        close(literal[0], parallel[0])
-        close(literal[1], parallel[1])
+        assert_close(literal[0], parallel[0])
+        assert_close(literal[1], parallel[1])
         seen = [*literal[:2], start(data)[2]]
-        close(literal[2], seen[2] - 0.2 * block(data, seen, 2, ids[0]))
+        assert_close(literal[2], seen[2] - 0.2 * block(data, seen, 2, ids[0]))
         assert np.abs(latest[1] - literal[1]).max() > 1e-6
 
     @EVERY_LOCAL_GRADIENT
@@ -324,9 +324,9 @@ class TestSequential:
             one, two = versions[t]
             seen = [one, versions[read[t]][1]]
             new = one - 0.2 * block(data, seen, 0, ids)
-            close(trace.params[t][0], new)
+            assert_close(trace.params[t][0], new)
             new_two = two - 0.2 * block(data, [new, two], 1, ids)
-            close(trace.params[t][1], new_two)
+            assert_close(trace.params[t][1], new_two)
 
     def test_as_printed_tables_are_per_sample(self):
         """K = 3, two batches in turn; which versions the first party reads, by hand."""
@@ -346,7 +346,7 @@ class TestSequential:
             for k in (1, 2):
                 now[k] = now[k] - 0.2 * block(data, now, k, ids)
             for k in range(3):
-                close(trace.params[t][k], now[k])
+                assert_close(trace.params[t][k], now[k])
 
     @EVERY_LOCAL_GRADIENT
     def test_as_printed_is_per_batch_in_the_first_round_only(self, local):
