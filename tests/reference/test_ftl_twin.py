@@ -6,7 +6,7 @@ import pytest
 from tests.reference import ftl_twin as twin
 from tests.reference.fedbcd_twin import Layer
 from tests.reference.ftl_twin import Problem
-from tests.reference.test_fedbcd_twin import close, finite_difference
+from tests.reference.test_fedbcd_twin import assert_close, finite_difference
 
 NUM_A, NUM_B, HIDDEN = 9, 7, 3
 OVERLAP = np.array([0, 2, 3, 6])
@@ -58,8 +58,8 @@ class TestObjective:
         loss, _, d_b = twin.ftl_loss_and_gradients(u_a, u_b, y, ids, 10.0)
         assert loss == pytest.approx(10.0 * (np.log(2.0) - 0.5 + 0.125) - 1.0)
         # d phi = 10 (-1/2 + 1/4); d u_b = d phi Phi - u_a / 2
-        close(d_b, [[-1.25 - 0.5, 1.25], [0.0, 0.0]])
-        close(twin.scores(u_a, u_b, y), [1 / (1 + np.exp(-1.0)), 0.5])
+        assert_close(d_b, [[-1.25 - 0.5, 1.25], [0.0, 0.0]])
+        assert_close(twin.scores(u_a, u_b, y), [1 / (1 + np.exp(-1.0)), 0.5])
 
     @LABELLED
     def test_gradients(self, labelled):
@@ -86,12 +86,12 @@ class TestObjective:
             arguments = (y, OVERLAP, 3.0, labelled)
             loss, d_a, _ = twin.ftl_loss_and_gradients(u_a + moved, u_b, *arguments)
             got = twin.gradient_at_a(from_b, u_a + moved, *arguments)
-            close(got, d_a)
+            assert_close(got, d_a)
             got = twin.loss_at_a(from_b, u_a + moved, *arguments)
             assert got == pytest.approx(loss, rel=1e-12)
             _, _, d_b = twin.ftl_loss_and_gradients(u_a, u_b + moved, *arguments)
             got = twin.gradient_at_b(from_a, u_b + moved, OVERLAP, 3.0)
-            close(got, d_b)
+            assert_close(got, d_b)
 
     def test_rows_of_b_outside_the_overlap_are_not_read(self):
         u_a, u_b, y = representations()
@@ -156,7 +156,7 @@ class TestRun:
         for party, theta in enumerate((a, b)):
             one, two = runs[0.0, "sync", 1][party], runs[0.0, "sync", 2][party]
             pull = 0.02 * 2.0 * (one - theta)  # of the second step
-            close(runs[2.0, "sync", 2][party], two - pull)
+            assert_close(runs[2.0, "sync", 2][party], two - pull)
             np.testing.assert_array_equal(runs[2.0, "first_step", 2][party], two)
             far = runs[0.0, "sync", 3][party] - runs[2.0, "first_step", 3][party]
             assert np.abs(far).max() > 1e-6
