@@ -178,7 +178,7 @@ def _check_scipy(text: str, num_clients: int, name: str) -> np.ndarray:
     law = Scipy.model_validate_json(text)
     known = distribution(law.law, name)
     names = [n for n in (known.shapes or "").split(", ") if n]
-    _check_names(law, names, name)
+    check_names(law, names, name)
     quantities = {n: law.parameters[n] for n in names}
     quantities |= {"loc": law.loc, "scale": law.scale, "shift": law.shift}
     columns = {
@@ -194,7 +194,17 @@ def _check_scipy(text: str, num_clients: int, name: str) -> np.ndarray:
     return np.array([moves[row] for row in rows])
 
 
-def _check_names(law: Scipy, names: list[str], name: str) -> None:
+def check_names(law: Scipy, names: list[str], name: str) -> None:
+    """Refuses shape parameters that a distribution does not have, or lacks.
+
+    Args:
+        law: its configuration.
+        names: of the distribution's shape parameters.
+        name: dotted key of the law, for messages.
+
+    Raises:
+        PlacedError: naming the parameter.
+    """
     for given in law.parameters:
         if given not in names:
             shapes = ", ".join(names) or "no shape parameters"

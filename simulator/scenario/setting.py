@@ -13,6 +13,7 @@ from pydantic import (
 from simulator.scenario.base import Config, PlacedError, Says
 from simulator.scenario.catalogue import union
 from simulator.scenario.clients import Behaviour, Clients, Link, OnOff, Server
+from simulator.scenario.grid import Swept
 from simulator.scenario.law_checks import check_cycle, check_law, check_parameter
 from simulator.scenario.stop import Stop
 
@@ -48,10 +49,10 @@ class Setting(Config, ABC):
     stop: Stop
     variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Each is the scenario with some entries replaced; none means the base alone."""
-    sweep: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(
-        default_factory=dict
-    )
-    """Dotted keys and the values that each takes; every combination is run."""
+    sweep: dict[str, Swept] = Field(default_factory=dict)
+    """Dotted keys and the values that each takes, a list or a range `{from, to, num,
+    scale, whole}`; every combination is run. `zipped` steps through lists together;
+    `random` draws `num` points by laws."""
 
     @field_serializer("clients", mode="wrap")
     def _inheriting(

@@ -1,13 +1,12 @@
 """From one scenario to its runs: variants, sweep points and replicates."""
 
-import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
 
-from simulator.scenario import dialect
+from simulator.scenario import dialect, grid
 from simulator.scenario.base import PlacedError
 from simulator.scenario.dialect import Keys
 from simulator.scenario.scenario import Scenario
@@ -73,14 +72,13 @@ def expand(scenario: Setting) -> list[Run]:
     }
     runs: list[Run] = []
     for variant, changes in (scenario.variants or {BASE: {}}).items():
-        sweep = _sweep_of(scenario, variant, changes)
         tree = merge(base, {k: v for k, v in changes.items() if k != "sweep"})
-        for values in itertools.product(*sweep.values()):
-            point = dict(zip(sweep, values, strict=True))
+        for point in _points(scenario, variant, changes):
             resolved = _resolved(tree, variant, changes, point, scenario)
+            values = {key: value for key, (value, _) in point.items()}
             for replicate in range(scenario.replicates):
                 seed = replicate_seed(scenario.seed, replicate)
-                runs.append(Run(len(runs), variant, point, replicate, seed, resolved))
+                runs.append(Run(len(runs), variant, values, replicate, seed, resolved))
     _check_claims(scenario, {run.label for run in runs})
     return runs
 
@@ -192,48 +190,40 @@ def _check_study_wide(scenario: Setting) -> None:
                     f"for all runs of a study; set {key} at the top",
                     ("variants", variant, key),
                 )
-    _check_sweep(scenario.sweep, ())
-    for variant in scenario.variants:
-        if "sweep" in scenario.variants[variant]:
-            sweep = _sweep_of(scenario, variant, scenario.variants[variant])
-            _check_sweep(sweep, ("variants", variant))
 
 
-def _sweep_of(
+def _points(
     scenario: Setting, variant: str, changes: Mapping[str, Any]
-) -> dict[str, tuple[Any, ...]]:
-    """Returns what is swept of a variant: its own sweep, if it has one."""
-    if "sweep" not in changes:
-        return scenario.sweep
-    sweep = changes["sweep"] or {}
-    lists = isinstance(sweep, Mapping) and all(
-        isinstance(values, list | tuple) and values for values in sweep.values()
-    )
-    if not lists:
+) -> list[grid.Point]:
+    """Returns the points of a variant: of its own sweep, if it has one.
+
+    Raises:
+        VariantError: the sweep is none, or sweeps what is the same for all runs.
+    """
+    own = "sweep" in changes
+    place: Keys = ("variants", variant) if own else ()
+    sweep = (changes["sweep"] or {}) if own else scenario.sweep
+    if not isinstance(sweep, Mapping):
         raise VariantError(
-            f"variants.{variant}.sweep must give each key a list of values, got "
+            f"variants.{variant}.sweep must give keys lists of values, got "
             f"{shown(sweep)}; write for example {{seed: [1, 2]}}, or {{}} for none",
-            ("variants", variant, "sweep"),
+            (*place, "sweep"),
         )
-    return {str(key): tuple(values) for key, values in sweep.items()}
-
-
-def _check_sweep(sweep: Mapping[str, tuple[Any, ...]], place: Keys) -> None:
-    for key, values in sweep.items():
-        where = (*place, "sweep", key)
+    try:
+        found = grid.points(sweep, scenario.seed)
+    except PlacedError as error:
+        name = ".".join(place)
+        raise VariantError(
+            f"{name}.{error}" if name else str(error), (*place, *error.keys)
+        ) from None
+    for key, value in found[0].items():
         if key.split(".")[0] in OF_STUDY:
             raise VariantError(
                 f"sweep.{key} must not be swept, because it is the same for all runs "
                 f"of a study; set it at the top",
-                where,
+                (*place, "sweep", *value.place[: value.place.index(key) + 1]),
             )
-        for index, value in enumerate(values):
-            if value in values[:index]:
-                raise VariantError(
-                    f"sweep.{key} must have different values, got {shown(value)} "
-                    f"twice; remove one",
-                    (*where, index),
-                )
+    return found
 
 
 def _check_claims(scenario: Setting, labels: set[str]) -> None:
@@ -255,7 +245,7 @@ def _resolved(
     tree: dict[str, Any],
     variant: str,
     changes: Mapping[str, Any],
-    point: dict[str, Any],
+    point: grid.Point,
     scenario: Setting,
 ) -> Setting:
     """Returns the scenario of a variant at a sweep point.
@@ -264,7 +254,7 @@ def _resolved(
         VariantError: it is none; blames the variant if it is none without the sweep.
     """
     kind, swept = type(scenario), tree
-    for key, value in point.items():
+    for key, (value, _) in point.items():
         swept = replace(swept, tuple(key.split(".")), value)
     try:
         return kind.model_validate(swept)
@@ -278,15 +268,11 @@ def _resolved(
         raise VariantError(f"variants.{variant}: {message}", where) from None
     to_blame = [key for key in point if _meet(tuple(key.split(".")), wrong.keys)]
     key = to_blame[0] if to_blame else next(iter(point))
-    values = ", ".join(f"{k} = {shown(point[k])}" for k in to_blame or point)
-    own = "sweep" in changes
-    sweep = _sweep_of(scenario, variant, changes)
+    values = ", ".join(f"{k} = {shown(point[k].value)}" for k in to_blame or point)
+    place = ("variants", variant) if "sweep" in changes else ()
     raise VariantError(
         f"sweep of {values} (variant {variant}): {wrong.message}",
-        (
-            *(("variants", variant) if own else ()),
-            *("sweep", key, sweep[key].index(point[key])),
-        ),
+        (*place, "sweep", *point[key].place),
     )
 
 

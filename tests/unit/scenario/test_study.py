@@ -177,8 +177,9 @@ def test_a_variant_may_have_its_own_sweep() -> None:
 @pytest.mark.parametrize("sweep", [3, [1], {"protocol.t": 1}, {"protocol.t": []}])
 def test_a_variants_sweep_must_be_one(sweep: object) -> None:
     made = study(variants={"b": {"sweep": sweep}}, sweep={"protocol.t": [1, 2]})
-    with pytest.raises(ScenarioError, match=r"^variants\.b\.sweep must give each key"):
+    with pytest.raises(ScenarioError, match=r"^variants\.b\.sweep.* must .*list") as no:
         expand(made)
+    assert getattr(no.value, "keys", ())[:3] == ("variants", "b", "sweep")
 
 
 def test_a_value_of_a_variants_sweep_is_blamed_where_it_stands() -> None:

@@ -1,0 +1,304 @@
+"""The points of a sweep: lists, ranges, zipped lists, random draws."""
+
+import itertools
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
+
+from simulator.scenario.base import Config, PlacedError
+from simulator.scenario.dialect import Keys
+from simulator.scenario.law_checks import check_names, distribution
+from simulator.scenario.laws import Scipy
+from simulator.scenario.suggestions import first_error, shown
+
+ZIPPED, RANDOM, NUM = "zipped", "random", "num"
+"""Keys of a sweep, and of what is drawn, that are no dotted keys of a scenario."""
+DIGITS = 6
+"""Significant digits of computed values: what a label says is what is run."""
+MOST = 100_000
+"""Points of a range or of random draws."""
+
+Swept = Annotated[
+    Annotated[tuple[Any, ...], Field(min_length=1)] | dict[str, Any],
+    Field(union_mode="left_to_right"),
+]
+"""What a key takes: a list, or a mapping as `Range`, `zipped` and `random` have it."""
+
+
+class Value(NamedTuple):
+    """A value of a swept key at one point.
+
+    Attributes:
+        value: number, word, list or sub-tree.
+        place: where in the scenario it is written, from the sweep on.
+    """
+
+    value: Any
+    place: Keys
+
+
+Point = dict[str, Value]
+"""One point of a sweep, by dotted key."""
+
+
+class Range(Config):
+    """Numbers at equal distances or, on a logarithmic scale, at equal ratios."""
+
+    from_: Annotated[float, Field(alias="from")]
+    to: float
+    num: Annotated[int, Field(ge=2, le=MOST)]
+    """How many, both ends among them."""
+    scale: Literal["linear", "log"] = "linear"
+    whole: bool = False
+    """Rounds to whole numbers, for keys that count something."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Range":
+        if self.from_ == self.to:
+            raise ValueError("must have different ends; change from or to")
+        if self.scale == "log" and not min(self.from_, self.to) > 0:
+            raise PlacedError(
+                f"from and to must be > 0 on a logarithmic scale, got {self.from_:g} "
+                f"and {self.to:g}; change them, or take scale: linear",
+                ("scale",),
+            )
+        return self
+
+    def values(self) -> list[float | int]:
+        """Returns the numbers, with 6 significant digits, or rounded to whole ones."""
+        space = np.geomspace if self.scale == "log" else np.linspace
+        numbers = space(self.from_, self.to, self.num)
+        return [round(x) if self.whole else _short(x) for x in numbers.tolist()]
+
+
+def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
+    """Returns every combination of what is swept, the last key changing fastest.
+
+    A list and a range are an axis each; the lists of `zipped` are one axis together,
+    and so are the draws of `random`.
+
+    Args:
+        sweep: of a scenario or of a variant.
+        seed: of the study. Each key's draws are its own: other keys, and a larger
+            `num`, leave them as they are.
+
+    Raises:
+        PlacedError: something in the sweep is no list, range, `zipped` or `random`; a
+            key is swept twice, or a point would be run twice.
+    """
+    axes: list[list[Point]] = []
+    for key, entry in sweep.items():
+        if key == ZIPPED:
+            axes.append(_zipped(entry))
+        elif key == RANDOM:
+            axes.append(_random(entry, seed))
+        else:
+            axes.append([{key: value} for value in _values(entry, (key,))])
+    _check_keys(axes)
+    return [
+        {key: value for part in combination for key, value in part.items()}
+        for combination in itertools.product(*axes)
+    ]
+
+
+def _values(entry: Any, place: Keys) -> list[Value]:
+    """Returns the values of one key, all different."""
+    values = _column(entry, place)
+    remedy = "lower num" if isinstance(entry, Mapping) else "remove one"
+    known: set[Any] = set()
+    for value, where in values:
+        if _identity(value) in known:
+            raise _mistake(
+                place,
+                f"must have different values, got {shown(value)} twice; {remedy}",
+                where,
+            )
+        known.add(_identity(value))
+    return values
+
+
+def _column(entry: Any, place: Keys) -> list[Value]:
+    """Returns what one key takes: the values of a list, or of a range."""
+    if isinstance(entry, Mapping):
+        return [Value(number, place) for number in _range(entry, place).values()]
+    if isinstance(entry, list | tuple) and entry:
+        return [Value(value, (*place, i)) for i, value in enumerate(entry)]
+    raise _mistake(
+        place,
+        f"must be a list of values, or a range, got {shown(entry)}; write for example "
+        f"[1, 2] or {{from: 1, to: 10, num: 4}}",
+    )
+
+
+def _range(entry: Mapping[str, Any], place: Keys) -> Range:
+    try:
+        return Range.model_validate(entry)
+    except ValidationError as error:
+        keys, message = first_error(error, entry, Range)
+        name = ".".join(map(str, ("sweep", *place)))
+        where = "" if message.startswith("must") else "."
+        raise PlacedError(
+            f"{name}{where or ' '}{message}", ("sweep", *place, *keys)
+        ) from None
+
+
+def _zipped(entry: Any) -> list[Point]:
+    """Returns the points of lists that are stepped through together."""
+    if not isinstance(entry, Mapping) or not entry:
+        raise _mistake(
+            (ZIPPED,),
+            f"must give keys lists of the same length, got {shown(entry)}; write for "
+            f"example {{algorithm.batch: [8, 16], algorithm.step_size: [0.1, 0.2]}}",
+        )
+    columns = {
+        str(key): _column(values, (ZIPPED, str(key))) for key, values in entry.items()
+    }
+    sizes = {key: len(values) for key, values in columns.items()}
+    if len({*sizes.values()}) > 1:
+        told = ", ".join(f"{key} has {size}" for key, size in sizes.items())
+        raise _mistake(
+            (ZIPPED,), f"must have lists of the same length, but {told}; add or remove"
+        )
+    rows = _rows(columns)
+    return _different(rows, ZIPPED, "remove one")
+
+
+def _random(entry: Any, seed: int) -> list[Point]:
+    """Returns points that are drawn independently, all keys of one anew for each."""
+    num = entry.get(NUM) if isinstance(entry, Mapping) else None
+    whole = isinstance(num, int) and not isinstance(num, bool)
+    if not isinstance(entry, Mapping) or not whole or not 1 <= num <= MOST:
+        raise _mistake(
+            (RANDOM,),
+            f"must have num, a whole number from 1 to {MOST}, and keys with laws or "
+            f"lists to draw from, got {shown(entry)}; write for example {{num: 20, "
+            f"algorithm.step_size: {{law: loguniform, a: 0.001, b: 1}}}}",
+        )
+    columns = {
+        str(key): list(_draws(str(key), law, num, seed))
+        for key, law in entry.items()
+        if key != NUM
+    }
+    if not columns:
+        raise _mistake((RANDOM,), "must have a key to draw; add one beside num")
+    rows = _rows(columns)
+    return _different(rows, RANDOM, "lower num, or draw from a continuous law")
+
+
+def _draws(key: str, law: Any, num: int, seed: int) -> Iterator[Value]:
+    """Yields a key's draws, by inversion of a stream that is its own."""
+    place: Keys = (RANDOM, key)
+    entropy = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(key.encode()), 1))
+    uniform = np.random.default_rng(entropy).random(num)
+    if isinstance(law, list | tuple) and law:
+        for index in (uniform * len(law)).astype(int).tolist():
+            yield Value(law[index], (*place, index))
+        return
+    quantile = _quantile(law, place)
+    for number in quantile(uniform).tolist():
+        if not np.isfinite(number):
+            raise _mistake(
+                place,
+                f"must be a law that exists, but {law['law']!r} does not for these "
+                f"parameters; see scipy.stats.{law['law']} for their ranges",
+            )
+        yield Value(_short(number), place)
+
+
+def _quantile(entry: Any, place: Keys) -> Any:
+    """Returns the inverse of a law's distribution function, for arrays."""
+    if not isinstance(entry, Mapping) or "law" not in entry:
+        raise _mistake(
+            place,
+            f"must be a law or a list, got {shown(entry)}; write for example "
+            f"{{law: loguniform, a: 0.001, b: 1}}",
+        )
+    name = ".".join(("sweep", *map(str, place)))
+    try:
+        law = Scipy.model_validate(entry)
+        known = distribution(law.law, name)
+        check_names(law, [n for n in (known.shapes or "").split(", ") if n], name)
+    except ValidationError as error:
+        message = first_error(error, entry, Scipy).message
+        raise _mistake(place, f"must be a law, but {message}") from None
+    except PlacedError as error:
+        raise PlacedError(str(error), ("sweep", *place)) from None
+    parameters: dict[str, Any] = {
+        **law.parameters,
+        "loc": law.loc,
+        "scale": law.scale,
+        "shift": law.shift,
+    }
+    for parameter, number in parameters.items():
+        if not isinstance(number, int | float):
+            raise _mistake(
+                place, f"must have numbers alone, got {parameter}: {shown(number)}"
+            )
+    if not parameters["scale"] > 0:
+        raise _mistake(place, f"must have a scale > 0, got {parameters['scale']:g}")
+    loc, scale, shift = (parameters[key] for key in ("loc", "scale", "shift"))
+    standard = known(**law.parameters)
+
+    def quantile(uniform: np.ndarray) -> np.ndarray:
+        drawn = standard.ppf(uniform)
+        if hasattr(known, "pmf"):
+            return shift + scale * (loc + drawn)
+        return shift + loc + scale * drawn
+
+    return quantile
+
+
+def _rows(columns: dict[str, list[Value]]) -> list[Point]:
+    rows = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _check_keys(axes: list[list[Point]]) -> None:
+    """Refuses a key that is swept twice, alone or among others."""
+    known: set[str] = set()
+    for axis in axes:
+        for key, value in axis[0].items():
+            if key in known:
+                raise PlacedError(
+                    f"sweep must have {key} once, got it twice; remove one",
+                    ("sweep", *value.place),
+                )
+            known.add(key)
+
+
+def _different(rows: list[Point], kind: str, remedy: str) -> list[Point]:
+    known: set[Any] = set()
+    for row in rows:
+        identity = tuple(_identity(value.value) for value in row.values())
+        if identity in known:
+            told = ", ".join(f"{key} = {shown(v.value)}" for key, v in row.items())
+            place = next(iter(row.values())).place
+            raise _mistake(
+                (kind,),
+                f"must have different points, got {told} twice; {remedy}",
+                place,
+            )
+        known.add(identity)
+    return rows
+
+
+def _identity(value: Any) -> Any:
+    """Returns what two values that are the same have in common; 1 is 1.0."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _short(number: float) -> float | int:
+    """Returns a number with 6 significant digits; a whole one as an integer."""
+    short = float(f"{number:.{DIGITS}g}")
+    return int(short) if short.is_integer() and abs(short) < 2**53 else short
+
+
+def _mistake(name: Keys, message: str, place: Keys | None = None) -> PlacedError:
+    told = ".".join(map(str, ("sweep", *name)))
+    return PlacedError(f"{told} {message}", ("sweep", *(place or name)))
