@@ -169,9 +169,8 @@ def _zipped(entry: Any) -> list[Point]:
 
 def _random(entry: Any, seed: int) -> list[Point]:
     """Returns points that are drawn independently, all keys of one anew for each."""
-    num = entry.get(NUM) if isinstance(entry, Mapping) else None
-    whole = isinstance(num, int) and not isinstance(num, bool)
-    if not isinstance(entry, Mapping) or not whole or not 1 <= num <= MOST:
+    num: Any = entry.get(NUM) if isinstance(entry, Mapping) else None
+    if not isinstance(num, int) or num is True or not 1 <= num <= MOST:
         raise _mistake(
             (RANDOM,),
             f"must have num, a whole number from 1 to {MOST}, and keys with laws or "
@@ -203,8 +202,8 @@ def _draws(key: str, law: Any, num: int, seed: int) -> Iterator[Value]:
         if not np.isfinite(number):
             raise _mistake(
                 place,
-                f"must be a law that exists, but {law['law']!r} does not for these "
-                f"parameters; see scipy.stats.{law['law']} for their ranges",
+                f"must be a law that exists, but {shown(law)} does not; see "
+                f"scipy.stats for the parameters' ranges",
             )
         yield Value(_short(number), place)
 

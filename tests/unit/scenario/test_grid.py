@@ -148,7 +148,7 @@ MISTAKES = {
     ),
     "impossible law": (
         {"random": {"num": 2, "a": {"law": "gamma", "a": -1}}},
-        "sweep.random.a must be a law that exists, but 'gamma' does not",
+        "sweep.random.a must be a law that exists, but {",
         "random",
     ),
     "expression": (
