@@ -1,7 +1,8 @@
 """Reads traces and runs nothing: statistics, frames, figures, claims, theory.
 
 Arrays below (`statistics`, `theory`), labelled frames above (`frames`, `curves`,
-`targets`, `staleness`, `claims`, `summary`), figures on top (`figures`, `report`).
+`targets`, `paired`, `staleness`, `claims`, `summary`), figures on top (`figures`,
+`heat`, `utility`, `costs`, `report`), and all of it on a page (`page`).
 Public names are imported only when they are used, pandas and matplotlib with them.
 """
 
@@ -9,40 +10,65 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from analysis.curves import mean_curve
+    from analysis import claims, figures, paired, style
+    from analysis.costs import cost_bars
+    from analysis.curves import area_under_curve, mean_curve
     from analysis.figures import convergence, speed_up_bars, staleness_histogram
-    from analysis.frames import Study, evaluations, runs
+    from analysis.frames import Study, evaluations, runs, tidy
+    from analysis.heat import heat_map
     from analysis.report import markdown, save
-    from analysis.targets import time_to_target
+    from analysis.targets import final_values, time_to_target, times_to_target
+    from analysis.utility import privacy_utility
 
+_MODULES = ("claims", "figures", "paired", "style")
 _PUBLIC = {
     "Study": "analysis.frames",
+    "area_under_curve": "analysis.curves",
     "convergence": "analysis.figures",
+    "cost_bars": "analysis.costs",
     "evaluations": "analysis.frames",
+    "final_values": "analysis.targets",
+    "heat_map": "analysis.heat",
     "markdown": "analysis.report",
     "mean_curve": "analysis.curves",
+    "privacy_utility": "analysis.utility",
     "runs": "analysis.frames",
     "save": "analysis.report",
     "speed_up_bars": "analysis.figures",
     "staleness_histogram": "analysis.figures",
+    "tidy": "analysis.frames",
     "time_to_target": "analysis.targets",
+    "times_to_target": "analysis.targets",
 }
 
 __all__ = [
     "Study",
+    "area_under_curve",
+    "claims",
     "convergence",
+    "cost_bars",
     "evaluations",
+    "figures",
+    "final_values",
+    "heat_map",
     "markdown",
     "mean_curve",
+    "paired",
+    "privacy_utility",
     "runs",
     "save",
     "speed_up_bars",
     "staleness_histogram",
+    "style",
+    "tidy",
     "time_to_target",
+    "times_to_target",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"analysis.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_PUBLIC[name]), name)

@@ -1,4 +1,4 @@
-"""Convergence curves, mean and interval over replicates, and rates of convergence."""
+"""Convergence curves: their mean over replicates, areas under them, and rates."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,7 @@ import pandas as pd
 from analysis.frames import Study, evaluations, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import held, log_log_slope, t_interval
+from simulator.trace import StudyError
 
 DECADE = 10.0
 """A rate is read off the commits from a tenth of the last one on."""
@@ -32,8 +33,7 @@ def mean_curve(
         study: finished or not.
         group: of runs.
         metric: a column of evaluations.
-        against: a column of evaluations that grows (time, commits, rounds, ...), or one
-            of `phases.PHASES`.
+        against: what is counted, of `frames.COUNTED` or `phases.PHASES`.
         points: of the grid.
 
     Returns:
@@ -41,7 +41,7 @@ def mean_curve(
 
     Raises:
         ValueError: there is no such group.
-        StudyError: there is no such column.
+        StudyError: there is no such column, or nothing is counted in this group.
     """
     table = evaluations_by(study, against)
     table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
@@ -49,6 +49,9 @@ def mean_curve(
     if mine.empty:
         known = ", ".join(dict.fromkeys(table["group"]))
         raise ValueError(f"the study has no group {group!r}; known are {known}")
+    mine = mine.loc[np.isfinite(mine["x"].to_numpy(np.float64))]
+    if mine.empty:
+        raise StudyError(f"the runs of {group} have no {against} to be counted")
     ends = runs(study)
     sound = mine.loc[~mine["run"].isin(ends.loc[ends["stop"] == "diverged", "run"])]
     curves = [
@@ -62,6 +65,50 @@ def mean_curve(
     frame.insert(0, "x", grid)
     frame["replicates"] = len(curves)
     return frame
+
+
+def area_under_curve(
+    study: Study,
+    metric: str = "test_accuracy",
+    against: str = "time",
+    among: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Returns every run's mean value of a metric over what is counted.
+
+    It is the area under the straight lines between evaluations, over the range that all
+    runs have in common and divided by its length, so in the metric's own unit. A run
+    that diverged, or counts nothing, has none and takes nothing from the range.
+
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+        against: what is counted, of `frames.COUNTED` or `phases.PHASES`.
+        among: groups that are compared; by default all.
+
+    Returns:
+        Columns group, replicate, value; NaN where there is no common range.
+
+    Raises:
+        StudyError: there is no such column.
+    """
+    table = evaluations_by(study, against)
+    table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
+    known = np.isfinite(table[["x", "y"]].to_numpy(np.float64)).all(axis=1)
+    table = table.loc[np.asarray(known)]
+    ends = runs(study)
+    if among is not None:
+        ends = ends.loc[ends["group"].isin(among)]
+    sound = table.loc[table["run"].isin(ends.loc[ends["stop"] != "diverged", "run"])]
+    ranges = sound.groupby("run")["x"].agg(["first", "last"])
+    first, last = float(ranges["first"].max()), float(ranges["last"].min())
+    areas = {
+        run: _mean_between(
+            rows["x"].to_numpy(np.float64), rows["y"].to_numpy(np.float64), first, last
+        )
+        for run, rows in sound.groupby("run")
+    }
+    values = ends["run"].map(areas).astype(np.float64)
+    return ends[["group", "replicate"]].assign(value=values).reset_index(drop=True)
 
 
 def decade_slopes(study: Study, group: str, metric: str) -> pd.Series:
@@ -136,3 +183,14 @@ def _last_and_mean(commits: np.ndarray, values: np.ndarray) -> tuple[float, floa
         return float("nan"), float("nan")
     area = float(np.trapezoid(values, commits))
     return float(commits[-1]), area / float(commits[-1] - commits[0])
+
+
+def _mean_between(x: np.ndarray, y: np.ndarray, first: float, last: float) -> float:
+    """Returns the mean of the lines through some points from one x to another."""
+    if not last > first:
+        return float("nan")
+    inside = (x > first) & (x < last)
+    at = np.concatenate([[first], x[inside], [last]])
+    ends = np.interp([first, last], x, y)
+    values = np.concatenate([ends[:1], y[inside], ends[1:]])
+    return float(np.trapezoid(values, at)) / (last - first)

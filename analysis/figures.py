@@ -1,7 +1,9 @@
 """Figures of a study; each call returns a new one and touches no global state."""
 
 import math
+import textwrap
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,58 +11,65 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from analysis import staleness, style
+from analysis import drawing, staleness, style
 from analysis.curves import mean_curve
-from analysis.frames import Study, groups, joined, runs
+from analysis.drawing import Size
+from analysis.frames import Study, groups, joined, metric_of, runs
+from analysis.phases import evaluations_by
+from analysis.swept import is_wide
 from analysis.targets import (
     HIGHER_IS_BETTER,
     final_values,
     time_to_target,
     times_to_target,
 )
+from simulator.trace import StudyError
 
 MAX_PANELS = 12
 SHOWN = 0.995
 """Part of a distribution that a panel shows; it says how much lies beyond."""
-LINES_OF_LEGEND = 20
-"""Of text, in a column."""
-LINE = 0.165
-"""Inches of a line of text."""
+CHARACTERS = 16.5
+"""Of a note, in an inch."""
 BAR_NOTE = (
     "Bars: median; lines: 95 % interval, an arrow if it is open; ×: times as fast as "
-    "the slowest;\n(k of n): replicates that reached it; hatched: until when they tried"
+    "the slowest; (k of n): replicates that reached it; hatched: until when they tried"
 )
 
 
 def convergence(
-    study: Study, metric: str = "test_accuracy", against: str = "time"
+    study: Study,
+    metric: str = "test_accuracy",
+    against: str = "time",
+    size: Size | None = None,
 ) -> Figure:
     """Draws each group's mean curve with its 95 % t-interval over replicates.
 
     An interval is drawn as far as the metric can go: an accuracy is not above 1.
     A centralised group is a dashed horizontal line at the mean of its final values: its
-    time is not that of any clients.
+    time is not that of any clients. So is a group that counts no such thing, as one
+    without privacy against epsilon.
 
     Args:
         study: finished or not.
         metric: a column of evaluations.
-        against: a column of evaluations that grows: time, commits, upload_bytes, ...
+        against: what is counted, of `frames.COUNTED` or `phases.PHASES`.
+        size: inches, such as `style.size("one")`; by default as the legend needs.
 
     Raises:
-        StudyError: there is no such column.
+        StudyError: there is no such column, or nothing is counted in any group.
     """
     known = groups(study)
-    looks, axis = style.looks(known), style.axis(against)
-    references = _references(study)
+    looks, axis = style.looks(known), drawing.axis(study, against)
+    references = _references(study, against)
     curves = {
         group: mean_curve(study, group, metric, against)
         for group in known
         if group not in references
     }
-    labels = {group: style.text(_label(study, group)) for group in known}
+    labels = [style.text(drawing.label(study, group)) for group in known]
     with style.context():
-        width, height, columns = _legend_size(list(labels.values()))
-        figure = _figure(study, 5.2 + width, max(3.6, 0.2 + height))
+        width, height, _ = drawing.legend_size(labels)
+        figure = drawing.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
         axes = figure.add_subplot()
         handles = []
         for group in known:
@@ -80,16 +89,15 @@ def convergence(
             axes.fill_between(x, low, high, step="post", **band)
             line = {"drawstyle": "steps-post", "zorder": 3, **looks[group]._asdict()}
             handles += axes.plot(x, curve["mean"], **line)
-        axes.set_xlim(left=0)
+        ends = pd.Series([curve["x"].iloc[-1] for curve in curves.values()])
+        if against == "epsilon" and is_wide(ends):
+            axes.set_xscale("log")
+        else:
+            axes.set_xlim(left=0)
         if metric in style.LOGARITHMIC:
-            _make_logarithmic(axes)
+            drawing.make_logarithmic(axes)
         axes.set(xlabel=axis.label, ylabel=style.metric_label(metric))
-        figure.legend(
-            handles,
-            [labels[group] for group in known],
-            loc="outside right upper",
-            ncols=columns,
-        )
+        drawing.add_legend(figure, handles, labels, size)
     return figure
 
 
@@ -126,25 +134,29 @@ def staleness_histogram(
     color = style.looks(groups(study))[group].color
     with style.context():
         size = (max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
-        figure = _figure(study, *size, title)
+        figure = drawing.titled(study, size, title)
         for number, client in enumerate(shown, start=1):
             axes = figure.add_subplot(rows, columns, number)
             frame = staleness.histogram(study, group, client, quantity)
             said = _draw_histogram(axes, frame, color)
             if law is not None:
-                axes.plot(*law(client), color=style.INK, lw=1.2, zorder=4)
+                axes.plot(*law(client), color=style.ink(), lw=1.2, zorder=4)
             axes.set_ylim(bottom=0)
-            axes.set_title(f"client {client}\n{said}", fontsize=8)
-        figure.supxlabel(style.STALENESS[quantity], fontsize=9)
-        figure.supylabel("Density (per commit)", fontsize=9)
-        handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
+            small = mpl.rcParams["xtick.labelsize"]
+            axes.set_title(f"client {client}\n{said}", fontsize=small)
+        middle = mpl.rcParams["axes.labelsize"]
+        figure.supxlabel(style.STALENESS[quantity], fontsize=middle)
+        figure.supylabel("Density (per commit)", fontsize=middle)
+        handles = [Line2D([], [], color=style.ink(), ls=":", label="mean")]
         if law is not None:
-            handles.append(Line2D([], [], color=style.INK, lw=1.2, label="theory"))
+            handles.append(Line2D([], [], color=style.ink(), lw=1.2, label="theory"))
         figure.legend(handles=handles, loc="outside upper right", ncols=2)
     return figure
 
 
-def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
+def speed_up_bars(
+    study: Study, metric: str, value: float, size: Size | None = None
+) -> Figure:
     """Draws each group's median time to a target, with its 95 % interval.
 
     Labels say how many times faster than the slowest group it is; at least so many
@@ -154,6 +166,7 @@ def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
         study: finished or not.
         metric: a column of evaluations.
         value: of the metric, to be reached.
+        size: inches, such as `style.size("one")`; by default as its bars need.
     """
     table = time_to_target(study, metric, value).set_index("group")
     horizons = times_to_target(study, metric, value).groupby("group")["time"].max()
@@ -163,10 +176,11 @@ def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
     ends = np.where(reached, medians, horizons.loc[table.index].to_numpy(np.float64))
     sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
     goal = style.metric_label(metric).split(" (")[0].lower()
-    names = [style.text(_label(study, group), 26) for group in table.index]
+    names = [style.text(drawing.label(study, group), 26) for group in table.index]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
-        figure = _figure(study, 6.4, 1.4 + LINE * lines * len(names))
+        needed = (6.4, 1.4 + drawing.LINE * lines * len(names))
+        figure = drawing.titled(study, size or needed)
         axes = figure.add_subplot()
         for row, group in enumerate(table.index):
             one, tip, color = table.loc[group], ends[row], looks[group].color
@@ -181,14 +195,17 @@ def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
                 bar[0].set_hatch("////")
                 label = "not reached"
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
-            axes.annotate(f"{label} {share}", (tip, row), fontsize=8.5, **where)
+            axes.annotate(
+                f"{label} {share}", (tip, row), fontsize=drawing.small(), **where
+            )
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.set_xlabel(f"Virtual time to {goal} {sign} {value:.4g} (s)")
-        figure.supxlabel(BAR_NOTE, fontsize=7.5, x=0.01, ha="left", color="#505050")
+        note = textwrap.fill(BAR_NOTE, int(CHARACTERS * figure.get_figwidth()))
+        figure.supxlabel(note, fontsize=7.5, x=0.01, ha="left", color="#505050")
     return figure
 
 
@@ -203,7 +220,7 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     densities[np.searchsorted(edges, frame["low"])] = frame["density"]
     axes.stairs(densities, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
     middle = staleness.mean(frame)
-    axes.axvline(middle, color=style.INK, ls=":", lw=1.2, zorder=3)
+    axes.axvline(middle, color=style.ink(), ls=":", lw=1.2, zorder=3)
     below = np.cumsum(densities * np.diff(edges))
     last = min(int(np.searchsorted(below, SHOWN)), below.size - 1)
     right = edges[last + 1]
@@ -221,66 +238,32 @@ def _draw_interval(axes: Axes, row: int, one: pd.Series, horizon: float) -> floa
     if math.isnan(low) or math.isnan(high):
         return float(one["median"])
     end = high if math.isfinite(high) else horizon
-    axes.plot([low, end], [row, row], color=style.INK, lw=1.2)
-    axes.plot([low], [row], color=style.INK, marker="|", ms=7)
+    axes.plot([low, end], [row, row], color=style.ink(), lw=1.2)
+    axes.plot([low], [row], color=style.ink(), marker="|", ms=7)
     closing = "|" if math.isfinite(high) else ">"
-    axes.plot([end], [row], color=style.INK, marker=closing, ms=5)
+    axes.plot([end], [row], color=style.ink(), marker=closing, ms=5)
     return end
 
 
-def _make_logarithmic(axes: Axes) -> None:
-    """Makes the y axis logarithmic if the means that were drawn allow it.
+def _references(study: Study, against: str) -> set[str]:
+    """Returns the groups that are lines: centralised, or with nothing to count.
 
-    An interval may reach below zero, and then leaves the axis at the bottom.
+    Centralised ones are curves where there are no others to compare with them.
+
+    Raises:
+        StudyError: nothing is counted in any group.
     """
-    means = np.concatenate([np.ravel(line.get_ydata()) for line in axes.get_lines()])
-    means = means[np.isfinite(means)]
-    if means.size and means.min() > 0:
-        axes.set_yscale("log")
-        axes.set_ylim(bottom=means.min() / 2)
-
-
-def _references(study: Study) -> set[str]:
-    """Returns the centralised groups, if there are others to compare with them."""
     table = runs(study)
     found = set(table.loc[table["protocol"] == "centralised", "group"])
-    return set() if len(found) == table["group"].nunique() else found
+    found = set() if len(found) == table["group"].nunique() else found
+    evaluated = evaluations_by(study, against)
+    ends = metric_of(evaluated, against).groupby(evaluated["group"]).max()
+    counted = set(ends.index[np.isfinite(ends.to_numpy(np.float64))])
+    if not counted:
+        raise StudyError(f"no run of the study has {against} to be counted")
+    return found | (set(table["group"]) - counted)
 
 
 def _final_mean(study: Study, group: str, metric: str) -> float:
     values = final_values(study, metric)
     return float(values.loc[values["group"] == group, "value"].mean())
-
-
-def _figure(study: Study, width: float, height: float, note: str = "") -> Figure:
-    """Returns an empty figure, in inches, that says what study and data it shows."""
-    data = dict.fromkeys(
-        run["dataset"] for run in study.manifest["runs"] if "dataset" in run
-    )
-    title = style.text(study.manifest["name"], 60)
-    if data:
-        title += f" — {', '.join(data)}"
-    if study.manifest.get("status") == "incomplete":
-        title += " (incomplete)"
-    figure = Figure(figsize=(width, height))
-    figure.suptitle(f"{title}\n{note}".rstrip(), x=0.01, ha="left")
-    return figure
-
-
-def _legend_size(labels: list[str]) -> tuple[float, float, int]:
-    """Returns inches that a legend takes, width and height, and its columns."""
-    lines = [label.split("\n") for label in labels]
-    columns = math.ceil(sum(map(len, lines)) / LINES_OF_LEGEND)
-    rows = math.ceil(len(lines) / columns)
-    highest = rows * max(map(len, lines))
-    longest = max(len(line) for label in lines for line in label)
-    # Half a line lies between entries.
-    return columns * (0.6 + 0.075 * longest), LINE * (highest + rows / 2), columns
-
-
-def _label(study: Study, group: str) -> str:
-    """Returns a group's name, and how many of its replicates diverged, if any."""
-    table = runs(study)
-    ends = table.loc[table["group"] == group, "stop"]
-    diverged = int((ends == "diverged").sum())
-    return f"{group} ({diverged} of {len(ends)} diverged)" if diverged else group

@@ -1,5 +1,6 @@
 """Tidy frames of a study: one row an observation, parameters as columns."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import pandas as pd
@@ -15,6 +16,13 @@ OPTIONAL = (
 """Columns of vertical studies, and of one way or another of accounting for privacy."""
 OF_RUN = ("variant", "group", "replicate", "protocol")
 """What is said of every row's run, with the swept values."""
+UNFINISHED = ("incomplete", "failed")
+"""Stops of runs that have no results, or not all of them."""
+COUNTED = (
+    *("time", "commits", "contributions", "epochs", "rounds", "messages"),
+    *("upload_bytes", "download_bytes", "bytes", "epsilon"),
+)
+"""What has been counted by an evaluation, columns of `tidy`."""
 
 
 class Study(Protocol):
@@ -76,22 +84,64 @@ def runs(study: Study) -> pd.DataFrame:
     """Returns one row per run that has ended: who it was and how it ended.
 
     `group` is the variant with its swept values: runs that differ in replicate alone.
+    A swept value that is a list or a sub-tree is told in a few words.
 
     Raises:
         StudyError: no run has ended.
     """
-    rows = []
+    rows, columns = [], swept_columns(study)
     for run in study.manifest["runs"]:
-        if run["stop"] == "incomplete":
+        if run["stop"] in UNFINISHED:
             continue
         row = {k: v for k, v in run.items() if k not in ("scenario", "parameters")}
-        row |= {"group": run["label"], **run["parameters"]}
-        rows.append(row)
+        values = run["parameters"].items()
+        swept = {columns[key]: short(value) for key, value in values}
+        rows.append(row | {"group": run["label"]} | swept)
     if not rows:
         raise StudyError(
             f"study {study.manifest['name']!r} has no run that has ended; run it again"
         )
     return pd.DataFrame(rows)
+
+
+def swept_columns(study: Study) -> dict[str, str]:
+    """Returns the swept keys of a study, and the columns that hold their values.
+
+    A column is called like its key, unless that is what is told of every run, as for a
+    whole `protocol` that is swept: then it is `sweep.protocol`.
+    """
+    told = {"group"}.union(*study.manifest["runs"])
+    keys = (key for run in study.manifest["runs"] for key in run["parameters"])
+    return {key: f"sweep.{key}" if key in told else key for key in keys}
+
+
+def column_of(study: Study, key: str) -> str:
+    """Returns the column of a swept key; the key itself if it is none."""
+    return swept_columns(study).get(key, key)
+
+
+def ordered(values: pd.Series) -> list[Any]:
+    """Returns the different values of a column: numbers in order, words as they come.
+
+    Missing ones are left out.
+    """
+    known = list(dict.fromkeys(values.dropna()))
+    numbers = all(isinstance(x, int | float) for x in known)
+    return sorted(known) if numbers else known
+
+
+def short(value: Any) -> Any:
+    """Returns a swept value for a column: a number or word as it is, others in words.
+
+    A law is its name and its parameters, such as `expon(scale=2)`.
+    """
+    if isinstance(value, Mapping):
+        name = str(value.get("kind", value.get("law", "")))
+        rest = [f"{k}={short(v)}" for k, v in value.items() if k not in ("kind", "law")]
+        return f"{name}({', '.join(rest)})" if rest else name
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(str(short(item)) for item in value)}]"
+    return value
 
 
 def groups(study: Study) -> list[str]:
@@ -127,9 +177,52 @@ def joined(study: Study, table: str) -> pd.DataFrame:
         StudyError: the table is not one of a trace, or no run has ended.
     """
     rows = validated(study.table(table), table)
-    swept = dict.fromkeys(
-        key for run in study.manifest["runs"] for key in run["parameters"]
-    )
-    more = [key for key in (*OF_RUN, *swept) if key not in rows]
-    of_run = runs(study)[["run", *more]]
+    more = [key for key in (*OF_RUN, *swept_columns(study).values()) if key not in rows]
+    known = runs(study)
+    of_run = known[["run", *(key for key in more if key in known)]]
     return rows.merge(of_run, on="run", how="inner", validate="many_to_one")
+
+
+def tidy(study: Study) -> pd.DataFrame:
+    """Returns everything that was evaluated in a study, a row per evaluation.
+
+    Columns, as far as there are such: who it was (run, variant, group, replicate, seed,
+    protocol), the swept keys, what had been counted by then (`COUNTED`, in the units of
+    `simulator.trace.COLUMNS`), and the metrics. `bytes` are those up and down together;
+    `epsilon` is the largest that a client had spent by the run's first accountant, NaN
+    where privacy is not accounted for.
+
+    Raises:
+        StudyError: no run has ended, or a table is damaged.
+    """
+    table = evaluations(study)
+    if "seed" in (known := runs(study)):
+        table = table.merge(known[["run", "seed"]], on="run", validate="many_to_one")
+    table["bytes"] = table["upload_bytes"] + table["download_bytes"]
+    table = table.merge(
+        spent(study), on=["run", "time"], how="left", validate="many_to_one"
+    )
+    first = ["run", "variant", "group", "replicate", "seed", "protocol"]
+    first += [*dict.fromkeys(swept_columns(study).values()), *COUNTED]
+    metrics = [column for column in table if column not in first]
+    return table[[column for column in first if column in table] + metrics]
+
+
+def spent(study: Study) -> pd.DataFrame:
+    """Returns the largest epsilon of a client by each evaluation of a run.
+
+    Columns run, time, epsilon, by the first accountant of each run; without rows where
+    privacy is not accounted for.
+    """
+    told = {run["run"]: (run.get("privacy") or {}) for run in study.manifest["runs"]}
+    first = {
+        run: entry["accountants"][0]
+        for run, entry in told.items()
+        if entry.get("delta") is not None
+    }
+    if not first:
+        types = {"run": "int32", "time": "float64", "epsilon": "float64"}
+        return pd.DataFrame({name: pd.Series(dtype=t) for name, t in types.items()})
+    table = validated(study.table("privacy"), "privacy")
+    mine = table.loc[table["accountant"] == table["run"].map(first)]
+    return mine.groupby(["run", "time"])["epsilon"].max().reset_index()

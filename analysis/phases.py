@@ -4,10 +4,13 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis.frames import Study, evaluations, joined
+from analysis.frames import Study, evaluations, joined, tidy
+from simulator.trace import StudyError
 
 PHASES = ("computation_s", "communication_s")
 """What virtual time is divided into; the two add up to it."""
+ADDED = ("bytes", "epsilon")
+"""What is counted by an evaluation without being a column of its table."""
 
 
 def covered(
@@ -40,8 +43,26 @@ def covered(
 
 
 def evaluations_by(study: Study, against: str) -> pd.DataFrame:
-    """Returns all evaluations, with time divided if one of its parts is asked for."""
-    return with_phases(study) if against in PHASES else evaluations(study)
+    """Returns all evaluations with a column of what is counted by each of them.
+
+    Args:
+        study: finished or not.
+        against: one of `frames.COUNTED` or of `PHASES`.
+
+    Raises:
+        StudyError: it is the privacy spent, and no run accounts for it.
+    """
+    if against in PHASES:
+        return with_phases(study)
+    if against not in ADDED:
+        return evaluations(study)
+    table = tidy(study)
+    if against == "epsilon" and table["epsilon"].isna().all():
+        raise StudyError(
+            f"study {study.manifest['name']!r} has no epsilon to count, because no run "
+            f"accounts for privacy; add privacy: {{delta: 1.0e-5}} to its scenario"
+        )
+    return table
 
 
 def with_phases(study: Study) -> pd.DataFrame:

@@ -2,42 +2,54 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import figures, staleness, swept
-from analysis.frames import Study, groups, joined, runs
-from analysis.saving import save_figure
+from analysis import figures, heat, staleness, style, swept, utility
+from analysis.frames import Study, groups, joined, runs, swept_columns
+from analysis.saving import check_format, save_figure
 from analysis.targets import default_target
 
 
-def save(study: Study, folder: str | Path) -> list[Path]:
+def save(
+    study: Study,
+    folder: str | Path,
+    form: str = "png",
+    styles: Sequence[str | Path] = (),
+) -> list[Path]:
     """Draws the standard figures of a study into `folder/figures`.
 
     Convergence of the first metric that was evaluated against time and commits, and of
-    the others against commits; the first one's final values over a swept number; how
-    stale each variant was at the first point of a sweep, unless it never was, with its
-    law where one is known; time to the study's target where there are groups to
-    compare. Each as PNG (200 dots per inch) and as PDF; the same study gives the same
-    bytes.
+    the others against commits; the first one's final values over a swept number, or as
+    a heat map over two swept keys; against the privacy spent, where that differs
+    between groups; how stale each variant was at the first point of a sweep, unless it
+    never was, with its law where one is known; time to the study's target where there
+    are groups to compare. The same study gives the same bytes.
 
     Args:
         study: with at least one run that has ended.
         folder: in which the folder of figures is made if needed.
+        form: `pdf`, `svg`, or `png` for PNGs (200 dots per inch) with PDFs beside them.
+        styles: of Matplotlib, names or files, that override this package's.
 
     Returns:
-        Paths of the PNGs, in that order.
+        Paths of what was written, in that order, without the PDFs beside PNGs.
 
     Raises:
         StudyError: a figure cannot be written.
+        UserError: there is no such format or style.
     """
+    check_format(form)
     where = Path(folder) / "figures"
-    return [
-        save_figure(figure, where / f"{name}.png") for name, figure in _standard(study)
-    ]
+    with style.using(*styles):
+        return [
+            save_figure(figure, where / f"{name}.{form}")
+            for name, figure in standard(study)
+        ]
 
 
 def markdown(frame: pd.DataFrame) -> str:
@@ -64,8 +76,8 @@ def _cell(value: object) -> str:
     return text.replace("|", r"\|").replace("\n", " ")
 
 
-def _standard(study: Study) -> Iterator[tuple[str, Figure]]:
-    """Yields file names and figures, one at a time."""
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields the standard figures with their file names, one at a time, as `save`."""
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
     known = groups(study)
     # A sequential round has several commits, a parallel one has one.
@@ -79,6 +91,12 @@ def _standard(study: Study) -> Iterator[tuple[str, Figure]]:
     key = swept.swept_key(study)
     if key is not None:
         yield f"{metric}-over-{key}", swept.final_over(study, key, metric)
+    two = swept.swept_keys(study)
+    if len(two) == 2 and _is_a_grid(study, two):
+        name = f"{metric}-over-{two[0]}-and-{two[1]}"
+        yield name, heat.heat_map(study, metric, (two[0], two[1]))
+    if _privacy_differs(study, metric):
+        yield f"{metric}-against-privacy", utility.privacy_utility(study, metric)
     if key is not None and study.manifest["scenario"]["stop"].get("windowed"):
         yield f"commits-over-{key}", swept.commits_over(study, key)
     measured = set(joined(study, "staleness")["group"])
@@ -96,6 +114,24 @@ def _standard(study: Study) -> Iterator[tuple[str, Figure]]:
             "time-to-target",
             figures.speed_up_bars(study, target.metric, target.value),
         )
+
+
+def _is_a_grid(study: Study, keys: list[str]) -> bool:
+    """Says whether two keys were swept across each other, and not drawn or zipped."""
+    x, y = (swept_columns(study)[key] for key in keys)
+    points = runs(study)[[x, y]].dropna().drop_duplicates()
+    sides = points[x].nunique(), points[y].nunique()
+    return min(sides) > 1 and 2 * len(points) > math.prod(sides)
+
+
+def _privacy_differs(study: Study, metric: str) -> bool:
+    """Says whether groups have spent different finite epsilons."""
+    told = [run.get("privacy") or {} for run in study.manifest["runs"]]
+    if all(entry.get("delta") is None for entry in told):
+        return False
+    spent = utility.utility(study, metric)["epsilon"].to_numpy(np.float64)
+    spent = spent[np.isfinite(spent)]
+    return spent.size > 1 and float(spent.max()) > float(spent.min())
 
 
 def _first_groups(study: Study) -> list[str]:

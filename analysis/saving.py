@@ -5,33 +5,57 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from analysis import style
+from simulator.scenario.errors import UserError
+from simulator.scenario.suggestions import suggestion
 from simulator.trace import StudyError
 
 DOTS_PER_INCH = 200
+FORMATS = ("png", "pdf", "svg")
+
+
+def check_format(name: str) -> None:
+    """Refuses what figures are not written as.
+
+    Raises:
+        UserError: naming the formats.
+    """
+    if name not in FORMATS:
+        raise UserError(
+            f"format must be one of {', '.join(FORMATS)}, got {name!r}; "
+            f"{suggestion(name, FORMATS)}"
+        )
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
-    """Writes a figure as PNG (200 dots per inch) and beside it as PDF.
+    """Writes a figure as PDF, as SVG, or as PNG (200 dots per inch) with a PDF beside.
 
     The same figure gives the same bytes.
 
     Args:
-        figure: is laid out once, for both.
-        path: of the PNG; its folder is made if needed.
+        figure: is laid out once, for all.
+        path: whose suffix says the format; its folder is made if needed.
 
     Raises:
+        UserError: there is no such format.
         StudyError: it cannot be written.
     """
+    check_format(path.suffix[1:])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with style.context():
-            figure.savefig(path, dpi=DOTS_PER_INCH)
-            figure.set_layout_engine("none")  # is laid out, which takes long
-            without_date: dict = {"CreationDate": None}
-            figure.savefig(path.with_suffix(".pdf"), metadata=without_date)
+            figure.savefig(path, dpi=DOTS_PER_INCH, metadata=_without_date(path))
+            if path.suffix == ".png":
+                figure.set_layout_engine("none")  # is laid out, which takes long
+                beside = path.with_suffix(".pdf")
+                figure.savefig(beside, metadata=_without_date(beside))
     except OSError as error:
         raise StudyError(
             f"{path}: the figure must be written, but {error.strerror or error}; make "
             f"room, or the folder writable"
         ) from error
     return path
+
+
+def _without_date(path: Path) -> dict:
+    """Returns metadata in which a format's date, if it has one, is left out."""
+    return {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(path.suffix, {})

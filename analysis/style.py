@@ -1,12 +1,22 @@
-"""How figures look: colours, fonts, and what their axes are called."""
+"""How figures look: sizes, colours, fonts, and what their axes are called.
+
+An ordinary Matplotlib style overrides any of it: `plt.style.context` around the calls
+that draw and save, or `using`.
+"""
 
 import re
 import textwrap
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import matplotlib as mpl
+from matplotlib import style as styles_of_matplotlib
+
+from simulator.scenario.errors import UserError
+from simulator.scenario.suggestions import suggestion
 
 INK = "#000000"
 OKABE_ITO = (
@@ -23,6 +33,22 @@ OKABE_ITO = (
 
 Source: Okabe and Ito, Color Universal Design (2008).
 """
+
+WIDTHS = {"one": 3.5, "two": 7.16}
+"""Inches of one and of two columns of a page.
+
+Source: IEEE, Preparation of papers for Transactions and Journals, figure sizes.
+"""
+ASPECTS = {"one": 0.75, "two": 0.5}
+"""Heights over widths, if nothing else is said."""
+COLORMAP = "cividis"
+"""Of heat maps; looks the same to colour-blind readers.
+
+Source: Nunez, Anderton and Renslow, Optimizing colormaps with consideration for color
+vision deficiency (2018).
+"""
+BLANK = "#f0f0f0"
+"""Behind the hatches of cells that have no number."""
 
 SOLID, DASHED = "-", (0, (4, 1.5))
 LINE_STYLES = (SOLID, "-.", ":", (0, (1, 3)))
@@ -48,6 +74,7 @@ RC: dict[Any, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.6,
     "pdf.fonttype": 42,  # text in a PDF stays text
+    "svg.hashsalt": "stalesim",  # the same figure gives the same bytes
     "xtick.labelsize": 8.0,
     "ytick.labelsize": 8.0,
 }
@@ -87,10 +114,12 @@ AXES = {
     "commits": Axis("Commits"),
     "contributions": Axis("Contributions applied"),
     "epochs": Axis("Passes over the data"),
+    "bytes": Axis("Data sent (MB)", 1e-6),
     "upload_bytes": Axis("Data uploaded (MB)", 1e-6),
     "download_bytes": Axis("Data downloaded (MB)", 1e-6),
     "rounds": Axis("Communication rounds"),
     "messages": Axis("Messages"),
+    "epsilon": Axis("Privacy spent, ε of the client that spent most"),
     "computation_s": Axis("Time of computation (s)"),
     "communication_s": Axis("Time of communication (s)"),
 }
@@ -128,11 +157,12 @@ def looks(groups: Iterable[str]) -> dict[str, Look]:
     }
     alone = [group for group in groups if group not in twins]
     found = {}
+    colors = palette()
     for number, group in enumerate(alone):
-        turn, color = divmod(number, len(OKABE_ITO))
+        turn, color = divmod(number, len(colors))
         dashes = LINE_STYLES[turn % len(LINE_STYLES)]
         dashes = DASHED if "private" in group else dashes
-        found[group] = Look(OKABE_ITO[color], dashes)
+        found[group] = Look(colors[color], dashes)
     found |= {
         group: Look(found[public_].color, DASHED) for group, public_ in twins.items()
     }
@@ -167,6 +197,72 @@ def text(name: str, width: int = 34) -> str:
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def context() -> AbstractContextManager[None]:
-    """Returns a context in which figures are drawn and saved in this style."""
-    return mpl.rc_context(RC)
+def size(
+    columns: Literal["one", "two"] = "one", aspect: float | None = None
+) -> tuple[float, float]:
+    """Returns inches of a figure for print, width and height.
+
+    Args:
+        columns: of the page that it is as wide as.
+        aspect: height over width; by default 0.75 for one column and 0.5 for two.
+    """
+    if columns not in WIDTHS:
+        raise UserError(f"columns must be 'one' or 'two', got {columns!r}; take one")
+    width = WIDTHS[columns]
+    return width, width * (ASPECTS[columns] if aspect is None else aspect)
+
+
+def palette() -> tuple[str, ...]:
+    """Returns the colours of groups: those of a Matplotlib style that sets some."""
+    cycle = mpl.rcParams["axes.prop_cycle"]
+    colors = cycle.by_key().get("color", ())
+    own = cycle != mpl.rcParamsDefault["axes.prop_cycle"] and colors
+    return tuple(colors) if own else OKABE_ITO
+
+
+def ink() -> str:
+    """Returns the colour of text, for what is drawn like it."""
+    return mpl.rcParams["text.color"]
+
+
+_CHOSEN: ContextVar[tuple[str | Path, ...]] = ContextVar("_CHOSEN", default=())
+
+
+@contextmanager
+def using(*styles: str | Path) -> Iterator[None]:
+    """Lets Matplotlib styles override this one, the last of them all others.
+
+    Unlike `plt.style.context` it also keeps what they set to Matplotlib's own defaults.
+
+    Args:
+        styles: names that Matplotlib knows, or files.
+
+    Raises:
+        UserError: there is no such style.
+    """
+    token = _CHOSEN.set((*_CHOSEN.get(), *styles))
+    try:
+        with mpl.rc_context():
+            for chosen in styles:
+                try:
+                    styles_of_matplotlib.use(chosen)
+                except (OSError, ValueError) as error:
+                    known = suggestion(chosen, styles_of_matplotlib.available)
+                    raise UserError(
+                        f"style must be a file of Matplotlib settings, or a name that "
+                        f"Matplotlib knows, got {str(chosen)!r}; {known}"
+                    ) from error
+            yield
+    finally:
+        _CHOSEN.reset(token)
+
+
+@contextmanager
+def context() -> Iterator[None]:
+    """Draws and saves figures in this style, as far as the user has set no other."""
+    default = mpl.rcParamsDefault
+    free = {key: v for key, v in RC.items() if mpl.rcParams[key] == default[key]}
+    with mpl.rc_context(free):
+        for chosen in _CHOSEN.get():
+            styles_of_matplotlib.use(chosen)
+        yield

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import style
-from analysis.frames import Study, runs
+from analysis.frames import Study, runs, short, swept_columns
 from analysis.statistics import kaplan_meier_median, t_interval
 from analysis.targets import final_values
 
@@ -17,18 +17,21 @@ RATIO = 20.0
 logarithmic."""
 
 
-def swept_key(study: Study) -> str | None:
-    """Returns the one key that is swept over two or more numbers, if there is one."""
+def swept_keys(study: Study) -> list[str]:
+    """Returns the keys that take two or more values in a study, in their order."""
     found: dict[str, set] = {}
     for run in study.manifest["runs"]:
         for key, value in run["parameters"].items():
-            known = value if isinstance(value, int | float) else repr(value)
-            found.setdefault(key, set()).add(known)
-    several = [key for key, values in found.items() if len(values) > 1]
-    if len(several) != 1 or len(found) != 1:
+            found.setdefault(key, set()).add(short(value))
+    return [key for key, values in found.items() if len(values) > 1]
+
+
+def swept_key(study: Study) -> str | None:
+    """Returns the one key that is swept over two or more numbers, if there is one."""
+    if len(swept_columns(study)) != 1 or len(several := swept_keys(study)) != 1:
         return None
-    numbers = all(isinstance(value, int | float) for value in found[several[0]])
-    return several[0] if numbers else None
+    values = (run["parameters"].get(several[0], 0) for run in study.manifest["runs"])
+    return several[0] if all(isinstance(v, int | float) for v in values) else None
 
 
 def final_over(study: Study, key: str, metric: str) -> Figure:
@@ -68,7 +71,7 @@ def final_over(study: Study, key: str, metric: str) -> Figure:
                 for x, values in mine.groupby(key)["value"]
             ]
             x, mean, low, high = np.array(rows, np.float64).T
-            off = _shifted(x, number, len(variants), logarithmic=_is_wide(finals[key]))
+            off = _shifted(x, number, len(variants), logarithmic=is_wide(finals[key]))
             least, most = style.BOUNDS.get(metric, (-np.inf, np.inf))
             low, high = np.clip(low, least, most), np.clip(high, least, most)
             errors = np.nan_to_num(np.array([mean - low, high - mean]))
@@ -109,7 +112,7 @@ def commits_over(study: Study, key: str) -> Figure:
             points = [(x, *_median(rows)) for x, rows in mine.groupby(key)]
             most = [rows["commits"].max() for _, rows in mine.groupby(key)]
             x, median, low, high = np.array(points, np.float64).T
-            x = _shifted(x, number, len(variants), logarithmic=_is_wide(table[key]))
+            x = _shifted(x, number, len(variants), logarithmic=is_wide(table[key]))
             known = np.isfinite(median)
             high = np.where(np.isfinite(high), high, np.maximum(most, median))
             errors = np.array([median - low, high - median])[:, known]
@@ -136,7 +139,8 @@ def _of_groups(study: Study, key: str) -> pd.DataFrame:
     return runs(study)[["group", "variant", key]].drop_duplicates()
 
 
-def _is_wide(values: pd.Series) -> bool:
+def is_wide(values: pd.Series) -> bool:
+    """Says whether values spread so far that their axis should be logarithmic."""
     known = values.dropna().to_numpy(np.float64)
     return bool(known.min() > 0 and known.max() / known.min() > RATIO)
 
@@ -154,6 +158,6 @@ def _axes(study: Study, key: str, values: pd.Series) -> tuple[Figure, Axes]:
     figure.suptitle(style.text(study.manifest["name"], 80))
     axes = figure.add_subplot()
     axes.set_xlabel(style.metric_label(key.split(".")[-1]))
-    if _is_wide(values):
+    if is_wide(values):
         axes.set_xscale("log")
     return figure, axes

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, groups, metric_of, runs
+from analysis.frames import Study, evaluations, groups, metric_of, runs
 from analysis.phases import evaluations_by
-from analysis.statistics import first_reached, kaplan_meier_median
-from simulator.scenario.scenario import HIGHER_IS_BETTER
+from analysis.statistics import Interval, first_reached, kaplan_meier_median
+from simulator.scenario.metrics import HIGHER_IS_BETTER
 
 FINAL = 0.1
 """The final value of a run is the mean of its last tenth of evaluations."""
@@ -46,13 +46,36 @@ def final_values(study: Study, metric: str) -> pd.DataFrame:
     Raises:
         StudyError: the metric was not evaluated.
     """
-    curves = _curves(study, metric)
+    curves = _by_run(evaluations(study), metric)
     rows = []
     for run, group, replicate, stop in _ends(study):
         _, values = curves.get(run, _NOTHING)
         lost = stop == "diverged" or not values.size
         rows.append((group, replicate, float("nan") if lost else final(values)))
     return pd.DataFrame(rows, columns=pd.Index(["group", "replicate", "value"]))
+
+
+def final_quantities(study: Study, quantity: str) -> pd.DataFrame:
+    """Returns what every run has come to: columns group, replicate, value.
+
+    Virtual time, commits and contributions are those of the run's end, all else is that
+    of its last evaluation. NaN for a run that diverged or counts no such thing.
+
+    Args:
+        study: finished or not.
+        quantity: of `simulator.scenario.metrics.QUANTITIES`.
+
+    Raises:
+        StudyError: it is the privacy spent, and no run accounts for it.
+    """
+    table = runs(study)
+    values = table.get(quantity)
+    if values is None:
+        evaluated = evaluations_by(study, quantity)
+        last = metric_of(evaluated, quantity).groupby(evaluated["run"]).last()
+        values = table["run"].map(last)
+    values = values.astype(np.float64).mask(table["stop"] == "diverged")
+    return table[["group", "replicate"]].assign(value=values)
 
 
 def default_target(study: Study) -> Target:
@@ -89,19 +112,21 @@ def times_to_target(
         study: finished or not.
         metric: a column of evaluations.
         value: of it.
-        against: another column of evaluations in which to count, such as `rounds`, or
-            one of `phases.PHASES`.
+        against: what is counted, of `frames.COUNTED` or `phases.PHASES`: updates are
+            `commits`, and what of a privacy budget it took is `epsilon`.
 
     Returns:
         Columns group, replicate, time (in its unit; of the last evaluation where it was
-        not reached), reached.
+        not reached; NaN for a run that counts no such thing), reached.
 
     Raises:
         StudyError: the metric was not evaluated.
     """
     higher = metric in HIGHER_IS_BETTER
-    curves = _curves(study, metric, against)
+    table = evaluations_by(study, against)
+    curves = _by_run(table, metric, against)
     horizon = max((float(times[-1]) for times, _ in curves.values()), default=0.0)
+    uncounted = set(table["run"]) - set(table.loc[table[against].notna(), "run"])
     rows = []
     for run, group, replicate, stop in _ends(study):
         times, values = curves.get(run, _NOTHING)
@@ -110,6 +135,8 @@ def times_to_target(
             time, reached = first_reached(times, values, value, higher=higher)
         if not reached and stop in HOPELESS:
             time = horizon
+        if run in uncounted:
+            time = float("nan")
         rows.append((group, replicate, time, reached))
     columns = pd.Index(["group", "replicate", "time", "reached"])
     return pd.DataFrame(rows, columns=columns)
@@ -128,7 +155,8 @@ def time_to_target(
 
     Returns:
         Columns group, median, low, high (in its unit; infinite where fewer than half of
-        the replicates reached it), reached, replicates.
+        the replicates reached it, NaN where there is nothing to count), reached,
+        replicates.
 
     Raises:
         StudyError: the metric was not evaluated.
@@ -137,9 +165,12 @@ def time_to_target(
     rows = []
     for group in groups(study):
         mine = times.loc[times["group"] == group]
-        median = kaplan_meier_median(
-            mine["time"].to_numpy(np.float64), mine["reached"].to_numpy(bool)
-        )
+        known = mine.dropna(subset="time")
+        median = Interval(*[float("nan")] * 3)
+        if len(known):
+            median = kaplan_meier_median(
+                known["time"].to_numpy(np.float64), known["reached"].to_numpy(bool)
+            )
         rows.append((group, *median, int(mine["reached"].sum()), len(mine)))
     columns = pd.Index(["group", "median", "low", "high", "reached", "replicates"])
     return pd.DataFrame(rows, columns=columns)
@@ -155,11 +186,10 @@ def _ends(study: Study) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, strict=True)
 
 
-def _curves(
-    study: Study, metric: str, against: str = "time"
+def _by_run(
+    table: pd.DataFrame, metric: str, against: str = "time"
 ) -> dict[object, tuple[np.ndarray, np.ndarray]]:
     """Returns times and values of a metric by run, where it was evaluated."""
-    table = evaluations_by(study, against)
     table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
     table = table.dropna(subset=["x", "y"])
     return {

@@ -4,7 +4,7 @@ Joins `timelines`, `timeline_theory`, `gantt` and `chrome`.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import chrome, gantt, timeline_comparison, timelines
+from analysis import chrome, gantt, style, timeline_comparison, timelines
 from analysis.frames import Study, runs
-from analysis.saving import save_figure
+from analysis.saving import check_format, save_figure
 from analysis.timeline_theory import (
     ClosedForms,
     closed_forms,
@@ -106,7 +106,13 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
         yield f"{group}: clients", frame
 
 
-def save(study: Study, folder: str | Path, seconds: float | None = None) -> list[Path]:
+def save(
+    study: Study,
+    folder: str | Path,
+    seconds: float | None = None,
+    form: str = "png",
+    styles: Sequence[str | Path] = (),
+) -> list[Path]:
     """Draws the Gantt picture and the staleness of a timeline into `folder/figures`.
 
     Args:
@@ -114,18 +120,23 @@ def save(study: Study, folder: str | Path, seconds: float | None = None) -> list
         folder: in which the folder of figures is made if needed.
         seconds: virtual seconds of the Gantt picture; by default those in which the
             first jobs of the first group end.
+        form: of the files, as in `report.save`.
+        styles: of Matplotlib, as in `report.save`.
 
     Returns:
-        Paths of the PNGs.
+        Paths of what was written, without the PDFs beside PNGs.
 
     Raises:
         StudyError: a figure cannot be written.
+        UserError: there is no such format or style.
     """
+    check_format(form)
     where = Path(folder) / "figures"
-    return [
-        save_figure(figure, where / f"{name}.png")
-        for name, figure in _figures(study, seconds)
-    ]
+    with style.using(*styles):
+        return [
+            save_figure(figure, where / f"{name}.{form}")
+            for name, figure in standard(study, seconds)
+        ]
 
 
 def export(study: Study, file: str | Path) -> None:
@@ -153,7 +164,10 @@ def export(study: Study, file: str | Path) -> None:
         ) from error
 
 
-def _figures(study: Study, seconds: float | None) -> Iterator[tuple[str, Figure]]:
+def standard(
+    study: Study, seconds: float | None = None
+) -> Iterator[tuple[str, Figure]]:
+    """Yields the figures of a timeline with their file names, one at a time."""
     known, name = runs(study), study.manifest["name"]
     first = known.drop_duplicates("group")["run"]
     panels = [panel for _, panel in _panels(study, list(first))]

@@ -8,20 +8,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from simulator.scenario.catalogue import bring
     from simulator.scenario.reading import read
     from simulator.scenario.scenario import Scenario
-    from simulator.sweep import simulate
+    from simulator.studies import resume, simulate, sweep
     from simulator.trace import Study, load
 
 _PUBLIC = {
     "Scenario": "simulator.scenario.scenario",
     "Study": "simulator.trace",
+    "bring": "simulator.scenario.catalogue",
     "load": "simulator.trace",
     "read": "simulator.scenario.reading",
-    "simulate": "simulator.sweep",
+    "resume": "simulator.studies",
+    "simulate": "simulator.studies",
+    "sweep": "simulator.studies",
 }
 
-__all__ = ["Scenario", "Study", "load", "read", "simulate"]
+__all__ = [
+    "Scenario",
+    "Study",
+    "bring",
+    "load",
+    "read",
+    "resume",
+    "simulate",
+    "sweep",
+]
 
 
 def __getattr__(name: str) -> Any:

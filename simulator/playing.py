@@ -24,7 +24,7 @@ from simulator.scenario.catalogue import factory
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.mixing import mixing_matrices
 from simulator.scenario.privacy import law_of
-from simulator.scenario.protocols import Gossip
+from simulator.scenario.protocols import Gossip, rows_of
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
@@ -341,7 +341,7 @@ def _common(scenario: Scenario) -> bool:
     """Says whether the workers of a row share one batch."""
     if scenario.algorithm.samples is not None:
         return scenario.algorithm.samples == "common"
-    rounds = scenario.protocol.kind in TOGETHER
+    rounds = rows_of(scenario.protocol) in TOGETHER
     return rounds and scenario.algorithm.family == "vertical"
 
 

@@ -3,17 +3,21 @@
 This is the one module that knows both sides.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from simulator import playing
-from simulator.algorithms.base import Algorithm, Context
+from simulator.algorithms.base import Algorithm, Context, Revealing
 from simulator.algorithms.step_rules import Constants, resolve
+from simulator.engine import execute as execution
 from simulator.engine.drive import Drive, Target, Window
 from simulator.engine.execute import Program
 from simulator.engine.feed import Feed, Source
@@ -22,11 +26,14 @@ from simulator.privacy.of_runs import Guarantee
 from simulator.problems import convex, horizontal, losses, transfer, vertical
 from simulator.problems.estimates import Estimates, estimate
 from simulator.problems.sampler import Sampler
+from simulator.protocols import kept
 from simulator.protocols.played import Played
 from simulator.results import Results
 from simulator.scenario.algorithms import ProblemShape
 from simulator.scenario.catalogue import factory
+from simulator.scenario.errors import ScenarioError
 from simulator.scenario.privacy import law_of
+from simulator.scenario.protocols import rows_of
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.study import Run
 from simulator.streams import Purpose
@@ -159,7 +166,7 @@ def _prepare(run: Run) -> Prepared:
         config, precision, with_minimum=wants_minimum, bias=algorithm.has_bias
     )
     fresh = algorithm.family == "vertical" and common
-    fresh = fresh and scenario.protocol.kind in playing.TOGETHER
+    fresh = fresh and rows_of(scenario.protocol) in playing.TOGETHER
     horizontally = algorithm.family == "horizontal"
     context = Context(
         num_registers=played.num_registers,
@@ -178,11 +185,17 @@ def _prepare(run: Run) -> Prepared:
         estimates=lambda: _estimates(config, precision, run.seed),
         mixing=playing.mixing(scenario, run.seed),
     )
+    made = factory(algorithm, "algorithms")(algorithm, context)
+    if scenario.probe is not None and not isinstance(made, Revealing):
+        raise ScenarioError(
+            f"probe must not be set for the algorithm {algorithm.kind!r}, which does "
+            f"not reveal its messages; remove it"
+        )
     return Prepared(
         run=run,
         played=played,
         sampler=plan.sampler,
-        algorithm=factory(algorithm, "algorithms")(algorithm, context),
+        algorithm=made,
         problem=problem,
         dataset=plan.data.name,
         shape=plan.shape,
@@ -219,12 +232,41 @@ def row_work(scenario: Scenario) -> int:
     workers = getattr(scenario.protocol, "t", 1)
     if scenario.algorithm.family == "horizontal":
         N //= scenario.num_clients
-        if scenario.protocol.kind == "synchronous":
+        if rows_of(scenario.protocol) == "synchronous":
             workers = scenario.num_clients
     samples = scenario.algorithm.batch_size(N) * playing.local_steps(scenario)
     held = playing.widths(scenario.problem)
     work = sum(scenario.problem.model.work(own, outputs) for own in held)
     return samples * work * workers
+
+
+def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:
+    """Returns the bytes of models, registers and buffers of rows of runs alike.
+
+    Twice each: a step makes the next state, and a buffer is filled while another one is
+    executed.
+
+    Args:
+        prepared: one of the runs.
+        num_runs: that are executed together.
+        shared: whether they have the same rows.
+    """
+    start = partial(execution.start, num_registers=prepared.played.num_registers)
+    with jax.enable_x64(prepared.run.scenario.engine.precision == "float64"):
+        carry = jax.eval_shape(
+            start, prepared.algorithm, prepared.problem, key_of(prepared.run.seed)
+        )
+    leaves = jax.tree.leaves(carry)
+    one = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+    copies = 1 if shared else num_runs
+    rows = 4 * math.prod(prepared.samples) * _buffer_rows(prepared, copies) * copies
+    return 2 * (num_runs * one + rows)
+
+
+def _buffer_rows(prepared: Prepared, copies: int) -> int:
+    """Returns the rows of a buffer, which is fewer where their samples are many."""
+    row_bytes = 4 * math.prod(prepared.samples) * copies
+    return max(16, min(prepared.run.scenario.engine.chunk, SAMPLE_BYTES // row_bytes))
 
 
 def key_of(seed: int) -> jax.Array:
@@ -237,6 +279,8 @@ def execute(
     mode: str,
     writer: Writer,
     progress: Progress = lambda _: None,
+    *,
+    timelines: Path | None = None,
 ) -> list[dict[str, Any]]:
     """Executes some runs together and writes what happened.
 
@@ -245,6 +289,7 @@ def execute(
         mode: `stepwise`, `compiled`, `batched` or `shared` (batched, on one timeline).
         writer: of the tables.
         progress: hears how far the runs are.
+        timelines: folder in which timelines are kept for other runs, if any share them.
 
     Returns:
         For each run, what the manifest says of its end.
@@ -258,7 +303,7 @@ def execute(
     results = [_results(prepared, writer) for prepared in runs]
     precision = runs[0].run.scenario.engine.precision
     with jax.enable_x64(precision == "float64"):
-        for record in _drive(runs, mode).records():
+        for record in _drive(runs, mode, timelines).records():
             results[record.run].add(record)
             progress(sum(result.fraction for result in results) / len(results))
     elapsed = (time.perf_counter() - begun) / len(runs)
@@ -304,7 +349,7 @@ def _ledger(scenario: Scenario, guarantees: tuple[Guarantee, ...]) -> Ledger | N
     return Ledger(guarantees, names, privacy.delta)
 
 
-def _drive(runs: list[Prepared], mode: str) -> Drive:
+def _drive(runs: list[Prepared], mode: str, timelines: Path | None) -> Drive:
     first = runs[0]
     scenario = first.run.scenario
     batched = mode in ("batched", "shared")
@@ -314,11 +359,9 @@ def _drive(runs: list[Prepared], mode: str) -> Drive:
     if batched:
         algorithms = [prepared.algorithm for prepared in runs]
         algorithm = jax.tree.map(lambda *leaves: jnp.stack(leaves), *algorithms)
-    V, S = first.samples
-    copies = 1 if shared else len(runs)
-    length = min(scenario.engine.chunk, SAMPLE_BYTES // (4 * V * S * copies))
-    length = max(length, 16)
-    feeds = [_feed(prepared, length) for prepared in (runs[:1] if shared else runs)]
+    length = _buffer_rows(first, 1 if shared else len(runs))
+    played = runs[:1] if shared else runs
+    feeds = [_feed(prepared, length, timelines) for prepared in played]
     target, windowed = scenario.stop.target, scenario.stop.windowed
     return Drive(
         Program(
@@ -344,10 +387,12 @@ def _drive(runs: list[Prepared], mode: str) -> Drive:
     )
 
 
-def _feed(prepared: Prepared, length: int) -> Feed:
+def _feed(prepared: Prepared, length: int, timelines: Path | None = None) -> Feed:
     played = prepared.played
     source = Source(
-        chunks=played.chunks(length),
+        chunks=played.chunks(length)
+        if timelines is None
+        else kept.chunks(played, length, timelines),
         width=played.width,
         contributions_per_epoch=played.traffic.contributions_per_epoch,
         horizon=played.stop.time,

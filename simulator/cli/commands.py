@@ -1,18 +1,21 @@
 """What a user can ask for, command by command."""
 
 import json
-import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from simulator.cli import console, printing
 from simulator.cli.console import err, out
 from simulator.scenario.errors import UserError
+
+if TYPE_CHECKING:
+    from simulator.scenario.scenario import Scenario
 
 app = typer.Typer(
     help="Simulates asynchronous learning: what staleness does to accuracy, "
@@ -22,8 +25,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-USER_ERROR = 2
-"""Exit status."""
+USER_ERROR, FAILED = 2, 1
+"""Exit statuses: a mistake of the user's; a study of which some runs failed."""
 
 
 def main() -> None:
@@ -40,10 +43,39 @@ def main() -> None:
         raise SystemExit(console.INTERRUPTED) from None
 
 
+@app.callback()
+def bring(
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="a module, or a .py file, with parts of your own (docs/extending.md); "
+            "may be repeated",
+        ),
+    ] = None,
+) -> None:
+    """Imports the modules that bring parts, before anything is read."""
+    if modules:
+        from simulator.engine import device
+        from simulator.scenario import catalogue
+
+        device.before_import()
+        catalogue.bring(*modules)
+
+
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", help="dotted.key=value, replaces an entry"),
 ]
+Jobs = Annotated[
+    int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(help="address of a Dask scheduler, whose workers execute the runs"),
+]
+Plots = Annotated[bool, typer.Option(help="draw the figures at the end")]
 
 
 @app.command()
@@ -53,27 +85,56 @@ def run(
     folder: Annotated[
         Path | None, typer.Option("--out", "-o", help="new folder for the study")
     ] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")
-    ] = 0,
+    jobs: Jobs = 0,
+    scheduler: Scheduler = None,
     *,
     dry_run: Annotated[bool, typer.Option(help="only say what would be run")] = False,
-    plots: Annotated[bool, typer.Option(help="draw the figures at the end")] = True,
+    plots: Plots = True,
 ) -> None:
-    """Runs a scenario; writes a study, its figures and a closing table."""
-    from simulator import sweep
+    """Runs a scenario; writes a study, its figures and a closing table.
+
+    Runs that the folder holds already are not repeated: a study that was interrupted is
+    continued, one with more replicates, variants or points than before extended.
+    """
     from simulator.scenario.reading import read
 
     config = read(scenario, set_ or ())
     if dry_run:
-        printing.show_plan(*sweep.planned(config))
+        from simulator.studies import memory, planned
+
+        runs, tasks = planned(config)
+        printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
         return
-    folder = _new_folder(folder, config.name)
-    jobs = jobs or len(os.sched_getaffinity(0))
-    sweep.planned(config)  # what is wrong is said before a progress bar is drawn
+    folder = folder or _new_folder(config.name)
+    _simulate(config, folder, jobs, scheduler, plots=plots)
+
+
+@app.command()
+def resume(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    jobs: Jobs = 0,
+    scheduler: Scheduler = None,
+    *,
+    plots: Plots = True,
+) -> None:
+    """Runs what is left of a study: what was interrupted, and what failed."""
+    from simulator.studies.running import scenario_of
+
+    _simulate(scenario_of(folder), folder, jobs, scheduler, plots=plots)
+
+
+def _simulate(
+    config: "Scenario", folder: Path, jobs: int, scheduler: str | None, *, plots: bool
+) -> None:
+    from simulator import studies
+
     with console.interruptible(folder), console.progress(config.name) as hear:
-        study = sweep.simulate(config, folder, jobs=jobs, progress=hear)
+        study = studies.simulate(
+            config, folder, jobs=jobs, scheduler=scheduler, progress=hear
+        )
     printing.close(study, plots=plots)
+    if printing.show_failures(study):
+        raise SystemExit(FAILED)
 
 
 @app.command()
@@ -125,29 +186,57 @@ def timeline(
     if log is not None:
         from simulator.importing import import_log
 
-        folder = _new_folder(folder, f"{log.stem}-timeline")
+        folder = _timeline_folder(folder, f"{log.stem}-timeline")
         printing.close_timeline(import_log(log, folder), gantt, chrome, plots=plots)
     elif scenario is not None:
         from simulator.recording import record
         from simulator.scenario.reading import read_any
 
         config = read_any(scenario, set_ or ())
-        folder = _new_folder(folder, f"{config.name}-timeline")
+        folder = _timeline_folder(folder, f"{config.name}-timeline")
         with console.interruptible(folder), console.progress(config.name) as hear:
             study = record(config, folder, hear)
         printing.close_timeline(study, gantt, chrome, plots=plots)
 
 
 @app.command()
-def plot(folder: Annotated[Path, typer.Argument(help="folder of a study")]) -> None:
+def plot(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    form: Annotated[
+        str, typer.Option("--format", help="png (with a pdf beside), pdf or svg")
+    ] = "png",
+    styles: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--style",
+            help="a style of Matplotlib, its name or a file, that overrides the look; "
+            "may be repeated",
+        ),
+    ] = None,
+) -> None:
     """Draws the standard figures of a study into its folder."""
     from simulator import trace
 
     study = trace.load(folder)
     if study.manifest.get("kind") == "timeline":
-        printing.draw_timeline(study, None)
+        printing.draw_timeline(study, None, form, styles or ())
     else:
-        printing.draw(study)
+        printing.draw(study, form, styles or ())
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="folder of a study or timeline")],
+    file: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="page to be written; else FOLDER/report.html"),
+    ] = None,
+) -> None:
+    """Writes a study as one HTML page: results, method, scenario, how to repeat it."""
+    from analysis import page
+    from simulator import trace
+
+    out.print(f"Report: {page.write(trace.load(folder), file)}", soft_wrap=True)
 
 
 @app.command()
@@ -198,18 +287,45 @@ def attack(
         out.print(f"Written: {path}", soft_wrap=True)
 
 
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    target: Annotated[
+        str, typer.Option("--to", help="csv, tensorboard, wandb or mlflow")
+    ],
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="new folder; by default export-TARGET in the study's"
+        ),
+    ] = None,
+) -> None:
+    """Writes a study for other programs, into a folder; uploads nothing."""
+    from analysis import exporting
+    from simulator import trace
+
+    study = trace.load(folder)
+    done = exporting.export(study, target, into or folder / f"export-{target}")
+    for how, number in done.left_out.items():
+        err.print(f"Left out: {number} runs that are {how}", style="yellow")
+    out.print(f"Exported: {done.folder} ({done.num_runs} runs)", soft_wrap=True)
+
+
 @app.command("list")
 def list_() -> None:
     """Lists the laws, protocols, algorithms, models and data sets that exist."""
-    from simulator.scenario.catalogue import KINDS, entries, tag
+    from simulator.scenario.catalogue import KINDS, brought, entries
+    from simulator.scenario.entry import OPEN, tag
 
-    table = Table("kind", "name", "what it is", box=None)
+    sources = any(brought(kind) for kind in KINDS)
+    table = Table("kind", "name", *["from"] * sources, "what it is", box=None)
     for kind in KINDS:
         for entry in entries(kind):
-            about = (entry.config.__doc__ or "").strip().splitlines()[0]
-            name = tag(entry)
-            is_scipy = kind == "laws" and name == "PydanticUndefined"
-            table.add_row(kind, "(any of scipy.stats)" if is_scipy else name, about)
+            about = (entry.config.__doc__ or "").strip().partition("\n")[0]
+            name = tag(entry.config)
+            name = "(any of scipy.stats)" if name == OPEN else name
+            source = Text(entry.source)
+            table.add_row(kind, name, *[source] * sources, Text(about))
     out.print(table)
 
 
@@ -280,16 +396,29 @@ def schema() -> None:
     sys.stdout.write(json.dumps(schema_of(), indent=1) + "\n")
 
 
-def _new_folder(chosen: Path | None, name: str) -> Path:
-    """Returns the folder for a study: the chosen one if empty, else a fresh one."""
-    if chosen is not None:
-        if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
-            raise UserError(
-                f"--out must be a new or empty folder, got {chosen}; choose another"
-            )
-        return chosen
+def _new_folder(name: str) -> Path:
+    """Makes and returns a folder for a study that nobody else has."""
     number, folder = 1, Path("runs") / name
-    while folder.exists():
-        number += 1
-        folder = Path("runs") / f"{name}-{number}"
-    return folder
+    while True:
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+            folder = Path("runs") / f"{name}-{number}"
+        except OSError as error:
+            raise UserError(
+                f"{folder}: cannot be made: {error.strerror}; choose a folder by --out"
+            ) from None
+        else:
+            return folder
+
+
+def _timeline_folder(chosen: Path | None, name: str) -> Path:
+    """Returns the folder for a timeline: the chosen one if empty, else a fresh one."""
+    if chosen is None:
+        return _new_folder(name)
+    if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
+        raise UserError(
+            f"--out must be a new or empty folder, got {chosen}; choose another"
+        )
+    return chosen

@@ -40,7 +40,10 @@ def interruptible(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress(name: str) -> Iterator[Callable[[float], None]]:
-    """Draws a bar; yields what is to be told the fraction that is done."""
+    """Draws a bar; yields what is to be told the fraction that is done.
+
+    The bar begins when something is done, not when a mistake is still to be found.
+    """
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -49,13 +52,18 @@ def progress(name: str) -> Iterator[Callable[[float], None]]:
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(name, total=1.0)
+    bar = Progress(*columns, console=err, transient=True)
+    task = bar.add_task(name, total=1.0)
 
-        def hear(fraction: float) -> None:
-            bar.update(task, completed=fraction)
-            main = threading.current_thread() is threading.main_thread()
-            if main and _interrupted.is_set():
-                raise KeyboardInterrupt
+    def hear(fraction: float) -> None:
+        bar.start()  # does nothing where it has begun
+        bar.update(task, completed=fraction)
+        main = threading.current_thread() is threading.main_thread()
+        if main and _interrupted.is_set():
+            raise KeyboardInterrupt
 
+    try:
         yield hear
+    finally:
+        if bar.live.is_started:
+            bar.stop()

@@ -1,27 +1,43 @@
 """Shows what came out: plans, closing tables, figures and claims."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
 
-from simulator.cli.console import out
+from simulator.cli.console import err, out
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from simulator.studies.memory import Estimate
     from simulator.trace import Study
 
 
-def show_plan(runs: list[Any], tasks: list[Any]) -> None:
-    """Shows which runs of a study would be executed together."""
+SHOWN = 40
+"""Batches that a plan shows one by one."""
+
+
+def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
+    """Shows which runs of a study would be executed together, and with what memory."""
     table = Table("batch", "mode", "runs", "which", box=None)
-    for number, task in enumerate(tasks):
+    for number, task in enumerate(tasks[:SHOWN]):
         labels = dict.fromkeys(run.label for run in task.runs)
         table.add_row(str(number), task.mode, str(len(task.runs)), "; ".join(labels))
     out.print(table)
+    if len(tasks) > SHOWN:
+        out.print(f"... and {len(tasks) - SHOWN} batches more")
     out.print(f"{len(runs)} runs in {len(tasks)} batches; nothing was run")
+    out.print(
+        f"memory: about {memory.total / 2**20:.0f} MiB: {memory.processes} processes "
+        f"with {memory.process / 2**20:.0f} MiB each for the program, "
+        f"{memory.data / 2**20:.0f} for data and up to {memory.state / 2**20:.0f} for "
+        f"a batch",
+        soft_wrap=True,
+        highlight=False,
+    )
 
 
 def close(study: "Study", *, plots: bool) -> None:
@@ -37,11 +53,39 @@ def close(study: "Study", *, plots: bool) -> None:
     out.print(f"Study: {study.folder}", soft_wrap=True)
 
 
-def draw(study: "Study") -> None:
-    """Draws the standard figures of a study into its folder."""
+def show_failures(study: "Study") -> bool:
+    """Says which runs failed, and why; returns whether any did."""
+    runs = study.manifest["runs"]
+    failed = [run for run in runs if run["stop"] == "failed"]
+    if not failed:
+        return False
+    reasons: dict[str, list[str]] = {}
+    for run in failed:
+        name = f"{run['label']} (replicate {run['replicate']})"
+        reasons.setdefault(run["stop_reason"], []).append(name)
+    for reason, names in reasons.items():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        err.print(
+            f"stalesim: {names[0]}{others} failed: {reason}",
+            style="red",
+            markup=False,
+            soft_wrap=True,
+        )
+    err.print(
+        f"stalesim: {len(failed)} of {len(runs)} runs failed; the others are in "
+        f"{study.folder}; stalesim resume {study.folder} tries these again",
+        style="red",
+        markup=False,
+        soft_wrap=True,
+    )
+    return True
+
+
+def draw(study: "Study", form: str = "png", styles: Sequence[str] = ()) -> None:
+    """Draws the standard figures of a study into its folder, in Matplotlib's styles."""
     from analysis import report
 
-    for path in report.save(study, study.folder):
+    for path in report.save(study, study.folder, form, styles):
         out.print(f"Figure: {path}", soft_wrap=True)
 
 
@@ -77,11 +121,16 @@ def close_timeline(
     out.print(f"Timeline: {study.folder}", soft_wrap=True)
 
 
-def draw_timeline(study: "Study", seconds: float | None) -> None:
+def draw_timeline(
+    study: "Study",
+    seconds: float | None,
+    form: str = "png",
+    styles: Sequence[str] = (),
+) -> None:
     """Draws the figures of a timeline into its folder, the Gantt picture so long."""
     from analysis import timeline_report
 
-    for path in timeline_report.save(study, study.folder, seconds):
+    for path in timeline_report.save(study, study.folder, seconds, form, styles):
         out.print(f"Figure: {path}", soft_wrap=True)
 
 

@@ -13,7 +13,7 @@ from simulator.algorithms.base import Event, Info
 from simulator.engine.execute import Carry, Program, null_events, put
 from simulator.engine.feed import Feed, Piece, Point
 from simulator.scenario.errors import ScenarioError
-from simulator.scenario.scenario import HIGHER_IS_BETTER
+from simulator.scenario.metrics import HIGHER_IS_BETTER
 from simulator.timeline import Chunk, Kind, Rows, StopReason
 
 Metrics = dict[str, Any]

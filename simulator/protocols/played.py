@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -22,7 +22,7 @@ from simulator.scenario.base import Config
 from simulator.scenario.catalogue import factory
 from simulator.scenario.clients import Clients, Server
 from simulator.scenario.errors import ScenarioError
-from simulator.scenario.protocols import Asynchronous, Gossip, Rounds
+from simulator.scenario.protocols import Asynchronous, Gossip, Rounds, rows_of
 from simulator.scenario.stop import Stop
 from simulator.streams import Purpose, Streams
 from simulator.timeline import Chunk, StopReason, check
@@ -32,8 +32,6 @@ from simulator.world.world import Job, World
 TIMED = ("deadline", "timeout", "window")
 """Options of protocols that are times, and on no law's lattice."""
 FOREVER = 2**62
-SERVER = Server()
-"""One that takes no time and shares no link."""
 AFTER_ALL = EventPriority(NORMAL + 2)
 """Priority of what happens last at an instant."""
 STUCK = 100_000
@@ -98,14 +96,13 @@ class Played:
     batch: Batch | None = None
     num_samples: int = 0
     samples_key: str = ""
-    server: Server = SERVER
+    server: Server = field(default_factory=Server)
     quota: tuple[int, ...] | None = None
 
     @cached_property
     def width(self) -> int:
         """Most workers of a row, `W`."""
-        kind = getattr(self.protocol, "kind", "")
-        if kind in ("synchronous", "bounded"):
+        if rows_of(self.protocol) in ("synchronous", "bounded"):
             return self.num_clients
         if isinstance(self.protocol, Rounds):
             return self.num_clients if self.protocol.order == "parallel" else 1
@@ -160,7 +157,8 @@ class Played:
             traffic.overhead_s,
         )
         clients, seed = self.clients, self.seed
-        lattice = not any(getattr(self.protocol, name, None) for name in TIMED)
+        timed = (*TIMED, *getattr(self.protocol, "timed", ()))
+        lattice = not any(getattr(self.protocol, name, None) for name in timed)
         world = World(
             clients, self.num_clients, seed, step, self.server, job, lattice=lattice
         )
@@ -237,7 +235,7 @@ class Played:
     @property
     def _applies_on_arrival(self) -> bool:
         protocol = self.protocol
-        if not isinstance(protocol, Asynchronous):
+        if type(protocol) is not Asynchronous:  # one that inherits may do otherwise
             return False
         return protocol.staleness_bound is None or protocol.beyond == "reject"
 
@@ -272,7 +270,7 @@ class Played:
         """Most contributions that one commit applies."""
         protocol, n = self.protocol, self.num_clients
         selection = self.clients.selection if self.clients else None
-        match getattr(protocol, "kind", ""):
+        match rows_of(protocol):
             case "synchronous":
                 asked = min(selection.in_flight, n) if selection else n
                 return min(getattr(protocol, "wait_for", None) or asked, asked)
@@ -300,7 +298,7 @@ class Played:
     @cached_property
     def commits_per_round(self) -> int | None:
         """Commits that a round has; None where the protocol has no rounds."""
-        kind = getattr(self.protocol, "kind", "")
+        kind = rows_of(self.protocol)
         if isinstance(self.protocol, Rounds) and self.protocol.order == "sequential":
             return self.num_clients
         if isinstance(self.protocol, Gossip) and self.protocol.in_rounds:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
+from simulator.scenario.errors import ScenarioError
 from simulator.timeline import (
     NO_COMMIT,
     NO_SLOT,
@@ -341,6 +342,11 @@ class Recorder:
     ) -> Rows:
         T, W = head.shape[0], self.width
         counts = head[:, 4]
+        if T and counts.max() > W:
+            raise ScenarioError(
+                f"protocol must have at most {W} clients in a row, got {counts.max()}; "
+                f"let its class say what it is like (docs/extending.md)"
+            )
         row = np.repeat(np.arange(T), counts)
         column = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
         spread = np.full((4, T, W), NO_WORKER, np.int64)

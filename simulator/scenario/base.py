@@ -62,10 +62,18 @@ Quantity = Annotated[
 
 
 class Config(BaseModel):
-    """A part of a scenario: immutable, and refusing keys that it does not know."""
+    """A part of a scenario: immutable, and refusing keys that it does not know.
+
+    Its schema is made when it is first used, not with the class: by then all parts that
+    other packages bring are known.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        validate_default=True,
+        defer_build=True,
     )
 
     @model_validator(mode="before")

@@ -1,16 +1,15 @@
-"""What exists: one explicit tuple per kind of part, plus Python entry points.
+"""What exists: one explicit tuple per kind of part, plus what others bring.
 
 Each entry is a pair: the configuration class, and `"module:factory"`, imported only
-when the part is used. A package adds its own by an entry point in the group
-`stalesim.KIND` (`laws`, `protocols`, `algorithms`, `models`, `data`, `partitions`) that
-names such a pair.
+when the part is used. `simulator.scenario.bringing` finds those of other packages.
 """
 
+import os
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
-from typing import Annotated, Any
-
-from pydantic import Field
+from pathlib import Path
+from typing import Any
 
 from simulator.scenario import (
     algorithms,
@@ -23,7 +22,9 @@ from simulator.scenario import (
     protocols,
 )
 from simulator.scenario.base import Config
-from simulator.scenario.entry import Entry, brought
+from simulator.scenario.bringing import VARIABLE, everything, located, named
+from simulator.scenario.entry import Entry
+from simulator.scenario.errors import UserError
 from simulator.scenario.laws import LAWS
 
 PROTOCOLS: tuple[Entry, ...] = (
@@ -105,10 +106,14 @@ def entries(kind: str) -> tuple[Entry, ...]:
     return KINDS[kind] + brought(kind)
 
 
-def tag(entry: Entry) -> str:
-    """Returns the name by which a scenario chooses an entry."""
-    field = entry.config.model_fields.get("kind") or entry.config.model_fields["law"]
-    return str(field.default)
+@cache
+def brought(kind: str) -> tuple[Entry, ...]:
+    """Returns the parts of one kind that others bring.
+
+    Raises:
+        UserError: what is brought, of whatever kind, is not as it should be.
+    """
+    return everything(KINDS)[kind]
 
 
 def factory(config: Config, kind: str) -> Callable[..., Any]:
@@ -117,19 +122,65 @@ def factory(config: Config, kind: str) -> Callable[..., Any]:
     Args:
         config: the part's configuration.
         kind: a key of `KINDS`.
+
+    Raises:
+        UserError: a part that others bring is not known here, or its factory is not.
     """
     for entry in entries(kind):
         if entry.config is type(config):
-            module, name = entry.factory.split(":")
-            return getattr(import_module(module), name)
-    raise LookupError(f"{type(config).__name__} is not in the catalogue of {kind}")
+            return _factory(entry)
+    raise UserError(
+        f"{kind} must be known to every process, got {type(config).__name__}, which "
+        f"this one does not know; take jobs=1, or bring it by a module as in "
+        f"docs/extending.md"
+    )
 
 
-def union(kind: str) -> Any:
-    """Returns the discriminated union of all configurations of one kind."""
-    configs: Any = None
-    for entry in entries(kind):
-        configs = entry.config if configs is None else configs | entry.config
-    if len(entries(kind)) == 1:
-        return configs
-    return Annotated[configs, Field(discriminator="kind")]
+def bring(*modules: str | Path) -> None:
+    """Makes the parts known that modules bring, here and to processes started later.
+
+    Args:
+        modules: dotted names, or paths of .py files; `"__main__"` is a notebook or a
+            script itself, whose parts only its own process knows.
+
+    Raises:
+        UserError: a module cannot be imported, what it brings is not as it should be,
+            or scenarios were read before.
+    """
+    new = [name for name in map(located, modules) if name not in named()]
+    if not new:
+        return
+    if brought.cache_info().currsize:
+        raise UserError(
+            f"{', '.join(new)} must be brought before the first scenario is read; "
+            f"restart Python (or the notebook's kernel), and bring it first"
+        )
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = os.pathsep.join([*named(), *new])
+    try:
+        everything(KINDS)
+    except UserError:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+        raise
+
+
+def _factory(entry: Entry) -> Callable[..., Any]:
+    module, name = entry.factory.split(":")
+    if entry.source == Entry._field_defaults["source"]:
+        return getattr(import_module(module), name)
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise UserError(
+            f"the factory {entry.factory!r} of {entry.source} must exist, but: "
+            f"{error}; change the entry"
+        ) from error
+    if not callable(found):
+        raise UserError(
+            f"the factory {entry.factory!r} of {entry.source} must be a function, got "
+            f"{type(found).__name__}; change the entry"
+        )
+    return found

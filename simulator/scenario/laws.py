@@ -7,14 +7,7 @@ then every client has a parameter of its own, drawn once.
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import (
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    model_serializer,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, model_serializer, model_validator
 
 from simulator.scenario.base import (
     QUANTITY,
@@ -24,7 +17,13 @@ from simulator.scenario.base import (
     Says,
     refuse_booleans,
 )
-from simulator.scenario.entry import Entry, brought
+from simulator.scenario.entry import Entry, Parts, tag
+
+if TYPE_CHECKING:
+    Law = Any
+else:
+    Law = Annotated[Any, Parts("laws")]
+"""Any law: ours by name, SciPy's by SciPy's name."""
 
 
 class Constant(Config):
@@ -113,7 +112,7 @@ class Mixture(Config):
     """Each duration by one of several laws, chosen independently."""
 
     law: Literal["mixture"] = "mixture"
-    of: Annotated[tuple["Law", ...], Field(min_length=1)]
+    of: Annotated[tuple[Law, ...], Field(min_length=1)]
     weights: tuple[Annotated[float, Field(ge=0)], ...]
     """Chances of the laws, up to a common factor."""
 
@@ -137,7 +136,7 @@ class Markov(Config):
     """
 
     law: Literal["markov"] = "markov"
-    of: Annotated[tuple["Law", ...], Field(min_length=1)]
+    of: Annotated[tuple[Law, ...], Field(min_length=1)]
     transition: tuple[tuple[Annotated[float, Field(ge=0, le=1)], ...], ...]
     """A row per regime: the chances of the regime that comes next, adding up to 1."""
 
@@ -182,7 +181,7 @@ class Scaled(Config):
     """Any law times a factor, plus a shift: `shift + scale * X`."""
 
     law: Literal["scaled"] = "scaled"
-    of: "Law"
+    of: Law
     scale: Quantity = 1
     shift: Quantity = 0
 
@@ -198,37 +197,12 @@ LAWS: tuple[Entry, ...] = (
 )
 
 
-def _law_name(entry: Entry) -> str:
-    own = entry.config is not Scipy
-    return str(entry.config.model_fields["law"].default) if own else "scipy"
-
-
 def own_names() -> set[str]:
     """Returns the names of the laws that are not SciPy's."""
-    return {_law_name(entry) for entry in LAWS + brought("laws")} - {"scipy"}
+    from simulator.scenario.catalogue import entries
+
+    return {tag(entry.config) for entry in entries("laws")} - {"scipy"}
 
 
-def _union() -> Any:
-    known = LAWS + brought("laws")
-    names = {_law_name(entry) for entry in known}
-
-    def name_of(value: Any) -> str:
-        law = getattr(value, "law", None)
-        law = value.get("law") if isinstance(value, dict) else law
-        return law if isinstance(law, str) and law in names else "scipy"
-
-    configs: Any = None
-    for entry in known:
-        tagged = Annotated[entry.config, Tag(_law_name(entry))]
-        configs = tagged if configs is None else configs | tagged
-    return Annotated[configs, Discriminator(name_of)]
-
-
-if TYPE_CHECKING:
-    Law = Any
-else:
-    Law = _union()
-"""Any law: ours by name, SciPy's by SciPy's name."""
-
-for _model in (Constant, Scipy, Mixture, Markov, Truncated, Scaled):
+for _model in (Constant, Scipy):
     _model.model_rebuild()

@@ -1,6 +1,6 @@
 """Coordination protocols: who talks to whom when. None knows an algorithm."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -9,6 +9,19 @@ from simulator.scenario.clients import Behaviour, Clients, Server
 from simulator.scenario.graphs import Bipartite, Draw, Graph, check_graph
 from simulator.scenario.laws import Constant, Law
 from simulator.scenario.mixing import is_directed, receivers
+
+LIKE = ("asynchronous", "t_synchronous", "synchronous", "buffered")
+"""Protocols that one of somebody else's may be like, as its class says in `like`."""
+
+
+def rows_of(protocol: Any) -> str:
+    """Returns the kind of the protocol whose rows a protocol makes: mostly its own.
+
+    A protocol that others bring says in `like` which of `LIKE` it is like: which
+    algorithms run on it, and who takes part in a row (one client; `t`; everyone; one,
+    into a buffer).
+    """
+    return getattr(protocol, "like", None) or getattr(protocol, "kind", "")
 
 
 class Asynchronous(Config):

@@ -1,6 +1,6 @@
 """Reads a scenario file, and says in one line where the first mistake in it is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,20 @@ def loads(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
         ScenarioError: as in `read`.
     """
     return _loads_in_one_line(text, name, overrides, worlds=False)
+
+
+def validated(tree: Mapping[str, Any]) -> Scenario:
+    """Validates a scenario that is there as nested mappings, and not in a file.
+
+    Raises:
+        ScenarioError: one line with the dotted key, what is wrong and the remedy.
+    """
+    try:
+        scenario = Scenario.model_validate(tree)
+    except ValidationError as error:
+        raise ScenarioError(first_error(error, tree, Scenario).message) from None
+    expand(scenario)
+    return scenario
 
 
 def _loads_in_one_line(

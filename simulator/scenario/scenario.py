@@ -5,18 +5,16 @@ A YAML file is read into these classes, and a Python program builds them.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, model_validator
 
-from simulator.scenario.base import Config, PlacedError, Says
-from simulator.scenario.catalogue import union
+from simulator.scenario.base import Config, PlacedError
+from simulator.scenario.claims import Claim
 from simulator.scenario.decentralised import check_decentralised
+from simulator.scenario.entry import Parts
+from simulator.scenario.metrics import METRICS, OF_WORKERS, Metric
 from simulator.scenario.models import Linear
 from simulator.scenario.privacy import Privacy, check_privacy
+from simulator.scenario.protocols import rows_of
 from simulator.scenario.setting import Recording, Setting
 from simulator.scenario.suggestions import suggestion
 
@@ -39,9 +37,9 @@ class Transfer(Config):
 class Problem(Config):
     """What is learned, from what, divided how."""
 
-    data: union("data")  # pyright: ignore[reportInvalidTypeForm]
-    partition: union("partitions")  # pyright: ignore[reportInvalidTypeForm]
-    model: union("models") = Linear()  # pyright: ignore[reportInvalidTypeForm]
+    data: Annotated[Any, Parts("data")]
+    partition: Annotated[Any, Parts("partitions")]
+    model: Annotated[Any, Parts("models")] = Linear()
     loss: Literal["auto", "softmax", "sigmoid", "hinge", "taylor"] = "auto"
     """`auto` takes the cross-entropies `sigmoid` for two classes and `softmax` for
     more; `hinge` is one against the rest, a linear SVM where the model is linear;
@@ -70,35 +68,6 @@ class Every(Config):
                 "must have exactly one of time, commits, rounds and epochs; keep one"
             )
         return self
-
-
-METRICS = (
-    "test_accuracy",
-    "test_loss",
-    "test_auc",
-    "objective",
-    "gradient_norm_squared",
-    "optimality_gap",
-    "consensus_distance",
-    "worker_accuracy",
-    "worker_loss",
-)
-Metric = Literal[
-    "test_accuracy",
-    "test_loss",
-    "test_auc",
-    "objective",
-    "gradient_norm_squared",
-    "optimality_gap",
-    "consensus_distance",
-    "worker_accuracy",
-    "worker_loss",
-]
-
-OF_WORKERS = ("consensus_distance", "worker_accuracy", "worker_loss")
-"""Metrics that speak of workers with models of their own."""
-HIGHER_IS_BETTER = ("test_accuracy", "test_auc", "worker_accuracy")
-"""Metrics that learning raises; it lowers the others."""
 
 
 class Evaluate(Config):
@@ -132,119 +101,11 @@ class Engine(Config):
     """Most rows executed by one program; memory may make it fewer."""
 
 
-class Claim(Config):
-    """What a source says, as data: checked against a finished study, true or not.
-
-    Exactly one of `faster` (reaches `to` in less virtual time than `than`, or in less
-    of what else is counted), `fewer`
-    (stops at its target after fewer commits than `than`), `higher` (larger final value
-    of `metric` than `than`), `close` (final values differ by at most `within`), `slope`
-    (`metric` falls with the commits like a power of them, whose exponent is at most
-    `is`, to `within`), `rises` (the final value of `metric` grows with the swept
-    `over`) and `steady` (it does not change by more than `within`).
-    """
-
-    faster: str | None = None
-    fewer: str | None = None
-    higher: str | None = None
-    close: str | None = None
-    rises: str | None = None
-    steady: str | None = None
-    over: str | None = None
-    """`rises` and `steady`: a key of the sweep."""
-    slope: Annotated[
-        str | tuple[str, ...] | None,
-        Says("a variant, or a list of variants with different horizons", "async"),
-    ] = None
-    """One variant: of the metric over the last decade of its commits. Several: of their
-    means over all commits, against how many those are."""
-    than: str | None = None
-    to: dict[str, float] | None = None
-    counted_in: Literal[
-        "time", "commits", "rounds", "messages", "computation_s", "communication_s"
-    ] = "time"
-    """`faster`: what is compared at the target."""
-    by_at_least: float = 1.0
-    """`faster`, `fewer`: smallest ratio of the larger number to the smaller one."""
-    metric: Metric = "test_accuracy"
-    is_: Annotated[float | None, Field(alias="is", strict=True)] = None
-    """`slope`: the exponent of a bound on the metric; a steeper fall obeys it, too."""
-    within: float | None = None
-    says: str
-
-    @model_serializer(mode="wrap")
-    def _by_alias(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key.removesuffix("_"): value for key, value in dump(self).items()}
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> "Claim":
-        kinds = (self.faster, self.fewer, self.higher, self.close, self.slope)
-        kinds = (*kinds, self.rises, self.steady)
-        if sum(kind is not None for kind in kinds) != 1:
-            raise ValueError(
-                "must have exactly one of faster, fewer, higher, close, slope, rises "
-                "and steady; keep one"
-            )
-        if self.slope is not None:
-            return self._check_slope(self.slope)
-        if self.rises is not None or self.steady is not None:
-            return self._check_swept()
-        if self.over is not None:
-            raise PlacedError("over belongs to rises and steady; remove it", ("over",))
-        if self.than is None:
-            raise PlacedError("than is missing; add the variant beside it", ("than",))
-        if self.is_ is not None:
-            raise PlacedError("is belongs to slope alone; remove it", ("is",))
-        if self.faster is not None and (self.to is None or len(self.to) != 1):
-            raise ValueError(
-                "must say what faster leads to; add to: {test_accuracy: 0.9}"
-            )
-        if self.close is not None and self.within is None:
-            raise ValueError("must say how close; add within: 0.01")
-        return self
-
-    def _check_swept(self) -> "Claim":
-        if self.over is None:
-            raise ValueError("must say over what; add over: a key of the sweep")
-        for name in ("than", "to", "is_"):
-            if getattr(self, name) is not None:
-                key = name.removesuffix("_")
-                raise PlacedError(
-                    f"{key} must not stand beside over; remove it", (key,)
-                )
-        if self.steady is not None and self.within is None:
-            raise ValueError("must say how steady; add within: 0.01")
-        return self
-
-    def _check_slope(self, slope: str | tuple[str, ...]) -> "Claim":
-        if self.than is not None:
-            raise PlacedError(
-                f"than must not stand beside slope, which is compared with a number, "
-                f"got {self.than!r}; remove it",
-                ("than",),
-            )
-        if self.is_ is None or self.within is None:
-            raise ValueError("must say which slope; add is: -1 and within: 0.25")
-        if self.metric in HIGHER_IS_BETTER:
-            raise PlacedError(
-                f"metric must go to zero to have a slope, got {self.metric!r}; write "
-                f"for example metric: optimality_gap",
-                ("metric",),
-            )
-        if not isinstance(slope, str) and not 2 <= len(slope) == len({*slope}):
-            raise PlacedError(
-                f"slope must list two or more different variants, got "
-                f"[{', '.join(slope)}]; name one without a list, or add another",
-                ("slope",),
-            )
-        return self
-
-
 class Scenario(Setting):
     """One study: a base, variants and a sweep of it, replicated."""
 
     problem: Problem
-    algorithm: union("algorithms")  # pyright: ignore[reportInvalidTypeForm]
+    algorithm: Annotated[Any, Parts("algorithms")]
     evaluate: Evaluate
     engine: Engine = Engine()
     probe: Probe | None = None
@@ -278,7 +139,8 @@ class Scenario(Setting):
                 f"the algorithm vafl or another protocol",
                 ("protocol", "kind"),
             )
-        if self.protocol.kind not in self.algorithm.protocols:
+        rows = rows_of(self.protocol)
+        if not {rows, self.protocol.kind} & {*self.algorithm.protocols}:
             known = ", ".join(self.algorithm.protocols)
             raise PlacedError(
                 f"protocol.kind must be one of {known} for the algorithm "
@@ -321,7 +183,7 @@ class Scenario(Setting):
                 "what they make of one batch (F-25), got 'own'; leave it out",
                 ("algorithm", "samples"),
             )
-        in_rounds = self.protocol.kind in ("synchronous", "rounds")
+        in_rounds = rows in ("synchronous", "rounds")
         in_rounds = in_rounds or getattr(self.protocol, "in_rounds", False)
         if self.evaluate.every.rounds is not None and not in_rounds:
             raise PlacedError(

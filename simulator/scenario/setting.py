@@ -11,8 +11,8 @@ from pydantic import (
 )
 
 from simulator.scenario.base import Config, PlacedError, Says
-from simulator.scenario.catalogue import union
 from simulator.scenario.clients import Behaviour, Clients, Link, OnOff, Server
+from simulator.scenario.entry import Parts
 from simulator.scenario.grid import Swept
 from simulator.scenario.law_checks import check_cycle, check_law, check_parameter
 from simulator.scenario.stop import Stop
@@ -44,8 +44,8 @@ class Setting(Config, ABC):
     seed: Annotated[int, Field(ge=0)] = 0
     replicates: Count = 1
     clients: Clients | None = None
-    server: Server = Server()
-    protocol: union("protocols")  # pyright: ignore[reportInvalidTypeForm]
+    server: Server = Field(default_factory=Server)
+    protocol: Annotated[Any, Parts("protocols")]
     stop: Stop
     variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Each is the scenario with some entries replaced; none means the base alone."""

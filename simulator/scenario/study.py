@@ -79,7 +79,7 @@ def expand(scenario: Setting) -> list[Run]:
             for replicate in range(scenario.replicates):
                 seed = replicate_seed(scenario.seed, replicate)
                 runs.append(Run(len(runs), variant, values, replicate, seed, resolved))
-    _check_claims(scenario, {run.label for run in runs})
+    _check_claims(scenario, runs)
     return runs
 
 
@@ -226,11 +226,13 @@ def _points(
     return found
 
 
-def _check_claims(scenario: Setting, labels: set[str]) -> None:
-    known = labels | set(scenario.variants)
-    for index, claim in enumerate(getattr(scenario, "claims", ())):
-        kinds = ("faster", "higher", "close", "slope", "fewer", "rises", "steady")
-        for key in (*kinds, "than"):
+def _check_claims(scenario: Setting, runs: list[Run]) -> None:
+    """Refuses claims about variants that there are not, or over what is not swept."""
+    swept = {run.variant: run.parameters for run in runs}
+    known = {run.label for run in runs} | set(swept)
+    claims: tuple[Any, ...] = getattr(scenario, "claims", ())
+    for index, claim in enumerate(claims):
+        for key in (*claim.KINDS, "than"):
             named = getattr(claim, key)
             for name in named if isinstance(named, tuple) else (named,):
                 if name is not None and name not in known:
@@ -239,6 +241,13 @@ def _check_claims(scenario: Setting, labels: set[str]) -> None:
                         f"{suggestion(name, known)}",
                         ("claims", index, key),
                     )
+        keys = swept.get(getattr(claim, claim.kind), {})
+        if claim.over is not None and claim.over not in keys:
+            raise VariantError(
+                f"claims.{index}.over must name a key that is swept, got "
+                f"{claim.over!r}; {suggestion(claim.over, keys)}",
+                ("claims", index, "over"),
+            )
 
 
 def _resolved(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from simulator.scenario.base import PlacedError, Says
+from simulator.scenario.entry import Parts
 
 Path = tuple[str | int, ...]
 
@@ -313,6 +314,8 @@ def _parts_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> lis
 def _parts(annotation: Any) -> list[Any]:
     if isinstance(annotation, Says):
         return [annotation]
+    if isinstance(annotation, Parts):
+        return list(annotation.configs())
     listed = isinstance(annotation, tuple | list)
     inner = annotation if listed else get_args(annotation)
     return [found for p in inner for found in _parts(p)] if inner else [annotation]

@@ -9,12 +9,13 @@ run, with what, and how it ended.
 from simulator.scenario.errors import StudyError
 from simulator.trace.columns import COLUMNS, Column
 from simulator.trace.manifest import git_commit, provenance, write_manifest
-from simulator.trace.parts import compact
-from simulator.trace.study import Study, load
+from simulator.trace.parts import compact, recover, remove_parts
+from simulator.trace.study import JOURNAL, Study, load
 from simulator.trace.writing import Words, Writer
 
 __all__ = [
     "COLUMNS",
+    "JOURNAL",
     "Column",
     "Study",
     "StudyError",
@@ -24,5 +25,7 @@ __all__ = [
     "git_commit",
     "load",
     "provenance",
+    "recover",
+    "remove_parts",
     "write_manifest",
 ]

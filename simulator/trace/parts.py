@@ -73,3 +73,22 @@ def compact(folder: Path) -> None:
         (folder / name).rename(old)
         replaced.rename(folder / name)
         shutil.rmtree(old)
+
+
+def remove_parts(folder: Path, writers: set[str]) -> None:
+    """Removes what some writers have left of a study's tables."""
+    for name in COLUMNS:
+        for path in (folder / name).glob("part-*.*"):
+            if path.name.split("-")[1] in writers:
+                path.unlink()
+
+
+def recover(folder: Path) -> None:
+    """Undoes, or completes, what a kill left half-way of `compact`."""
+    for name in COLUMNS:
+        shutil.rmtree(folder / f"{name}.joined", ignore_errors=True)
+        old = folder / f"{name}.parts"
+        if old.exists() and (folder / name).exists():
+            shutil.rmtree(old)
+        elif old.exists():
+            old.rename(folder / name)

@@ -1,5 +1,6 @@
 """Reads the tables and the manifest of a study from its folder."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+JOURNAL = "ends.jsonl"
+"""File of a study that is being written: a line for each task that has ended."""
+
+
 class Study:
     """A finished or interrupted study, read from its folder.
 
@@ -23,8 +28,6 @@ class Study:
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
-        self.keep: object = None
-        """Keeps a temporary folder alive as long as the study is."""
 
     @property
     def complete(self) -> bool:
@@ -99,4 +102,19 @@ def load(folder: str | Path) -> Study:
         ) from None
     except (OSError, ValueError) as error:
         raise StudyError(f"{path}: must be readable JSON, but {error}") from error
+    _catch_up(manifest, Path(folder) / JOURNAL)
     return Study(Path(folder), manifest)
+
+
+def _catch_up(manifest: dict[str, Any], journal: Path) -> None:
+    """Adds the ends of runs that were noted since the manifest was written.
+
+    A last line that a kill has cut off is of a task that is to be repeated.
+    """
+    if not journal.exists():
+        return
+    entries = {str(entry["run"]): entry for entry in manifest["runs"]}
+    for line in journal.read_text(encoding="utf-8").splitlines():
+        with contextlib.suppress(ValueError):
+            for run, end in json.loads(line).items():
+                entries[run].update(end)

@@ -46,7 +46,7 @@ class EmpiricalLaw:
         who = 0 if self._one else draws.who
         length, start = self._length[who], self._start[who]
         if self._replay:
-            within = _positions(draws) % length
+            within = draws.positions % length
         else:
             within = (draws.uniform * length).astype(np.int64)
         return self._values[start + within]
@@ -281,18 +281,12 @@ def _stretched(
     return np.clip(inside, 2.0**-53, 1 - 2.0**-53)
 
 
-def _positions(draws: Draws) -> Any:
-    if isinstance(draws.position, int):
-        return draws.position + np.arange(draws.uniform.size)
-    return draws.position
-
-
 def _by_part(
     laws: list[Law], chosen: np.ndarray, draws: Draws, tick: Fraction | None
 ) -> Durations:
     """Draws each duration by the law that was chosen for it."""
     values = np.zeros(chosen.size, np.float64 if tick is None else np.int64)
-    position = _positions(draws)
+    position = draws.positions
     for number, law in enumerate(laws):
         mine = chosen == number
         if mine.any():

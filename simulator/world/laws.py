@@ -63,6 +63,13 @@ class Draws(NamedTuple):
     who: Who
     position: Int[np.ndarray, " n"] | int
 
+    @property
+    def positions(self) -> Int[np.ndarray, " n"]:
+        """How many durations of this law the client had before each."""
+        if isinstance(self.position, int):
+            return self.position + np.arange(self.uniform.size)
+        return self.position
+
 
 class Law(Protocol):
     """The law of one stage's duration, for every client of a population."""

@@ -78,8 +78,10 @@ def test_run_writes_a_study_with_figures_and_a_closing_table(
     checked = stalesim("check", folder)
     assert "as in figure 2" in checked.stdout
     again = stalesim("run", scenario, "-o", folder)
-    assert again.returncode == 2
-    assert "--out must be a new or empty folder" in again.stderr
+    assert again.returncode == 0, again.stderr
+    other = stalesim("run", scenario, "-o", folder, "-s", "algorithm.batch=9")
+    assert other.returncode == 2
+    assert "hold this very study" in other.stderr
 
 
 def test_a_users_mistake_is_one_line_and_exit_2(scenario: Path) -> None:

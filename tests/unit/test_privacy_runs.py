@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.summary import epsilons
-from simulator import playing, sweep
+from simulator import playing, studies
 from simulator.privacy.accountants import make
 from simulator.privacy.ledger import epsilon
 from simulator.privacy.releases import Gaussian, Pure
@@ -301,7 +301,7 @@ def test_runs_with_other_budgets_do_not_share_a_timeline(tmp_path: Path) -> None
         "privacy": {"budget": 1.0},
         "sweep": {"algorithm.epsilon": [0.1, 0.3], "privacy.budget": [1.0, 2.0]},
     }
-    study = sweep.simulate(Scenario.model_validate(tree), tmp_path / "study")
+    study = studies.simulate(Scenario.model_validate(tree), tmp_path / "study")
     runs = study.manifest["runs"]
     assert [run["stop"] for run in runs] == ["privacy"] * 4
     assert len({run["timeline"] for run in runs}) == 4

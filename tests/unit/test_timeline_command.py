@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simulator import playing, sweep
+from simulator import playing, studies
 from simulator.importing import import_log
 from simulator.recording import record
 from simulator.scenario.errors import DataError, ScenarioError
@@ -220,7 +220,7 @@ def test_an_imported_log_is_a_valid_timeline(seed: int, tmp_path: Path) -> None:
         SGD, {"clients": None, "timeline": {"replay": str(tmp_path / "there")}},
         {"stop": {"commits": 10_000}},
     )  # fmt: skip
-    learned = sweep.simulate(run, tmp_path / "learned")
+    learned = studies.simulate(run, tmp_path / "learned")
     assert len(learned.table("commits")) == len(applied)
     rows, _, _ = everything(playing.timeline(expand(run)[0]), 7)
     check(rows, entry["num_registers"])

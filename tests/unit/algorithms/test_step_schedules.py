@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from simulator import sweep
+from simulator import studies
 from simulator.algorithms.base import on_device
 from simulator.algorithms.step_rules import Constants, Steps, resolve
 from simulator.scenario.algorithms import PiecewiseStep, WarmupStep
@@ -121,7 +121,7 @@ def study(*rules: Any, **more: Any) -> Scenario:
 
 def batches(*rules: Any) -> list[tuple[str, list[int]]]:
     """Returns how the runs of some step sizes are executed, and which together."""
-    _, tasks = sweep.planned(study(*rules))
+    _, tasks = studies.planned(study(*rules))
     return [(task.mode, [run.number for run in task.runs]) for task in tasks]
 
 
@@ -144,7 +144,7 @@ def test_runs_share_a_batch_unless_they_have_other_numbers_of_values() -> None:
 
 def test_a_runs_steps_are_those_of_its_epochs() -> None:
     scenario = study(*PIECES)
-    (task,) = sweep.planned(scenario)[1]
+    (task,) = studies.planned(scenario)[1]
     plans = [prepare(run) for run in task.runs]
     memory, _ = execute(plans, task.mode)
     per_epoch = 25  # 200 samples by 8
@@ -169,7 +169,7 @@ def test_a_runs_steps_are_those_of_its_epochs() -> None:
 
 
 def test_a_constant_and_one_piece_can_be_executed_together() -> None:
-    _, tasks = sweep.planned(study(0.1, piecewise(0.2, epochs=())))
+    _, tasks = studies.planned(study(0.1, piecewise(0.2, epochs=())))
     for task in tasks:
         execute([prepare(run) for run in task.runs], task.mode)
 

@@ -219,3 +219,62 @@ class Decays:
 
     def table(self, name: str) -> pd.DataFrame:
         return self.tables[name]
+
+
+class Grid:
+    """A study of final values at points of a sweep, evaluated at 0, 1 and 2 s.
+
+    Args:
+        points: variant, swept values by key, and the final value of each replicate.
+        epsilons: what each group's clients had spent by the end, by label.
+        more: what is said of every run.
+    """
+
+    def __init__(
+        self,
+        points: Sequence[tuple[str, dict[str, Any], Sequence[float]]],
+        epsilons: dict[str, Sequence[float]] | None = None,
+        **more: Any,
+    ) -> None:
+        self.manifest = manifest_of(replicates=max(len(p[2]) for p in points))
+        frames, spent = [], [empty("privacy")]
+        for variant, values, finals in points:
+            label = ", ".join([variant, *(f"{k}={v}" for k, v in values.items())])
+            for replicate, final in enumerate(finals):
+                number = len(self.manifest["runs"])
+                run = run_of(number, label, replicate, variant=variant, **more)
+                run |= {"parameters": values, "seed": 100 + replicate}
+                if epsilons and label in epsilons:
+                    accounts = {"delta": 1e-5, "accountants": ["rdp", "lemma2"]}
+                    run["privacy"] = accounts
+                    epsilon = epsilons[label][replicate]
+                    spent.append(privacy_of(number, [0, epsilon / 2, epsilon]))
+                self.manifest["runs"].append(run)
+                curve = [0.0, final, final]
+                frames.append(evaluations_of(number, [0, 1, 2], test_accuracy=curve))
+        self.tables = {
+            "evaluations": pd.concat(frames, ignore_index=True),
+            "privacy": pd.concat(spent[1:] or spent, ignore_index=True),
+            "staleness": empty("staleness"),
+            "clients": empty("clients"),
+            "jobs": empty("jobs"),
+        }
+
+    def table(self, name: str) -> pd.DataFrame:
+        return self.tables[name]
+
+
+def privacy_of(run: int, epsilons: Sequence[float]) -> pd.DataFrame:
+    """Returns what two clients have spent at 0, 1, 2, ... s; the second spent half.
+
+    The second accountant has ten times as much.
+    """
+    rows = [
+        (run, float(time), client, 0, None, factor * epsilon / (1 + client), 1e-5, name)
+        for time, epsilon in enumerate(epsilons)
+        for client in range(2)
+        for factor, name in ((1, "rdp"), (10, "lemma2"))
+    ]
+    columns = [name for name in COLUMNS["privacy"] if name != "formal"]
+    frame = pd.DataFrame(rows, columns=pd.Index(columns))
+    return frame.assign(formal=True, mu=np.nan)

@@ -344,22 +344,22 @@ def _over(values: dict[float, list[float]], **claim: Any) -> pd.Series:
     return _judge(study, over="algorithm.epsilon", **claim)
 
 
-def test_rises() -> None:
-    found = _over({0.1: [0.5, 0.6, 0.55], 0.5: [0.7, 0.8, 0.76]}, rises="a")
+def test_monotone() -> None:
+    found = _over({0.1: [0.5, 0.6, 0.55], 0.5: [0.7, 0.8, 0.76]}, monotone="a")
     assert found["verdict"] == "holds"
     assert found["estimate"] == pytest.approx(np.mean([0.2, 0.2, 0.21]))
     assert found["claim"] == "a: test_accuracy rises with algorithm.epsilon"
 
 
-def test_rises_but_for_a_step_down() -> None:
+def test_monotone_but_for_a_step_down() -> None:
     values = {0.1: [0.5, 0.51, 0.5], 0.2: [0.4, 0.42, 0.41], 0.3: [0.9, 0.92, 0.9]}
-    found = _over(values, rises="a")
+    found = _over(values, monotone="a")
     assert found["verdict"] == "does not hold"
     assert found["why"].startswith("goes down from 0.1 to 0.2")
 
 
-def test_rises_or_not() -> None:
-    found = _over({0.1: [0.5, 0.9, 0.2], 0.5: [0.7, 0.5, 0.6]}, rises="a")
+def test_monotone_or_not() -> None:
+    found = _over({0.1: [0.5, 0.9, 0.2], 0.5: [0.7, 0.5, 0.6]}, monotone="a")
     assert found["verdict"] == "undecided"
 
 

@@ -238,11 +238,11 @@ def test_staleness_law_where_more_is_set_to_nothing() -> None:
 
 def test_report_draws_laws_but_no_staleness_that_is_always_zero() -> None:
     study = _told()
-    drawn = dict(report._standard(study))
+    drawn = dict(report.standard(study))
     assert [len(axes.get_lines()) for axes in drawn["staleness-async"].axes] == [2] * 4
     table = study.tables["staleness"]
     study.tables["staleness"] = table.assign(low=0, high=1)
-    assert "staleness-async" not in dict(report._standard(study))
+    assert "staleness-async" not in dict(report.standard(study))
 
 
 def test_speed_up_bars_say_who_did_not_arrive() -> None:

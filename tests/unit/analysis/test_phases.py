@@ -8,7 +8,7 @@ import pytest
 
 from analysis import claims, targets
 from analysis.phases import covered, with_phases
-from simulator.sweep import simulate
+from simulator.studies import simulate
 from simulator.trace import COLUMNS, Study, StudyError
 from tests.support import scenario
 from tests.unit.analysis.studies import Curves, arrives

@@ -11,7 +11,7 @@ from simulator.problems.partitions.columns import strips, vertical
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import Strips, Vertical
 from simulator.simulation import row_work
-from simulator.sweep import planned
+from simulator.studies import planned
 from tests.support import scenario
 from tests.unit.problems.test_partitions import dataset, lists
 

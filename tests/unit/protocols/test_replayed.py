@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator import playing, sweep
+from simulator import playing, studies
 from simulator.protocols.replayed import Replayed, replayed
 from simulator.recording import record
 from simulator.scenario.errors import ScenarioError, StudyError
@@ -51,7 +51,7 @@ def replaying(study: Scenario, folder: Path, **changes: Any) -> Scenario:
 def both(study: Scenario, folder: Path, **changes: Any) -> list[Study]:
     again = replaying(study, folder / "recorded", **changes)
     return [
-        sweep.simulate(one, folder / name)
+        studies.simulate(one, folder / name)
         for name, one in (("played", study), ("replayed", again))
     ]
 
@@ -160,12 +160,12 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
         ({"replicates": 3}, "must hold a run 'base' with replicate 2"),
     ):
         with pytest.raises(ScenarioError, match=message):
-            sweep.simulate(replaying(study, folder, **changes), tmp_path / "no")
+            studies.simulate(replaying(study, folder, **changes), tmp_path / "no")
     with pytest.raises(StudyError, match="has no manifest"):
-        sweep.simulate(replaying(study, tmp_path / "nowhere"), tmp_path / "no")
-    sweep.simulate(study, tmp_path / "learned")
+        studies.simulate(replaying(study, tmp_path / "nowhere"), tmp_path / "no")
+    studies.simulate(study, tmp_path / "learned")
     with pytest.raises(ScenarioError, match="holds no rows"):
-        sweep.simulate(replaying(study, tmp_path / "learned"), tmp_path / "no")
+        studies.simulate(replaying(study, tmp_path / "learned"), tmp_path / "no")
 
 
 def test_clients_may_be_left_out_of_a_replay(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ stop: {commits: 10}
 evaluate: {every: {commits: 5}}
 """
 SGD = "algorithm: {kind: sgd, step_size: 0.1, batch: 8}"
+SWEEP = "stop: {commits: 10}\nsweep: {algorithm.step_size: [1, 2]}"
+CLAIM = "stop: {commits: 10}\nclaims: [{"
 # name: (what is replaced, by what, line and key, what else it says)
 BAD = {
     "buffering without a buffer": (
@@ -79,9 +81,33 @@ BAD = {
     ),
     "a claim about a sweep that is none": (
         "stop: {commits: 10}",
-        "stop: {commits: 10}\nclaims: [{rises: base, says: x}]",
+        "stop: {commits: 10}\nclaims: [{monotone: base, says: x}]",
         "9: claims.0",
         "must say over what; add over: a key of the sweep",
+    ),
+    "a claim over what is not swept": (
+        "stop: {commits: 10}",
+        f"{SWEEP}\nclaims: [{{monotone: base, over: algorithm.batch, says: x}}]",
+        "10: claims.0.over",
+        "got 'algorithm.batch'; did you mean 'algorithm.step_size'?",
+    ),
+    "a ratio of nothing": (
+        "stop: {commits: 10}",
+        f"{CLAIM}ratio: base, than: base, of: speed, is: 2, within: 1, says: x}}]",
+        "9: claims.0.of",
+        "got 'speed'",
+    ),
+    "a ratio of zero": (
+        "stop: {commits: 10}",
+        f"{CLAIM}ratio: base, than: base, of: commits, is: 0, within: 1, says: x}}]",
+        "9: claims.0.is",
+        "must be > 0 for a ratio, got 0",
+    ),
+    "a value of two sides": (
+        "stop: {commits: 10}",
+        f"{CLAIM}value: base, than: base, is: 1, within: 1, says: x}}]",
+        "9: claims.0.than",
+        "belongs to faster, fewer, higher, close and ratio, not to value; remove it",
     ),
 }
 

@@ -552,14 +552,14 @@ BAD = {
         "{close: async, slope: sync, than: sync, within: 0.1, says: x}",
         26,
         "claims.0",
-        ["must have exactly one of faster, fewer, higher, close, slope, rises"],
+        ["must have exactly one of faster, fewer, higher, close, ratio, value"],
     ),
     "slope beside another side": (
         CLAIM,
         "{slope: async, than: sync, metric: objective, is: -1, within: 0.1, says: x}",
         26,
         "claims.0.than",
-        ["got 'sync'; remove it"],
+        ["belongs to faster, fewer, higher, close and ratio, not to slope"],
     ),
     "slope of how much": (
         CLAIM,

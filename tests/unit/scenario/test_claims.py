@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from simulator.scenario.scenario import Claim
+from simulator.scenario.claims import Claim
 
 SLOPE: dict[str, Any] = {
     "slope": "a",
@@ -15,7 +15,16 @@ SLOPE: dict[str, Any] = {
     "says": "Theorem 2",
 }
 HIGHER: dict[str, Any] = {"higher": "a", "than": "b", "says": "figure 2"}
-RISES: dict[str, Any] = {"rises": "a", "over": "seed", "says": "figure 6"}
+MONOTONE: dict[str, Any] = {"monotone": "a", "over": "x", "says": "figure 6"}
+RATIO: dict[str, Any] = {
+    "ratio": "a",
+    "than": "b",
+    "of": "virtual_s",
+    "is": 2,
+    "within": 0.5,
+    "says": "table 1",
+}
+VALUE: dict[str, Any] = {"value": "a", "is": 0.9, "within": 0.1, "says": "table 2"}
 
 
 @pytest.mark.parametrize("slope", ["a", ("a", "b")])
@@ -34,7 +43,7 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
     [
         (SLOPE | {"slope": None}, "exactly one of faster, fewer, higher, close"),
         (SLOPE | {"close": "b"}, "exactly one of faster, fewer, higher, close"),
-        (SLOPE | {"than": "b"}, "than must not stand beside slope"),
+        (SLOPE | {"than": "b"}, "than belongs to faster, fewer, higher, close and"),
         (SLOPE | {"is": None}, "must say which slope; add is: -1 and within"),
         (SLOPE | {"within": None}, "must say which slope; add is: -1 and within"),
         (SLOPE | {"is": True}, "should be a valid number"),
@@ -42,11 +51,25 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (SLOPE | {"slope": ["a"]}, "two or more different variants, got [a]; name"),
         (SLOPE | {"slope": ["a", "a"]}, "two or more different variants, got [a, a]"),
         (HIGHER | {"than": None}, "than is missing; add the variant"),
-        (HIGHER | {"is": -1}, "is belongs to slope alone; remove it"),
-        (HIGHER | {"over": "seed"}, "over belongs to rises and steady"),
-        (RISES | {"over": None}, "must say over what; add over: a key of the sweep"),
-        (RISES | {"than": "b"}, "than must not stand beside over; remove it"),
-        (RISES | {"rises": None, "steady": "a"}, "must say how steady; add within"),
+        (HIGHER | {"is": -1}, "is belongs to ratio, value and slope, not to higher"),
+        (HIGHER | {"over": "seed"}, "over belongs to monotone and steady, not to"),
+        (HIGHER | {"to": {"test_auc": 1}}, "to belongs to faster, not to higher"),
+        (HIGHER | {"direction": "falling"}, "direction belongs to monotone, not to"),
+        (MONOTONE | {"rises": "a"}, "rises is called monotone; write monotone in its"),
+        (MONOTONE | {"over": None}, "must say over what; add over: a key of the"),
+        (MONOTONE | {"than": "b"}, "than belongs to faster, fewer, higher, close and"),
+        (MONOTONE | {"direction": "up"}, "'rising' or 'falling'"),
+        (MONOTONE | {"monotone": None, "steady": "a"}, "must say over what, how stead"),
+        (RATIO | {"than": None}, "than is missing; add the variant"),
+        (RATIO | {"of": None}, "must say of what; add of: virtual_s, is: 2, within"),
+        (RATIO | {"of": "speed"}, "of must be a metric, or what else a run comes to"),
+        (RATIO | {"of": "commit"}, "got 'commit'; did you mean 'commits'?"),
+        (RATIO | {"is": 0}, "is must be > 0 for a ratio, got 0"),
+        (RATIO | {"within": -1}, "greater than or equal to 0"),
+        (RATIO | {"metric": "test_auc"}, "metric belongs to higher, close, value,"),
+        (VALUE | {"is": None}, "must say which value; add is: 0.9 and within: 0.01"),
+        (VALUE | {"within": None}, "must say which value; add is: 0.9 and within"),
+        (VALUE | {"than": "b"}, "than belongs to faster, fewer, higher, close and"),
     ],
 )
 def test_a_claim_that_makes_no_sense(claim: dict[str, Any], said: str) -> None:
@@ -54,3 +77,15 @@ def test_a_claim_that_makes_no_sense(claim: dict[str, Any], said: str) -> None:
         Claim.model_validate(claim)
     assert said in str(caught.value)
     assert len(caught.value.errors()) == 1
+
+
+@pytest.mark.parametrize(
+    ("claim", "kind"),
+    [(SLOPE, "slope"), (RATIO, "ratio"), (VALUE, "value"), (MONOTONE, "monotone")],
+)
+def test_what_is_dumped_is_read_again(claim: dict[str, Any], kind: str) -> None:
+    read = Claim.model_validate(claim)
+    assert read.kind == kind
+    dumped = read.model_dump(mode="json")
+    assert Claim.model_validate(dumped) == read
+    assert Claim.model_validate(dumped | {"rises": None}) == read

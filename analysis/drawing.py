@@ -1,0 +1,105 @@
+"""What figures of a study have in common: titles, labels, legends, axes."""
+
+import math
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import style
+from analysis.frames import Study, runs
+
+LINES_OF_LEGEND = 20
+"""Of text, in a column."""
+LINE = 0.165
+"""Inches of a line of text."""
+
+Size = tuple[float, float]
+"""Inches, width and height."""
+
+
+def titled(study: Study, size: Size, note: str = "") -> Figure:
+    """Returns an empty figure, in inches, that says what study and data it shows."""
+    data = dict.fromkeys(
+        run["dataset"] for run in study.manifest["runs"] if "dataset" in run
+    )
+    title = style.text(study.manifest["name"], 60)
+    if data:
+        title += f" — {', '.join(data)}"
+    if study.manifest.get("status") == "incomplete":
+        title += " (incomplete)"
+    figure = Figure(figsize=size)
+    figure.suptitle(f"{title}\n{note}".rstrip(), x=0.01, ha="left")
+    return figure
+
+
+def label(study: Study, group: str) -> str:
+    """Returns a group's name, and how many of its replicates diverged, if any."""
+    table = runs(study)
+    ends = table.loc[table["group"] == group, "stop"]
+    diverged = int((ends == "diverged").sum())
+    return f"{group} ({diverged} of {len(ends)} diverged)" if diverged else group
+
+
+def axis(study: Study, counted: str) -> style.Axis:
+    """Returns label and scale of what is counted; of privacy, by which accounting."""
+    found = style.axis(counted)
+    if counted != "epsilon":
+        return found
+    told = [run.get("privacy") or {} for run in study.manifest["runs"]]
+    known = {
+        (entry["accountants"][0], entry["delta"])
+        for entry in told
+        if entry.get("delta") is not None
+    }
+    if len(known) != 1:
+        return found
+    ((accountant, delta),) = known
+    return found._replace(label=f"{found.label}\n(δ = {delta:g}, by {accountant})")
+
+
+def legend_size(labels: list[str]) -> tuple[float, float, int]:
+    """Returns inches that a legend takes, width and height, and its columns."""
+    lines = [label.split("\n") for label in labels]
+    columns = math.ceil(sum(map(len, lines)) / LINES_OF_LEGEND)
+    rows = math.ceil(len(lines) / columns)
+    highest = rows * max(map(len, lines))
+    # Half a line lies between entries.
+    return columns * _entry(labels), LINE * (highest + rows / 2), columns
+
+
+def add_legend(
+    figure: Figure, handles: list[Artist], labels: list[str], size: Size | None
+) -> None:
+    """Adds a legend: beside the axes or, in a figure of a given size, below them."""
+    if size is None:
+        *_, columns = legend_size(labels)
+        figure.legend(handles, labels, loc="outside right upper", ncols=columns)
+        return
+    columns = max(1, min(len(labels), int(size[0] / _entry(labels))))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def make_logarithmic(axes: Axes) -> None:
+    """Makes the y axis logarithmic if the means that were drawn allow it.
+
+    An interval may reach below zero, and then leaves the axis at the bottom.
+    """
+    means = np.concatenate([np.ravel(line.get_ydata()) for line in axes.get_lines()])
+    means = means[np.isfinite(means)]
+    if means.size and means.min() > 0:
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=means.min() / 2)
+
+
+def small() -> float:
+    """Returns points of what is written into axes."""
+    return mpl.rcParams["legend.fontsize"]
+
+
+def _entry(labels: list[str]) -> float:
+    """Returns inches of a column of a legend."""
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    return 0.6 + 0.075 * longest

@@ -1,0 +1,73 @@
+"""Writes a study in one of the formats that other programs read."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from analysis.exporting import mlflow, tables, tensorboard, wandb
+from analysis.exporting.records import has_ended
+from analysis.frames import Study
+from simulator.trace import StudyError
+
+TARGETS: dict[str, Callable[[Study, Path], None]] = {
+    "csv": tables.write,
+    "tensorboard": tensorboard.write,
+    "wandb": wandb.write,
+    "mlflow": mlflow.write,
+}
+
+
+class Exported(NamedTuple):
+    """What an export wrote.
+
+    Attributes:
+        folder: that it wrote.
+        num_runs: that it wrote the results of.
+        left_out: how many runs have no results, by how they ended.
+    """
+
+    folder: Path
+    num_runs: int
+    left_out: dict[str, int]
+
+
+def export(study: Study, target: str, folder: str | Path) -> Exported:
+    """Writes the runs of a study that have ended; reaches no network.
+
+    Args:
+        study: finished or not.
+        target: a key of `TARGETS`. All but `csv` need their extra to be installed.
+        folder: new or empty.
+
+    Returns:
+        Where it was written, and how many runs were left out.
+
+    Raises:
+        StudyError: no run has ended, or the folder holds something or cannot be
+            written, or there is no such target.
+        UserError: the target's library is not installed.
+    """
+    if target not in TARGETS:
+        raise StudyError(f"target must be one of {', '.join(TARGETS)}, got {target!r}")
+    runs = study.manifest["runs"]
+    left_out = Counter(str(run["stop"]) for run in runs if not has_ended(run))
+    if left_out.total() == len(runs):
+        raise StudyError(
+            f"study {study.manifest['name']!r} must have a run that has ended to be "
+            f"exported, but none has; run it again"
+        )
+    path = Path(folder)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise StudyError(
+            f"{path}: must be a new or empty folder, but there is something; remove it "
+            f"or choose another by --out"
+        )
+    try:
+        TARGETS[target](study, path)
+    except OSError as error:
+        raise StudyError(
+            f"{path}: the export must be written, but {error.strerror or error}; make "
+            f"room or choose another folder by --out"
+        ) from error
+    return Exported(path, len(runs) - left_out.total(), dict(left_out))

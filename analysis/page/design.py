@@ -1,0 +1,166 @@
+"""The checklist's first half: objectives, logic and data of a study."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from analysis.page import world
+from analysis.page.item import Item, Rows
+from analysis.page.words import about, counted, entries, listed, shown
+from simulator.trace import COLUMNS
+
+PARTS = ("clients", "server", "job", "protocol", "algorithm", "privacy")
+OF_PROBLEM = ("model", "loss", "reduction", "l2", "transfer")
+"""Entries of a scenario, and of its problem, that are parameters of the model."""
+UNITS = {"time": "virtual s"}
+"""Of what evaluations are counted in, where its key is no unit."""
+UNKNOWN = "of a package that is not here."
+"""What is said of a part that others bring and this installation does not have."""
+_OF_TIMELINE: tuple[list[str], Rows] = (
+    [
+        (
+            "Updates per virtual second; staleness of contributions in commits (those "
+            "between a client's read and the commit of its work); shares of jobs that "
+            "were applied, rejected, lost or crashed; waiting; use of each client. "
+            "Means over replicates; in brackets the closed form, where one is known."
+        )
+    ],
+    [],
+)
+
+
+def objectives(manifest: dict[str, Any]) -> list[Item]:
+    """Returns why the study was made, what it measures, and what it varies."""
+    runs = manifest["runs"]
+    question = manifest.get("question") or "The scenario states no question."
+    source = [f"Source: {manifest['source']}"] if manifest.get("source") else []
+    groups = counted(len({run["label"] for run in runs}), "group")
+    variants = counted(len({run["variant"] for run in runs}), "variant")
+    aims = [f"{groups} of runs, from {variants}; in a group only the seeds differ."]
+    claims = len(manifest["scenario"].get("claims") or ())
+    if claims:
+        aims.append(f"{counted(claims, 'claim')} to check.")
+    swept = [(key, listed(values)) for key, values in _swept(runs).items()]
+    is_timeline = manifest.get("kind") == "timeline"
+    outputs = _OF_TIMELINE if is_timeline else _outputs(manifest["scenario"])
+    return [
+        Item("1.1", "Purpose of the model", [question, *source]),
+        Item("1.2", "Model outputs", *outputs),
+        Item("1.3", "Experimentation aims", aims, swept),
+    ]
+
+
+def _outputs(scenario: dict[str, Any]) -> tuple[list[str], Rows]:
+    """Returns what is measured, how and when."""
+    rows: Rows = []
+    for metric in scenario["evaluate"]["metrics"]:
+        column = COLUMNS["evaluations"].get(metric)
+        unit = f" ({column.unit})" if column and column.unit else ""
+        text = f"{column.meaning}{unit}" if column else "a metric of the user's own"
+        rows.append((str(metric), text))
+    rows.append(("staleness", "commits between a read and the commit made of it"))
+    periods = scenario["evaluate"]["every"].items()
+    every = ", ".join(f"{v:g} {UNITS.get(unit, unit)}" for unit, v in periods if v)
+    text = (
+        f"Evaluated at the start and then every {every}. A final value is the mean of "
+        f"the last tenth of a run's evaluations. Means and 95 % t-intervals are over "
+        f"replicates, differences between groups are paired; times to a target are "
+        f"medians in which runs that did not reach it are censored (Kaplan-Meier)."
+    )
+    return [text], rows
+
+
+def logic(manifest: dict[str, Any]) -> list[Item]:
+    """Returns how the model works, and what the variants change."""
+    scenario, runs = manifest["scenario"], manifest["runs"]
+    changed = [
+        (name, "; ".join(_changes(changes)) or "the base")
+        for name, changes in (scenario.get("variants") or {}).items()
+    ]
+    differ = "What each variant replaces in the base." if changed else "The base alone."
+    numbers = sorted({run["num_clients"] for run in runs if "num_clients" in run})
+    protocols = list(_described("protocols", "protocol", runs))
+    algorithms = list(_described("algorithms", "algorithm", runs))
+    stages = world.stages(scenario)
+    return [
+        Item("2.1", "Base model overview", ["A job's stages."], steps=stages),
+        Item("2.2", "Base model logic", protocols),
+        Item("2.3", "Scenario logic", [differ], changed),
+        Item("2.4", "Algorithms", algorithms or ["None: there are no numerics."]),
+        Item("2.5", "Components", rows=world.components(scenario, numbers)),
+    ]
+
+
+def _changes(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yields what a variant replaces; null removes an entry."""
+    for key, value in changes.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value and not {"kind", "law"} & value.keys():
+            yield from _changes(value, f"{name}.")
+        else:
+            yield f"{name} removed" if value is None else f"{name} = {shown(value)}"
+
+
+def _described(kind: str, part: str, runs: list[dict[str, Any]]) -> Iterator[str]:
+    """Yields what is known of the protocols, or algorithms, that the runs have."""
+    used: dict[str, list[str]] = {}
+    for run in runs:
+        name = (run.get("scenario", {}).get(part) or {}).get("kind")
+        if name is not None and run["variant"] not in used.setdefault(name, []):
+            used[name].append(run["variant"])
+    for name, variants in used.items():
+        text = " ".join(about(kind, name)) or UNKNOWN
+        whose = "" if len(used) == 1 else f" ({listed(variants)})"
+        yield f"`{name}`{whose}: {text}"
+
+
+def data(manifest: dict[str, Any]) -> list[Item]:
+    """Returns what the study was made of: data, parameters, assumptions."""
+    scenario = manifest["scenario"]
+    problem = scenario.get("problem") or {}
+    names = _data_sets(manifest)
+    prepared = [
+        row
+        for part in ("data", "partition")
+        for row in entries(problem.get(part) or {}, f"problem.{part}")
+    ]
+    given = {key: scenario[key] for key in PARTS if scenario.get(key)}
+    own = {key: problem[key] for key in OF_PROBLEM if problem.get(key) is not None}
+    rows = [row for key, tree in given.items() for row in entries(tree, key)]
+    rows += [(f"problem.{key}", shown(value)) for key, value in own.items()]
+    text = (
+        "Of the base; in laws and expressions m is a client's number, from 1, and M is "
+        "how many there are. Where runs differ: 1.3 and 2.3."
+    )
+    return [
+        Item("3.1", "Data sources", list(_sources(scenario, names))),
+        Item("3.2", "Pre-processing", () if prepared else ("None.",), prepared),
+        Item("3.3", "Input parameters", [text], rows),
+        Item("3.4", "Assumptions", world.assumptions(scenario, names)),
+    ]
+
+
+def _sources(scenario: Mapping[str, Any], names: list[str]) -> Iterator[str]:
+    if world.imported(scenario):
+        yield f"An event log, {scenario.get('source', '')}."
+        return
+    if "problem" not in scenario:
+        yield "None: there are no numerics."
+        return
+    kind = str(scenario["problem"].get("data", {}).get("kind"))
+    yield f"`{kind}`: {' '.join(about('data', kind)) or UNKNOWN}"
+    if names and names != [kind]:
+        yield f"What the runs used: {listed(names)}."
+
+
+def _data_sets(manifest: dict[str, Any]) -> list[str]:
+    names = (run.get("dataset") for run in manifest["runs"])
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def _swept(runs: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Returns each swept key with its values, each value once."""
+    found: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        for key, value in run["parameters"].items():
+            found.setdefault(key, {})[shown(value)] = value
+    return {key: list(values.values()) for key, values in found.items()}

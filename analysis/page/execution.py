@@ -1,0 +1,113 @@
+"""The checklist's second half: experimentation, implementation and code access."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.page import world
+from analysis.page.item import Item
+from analysis.page.runs import ended
+from analysis.page.words import counted, duration, entries, listed, ranges, span
+
+MACHINE = ("platform", "cores", "device", "backend")
+"""Entries of the environment that are no software."""
+UNITS = {"time": "virtual s"}
+"""Of limits, where their key is no unit."""
+GENERATORS = (
+    "The world is drawn by NumPy's counter-based generator Philox, each number by "
+    "(seed, purpose, client, position), and laws by inversion; what is drawn in the "
+    "numerics comes from keys of jax.random, made of the run's seed."
+)
+
+
+def experimentation(manifest: dict[str, Any]) -> list[Item]:
+    """Returns how runs begin and end, how long they are, and how many."""
+    scenario, done = manifest["scenario"], ended(manifest)
+    begin = (
+        f"Terminating: a run begins at virtual time 0 with no job under way, and ends "
+        f"{_end(scenario)}. Warm-up: none; everything from time 0 on is recorded."
+    )
+    lengths = [
+        ("time", span((run["virtual_s"] for run in done), "virtual s")),
+        ("commits", span((run["commits"] for run in done), "commits")),
+    ]
+    planned = scenario.get("replicates", 1)
+    numbers = span(Counter(run["label"] for run in done).values(), "of them ended")
+    text = f"Independent replicates: {planned} planned of each group, {numbers}."
+    if planned == 1:
+        text += " Nothing can be said of chance."
+    return [
+        Item("4.1", "Initialisation", [begin]),
+        Item("4.2", "Run length", ["Of runs that have ended."], lengths),
+        Item("4.3", "Estimation approach", [text]),
+    ]
+
+
+def _end(scenario: Mapping[str, Any]) -> str:
+    if world.imported(scenario):
+        return "with the last job of the log"
+    stops = [(key[1:], value) for key, value in entries(scenario["stop"], "")]
+    limits = [f"{key} {value} {UNITS.get(key, '')}".strip() for key, value in stops]
+    which = ", whichever comes first" if len(limits) > 1 else ""
+    return f"at {' or '.join(limits)}{which}"
+
+
+def implementation(manifest: dict[str, Any]) -> list[Item]:
+    """Returns with what, how and for how long the study was computed."""
+    environment, runs = manifest.get("environment") or {}, manifest["runs"]
+    software = [(k, str(v)) for k, v in environment.items() if k not in MACHINE]
+    machine = [(k, str(v)) for k, v in environment.items() if k in MACHINE]
+    modes = Counter(run["mode"] for run in runs if "mode" in run)
+    how = [(mode, counted(number, "run")) for mode, number in modes.items()]
+    execution = (
+        "Event scheduling on SimPy's event loop, in virtual time; at one time events "
+        "happen by priority, then in the order in which they were scheduled."
+    )
+    if modes:
+        execution += " The numerics follow the recorded order of events, in JAX."
+    if world.imported(manifest["scenario"]):
+        execution = "None: the log was read."
+    elapsed = duration(sum(run["elapsed_s"] for run in ended(manifest)))
+    text = f"The runs that have ended took {elapsed} of real time together; processes "
+    text += "may have shared them."
+    return [
+        Item("5.1", "Software", rows=software),
+        Item("5.2", "Random sampling", _sampling(manifest)),
+        Item("5.3", "Model execution", [execution], how),
+        Item("5.4", "System specification", [text], machine),
+    ]
+
+
+def _sampling(manifest: dict[str, Any]) -> list[str]:
+    """Returns how random numbers are made, and which runs have them in common."""
+    scenario, runs = manifest["scenario"], manifest["runs"]
+    if world.imported(scenario):
+        return ["Nothing is drawn."]
+    seeds: dict[int, set[int]] = {}
+    for run in runs:
+        seeds.setdefault(run["replicate"], set()).add(run["seed"])
+    same = {k: next(iter(values)) for k, values in seeds.items() if len(values) == 1}
+    own = listed(f"{k}: {seed}" for k, seed in sorted(same.items()))
+    found = [GENERATORS, f"Seed of the study: {scenario.get('seed', 0)}."]
+    if same:
+        found.append(f"Seeds of the replicates: {own}.")
+    if len(same) < len(seeds):
+        found.append(
+            f"Groups differ in the seeds of replicates {ranges(seeds.keys() - same)}."
+        )
+    elif len({run["label"] for run in runs}) > 1:
+        found.append(
+            "Common random numbers: a replicate has the same seed in all groups, which "
+            "pairs the differences between them."
+        )
+    return found
+
+
+def access(manifest: dict[str, Any]) -> Item:
+    """Returns what is needed to have the same program."""
+    version = (manifest.get("environment") or {}).get("stalesim", "of unknown version")
+    text = [f"Simulated by stalesim {version}. The scenario and commands stand below."]
+    commit = manifest.get("commit")
+    known = f"Git commit of the folder in which the study was run: {commit}."
+    text.append(known if commit else "The git commit is not known.")
+    return Item("6.1", "Computer model sharing statement", text)

@@ -1,0 +1,31 @@
+"""What an item of the checklist holds."""
+
+from typing import NamedTuple
+
+Rows = list[tuple[str, str]]
+"""Names and what there is to say of each."""
+
+
+class Item(NamedTuple):
+    """One item of the checklist.
+
+    Attributes:
+        number: as in the checklist.
+        title: of the item.
+        text: paragraphs.
+        rows: a table.
+        steps: what happens one after the other.
+    """
+
+    number: str
+    title: str
+    text: tuple[str, ...] | list[str] = ()
+    rows: tuple[tuple[str, str], ...] | Rows = ()
+    steps: tuple[tuple[str, str], ...] | Rows = ()
+
+
+class Section(NamedTuple):
+    """One of the checklist's sections."""
+
+    title: str
+    items: list[Item]

@@ -1,0 +1,115 @@
+"""Words for a study's page: values, lists and parts of a scenario as plain text."""
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from simulator.scenario import catalogue
+from simulator.scenario.entry import tag
+
+MOST_LISTED = 12
+"""Values of a list that are written out."""
+FILES = ("path", "replay")
+"""Keys of a scenario whose values name a file or folder."""
+
+
+def shown(value: Any) -> str:
+    """Returns a value of a scenario in one line, such as `expon(scale=2)`."""
+    if isinstance(value, Mapping):
+        name = str(value.get("kind", value.get("law", "")))
+        rest = {k: v for k, v in value.items() if k not in ("kind", "law")}
+        inner = ", ".join(f"{k}={shown(v)}" for k, v in rest.items() if v is not None)
+        if not name:
+            return f"{{{inner}}}"
+        return f"{name}({inner})" if inner else name
+    if isinstance(value, list | tuple):
+        return f"[{listed(value)}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "nothing" if value is None else str(value)
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Returns values between commas; of many the first ones and how many there are."""
+    texts = [shown(value) for value in values]
+    if len(texts) <= MOST_LISTED:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:MOST_LISTED])}, ... ({len(texts)} in all)"
+
+
+def counted(number: int, noun: str) -> str:
+    """Returns a number and what is counted by it, in the plural where it needs one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Returns whole numbers in short, such as `0 to 3, 5`."""
+    ends: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ends and ends[-1][1] == number - 1:
+            ends[-1][1] = number
+        else:
+            ends.append([number, number])
+    return ", ".join(
+        str(low) if low == high else f"{low} to {high}" for low, high in ends
+    )
+
+
+def span(numbers: Iterable[float], unit: str) -> str:
+    """Returns the smallest and the largest of some numbers with their unit."""
+    known = sorted(numbers)
+    low, high = (f"{end:.6g}" for end in (known[0], known[-1]))
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Returns seconds of real time as a reader counts them."""
+    minutes, hours = seconds / 60, seconds / 3600
+    if hours >= 1:
+        return f"{hours:.3g} h"
+    return f"{minutes:.3g} min" if minutes >= 1 else f"{seconds:.3g} s"
+
+
+def entries(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    """Yields the dotted keys and values of a part of a scenario, without empty ones.
+
+    A law, or a part of a kind of its own, is one value.
+
+    Args:
+        tree: nested mappings.
+        prefix: dotted key of the tree itself.
+    """
+    for key, value in tree.items():
+        name = f"{prefix}.{key}"
+        if value is None or value in ({}, [], ()):
+            continue
+        if isinstance(value, Mapping) and not {"kind", "law"} & value.keys():
+            yield from entries(value, name)
+        else:
+            yield name, shown(value)
+
+
+def files(tree: Any) -> list[str]:
+    """Returns the files and folders that a scenario names, each once."""
+    found: list[str] = []
+    if isinstance(tree, Mapping):
+        for key, value in tree.items():
+            is_file = key in FILES and isinstance(value, str)
+            found += [value] if is_file else files(value)
+    elif isinstance(tree, list | tuple):
+        found += [name for item in tree for name in files(item)]
+    return list(dict.fromkeys(found))
+
+
+def about(kind: str, name: str) -> list[str]:
+    """Returns what a part of the catalogue says of itself, paragraph by paragraph.
+
+    Args:
+        kind: a key of `catalogue.KINDS`.
+        name: by which a scenario chooses the part; none if it is not installed here.
+    """
+    for entry in catalogue.entries(kind):
+        if tag(entry.config) == name:
+            text = inspect.cleandoc(entry.config.__doc__ or "")
+            return [" ".join(part.split()) for part in text.split("\n\n")]
+    return []

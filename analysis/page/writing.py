@@ -1,0 +1,204 @@
+"""A study as one page that needs nothing else: results, method, how to repeat it."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+import pandas as pd
+
+from analysis import claims, report, summary, timeline_report
+from analysis.page import method, pictures, runs
+from analysis.page.words import counted, files
+from analysis.page.world import imported
+from simulator.scenario import dialect
+from simulator.trace import Study, StudyError
+
+NAME = "report.html"
+"""Of the page in a study's folder."""
+ENDINGS = (".html", ".htm")
+NUMBERS = re.compile(r"(?:[-+±\d.,e%/()\[\]\s]|never|none|nan|inf)*")
+PINNED = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox")
+"""Libraries whose version may play a part in the last digits."""
+
+
+class Table(NamedTuple):
+    """A table whose cells are text, and which of its columns hold numbers."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    numeric: list[bool]
+
+
+def write(study: Study, file: str | Path | None = None) -> Path:
+    """Writes a study's page, as `html` returns it.
+
+    Args:
+        study: finished or interrupted, with numerics or a timeline.
+        file: ends in .html; by default `report.html` in the study's folder.
+
+    Returns:
+        Path of the page.
+
+    Raises:
+        StudyError: the study is damaged or empty, or the page cannot be written.
+    """
+    path = study.folder / NAME if file is None else Path(file)
+    if path.suffix.lower() not in ENDINGS:
+        raise StudyError(
+            f"--out must be a file that ends in .html, got {path}; rename it"
+        )
+    text = html(study)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StudyError(
+            f"{path}: the page must be written, but {error.strerror or error}; choose "
+            f"another file by --out, in a folder that exists"
+        ) from error
+    return path
+
+
+def html(study: Study) -> str:
+    """Returns a study as one HTML page without references to anything outside.
+
+    The same study gives the same page.
+
+    Args:
+        study: with at least one run that has ended.
+
+    Raises:
+        StudyError: the study is damaged, or no run has ended.
+    """
+    manifest = study.manifest
+    runs.check(manifest, str(study.folder / "manifest.json"))
+    is_timeline = manifest.get("kind") == "timeline"
+    tables = list(_timeline_tables(study) if is_timeline else _tables(study))
+    found = None if is_timeline else claims.evaluate(study)
+    drawn = timeline_report.standard(study) if is_timeline else report.standard(study)
+    sentence, complete = runs.status(manifest)
+    troubled = runs.troubled(manifest)
+    scenario = yaml_of(manifest["scenario"])
+    name = f"{manifest['name']}.yaml"
+    return _template().render(
+        manifest=manifest,
+        status=sentence,
+        complete=complete,
+        tables=tables,
+        claims=None if found is None else found.to_dict("records"),
+        verdicts=None if found is None else _verdicts(found),
+        figures=[pictures.picture(*each) for each in drawn],
+        reasons=_table("", runs.reasons(manifest)),
+        troubled=_table("", troubled) if len(troubled) else None,
+        sections=method.checklist(manifest),
+        scenario=scenario,
+        scenario_name=name,
+        scenario_uri=pictures.data_uri("application/yaml", scenario.encode()),
+        started="\n".join(_started(manifest)),
+        commands=list(_commands(manifest, name)),
+        files=files(manifest["scenario"]),
+        imported=imported(manifest["scenario"]),
+    )
+
+
+def yaml_of(scenario: Mapping[str, Any]) -> str:
+    """Returns the scenario of a manifest as YAML that can be run.
+
+    Entries without a value are left out, but in variants, where they remove something.
+    """
+    plain = {k: v for k, v in scenario.items() if k not in ("variants", "sweep")}
+    kept = {k: v for k, v in scenario.items() if k not in plain and v}
+    return dialect.dump(_without_nothing(plain) | kept)
+
+
+def _without_nothing(tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        return {k: _without_nothing(v) for k, v in tree.items() if v is not None}
+    return [_without_nothing(v) for v in tree] if isinstance(tree, list) else tree
+
+
+def _tables(study: Study) -> Iterator[Table]:
+    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    yield _table(f"Final values are of {metric}.", summary.summary(study))
+
+
+def _timeline_tables(study: Study) -> Iterator[Table]:
+    for title, frame in timeline_report.tables(study):
+        yield _table(title, frame)
+
+
+def _table(title: str, frame: pd.DataFrame) -> Table:
+    """Returns a frame with its cells as text, numbers with four digits."""
+    rows = [
+        [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
+        for row in frame.itertuples(index=False)
+    ]
+    numeric = [_are_numbers(cells) for cells in zip(*rows, strict=True)]
+    return Table(title, list(map(str, frame.columns)), rows, numeric)
+
+
+def _are_numbers(cells: tuple[str, ...]) -> bool:
+    """Whether cells are numbers, with intervals and counts beside them."""
+    return all(NUMBERS.fullmatch(cell) for cell in cells)
+
+
+def _verdicts(found: pd.DataFrame) -> str:
+    """Returns in words how many claims hold, do not hold, and are undecided."""
+    if found.empty:
+        return "The scenario makes no claims."
+    counts = found["verdict"].value_counts()
+    words = (claims.HOLDS, claims.FAILS, claims.OPEN)
+    numbers = ", ".join(f"{word} {counts.get(word, 0)}" for word in words)
+    return f"{counted(len(found), 'verdict')} on claims: {numbers}."
+
+
+def _commands(manifest: dict[str, Any], name: str) -> Iterator[str]:
+    """Yields the commands that repeat a study, one at a time.
+
+    Args:
+        manifest: of the study.
+        name: of the file that its scenario is saved as.
+    """
+    environment = manifest.get("environment") or {}
+    if manifest.get("commit"):
+        yield f"git checkout {shlex.quote(manifest['commit'])}"
+    pins = [f"{each}=={environment[each]}" for each in PINNED if environment.get(each)]
+    yield shlex.join(["pip", "install", ".", *pins])
+    again = f"{manifest['name']}-again"
+    command = list(map(str, manifest.get("command") or ()))
+    if imported(manifest["scenario"]):
+        yield shlex.join(command)
+        return
+    timeline = manifest.get("kind") == "timeline"
+    verb = "timeline" if timeline else "run"
+    yield shlex.join(["stalesim", *_bringing(command, verb), verb, name, "-o", again])
+    if not timeline:
+        yield shlex.join(["stalesim", "check", again])
+    yield shlex.join(["stalesim", "report", again])
+
+
+def _started(manifest: dict[str, Any]) -> Iterator[str]:
+    """Yields the commands that began the study and continued it."""
+    for begun in (manifest, *manifest.get("continued", ())):
+        if begun.get("command"):
+            yield shlex.join(map(str, begun["command"]))
+
+
+def _bringing(command: list[str], verb: str) -> list[str]:
+    """Returns the options of a command before its verb: modules that bring parts."""
+    options = command[1 : command.index(verb)] if verb in command else []
+    return options if options[:1] == ["--import"] else []
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("analysis"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.j2")

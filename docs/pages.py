@@ -1,0 +1,131 @@
+"""Writes into pages what the program itself says: keys, commands, columns, formulas.
+
+mkdocs calls `on_page_markdown` for every page; where it has `<!-- generated: NAME -->`,
+the result of `GENERATED[NAME]` takes its place. Nothing is kept, so nothing gets old.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+
+from pages_scenario import scenario_keys  # noqa: E402
+
+MARK = re.compile(r"<!-- generated: (\w+) -->")
+OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./([^)#]*)[^)]*\)")
+"""A link to a file that is not part of the pages."""
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Returns a page with what is generated in it; files elsewhere are only named."""
+    found = MARK.sub(lambda mark: GENERATED[mark[1]](), markdown)
+    if "/" in page.file.src_uri:  # `../` leads to other pages
+        return found
+    return OUTSIDE.sub(r"\1 (`\2`)", found)
+
+
+def commands() -> str:
+    """Returns every command with its arguments and options."""
+    from typer.main import get_command
+
+    from simulator.cli import app
+
+    parts = []
+    root: Any = get_command(app)
+    parts += [root.help or "", "", *_parameters(root), ""]
+    for name, command in root.commands.items():
+        words = " ".join(
+            f"[{p.name.upper()}]" if not p.required else p.name.upper()
+            for p in command.params
+            if p.param_type_name == "argument"
+        )
+        about = (command.help or "").strip()
+        parts += [f"## stalesim {name}", "", f"    stalesim {name} {words}".rstrip()]
+        parts += ["", about, "", *_parameters(command), ""]
+    return "\n".join(parts)
+
+
+def _parameters(command: Any) -> Iterator[str]:
+    shown = [p for p in command.params if p.name != "help"]
+    if not shown:
+        return
+    yield "| argument or option | by default | what it is |"
+    yield "| --- | --- | --- |"
+    for one in shown:
+        argument = one.param_type_name == "argument"
+        names = [*one.opts, *one.secondary_opts]
+        name = one.name.upper() if argument else "`, `".join(names)
+        default = "required" if one.required else _default(one.default)
+        yield f"| `{name}` | {default} | {_cell(getattr(one, 'help', '') or '')} |"
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else f"`{value}`"
+
+
+def columns() -> str:
+    """Returns the tables of a trace with their columns."""
+    from simulator.trace import COLUMNS
+
+    parts = []
+    for table, of_table in COLUMNS.items():
+        parts += [f"## {table}", "", "| column | type | unit | meaning |"]
+        parts += ["| --- | --- | --- | --- |"]
+        parts += [
+            f"| `{name}` | {c.dtype} | {c.unit} | {_cell(c.meaning)} |"
+            for name, c in of_table.items()
+        ]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def public(package: str) -> Callable[[], str]:
+    """Returns what writes mkdocstrings' marks of a package's public names."""
+
+    def marks() -> str:
+        names = import_module(package).__all__
+        return "\n".join(f"::: {package}.{name}\n" for name in names)
+
+    return marks
+
+
+def theory() -> str:
+    """Returns every closed form with its source, module by module."""
+    parts = []
+    for path in sorted((ROOT / "analysis").glob("theory*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        title, *_ = (ast.get_docstring(tree) or "").splitlines()
+        parts += [f"### analysis.{path.stem}", "", title, ""]
+        parts += ["| closed form | what it is | source |", "| --- | --- | --- |"]
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                text = ast.get_docstring(node) or ""
+                source = re.search(r"Source:(.*?)(?:\n\n|$)", text, re.DOTALL)
+                if source:
+                    first = _cell(text.split("\n\n")[0])
+                    cited = _cell(source[1])
+                    parts.append(f"| `{node.name}` | {first} | {cited} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", r"\|")
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "scenario": scenario_keys,
+    "commands": commands,
+    "columns": columns,
+    "simulator": public("simulator"),
+    "analysis": public("analysis"),
+    "theory": theory,
+}

@@ -1,0 +1,213 @@
+"""Every key of a scenario: type, default and meaning, from the classes' schema."""
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+FAMILIES = {
+    "protocols": ("Protocols", "a protocol"),
+    "algorithms": ("Algorithms", "an algorithm"),
+    "data": ("Data", "a data set"),
+    "partitions": ("Partitions", "a partition"),
+    "models": ("Models", "a model"),
+    "laws": ("Laws of durations", "a law of durations"),
+}
+"""Kinds of parts, each with its heading and what one of them is called."""
+LIMITS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "above",
+    "maximum": "at most",
+    "exclusiveMaximum": "below",
+}
+TYPES = {
+    "integer": "whole number",
+    "number": "number",
+    "string": "text",
+    "boolean": "true or false",
+    "object": "mapping",
+}
+
+
+def scenario_keys() -> str:
+    """Returns the reference of scenarios as Markdown."""
+    from simulator.scenario.catalogue import KINDS
+    from simulator.scenario.grid import Range
+    from simulator.scenario.scenario import Scenario
+    from simulator.scenario.setting import WorldScenario
+
+    schema = Scenario.model_json_schema()
+    world = WorldScenario.model_json_schema()
+    ranges = {"Range": Range.model_json_schema()}  # of the sweep, which has no classes
+    definitions = world["$defs"] | schema["$defs"] | ranges
+    families = {
+        kind: [entry.config.__name__ for entry in KINDS[kind]] for kind in FAMILIES
+    }
+    writer = _Writer(definitions, families, _classes(Scenario, WorldScenario))
+    parts = ["## A study", "", *writer.table("Scenario", schema), ""]
+    own = {"properties": {"job": world["properties"]["job"]}}
+    parts += ["In a world without a problem, for `stalesim timeline`, also:", ""]
+    parts += [*writer.table("WorldScenario", own), ""]
+    of_family = {name for family in families.values() for name in family}
+    parts += ["## Its parts", ""]
+    parts += writer.sections([name for name in definitions if name not in of_family])
+    for kind, (heading, _) in FAMILIES.items():
+        parts += [f"## {heading} {{ #{kind} }}", ""]
+        parts += writer.sections(families[kind])
+    return "\n".join(parts)
+
+
+class _Writer:
+    """Writes classes of a schema.
+
+    Args:
+        definitions: of the schema, by the name of the class.
+        families: classes of each kind of part.
+        classes: by name, for what their attributes' docstrings say.
+    """
+
+    def __init__(
+        self,
+        definitions: dict[str, Any],
+        families: dict[str, list[str]],
+        classes: dict[str, type],
+    ) -> None:
+        self._definitions, self._families = definitions, families
+        self._classes = classes
+        self._keys: dict[str, str] = {}
+        for referred, key in _references(definitions):
+            self._keys.setdefault(referred, key)
+
+    def sections(self, names: list[str]) -> list[str]:
+        """Returns a section for each class."""
+        lines = []
+        for name in names:
+            about = self._definitions[name].get("description", "")
+            lines += [f"### {self._heading(name)} {{ #{name} }}", ""]
+            lines += [about, ""]
+            lines += [*self.table(name, self._definitions[name]), ""]
+        return lines
+
+    def table(self, name: str, schema: dict[str, Any]) -> Iterator[str]:
+        """Yields the lines of a class's table."""
+        properties = {
+            key: of
+            for key, of in schema.get("properties", {}).items()
+            if "const" not in of
+        }
+        if not properties:
+            return
+        said = _attribute_docstrings(self._classes.get(name))
+        yield "| key | value | by default | meaning |"
+        yield "| --- | --- | --- | --- |"
+        for key, of in properties.items():
+            needed = key in schema.get("required", ())
+            default = "required" if needed else _default(of)
+            meaning = said.get(key) or said.get(f"{key}_", "")
+            yield f"| `{key}` | {self._type(of)} | {default} | {_cell(meaning)} |"
+
+    def _title(self, name: str) -> str:
+        properties = self._definitions[name].get("properties", {})
+        for key in ("kind", "law"):
+            if "const" in properties.get(key, {}):
+                return f"{key}: {properties[key]['const']}"
+        return "law: NAME" if name == "Scipy" else name
+
+    def _heading(self, name: str) -> str:
+        title = self._title(name)
+        if title == name or any(name in family for family in self._families.values()):
+            return title
+        return f"{self._keys.get(name, 'sweep')}, {title}"
+
+    def _type(self, of: dict[str, Any]) -> str:
+        if "$ref" in of:
+            name = of["$ref"].rsplit("/", 1)[1]
+            return f"[{self._title(name)}](#{name})"
+        if "const" in of:
+            return f"`{of['const']}`"
+        if "enum" in of:
+            return " or ".join(f"`{value}`" for value in of["enum"])
+        if "description" in of:
+            return of["description"]
+        choices = of.get("anyOf") or of.get("oneOf")
+        if choices:
+            return self._choice(choices)
+        if of.get("type") == "array":
+            return f"list of {self._items(of)}"
+        inner = of.get("additionalProperties")
+        if of.get("type") == "object" and isinstance(inner, dict) and inner:
+            return f"mapping of names to {self._type(inner)}"
+        limits = [f"{word} {of[key]:g}" for key, word in LIMITS.items() if key in of]
+        return " ".join([TYPES.get(of.get("type", ""), "any value"), *limits])
+
+    def _items(self, of: dict[str, Any]) -> str:
+        if "prefixItems" in of:
+            return ", ".join(self._type(item) for item in of["prefixItems"])
+        return self._type(of.get("items", {}))
+
+    def _choice(self, choices: list[dict[str, Any]]) -> str:
+        named = {c["$ref"].rsplit("/", 1)[1] for c in choices if "$ref" in c}
+        for kind, family in self._families.items():
+            if len(named) > 1 and named <= set(family):
+                rest = [c for c in choices if "$ref" not in c]
+                link = f"[{FAMILIES[kind][1]}](#{kind})"
+                return " or ".join([link, *self._known(rest)])
+        return " or ".join(self._known(choices))
+
+    def _known(self, choices: list[dict[str, Any]]) -> list[str]:
+        """Returns the types of some choices, each once, without null."""
+        types = (self._type(c) for c in choices if c.get("type") != "null")
+        return list(dict.fromkeys(types))
+
+
+def _references(definitions: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the names of classes with a key that holds one."""
+    for of in definitions.values():
+        for key, what in of.get("properties", {}).items():
+            for name in re.findall(r'"#/\$defs/(\w+)"', json.dumps(what)):
+                yield name, key
+
+
+def _default(of: dict[str, Any]) -> str:
+    if of.get("default") in (None, "", [], {}):
+        return ""
+    return f"`{json.dumps(of['default'])}`".replace('"', "")
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", r"\|")
+
+
+def _classes(*roots: type) -> dict[str, type]:
+    """Returns all configuration classes that exist, by name."""
+    from simulator.scenario.base import Config
+
+    found, left = {}, [Config]
+    while left:
+        one = left.pop()
+        found[one.__name__] = one
+        left += one.__subclasses__()
+    return found | {root.__name__: root for root in roots}
+
+
+def _attribute_docstrings(cls: type | None) -> dict[str, str]:
+    """Returns what stands under the attributes of a class and of those it inherits."""
+    found: dict[str, str] = {}
+    for one in reversed(cls.__mro__ if cls else ()):
+        if not one.__module__.startswith("simulator."):
+            continue
+        tree = ast.parse(textwrap.dedent(inspect.getsource(one))).body[0]
+        body = tree.body if isinstance(tree, ast.ClassDef) else []
+        for before, after in pairwise(body):
+            if (
+                isinstance(before, ast.AnnAssign)
+                and isinstance(before.target, ast.Name)
+                and isinstance(after, ast.Expr)
+                and isinstance(after.value, ast.Constant)
+            ):
+                found[before.target.id] = inspect.cleandoc(str(after.value.value))
+    return found

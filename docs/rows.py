@@ -1,0 +1,142 @@
+"""The README's table: a row for every experiment of the papers, as rows.csv lists them.
+
+What is counted are the verdicts in docs/results; nothing of it is typed by hand.
+"""
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = Path("docs/results")
+LISTED = Path("docs/rows.csv")
+VERDICTS = ["holds", "does not hold", "undecided"]
+NO_CLAIM = "-"
+"""In the column `claims`: none of the study's claims speaks of this experiment."""
+NOT_RUN, NOTHING_CLAIMED = "not run", "no claim"
+
+
+class Row(NamedTuple):
+    """One experiment.
+
+    Attributes:
+        id: of the figure, table, theorem or comparison.
+        what: in a few words.
+        scenarios: its files in scenarios/, without their ending.
+        claims: regular expression that is found in what the claims of this experiment
+            say; empty for all claims of the files, `NO_CLAIM` for none.
+        shown: tests (`FILE::NAME`), generated tables (`FILE#HEADING`) and notebooks
+            that show it, beside the claims or in place of them.
+    """
+
+    id: str
+    what: str
+    scenarios: tuple[str, ...]
+    claims: str
+    shown: tuple[str, ...]
+
+    def is_about(self, says: str) -> bool:
+        """Says whether a claim of one of the files is about this experiment."""
+        return self.claims != NO_CLAIM and re.search(self.claims, says) is not None
+
+
+def read(path: Path) -> list[Row]:
+    """Returns the experiments of a list, in its order."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Row(
+                id=row["id"],
+                what=row["what"],
+                scenarios=tuple(row["scenarios"].split()),
+                claims=row["claims"],
+                shown=tuple(row["shown"].split()),
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def table(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
+    """Returns what is known of every experiment.
+
+    Args:
+        rows: the experiments.
+        root: of the repository.
+    """
+    columns = ["row", "what", "study", "data", *VERDICTS, "test or table"]
+    return pd.DataFrame([_cells(row, root) for row in rows], columns=columns)
+
+
+def _cells(row: Row, root: Path) -> tuple[object, ...]:
+    counts, data, studies, some = dict.fromkeys(VERDICTS, 0), [], [], False
+    for scenario in row.scenarios:
+        file = f"scenarios/{scenario}.yaml"
+        link = f"[{scenario.split('/')[1]}]({file})"
+        folder = root / RESULTS / name_of(root / file)
+        if not (folder / "about.json").exists():
+            studies.append(f"{link} ({NOT_RUN})")
+            continue
+        some = True
+        studies.append(link)
+        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+        data.append(about.get("dataset", ""))  # a world without numerics has none
+        for verdict in _verdicts(row, folder / "claims.csv"):
+            counts[verdict] += 1
+    numbers: tuple[object, ...] = tuple(counts.values())
+    if not any(counts.values()):
+        numbers = (_instead(row, some=some), "", "")
+    known = ", ".join(dict.fromkeys(filter(None, data)))
+    shown = ", ".join(dict.fromkeys(map(_link, row.shown)))
+    return row.id, row.what, ", ".join(studies), known, *numbers, shown
+
+
+def _verdicts(row: Row, claims: Path) -> list[str]:
+    if not claims.exists():
+        return []
+    found = pd.read_csv(claims, keep_default_na=False)
+    pairs = zip(found["says"], found["verdict"], strict=True)
+    return [verdict for says, verdict in pairs if row.is_about(says)]
+
+
+def _instead(row: Row, *, some: bool) -> str:
+    """Returns what an experiment has in place of verdicts."""
+    if any(path.startswith("tests/") for path in row.shown):
+        return "test"
+    if row.shown:
+        return "table"
+    return NOTHING_CLAIMED if some else NOT_RUN
+
+
+def _link(shown: str) -> str:
+    """Returns a link that is named like the file; a test's own name is not in it."""
+    target = shown.split("::")[0]
+    return f"[{Path(target.split('#')[0]).stem}]({target})"
+
+
+def beside(rows: list[Row], root: Path = ROOT) -> str:
+    """Returns links to the studies with results that belong to no experiment."""
+    listed = {
+        f"scenarios/{scenario}.yaml" for row in rows for scenario in row.scenarios
+    }
+    names = sorted(path.parent.name for path in (root / RESULTS).glob("*/about.json"))
+    files = (file_of(name, root) for name in names)
+    return ", ".join(f"[{Path(f).stem}]({f})" for f in files if f not in listed)
+
+
+def name_of(scenario: Path) -> str:
+    """Returns the name of the study that a file describes."""
+    found = re.search(r"^name: (\S+)$", scenario.read_text(encoding="utf-8"), re.M)
+    if found is None:
+        raise SystemExit(f"{scenario}: has no line 'name: NAME'; add one")
+    return found[1]
+
+
+def file_of(name: str, root: Path = ROOT) -> str:
+    """Returns where the scenario of a study is, from the root of the repository."""
+    for path in sorted((root / "scenarios").rglob("*.yaml")):
+        if name_of(path) == name:
+            return path.relative_to(root).as_posix()
+    raise SystemExit(f"{name}: no file of scenarios/ has this name; is it a new one?")

@@ -1,0 +1,69 @@
+"""Timelines that several runs of a study share: played by the first, read by others."""
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from simulator.protocols.played import Played
+from simulator.timeline import Chunk, Incidents, Jobs, Rows, StopReason
+
+PARTS = {"rows": Rows, "jobs": Jobs, "incidents": Incidents}
+
+
+def chunks(played: Played, num_rows: int, folder: Path) -> Iterator[Chunk]:
+    """Yields the chunks of a timeline; plays it only if nobody has done so to its end.
+
+    Args:
+        played: the timeline.
+        num_rows: most rows of a chunk.
+        folder: in which timelines are kept.
+
+    Raises:
+        ScenarioError: as the timeline does.
+    """
+    place = folder / f"{played.digest}-{num_rows}"
+    if place.exists():
+        yield from _read(place)
+        return
+    folder.mkdir(exist_ok=True)
+    partial = Path(tempfile.mkdtemp(dir=folder))
+    try:
+        kept = True
+        for number, chunk in enumerate(played.chunks(num_rows)):
+            kept = kept and _write(partial / f"{number:06d}.npz", chunk)
+            if kept and chunk.stop is not None:
+                with contextlib.suppress(OSError):  # another run was first
+                    partial.rename(place)
+            yield chunk
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _write(path: Path, chunk: Chunk) -> bool:
+    """Keeps a chunk; returns whether there was room for it."""
+    arrays = {
+        f"{part}.{name}": values
+        for part in PARTS
+        for name, values in getattr(chunk, part)._asdict().items()
+    }
+    stop = chunk.stop.name if chunk.stop else ""
+    try:
+        np.savez(path, stop=stop, **arrays)
+    except OSError:
+        return False
+    return True
+
+
+def _read(place: Path) -> Iterator[Chunk]:
+    for path in sorted(place.iterdir()):
+        with np.load(path) as arrays:
+            parts = {
+                part: kind(*(arrays[f"{part}.{name}"] for name in kind._fields))
+                for part, kind in PARTS.items()
+            }
+            stop = str(arrays["stop"])
+        yield Chunk(**parts, stop=StopReason[stop] if stop else None)

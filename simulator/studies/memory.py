@@ -1,0 +1,65 @@
+"""What a study will take of memory, found out without running it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from simulator.studies.planning import Task, processes
+
+PROGRAM = 400 * 2**20
+"""Bytes of a process with JAX and its compiled programs; measured, see
+docs/performance.md."""
+
+
+class Estimate(NamedTuple):
+    """Bytes that a study will take.
+
+    Attributes:
+        processes: at the same time.
+        process: of each one, for the program itself.
+        data: of each one, for the largest data set that it learns from, twice: as it
+            was read and as it lies on the device.
+        state: of each one, for the models, registers and buffers of the largest batch.
+    """
+
+    processes: int
+    process: int
+    data: int
+    state: int
+
+    @property
+    def total(self) -> int:
+        """Bytes in all."""
+        return self.processes * (self.process + self.data + self.state)
+
+
+def estimate(tasks: list[Task], jobs: int) -> Estimate:
+    """Returns what executing tasks will take.
+
+    Models and registers are counted exactly, from the shapes that their programs have;
+    one task of each shape is looked at.
+
+    Args:
+        tasks: of a study, whose runs were checked.
+        jobs: processes, or 0 for one a core.
+    """
+    from simulator import playing, simulation
+    from simulator.studies.planning import structure
+
+    sizes: dict[tuple[str, int], int] = {}
+    data = 0
+    for task in tasks:
+        scenario = task.runs[0].scenario
+        shape = structure(scenario), len(task.runs)
+        if shape in sizes:
+            continue
+        sizes[shape] = simulation.state_bytes(
+            simulation.prepare(task.runs[0]),
+            len(task.runs),
+            shared=task.mode != "batched",
+        )
+        arrays = (np.asarray(part) for part in playing.dataset(scenario.problem.data))
+        data = max(data, 2 * sum(part.nbytes for part in arrays))
+    return Estimate(
+        min(processes(jobs), len(tasks)), PROGRAM, data, max(sizes.values(), default=0)
+    )

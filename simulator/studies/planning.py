@@ -1,0 +1,176 @@
+"""Which runs of a study are executed together, and how: a fixed rule."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from simulator.engine import device
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import Run, expand
+
+MOST_RUNS = 64
+"""Runs of one batch."""
+TINY = 32_768
+"""Multiplications of a row's forward pass below which batching runs pays on CPU."""
+
+
+class Task(NamedTuple):
+    """Runs that one process executes together.
+
+    Attributes:
+        mode: `stepwise`, `compiled`, `batched` or `shared` (batched on one timeline).
+        runs: several only where the mode is one of the last two.
+        number: among the tasks of the study, part of its files' names.
+        keeps_timelines: whether another task plays the same, and may read them.
+    """
+
+    mode: str
+    runs: tuple[Run, ...]
+    number: int = 0
+    keeps_timelines: bool = False
+
+
+def structure(scenario: Scenario) -> str:
+    """Identifies the program that a run needs; runs that agree in it can be batched."""
+    selection = scenario.clients.selection if scenario.clients else None
+    parts = {
+        "problem": scenario.problem.model_dump(mode="json"),
+        "protocol": scenario.protocol.model_dump(mode="json"),
+        "in_flight": selection.in_flight if selection else None,
+        "algorithm": scenario.algorithm.structure(),
+        "step_sizes": [
+            getattr(getattr(scenario.algorithm, name, None), "num_values", 0)
+            for name in ("step_size", "local_step_size", "server_step_size")
+        ],
+        "evaluate": scenario.evaluate.model_dump(mode="json"),
+        "target": scenario.stop.target,
+        "windowed": scenario.stop.model_dump(mode="json")["windowed"],
+        "probe": scenario.probe.model_dump(mode="json") if scenario.probe else None,
+        "engine": scenario.engine.model_dump(mode="json"),
+    }
+    return json.dumps(parts, sort_keys=True)
+
+
+def timeline(run: Run) -> str:
+    """Identifies the timeline and the minibatches of a run among one structure."""
+    scenario = run.scenario
+    clients = scenario.clients.model_dump(mode="json") if scenario.clients else None
+    stop = scenario.stop.model_dump(mode="json")
+    server = scenario.server.model_dump(mode="json")
+    replay = scenario.timeline.model_dump() if scenario.timeline else None
+    parts = [run.seed, clients, server, stop, replay]
+    if scenario.privacy is not None and scenario.privacy.budget is not None:
+        # It ends the timeline, by what a message costs.
+        parts += [scenario.privacy.model_dump(), scenario.algorithm.model_dump()]
+    return json.dumps(parts, sort_keys=True)
+
+
+def plan(
+    runs: list[Run], *, backend: str, tiny: Callable[[Scenario], bool]
+) -> list[Task]:
+    """Decides which runs are executed together: a fixed rule, never a stopwatch.
+
+    On a GPU whatever fits together is batched. On CPU runs are batched where they share
+    a timeline or the model is tiny; all others are single-threaded runs, spread over
+    processes.
+
+    Args:
+        runs: of a study.
+        backend: JAX's name of the device, `cpu` or another.
+        tiny: says whether a scenario's model is.
+    """
+    groups: dict[str, dict[str, list[Run]]] = {}
+    for run in runs:
+        group = groups.setdefault(structure(run.scenario), {})
+        group.setdefault(timeline(run), []).append(run)
+    tasks: list[Task] = []
+    for group in groups.values():
+        scenario = next(iter(group.values()))[0].scenario
+        mode = scenario.engine.mode
+        alone: list[Run] = []
+        for same in group.values():
+            if len(same) > 1 and mode in ("auto", "batched"):
+                tasks += _batches("shared", same)
+            else:
+                alone += same
+        together = mode == "batched" or (
+            mode == "auto" and (backend != "cpu" or tiny(scenario))
+        )
+        if together and len(alone) > 1 and scenario.protocol.kind != "bounded":
+            tasks += _batches("batched", alone)
+        else:
+            single = "stepwise" if mode == "stepwise" else "compiled"
+            tasks += [Task(single, (run,)) for run in alone]
+    return tasks
+
+
+def _batches(mode: str, runs: list[Run]) -> list[Task]:
+    pieces = (runs[i : i + MOST_RUNS] for i in range(0, len(runs), MOST_RUNS))
+    return [Task(mode, tuple(piece)) for piece in pieces]
+
+
+def planned(scenario: Scenario) -> tuple[list[Run], list[Task]]:
+    """Returns the runs of a scenario and how they will be executed.
+
+    Raises:
+        UserError: a run's parts do not fit each other or the data.
+    """
+    runs = expand(scenario)
+    check(runs)
+    return runs, of_runs(runs)
+
+
+def keeping(tasks: list[Task]) -> list[Task]:
+    """Marks the tasks that have a timeline in common with another one."""
+    keys = [{_world(run) for run in task.runs} for task in tasks]
+    counts = Counter(key for found in keys for key in found)
+    return [
+        task._replace(keeps_timelines=any(counts[key] > 1 for key in found))
+        for task, found in zip(tasks, keys, strict=True)
+    ]
+
+
+def _world(run: Run) -> str:
+    """Identifies the timeline of a run, whatever is learned in it."""
+    protocol = run.scenario.protocol.model_dump_json()
+    return f"{run.scenario.num_clients} {protocol} {timeline(run)}"
+
+
+def processes(jobs: int) -> int:
+    """Returns a number of processes: as many as asked for, or one a core for 0."""
+    return jobs or len(os.sched_getaffinity(0))
+
+
+def check(runs: list[Run]) -> None:
+    """Finds what is wrong with any run before the first one is executed.
+
+    Raises:
+        UserError: a run's parts do not fit each other or the data.
+    """
+    device.before_import()
+    from simulator import simulation
+
+    for run in runs:
+        simulation.check(run)
+
+
+def of_runs(runs: list[Run], first: int = 0) -> list[Task]:
+    """Returns how runs will be executed on this machine.
+
+    Args:
+        runs: that were checked.
+        first: number of the first task.
+    """
+    device.before_import()
+    import jax
+
+    from simulator import simulation
+
+    tasks = plan(
+        runs,
+        backend=jax.default_backend(),
+        tiny=lambda s: simulation.row_work(s) <= TINY,
+    )
+    return [task._replace(number=first + i) for i, task in enumerate(tasks)]

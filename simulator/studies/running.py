@@ -1,0 +1,202 @@
+"""Executes a study: begins it, continues one that was interrupted, or extends it."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.scenario.errors import StudyError
+from simulator.scenario.problems import Data, Npz
+from simulator.scenario.reading import read, validated
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import expand
+from simulator.studies import planning, spread
+from simulator.studies.folder import OPEN, Folder, locked
+from simulator.studies.spread import Progress
+from simulator.studies.work import LOCKS, TIMELINES
+from simulator.trace import Study, load
+
+Source = Scenario | str | Path | Mapping[str, Any]
+"""A scenario, the file that it stands in, or its entries as nested mappings."""
+
+
+def simulate(
+    scenario: Source,
+    folder: str | Path | None = None,
+    *,
+    data: dict[str, np.ndarray] | None = None,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    progress: Progress = lambda _: None,
+) -> Study:
+    """Runs a scenario with all its variants, sweep points and replicates.
+
+    Runs that are in the folder already are not repeated, so that a study which was
+    interrupted is continued, and one that has more replicates, variants or points than
+    before is extended. A run that fails leaves the others alone; its `stop` is then
+    `failed`, with a `stop_reason`.
+
+    Args:
+        scenario: what to simulate.
+        folder: for the study; by default a temporary one, which lives as long as the
+            result.
+        data: arrays `x` and `y`, and perhaps `x_test` and `y_test`, to be used in place
+            of the scenario's data; kept in the folder, so that the study can be
+            repeated.
+        jobs: processes that share the runs; 0 for one a core.
+        scheduler: address of a Dask scheduler whose workers share the runs instead, and
+            the folder's file system.
+        progress: hears the fraction of what is left that is done.
+
+    Returns:
+        The study, as `simulator.trace.load` reads it.
+
+    Raises:
+        UserError: something in the scenario, the data or the folder is wrong, or every
+            run failed.
+    """
+    scenario = _scenario(scenario)
+    path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
+    with locked(path):
+        if data is not None:
+            scenario = _with_arrays(scenario, data, path)
+        study = _run(scenario, path, planning.processes(jobs), scheduler, progress)
+    if folder is None:
+        weakref.finalize(study, shutil.rmtree, path, ignore_errors=True)
+    _refuse_nothing(study)
+    return study
+
+
+def sweep(
+    scenario: Source,
+    over: Mapping[str, Any],
+    folder: str | Path | None = None,
+    *,
+    replicates: int | None = None,
+    **options: Any,
+) -> Study:
+    """Runs a scenario for several values of some of its entries.
+
+    Args:
+        scenario: what to simulate.
+        over: dotted keys and the values that each takes, or anything else that stands
+            under `sweep:` in a scenario; added to the scenario's own sweep.
+        folder: as in `simulate`.
+        replicates: of every point; by default the scenario's.
+        options: further ones of `simulate`.
+
+    Returns:
+        The study, whose frames have a column for each key.
+
+    Raises:
+        UserError: as in `simulate`.
+    """
+    tree = _scenario(scenario).model_dump(mode="json")
+    tree["sweep"] = {**tree["sweep"], **over}
+    if replicates is not None:
+        tree["replicates"] = replicates
+    return simulate(tree, folder, **options)
+
+
+def resume(folder: str | Path, **options: Any) -> Study:
+    """Runs what is left of a study: what was interrupted, and what failed.
+
+    Args:
+        folder: of the study.
+        options: of `simulate`.
+
+    Raises:
+        UserError: there is no study in the folder, or as in `simulate`.
+    """
+    return simulate(scenario_of(folder), folder, **options)
+
+
+def scenario_of(folder: str | Path) -> Scenario:
+    """Returns the scenario of a study in a folder.
+
+    Raises:
+        StudyError: there is none, or a timeline without numerics.
+    """
+    manifest = load(folder).manifest
+    if manifest.get("kind") == "timeline":
+        raise StudyError(
+            f"{folder}: must be a study with numerics to be resumed, but is a "
+            f"timeline; play it again by `stalesim timeline`"
+        )
+    return validated(manifest["scenario"])
+
+
+def _scenario(source: Source) -> Scenario:
+    if isinstance(source, Scenario):
+        return source
+    return validated(source) if isinstance(source, Mapping) else read(source)
+
+
+def _run(
+    scenario: Scenario,
+    path: Path,
+    jobs: int,
+    scheduler: str | None,
+    progress: Progress,
+) -> Study:
+    """Executes what is left of a study in its locked folder."""
+    folder = Folder(path)
+    runs = folder.numbered(expand(scenario))
+    tasks, new = folder.open_tasks(runs)
+    planning.check(new)
+    tasks += planning.of_runs(new, folder.num_tasks)
+    folder.begin(scenario, runs, tasks)
+    tasks = planning.keeping(tasks)
+    options = {"jobs": jobs, "scheduler": scheduler, "progress": progress}
+    try:
+        for ends in spread.execute(tasks, path, **options):
+            folder.note(ends)
+    except KeyboardInterrupt:
+        folder.interrupt()
+        raise
+    finally:
+        for name in (TIMELINES, LOCKS):
+            shutil.rmtree(path / name, ignore_errors=True)
+    return folder.end()
+
+
+def _with_arrays(
+    scenario: Scenario, data: dict[str, np.ndarray], folder: Path
+) -> Scenario:
+    """Writes arrays into the study's folder; returns the scenario that reads them."""
+    file = folder / "data.npz"
+    if file.exists():
+        with np.load(file) as known:
+            same = {*known} == {*data}
+            same = same and all(np.array_equal(known[key], data[key]) for key in data)
+        if not same:
+            raise StudyError(
+                f"{folder}: must hold a study of the same data, but data.npz has "
+                f"others; choose another folder"
+            )
+    else:
+        np.savez_compressed(file, **data)  # pyright: ignore[reportArgumentType]
+    problem = scenario.problem
+    options = {k: getattr(problem.data, k) for k in Data.model_fields}
+    given = Npz(path=str(file.resolve()), **options)
+    return scenario.model_copy(
+        update={"problem": problem.model_copy(update={"data": given})}
+    )
+
+
+def _refuse_nothing(study: Study) -> None:
+    """Raises what went wrong where no run has a result.
+
+    Raises:
+        StudyError: the reason of the first run.
+    """
+    runs = study.manifest["runs"]
+    if runs and all(run["stop"] in OPEN for run in runs):
+        raise StudyError(
+            f"{study.folder}: every run failed; the first ({runs[0]['label']}): "
+            f"{runs[0]['stop_reason']}"
+        )

@@ -1,0 +1,103 @@
+"""Sizes and formats for print, and styles of the user's."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import pytest
+from matplotlib.colors import to_hex
+
+from analysis import figures, report, style
+from simulator.scenario.errors import UserError
+from tests.unit.analysis.studies import Fake
+
+
+def test_sizes() -> None:
+    assert style.size() == (3.5, 2.625)
+    assert style.size("two") == (7.16, 3.58)
+    assert style.size("one", aspect=1) == (3.5, 3.5)
+    with pytest.raises(UserError, match="columns must be 'one' or 'two', got 'three'"):
+        style.size("three")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_users_style_wins_where_it_says_something() -> None:
+    with plt.style.context({"font.size": 13.0}), style.context():
+        assert mpl.rcParams["font.size"] == 13
+        assert mpl.rcParams["axes.grid"]
+        with style.context():  # as when a figure is saved
+            assert mpl.rcParams["font.size"] == 13
+    with style.context():
+        assert mpl.rcParams["font.size"] == style.RC["font.size"]
+        mpl.rcParams["font.size"] = 13
+        with style.context():
+            assert mpl.rcParams["font.size"] == 13
+
+
+def test_a_style_may_ask_for_matplotlibs_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "own.mplstyle"
+    file.write_text("axes.grid: False\nlines.linewidth: 4\n")
+    with style.using(file):
+        with style.context():
+            assert not mpl.rcParams["axes.grid"]
+            assert mpl.rcParams["lines.linewidth"] == 4
+            assert mpl.rcParams["font.size"] == style.RC["font.size"]
+        with style.using("dark_background"), style.context():
+            assert not mpl.rcParams["axes.grid"]
+            assert style.ink() == "white"
+    with style.context():
+        assert mpl.rcParams["axes.grid"]
+        assert style.ink() == "black"
+
+
+@pytest.mark.parametrize("within", [plt.style.context, style.using])
+def test_colours_of_a_style_are_those_of_groups(within: Any) -> None:
+    names = ("async", "sync")
+    with within("ggplot"):
+        (axes,) = figures.convergence(Fake(names)).axes
+    colors = [to_hex(line.get_color()) for line in axes.get_lines()]
+    assert colors == ["#e24a33", "#348abd"]
+    (axes,) = figures.convergence(Fake(names)).axes
+    colors = [to_hex(line.get_color()).upper() for line in axes.get_lines()]
+    assert colors == list(style.OKABE_ITO[:2])
+
+
+def test_a_style_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="got 'gplot'; did you mean 'ggplot'"):
+        report.save(Fake(("central",)), tmp_path, styles=["gplot"])
+    assert mpl.rcParams["font.size"] == mpl.rcParamsDefault["font.size"]
+    with pytest.raises(UserError, match="style must be a file of Matplotlib settings"):
+        report.save(Fake(("central",)), tmp_path, styles=["nothing.mplstyle"])
+
+
+@pytest.mark.parametrize("form", ["svg", "pdf"])
+def test_vector_output_is_reproducible(form: str, tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "two"):
+        paths = report.save(Fake(("central",)), tmp_path / name, form)
+        assert [path.name for path in paths] == [
+            f"convergence-time.{form}",
+            f"convergence-commits.{form}",
+        ]
+        folder = tmp_path / name / "figures"
+        assert sorted(folder.iterdir()) == sorted(paths)
+        found.append([path.read_bytes() for path in paths])
+    assert found[0] == found[1]
+    start = {"svg": b"<?xml", "pdf": b"%PDF"}[form]
+    assert all(content.startswith(start) for content in found[0])
+
+
+def test_a_format_that_is_not_known(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="format must be one of png, pdf, svg, got 'gi"):
+        report.save(Fake(("central",)), tmp_path, "gif")
+    assert not list(tmp_path.iterdir())
+
+
+def test_styles_change_what_is_drawn(tmp_path: Path) -> None:
+    plain, dark = (
+        report.save(Fake(("central",)), tmp_path / name, "svg", styles)[0].read_text()
+        for name, styles in (("plain", ()), ("dark", ("dark_background",)))
+    )
+    white = "fill: #ffffff"  # behind everything; black is not written
+    assert white in plain.split("axes_1")[0]
+    assert white not in dark.split("axes_1")[0]

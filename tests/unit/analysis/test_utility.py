@@ -1,0 +1,139 @@
+"""What privacy costs: the numbers, and the curve."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from analysis import figures, report, style, utility
+from simulator.trace import StudyError
+from tests.unit.analysis.studies import Curves, Grid, arrives
+
+HALF = 4.302653 * 0.01 / math.sqrt(3)  # t(0.975, 2) s / sqrt(n)
+EPSILONS: dict[str, Any] = {
+    "a, q=1": [8.0, 8.0, 8.0],
+    "a, q=2": [1.0, 2.0, 3.0],
+    "b": [4.0] * 3,
+    "open": [math.inf] * 3,
+}
+
+
+def _study(epsilons: Any = None) -> Grid:
+    points = [
+        ("a", {"q": 1}, [0.89, 0.9, 0.91]),
+        ("a", {"q": 2}, [0.69, 0.7, 0.71]),
+        ("b", {}, [0.8, 0.8, 0.8]),
+        ("plain", {}, [0.99, 0.995, 1.0]),
+        ("open", {}, [0.98] * 3),
+    ]
+    return Grid(points, EPSILONS if epsilons is None else epsilons)
+
+
+def _shown(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_utility_of_groups() -> None:
+    table = utility.utility(_study())
+    assert table["variant"].tolist() == ["a", "a", "b", "plain", "open"]
+    np.testing.assert_array_equal(table["epsilon"], [8, 2, 4, np.nan, np.inf])
+    np.testing.assert_allclose(table["mean"], [0.9, 0.7, 0.8, 0.995, 0.98])
+    np.testing.assert_allclose(table["low"][:2], [0.9 - HALF, 0.7 - HALF], rtol=1e-6)
+    assert table["replicates"].tolist() == [3] * 5
+
+
+def test_the_curve_has_a_line_per_variant() -> None:
+    figure = utility.privacy_utility(_study())
+    (axes,) = figure.axes
+    lines = [line for line in axes.get_lines() if line.get_marker() == "o"]
+    xs = [np.asarray(line.get_xdata()).tolist() for line in lines]
+    assert xs == [[2, 8], [4]]
+    np.testing.assert_allclose(np.asarray(lines[0].get_ydata()), [0.7, 0.9])
+    bars = axes.collections[0].get_segments()
+    np.testing.assert_allclose(bars[0][:, 1], [0.7 - HALF, 0.7 + HALF], rtol=1e-6)
+    assert _shown(figure) == ["a", "b", "plain (no ε)", "open (no ε)"]
+    dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
+    heights = [np.asarray(line.get_ydata())[0] for line in dashed]
+    assert heights == pytest.approx([0.995, 0.98])
+    assert axes.get_xlabel().endswith("(δ = 1e-05, by rdp)")
+    assert axes.get_xscale() == "linear"
+
+
+def test_intervals_end_where_the_metric_does() -> None:
+    study = Grid([("a", {}, [0.9, 1.0, 1.0])], {"a": [1.0] * 3})
+    (axes,) = utility.privacy_utility(study).axes
+    assert axes.collections[0].get_segments()[0][1, 1] == 1
+
+
+def test_wide_epsilons_are_on_a_logarithmic_axis() -> None:
+    epsilons = {"a, q=1": [0.1] * 3, "b": [50.0] * 3}
+    (axes,) = utility.privacy_utility(_study(epsilons)).axes
+    assert axes.get_xscale() == "log"
+
+
+def test_nothing_to_draw_against() -> None:
+    with pytest.raises(StudyError, match="no run accounts for privacy"):
+        utility.privacy_utility(Curves({"a": [arrives(1)]}))
+    with pytest.raises(StudyError, match="no finite epsilon to draw against"):
+        utility.privacy_utility(_study({"b": [math.inf] * 3}))
+
+
+def test_the_report_draws_it_where_epsilons_differ() -> None:
+    name = "test_accuracy-against-privacy"
+    assert name in dict(report.standard(_study()))
+    assert name not in dict(report.standard(_study({"b": [2.0] * 3})))
+    same = {"a, q=1": [2.0] * 3, "b": [2.0] * 3}
+    assert name not in dict(report.standard(_study(same)))
+    assert name not in dict(report.standard(_study({})))
+
+
+@pytest.mark.parametrize(
+    ("against", "end", "label"),
+    [
+        ("time", 2, "Virtual time (s)"),
+        ("commits", 20, "Commits"),
+        ("bytes", 20.02, "Data sent (MB)"),
+        ("epochs", 0.2, "Passes over the data"),
+        ("epsilon", 8, "Privacy spent, ε of the client that spent most\n(δ = 1e-05"),
+    ],
+)
+def test_convergence_against_anything_that_is_counted(
+    against: str, end: float, label: str
+) -> None:
+    (axes,) = figures.convergence(_study(), "test_accuracy", against).axes
+    first = axes.get_lines()[0]
+    assert np.asarray(first.get_xdata())[-1] == pytest.approx(end)
+    assert axes.get_xlabel().startswith(label)
+    flat = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
+    # Without an epsilon, or with an infinite one: a line at the final value.
+    expected = [0.995, 0.98] if against == "epsilon" else []
+    heights = [np.asarray(line.get_ydata())[0] for line in flat]
+    assert heights == pytest.approx(expected)
+
+
+def test_convergence_against_what_no_run_counts() -> None:
+    with pytest.raises(StudyError, match="no run accounts for privacy"):
+        figures.convergence(Curves({"a": [arrives(1)]}), "test_accuracy", "epsilon")
+    study = Curves({"a": [arrives(1)]})
+    study.tables["evaluations"]["rounds"] = np.nan
+    with pytest.raises(StudyError, match="no run of the study has rounds to be"):
+        figures.convergence(study, "test_accuracy", "rounds")
+
+
+def test_figures_for_print_have_their_legend_below() -> None:
+    size = style.size("one")
+    for figure in (
+        utility.privacy_utility(_study(), size=size),
+        figures.convergence(_study(), size=size),
+    ):
+        assert tuple(figure.get_size_inches()) == size
+        figure.draw_without_rendering()
+        legend = figure.legends[0].get_window_extent()
+        box = figure.axes[0].get_tightbbox()
+        assert box is not None
+        assert legend.y1 <= box.y0
+        assert legend.x1 <= figure.bbox.x1
+    note = figures.speed_up_bars(_study(), "test_accuracy", 0.7, size)
+    assert note.get_supxlabel().count("\n") >= 3

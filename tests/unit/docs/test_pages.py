@@ -1,0 +1,160 @@
+"""The pages say what the program says: keys, columns, commands; examples work."""
+
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from simulator.cli import app
+from simulator.scenario.reading import read, read_any
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import expand
+from simulator.trace import COLUMNS
+from tests.support import VAFL
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+PAGES = [
+    DOCS / "index.md",
+    DOCS / "tutorial.md",
+    *sorted((DOCS / "how-to").glob("*.md")),
+]
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^stalesim ([^:].+)$", re.MULTILINE)
+
+
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(sys, "path", [str(DOCS), *sys.path])
+    import pages
+
+    return pages
+
+
+def page_of(uri: str) -> Any:
+    return SimpleNamespace(file=SimpleNamespace(src_uri=uri))
+
+
+def examples(kind: str) -> list[tuple[str, str]]:
+    return [
+        (path.name, text)
+        for path in PAGES
+        for found, text in FENCED.findall(path.read_text(encoding="utf-8"))
+        if found == kind
+    ]
+
+
+def test_every_mark_of_a_page_is_known_and_replaced(pages: Any) -> None:
+    marked = 0
+    for path in DOCS.rglob("*.md"):
+        before = path.read_text(encoding="utf-8")
+        uri = path.relative_to(DOCS).as_posix()
+        after = pages.on_page_markdown(before, page_of(uri))
+        assert "<!-- generated: " not in after
+        marked += len(pages.MARK.findall(before))
+    assert marked == len(pages.GENERATED)
+
+
+def test_every_key_of_a_scenario_is_listed_with_a_link_that_exists(pages: Any) -> None:
+    text = pages.GENERATED["scenario"]()
+    schema = Scenario.model_json_schema()
+    for name, of in schema["$defs"].items():
+        section = text.split(f"{{ #{name} }}\n")[1].split("\n### ")[0]
+        for key, what in of.get("properties", {}).items():
+            assert ("const" in what) or f"| `{key}` |" in section
+    for key in schema["properties"]:
+        assert f"| `{key}` |" in text.split("## Its parts")[0]
+    assert not re.search(r"^#.*\{.*\{", text, re.MULTILINE)  # would be no anchor
+    anchors = set(re.findall(r"\{ #(\w+) \}", text))
+    assert set(re.findall(r"\]\(#(\w+)\)", text)) <= anchors
+    of_range = "| `num` | whole number at least 2 at most 100000 | required | How many,"
+    assert of_range in text
+
+
+def test_every_column_command_and_closed_form_is_listed(pages: Any) -> None:
+    columns = pages.GENERATED["columns"]()
+    for table, of_table in COLUMNS.items():
+        section = columns.split(f"## {table}\n")[1].split("\n## ")[0]
+        assert section.count("\n| `") == len(of_table)
+    commands = pages.GENERATED["commands"]()
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        section = commands.split(f"## stalesim {name}\n")[1].split("\n## ")[0]
+        assert all(p.opts[-1] in section for p in command.params if len(p.opts) > 1)
+    theory = pages.GENERATED["theory"]()
+    assert "| `embedding_age_law` |" in theory
+    assert "VAFL, equation 3 and Assumption 5; V-07." in theory
+
+
+def test_links_to_files_that_are_no_pages_become_their_names(pages: Any) -> None:
+    text = "see [notes](../notebooks/a.ipynb#x) and [b](b.md)"
+    found = pages.on_page_markdown(text, page_of("fedbcd.md"))
+    assert found == "see notes (`notebooks/a.ipynb`) and [b](b.md)"
+    inner = "[c](../c.md)"
+    assert pages.on_page_markdown(inner, page_of("how-to/a.md")) == inner
+
+
+def test_pages_that_load_something_are_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(DOCS), *sys.path])
+    import offline
+
+    page = tmp_path / "index.html"
+    page.write_text('<a href="https://a.b">x</a><link rel="canonical" href="//a.b">')
+    (tmp_path / "a.css").write_text("a {background: url(data:image/png;base64,AA)}")
+    assert offline.main(tmp_path) == 0
+    page.write_text('<script src="https://a.b/c.js"></script><pre class="mermaid">')
+    (tmp_path / "a.css").write_text('@import "//a.b/d.css"; b {src: url(http://e.f)}')
+    assert offline.main(tmp_path) == 1
+    told = capsys.readouterr().err
+    for address in ("https://a.b/c.js", "mermaid", "//a.b/d.css", "http://e.f"):
+        assert address in told
+    assert offline.main(tmp_path / "nothing") == 1
+
+
+@pytest.mark.parametrize(("page", "text"), examples("yaml"))
+def test_examples_of_scenarios_are_valid(page: str, text: str, tmp_path: Path) -> None:
+    tree = yaml.safe_load(text)
+    path = tmp_path / "example.yaml"
+    if "name" in tree:
+        path.write_text(text, encoding="utf-8")
+        assert len(expand(read_any(path))) >= 1
+        return
+    base = VAFL
+    rows = {"partition": {"kind": "iid", "clients": 4}}
+    by_rows = {"kind": "sgd", "step_size": 0.1, "batch": 8}
+    if not set(tree) & {"problem"}:
+        tree = {"problem": VAFL["problem"] | rows} | tree
+    tree = base | {"algorithm": by_rows} | tree
+    path.write_text(yaml.safe_dump(tree, sort_keys=False), encoding="utf-8")
+    assert len(expand(read(path))) >= 1, page
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_commands_and_options_that_pages_show_exist(path: Path) -> None:
+    known: Any = get_command(app)
+    text = path.read_text(encoding="utf-8")
+    shown = re.sub(r"^(?!    ).*\n", "", text, flags=re.MULTILINE).replace("    ", "")
+    fenced = "".join(block for kind, block in FENCED.findall(text) if kind == "sh")
+    for line in COMMAND.findall(shown + fenced):
+        name, *words = line.split("#")[0].split()
+        assert name in known.commands, line
+        options = {o for p in known.commands[name].params for o in p.opts}
+        given = {word for word in words if re.fullmatch(r"--?[a-z].*", word)}
+        assert given <= options, line
+
+
+@pytest.mark.parametrize(("page", "text"), examples("python"))
+def test_names_that_examples_use_exist(page: str, text: str) -> None:
+    import analysis
+    import simulator
+
+    compile(text, page, "exec")
+    for module in (analysis, simulator):
+        for name in re.findall(rf"\b{module.__name__}\.(\w+)", text):
+            assert hasattr(module, name), name

@@ -1,0 +1,170 @@
+"""The list of experiments, which the README's table follows, names what there is."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from simulator.scenario.reading import read_any
+
+ROOT = Path(__file__).parents[3]
+OURS = ("fedbcd/asynchronous",)
+"""Scenarios of the papers' methods that are no experiment of theirs."""
+
+
+def _module() -> ModuleType:
+    """Returns docs/rows.py, which is in no package."""
+    spec = importlib.util.spec_from_file_location("rows", ROOT / "docs" / "rows.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+rows = _module()
+LISTED: list[Any] = rows.read(ROOT / rows.LISTED)
+FAMILIES = {"VAFL": 16, "MAPA": 20, "BCD": 13, "ADP": 13, "X": 5}
+"""Experiments of each paper, as the specification counts them."""
+
+
+def test_every_experiment_is_listed_once() -> None:
+    ids = [row.id for row in LISTED]
+    assert len({*ids}) == len(ids)
+    families = pd.Series([name.split("-")[0] for name in ids]).value_counts()
+    assert families.to_dict() == FAMILIES
+    assert all(row.what and len(row.what) <= 50 for row in LISTED)
+
+
+def _slug(heading: str) -> str:
+    """Returns a heading's anchor, as GitHub has it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _exists(shown: str) -> bool:
+    """Says whether a file is there, and in it the test or the heading that is named."""
+    file, _, test = shown.partition("::")
+    file, _, anchor = file.partition("#")
+    if not (ROOT / file).is_file():
+        return False
+    text = (ROOT / file).read_text(encoding="utf-8")
+    headings = (_slug(line) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE))
+    found_test = not test or re.search(rf"^ *def {test}\(", text, re.MULTILINE)
+    return bool(found_test) and (not anchor or anchor in headings)
+
+
+@pytest.mark.parametrize("row", LISTED, ids=lambda row: row.id)
+def test_what_is_named_exists(row: Any) -> None:
+    assert [s for s in row.scenarios if not _file(s).is_file()] == []
+    assert [shown for shown in row.shown if not _exists(shown)] == []
+
+
+def test_what_does_not_exist_is_found_out() -> None:
+    here = "tests/unit/docs/test_rows.py"
+    assert _exists(f"{here}::test_every_experiment_is_listed_once")
+    assert not _exists(f"{here}::test_nothing")
+    assert not _exists("tests/unit/docs/test_nothing.py")
+    assert _exists("docs/design.md#where-this-departs-from-the-plan-and-why")
+    assert not _exists("docs/design.md#nothing")
+
+
+def _file(scenario: str) -> Path:
+    return ROOT / "scenarios" / f"{scenario}.yaml"
+
+
+def _says(scenario: str) -> list[str]:
+    return [claim.says for claim in getattr(read_any(_file(scenario)), "claims", ())]
+
+
+def test_every_claim_of_an_experiments_file_is_counted_somewhere() -> None:
+    for scenario in {name for row in LISTED for name in row.scenarios}:
+        users = [row for row in LISTED if scenario in row.scenarios]
+        for says in _says(scenario):
+            assert any(row.is_about(says) for row in users), (scenario, says)
+
+
+def test_a_choice_of_claims_finds_some() -> None:
+    for row in LISTED:
+        if row.claims and row.claims != rows.NO_CLAIM:
+            said = [says for scenario in row.scenarios for says in _says(scenario)]
+            assert any(row.is_about(says) for says in said), row.id
+
+
+def test_every_scenario_of_a_paper_belongs_to_an_experiment() -> None:
+    named = {scenario for row in LISTED for scenario in row.scenarios}
+    for family in ("vafl", "mapa", "fedbcd", "adp2sgd", "cross"):
+        there = {
+            f"{family}/{path.stem}"
+            for path in (ROOT / "scenarios" / family).glob("*.yaml")
+        }
+        missing = there - named - {*OURS}
+        assert not missing, f"add them to docs/rows.csv: {sorted(missing)}"
+
+
+def _row(**entries: Any) -> Any:
+    empty = {"id": "A-1", "what": "a", "scenarios": (), "claims": "", "shown": ()}
+    return rows.Row(**(empty | entries))
+
+
+def _study(root: Path, name: str, verdicts: dict[str, str] | None) -> None:
+    """Writes a scenario and, unless it has not been run, its results."""
+    scenario = root / "scenarios" / "a" / f"{name}_file.yaml"
+    scenario.parent.mkdir(parents=True, exist_ok=True)
+    scenario.write_text(f"# A study.\nname: {name}\n")
+    if verdicts is None:
+        return
+    folder = root / rows.RESULTS / name
+    folder.mkdir(parents=True)
+    (folder / "about.json").write_text(json.dumps({"name": name, "dataset": "digits"}))
+    claims = pd.DataFrame(verdicts.items(), columns=pd.Index(["says", "verdict"]))
+    claims.to_csv(folder / "claims.csv", index=False)
+
+
+def _cells(row: Any, root: Path) -> list[Any]:
+    return rows.table([row], root).iloc[0].tolist()[2:]
+
+
+def test_verdicts_of_an_experiment_are_counted(tmp_path: Path) -> None:
+    _study(tmp_path, "one", {"figure 1: a": "holds", "figure 2: b": "does not hold"})
+    _study(tmp_path, "two", {"figure 1: c": "undecided", "figure 1: d": "holds"})
+    _study(tmp_path, "idle", None)
+    one, two = (f"[{n}_file](scenarios/a/{n}_file.yaml)" for n in ("one", "two"))
+    both = ("a/one_file", "a/two_file")
+    links = f"{one}, {two}"
+    found = _cells(_row(scenarios=both), tmp_path)
+    assert found == [links, "digits", 2, 1, 1, ""]
+    found = _cells(_row(scenarios=both, claims="figure 1"), tmp_path)
+    assert found == [links, "digits", 2, 0, 1, ""]
+    # A part that was not run is said to be, and leaves the others' numbers.
+    idle = "[idle_file](scenarios/a/idle_file.yaml) (not run)"
+    found = _cells(_row(scenarios=("a/one_file", "a/idle_file")), tmp_path)
+    assert found == [f"{one}, {idle}", "digits", 1, 1, 0, ""]
+    assert rows.beside([_row(scenarios=both[:1])], tmp_path) == two
+
+
+def test_experiments_without_verdicts_say_why(tmp_path: Path) -> None:
+    _study(tmp_path, "silent", {})
+    _study(tmp_path, "idle", None)
+
+    def first(**entries: Any) -> Any:
+        return _cells(_row(**entries), tmp_path)[2]
+
+    assert first() == "not run"
+    assert first(scenarios=("a/idle_file",)) == "not run"
+    assert first(scenarios=("a/silent_file",)) == "no claim"
+    assert first(scenarios=("a/silent_file",), shown=("docs/a.md#b",)) == "table"
+    assert first(shown=("docs/a.md", "tests/test_a.py::test_b")) == "test"
+    links = _cells(_row(shown=("docs/a.md#b", "tests/test_a.py::test_b")), tmp_path)[-1]
+    assert links == "[a](docs/a.md#b), [test_a](tests/test_a.py)"
+
+
+def test_a_result_without_a_file_is_an_error(tmp_path: Path) -> None:
+    _study(tmp_path, "lost", {})
+    (tmp_path / "scenarios" / "a" / "lost_file.yaml").unlink()
+    with pytest.raises(SystemExit, match="lost: no file of scenarios/ has this name"):
+        rows.beside([], tmp_path)

@@ -1,0 +1,314 @@
+"""Parts that others bring: found, or refused in one line that says what to do."""
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simulator import simulation
+from simulator.algorithms.base import Algorithm
+from simulator.protocols.recorder import Recorder
+from simulator.scenario import catalogue
+from simulator.scenario.bringing import VARIABLE, everything
+from simulator.scenario.clients import Clients
+from simulator.scenario.entry import tag
+from simulator.scenario.errors import UserError
+from simulator.scenario.laws import Constant
+from simulator.scenario.reading import loads
+from simulator.scenario.study import expand
+from simulator.world.world import World
+
+LAW = """
+from typing import ClassVar, Literal
+from simulator.scenario.base import Config
+from simulator.scenario.entry import Entry
+from simulator.scenario.problems import Horizontal
+
+class Nap(Config):
+    law: Literal["nap"] = "nap"
+    seconds: float = 1
+
+class Plain(Config):
+    kind: Literal["plain"] = "plain"
+
+class Nameless(Config):
+    law: str = "nap"
+
+class Digits(Horizontal):
+    kind: Literal["iid"] = "iid"
+
+class Odd(Plain):
+    like: ClassVar[str] = "gossip"
+
+def make(config, population):
+    return None
+"""
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes a module that only this test knows; returns its name."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    made = []
+
+    def write(end: str, *, text: str = LAW) -> str:
+        name = f"brings_{re.sub(r'[^a-z0-9]', '_', tmp_path.name)}_{len(made)}"
+        made.append(name)
+        (tmp_path / f"{name}.py").write_text(text + end + "\n", encoding="utf-8")
+        monkeypatch.setenv(VARIABLE, name)
+        return name
+
+    yield write
+    for name in made:
+        sys.modules.pop(name, None)
+
+
+def test_a_module_brings_what_it_says(write: Write) -> None:
+    name = write('STALESIM = {"laws": (Entry(Nap, "here:make"),)}')
+    found = everything(catalogue.KINDS)
+    assert {kind: len(entries) for kind, entries in found.items() if entries} == {
+        "laws": 1
+    }
+    (entry,) = found["laws"]
+    assert (tag(entry.config), entry.factory, entry.source) == (
+        "nap",
+        "here:make",
+        name,
+    )
+
+
+def test_a_file_is_a_module_from_any_folder(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = write('STALESIM = {"laws": [(Nap, "here:make")]}')
+    monkeypatch.setattr(sys, "path", sys.path[:-1])
+    monkeypatch.setenv(VARIABLE, str(tmp_path / f"{name}.py"))
+    (entry,) = everything(catalogue.KINDS)["laws"]
+    assert entry.source == name
+
+
+MISTAKES = {
+    "no attribute": ("", "must have a mapping STALESIM, got none; add for example"),
+    "no mapping": ("STALESIM = [1]", "must have a mapping STALESIM, got list"),
+    "an unknown kind": (
+        'STALESIM = {"law": ()}',
+        "must have kinds of parts as keys, got 'law'; did you mean 'laws'?",
+    ),
+    "no tuple": (
+        'STALESIM = {"laws": Entry(Nap, "here:make")}',
+        "must have a tuple of entries under 'laws', got Entry; write (Entry(...),)",
+    ),
+    "no entry": ('STALESIM = {"laws": (Nap,)}', "must be an entry, got"),
+    "no configuration": (
+        'STALESIM = {"laws": (Entry(make, "here:make"),)}',
+        "must have a subclass of simulator.scenario.base.Config, got make",
+    ),
+    "no data": (
+        'STALESIM = {"data": (Entry(Plain, "here:make"),)}',
+        "must have a subclass of simulator.scenario.problems.Data, got Plain",
+    ),
+    "no algorithm": (
+        'STALESIM = {"algorithms": (Entry(Plain, "here:make"),)}',
+        "must have a subclass of simulator.scenario.algorithms.Algorithm, got Plain",
+    ),
+    "no model": (
+        'STALESIM = {"models": (Entry(Plain, "here:make"),)}',
+        "must have a class with families, num_weights, work, got Plain without",
+    ),
+    "no factory": (
+        'STALESIM = {"laws": (Entry(Nap, "make"),)}',
+        "must name its factory as \"module:factory\", got 'make'",
+    ),
+    "no name": (
+        'STALESIM = {"laws": (Entry(Nameless, "here:make"),)}',
+        'got Nameless without; write law: Literal["name"] = "name"',
+    ),
+    "a law by kind": (
+        'STALESIM = {"laws": (Entry(Plain, "here:make"),)}',
+        'got Plain without; write law: Literal["name"] = "name"',
+    ),
+    "a name of ours": (
+        'STALESIM = {"partitions": (Entry(Digits, "here:make"),)}',
+        "under new names, got 'iid', which stalesim has; rename it",
+    ),
+    "a name twice": (
+        'STALESIM = {"laws": (Entry(Nap, "here:make"), Entry(Nap, "here:make"))}',
+        "under new names, got 'nap', which brings_",
+    ),
+    "a name of SciPy's": (
+        (
+            'class Expon(Config):\n    law: Literal["expon"] = "expon"\n'
+            'STALESIM = {"laws": (Entry(Expon, "here:make"),)}'
+        ),
+        "under new names, got 'expon', which scipy.stats has; rename it",
+    ),
+    "like nothing": (
+        'STALESIM = {"protocols": (Entry(Odd, "here:make"),)}',
+        (
+            "must be like one of asynchronous, t_synchronous, synchronous, buffered, "
+            "got 'gossip'; change Odd.like"
+        ),
+    ),
+    "an error": ("1 / 0", "must be importable, got ZeroDivisionError: division by"),
+    "a mistake in Python": ("def", "must be importable, got SyntaxError"),
+    "the end": ("raise SystemExit(3)", "must be importable, got SystemExit: 3"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line(write: Write, mistake: str) -> None:
+    end, said = MISTAKES[mistake]
+    name = write(end)
+    with pytest.raises(UserError) as caught:
+        everything(catalogue.KINDS)
+    message = str(caught.value)
+    assert said in message
+    assert name in message
+    assert "\n" not in message
+
+
+def test_a_module_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "no_such_module_here")
+    with pytest.raises(UserError, match="there is no module 'no_such_module_here'"):
+        everything(catalogue.KINDS)
+    monkeypatch.setenv(VARIABLE, "/no/such/file.py")
+    with pytest.raises(UserError, match=r"no module '/no/such/file.py'; check the"):
+        everything(catalogue.KINDS)
+
+
+def test_an_import_that_is_missing_in_a_module_is_not_the_module(write: Write) -> None:
+    name = write("import no_such_module_here")
+    with pytest.raises(UserError, match="ModuleNotFoundError: No module named") as told:
+        everything(catalogue.KINDS)
+    assert f"({name}.py:" in str(told.value)
+
+
+def test_a_file_with_the_name_of_another_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "json.py"
+    path.write_text("STALESIM = {}", encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv(VARIABLE, str(path))
+    with pytest.raises(UserError, match=r"a name of its own, got 'json', .*rename the"):
+        everything(catalogue.KINDS)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("{module}:missing", "must be importable, got AttributeError"),
+        ("no_such_module_here:x", "must be importable, got ModuleNotFoundError"),
+        ("{module}:Nap", "must be an entry, got"),
+        ("{module}:NAP", None),
+    ],
+)
+def test_entry_points_of_packages(
+    write: Write,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    value: str,
+    said: str | None,
+) -> None:
+    module = write('NAP = (Nap, "here:make")')
+    monkeypatch.delenv(VARIABLE)
+    info = tmp_path / "napping-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: napping\nVersion: 1\n")
+    point = value.format(module=module)
+    (info / "entry_points.txt").write_text(f"[stalesim.laws]\nnap = {point}\n")
+    if said is None:
+        (entry,) = everything(catalogue.KINDS)["laws"]
+        assert entry.source == "napping"
+        return
+    with pytest.raises(UserError, match=r"point .nap. of stalesim\.laws") as told:
+        everything(catalogue.KINDS)
+    assert said in str(told.value)
+    assert "'napping'" in str(told.value)
+
+
+def test_bringing_after_a_scenario_was_read_is_too_late(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = write('STALESIM = {"laws": ()}')
+    monkeypatch.delenv(VARIABLE)
+    assert catalogue.entries("laws")  # as every scenario does
+    with pytest.raises(UserError, match="before the first scenario is read; restart"):
+        catalogue.bring(name)
+    assert VARIABLE not in os.environ
+
+
+def test_bringing_is_remembered_for_other_processes_unless_it_fails(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = write('STALESIM = {"laws": ()}'), write("STALESIM = 1")
+    monkeypatch.setenv(VARIABLE, good)
+    catalogue.brought.cache_clear()
+    with pytest.raises(UserError, match="must have a mapping STALESIM"):
+        catalogue.bring(bad)
+    assert os.environ[VARIABLE] == good
+    catalogue.bring(good)
+    assert os.environ[VARIABLE] == good
+    other = write('STALESIM = {"laws": ()}')
+    monkeypatch.setenv(VARIABLE, good)
+    catalogue.bring(other)
+    assert os.environ[VARIABLE] == os.pathsep.join([good, other])
+    catalogue.brought.cache_clear()
+
+
+def test_a_part_of_another_process_is_told_so() -> None:
+    class Stranger(catalogue.Config):
+        law: str = "stranger"
+
+    with pytest.raises(UserError, match=r"got Stranger, which .* take jobs=1"):
+        catalogue.factory(Stranger(), "laws")
+
+
+def test_what_is_missing_is_said_in_a_scenario_as_before() -> None:
+    text = "problem: {data: {kind: digit}, partition: {kind: iid, clients: 2}}\n"
+    with pytest.raises(UserError, match="got 'digit'; did you mean 'digits'"):
+        loads(text, "a.yaml")
+
+
+def test_a_row_wider_than_the_protocol_says_is_refused() -> None:
+    world = World(Clients(compute=Constant(value=1)), num_clients=2, seed=0)
+    recorder = Recorder(world, width=1)
+    for client in (0, 1):
+        recorder.read(client, 0)
+    recorder.commit(1, (0, 1))
+    with pytest.raises(UserError, match="must have at most 1 clients in a row, got 2"):
+        recorder.take(world.seconds, final=True)
+
+
+def test_an_algorithm_that_reveals_nothing_is_not_probed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Silent(Algorithm):
+        def init(self, problem: object, key: object) -> None: ...
+        def step(self, problem: object, state: object, event: object) -> None: ...
+        def read_out(self, state: object) -> None: ...
+
+    text = """
+name: probed
+problem: {data: {kind: breast_cancer}, partition: {kind: iid, clients: 2}}
+clients: {compute: {law: expon}}
+protocol: {kind: asynchronous}
+algorithm: {kind: sgd, step_size: 0.1, batch: 8}
+stop: {commits: 10}
+evaluate: {every: {commits: 10}}
+probe: {every: 5}
+"""
+    (run,) = expand(loads(text, "probed.yaml"))
+    found = simulation.factory
+
+    def factory(config: object, kind: str) -> Callable[..., object]:
+        own = kind == "algorithms"
+        return (lambda *_: Silent()) if own else found(config, kind)
+
+    monkeypatch.setattr(simulation, "factory", factory)
+    with pytest.raises(UserError, match="'sgd', which does not reveal its messages"):
+        simulation.prepare(run)

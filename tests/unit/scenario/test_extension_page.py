@@ -1,0 +1,162 @@
+"""The examples of docs/extending.md, executed as they stand there."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from simulator.trace import Study, load
+
+PAGE = Path("docs/extending.md")
+MODULES = {
+    "checkpoints": "laws",
+    "take_turns": "protocols",
+    "signs": "algorithms",
+    "squares": "models",
+    "rings": "data",
+    "outskirts": "partitions",
+}
+BASE = {
+    "name": "page",
+    "seed": 1,
+    "problem": {
+        "data": {"kind": "breast_cancer", "scale": "standard"},
+        "partition": {"kind": "iid", "clients": 4},
+    },
+    "clients": {"compute": {"law": "expon"}},
+    "protocol": {"kind": "asynchronous"},
+    "algorithm": {"kind": "sgd", "step_size": 0.05, "batch": 16},
+    "stop": {"commits": 200},
+    "evaluate": {"every": {"commits": 100}},
+}
+
+
+def blocks(language: str) -> list[str]:
+    """Returns the page's blocks of a language, each of which begins with a name."""
+    text = PAGE.read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def stalesim(folder: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", "simulator.cli", *arguments]
+    environment = {**os.environ, "COLUMNS": "120", "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=folder,
+        timeout=500, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Writes the page's modules, and a scenario that uses each in a variant."""
+    folder = tmp_path_factory.mktemp("page")
+    for code in blocks("python"):
+        (folder / code.split()[1]).write_text(code, encoding="utf-8")
+    variants = {code.split()[2][:-3]: yaml.safe_load(code) for code in blocks("yaml")}
+    assert [path.stem for path in sorted(folder.glob("*.py"))] == sorted(MODULES)
+    assert set(variants) == set(MODULES)
+    scenario = {**BASE, "variants": {"base": {}, **variants}}
+    text = yaml.safe_dump(scenario, sort_keys=False)
+    (folder / "page.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def imports() -> list[str]:
+    """Names the modules in both ways: as modules, and one as a file."""
+    names = [f"{name}.py" if name == "signs" else name for name in MODULES]
+    return [word for name in names for word in ("--import", name)]
+
+
+@pytest.fixture(scope="module")
+def study(folder: Path, imports: list[str]) -> Study:
+    """Runs the scenario in two processes, which know the parts as well."""
+    stalesim(folder, *imports, "run", "page.yaml", "-j", "2", "-o", "out", "--no-plots")
+    return load(folder / "out")
+
+
+def by_variant(study: Study, table: str, column: str) -> dict[str, list[Any]]:
+    frame = study.table(table)
+    names = {run["run"]: run["variant"] for run in study.manifest["runs"]}
+    return {
+        names[number]: rows[column].tolist() for number, rows in frame.groupby("run")
+    }
+
+
+def test_every_part_runs_to_its_end(study: Study) -> None:
+    stops = {run["variant"]: run["stop"] for run in study.manifest["runs"]}
+    assert stops == dict.fromkeys(["base", *MODULES], "commits")
+    commits = by_variant(study, "evaluations", "commits")
+    assert all(values[-1] == 200 for values in commits.values())
+
+
+def test_the_law_pauses_at_every_fifth_job(study: Study) -> None:
+    run = next(r for r in study.manifest["runs"] if r["variant"] == "checkpoints")
+    jobs = study.table("jobs").query(f"run == {run['run']} and outcome == 'APPLIED'")
+    took = jobs["computed_time"] - jobs["begun_time"]
+    saves = jobs["job"] % 5 == 4
+    assert took[saves].min() > 2
+    # m / M of client m; the mean of exponential times is within 40 % for 40 of them.
+    fast, slow = ((jobs["client"] == c) & ~saves for c in (0, 3))
+    assert took[fast].mean() == pytest.approx(0.25, rel=0.4)
+    assert took[slow].mean() == pytest.approx(1.0, rel=0.4)
+
+
+def test_the_protocol_lets_nobody_commit_twice_in_a_row(study: Study) -> None:
+    clients = by_variant(study, "commits", "client")
+
+    def repeated(name: str) -> bool:
+        return any(
+            a == b for a, b in zip(clients[name], clients[name][1:], strict=False)
+        )
+
+    assert repeated("base")
+    assert not repeated("take_turns")
+
+
+def test_the_algorithm_sends_a_bit_for_a_number(study: Study) -> None:
+    sent = by_variant(study, "evaluations", "upload_bytes")
+    # 31 weights: 4 bytes, where float32 has 124.
+    assert sent["signs"][-1] * 31 == sent["base"][-1]
+    accuracy = by_variant(study, "evaluations", "test_accuracy")
+    assert accuracy["signs"][-1] > 0.9
+
+
+def test_the_model_has_a_weight_for_a_square(study: Study) -> None:
+    sent = by_variant(study, "evaluations", "upload_bytes")
+    assert sent["squares"][-1] * 31 == sent["base"][-1] * 61
+
+
+def test_the_data_have_two_columns(study: Study) -> None:
+    sent = by_variant(study, "evaluations", "upload_bytes")
+    assert sent["rings"][-1] * 31 == sent["base"][-1] * 3
+    assert {r["dataset"] for r in study.manifest["runs"]} == {"breast_cancer", "rings"}
+
+
+def test_the_partition_gives_farther_rows_to_later_clients(study: Study) -> None:
+    losses = by_variant(study, "commits", "loss")
+    sizes = by_variant(study, "clients", "num_samples")
+    assert sizes["outskirts"] == sizes["base"]
+    assert losses["outskirts"] != losses["base"]
+
+
+def test_what_is_brought_is_listed_with_its_source(
+    folder: Path, imports: list[str]
+) -> None:
+    listed = [line.split() for line in stalesim(folder, *imports, "list").splitlines()]
+    for name, kind in MODULES.items():
+        assert any(words[:1] == [kind] and words[2:3] == [name] for words in listed)
+
+
+def test_the_schema_knows_what_is_brought(folder: Path, imports: list[str]) -> None:
+    known = json.loads(stalesim(folder, *imports, "schema"))["$defs"]
+    classes = {"Checkpoints", "TakeTurns", "SignSgd", "Squares", "Rings", "Outskirts"}
+    assert classes <= set(known)

@@ -1,0 +1,205 @@
+"""Studies over several real processes: killed, resumed, two at once, on a cluster."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from analysis import summary
+from simulator import studies
+from simulator.scenario.errors import StudyError, UserError
+from simulator.studies import spread
+from simulator.studies.planning import Task
+from simulator.trace import JOURNAL, load
+
+TREE: dict[str, Any] = {
+    "name": "spread",
+    "seed": 1,
+    "replicates": 4,
+    "problem": {"data": {"kind": "digits"}, "partition": {"kind": "iid", "clients": 5}},
+    "clients": {"compute": {"law": "expon"}},
+    "protocol": {"kind": "asynchronous"},
+    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
+    "stop": {"commits": 2000},
+    "evaluate": {"every": {"commits": 500}},
+    "engine": {"mode": "compiled"},
+    "variants": {"one": {}, "two": {"algorithm": {"step_size": 0.2}}},
+}
+WAIT_S = 120
+"""Real seconds after which something that must happen has not."""
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
+
+
+def scenario(folder: Path, **changes: Any) -> Path:
+    path = folder / "spread.yaml"
+    path.write_text(yaml.safe_dump(TREE | changes))
+    return path
+
+
+def started(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command(*arguments), stderr=pipe, stdout=pipe, text=True, **options
+    )
+
+
+def wait_for(happened: Any) -> None:
+    until = time.monotonic() + WAIT_S
+    while not happened():
+        assert time.monotonic() < until, "nothing happened"
+        time.sleep(0.02)
+
+
+def finished_tasks(folder: Path) -> int:
+    journal = folder / JOURNAL
+    return len(journal.read_text().splitlines()) if journal.exists() else 0
+
+
+def closing(folder: Path) -> pd.DataFrame:
+    return summary.summary(load(folder)).drop(columns=["updates/s"])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return studies.simulate(TREE, tmp_path_factory.mktemp("whole") / "s").folder
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_study_killed_in_the_middle_is_resumed_to_the_same_summary(
+    jobs: int, undisturbed: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "s"
+    nobody = subprocess.DEVNULL  # children that are left would hold a pipe open
+    call = command("run", scenario(tmp_path), "-o", folder, "-j", jobs, "--no-plots")
+    process = subprocess.Popen(call, stdout=nobody, stderr=nobody)
+    wait_for(lambda: finished_tasks(folder) >= 2)
+    process.kill()  # -9, of this process alone
+    process.wait(timeout=60)
+    assert not load(folder).complete
+    done = subprocess.run(
+        command("resume", folder, "-j", jobs, "--no-plots"),
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    pd.testing.assert_frame_equal(closing(folder), closing(undisturbed))
+    for table in ("commits", "evaluations"):
+        one, other = load(folder).table(table), load(undisturbed).table(table)
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_two_studies_at_once_do_not_disturb_each_other(
+    undisturbed: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "s"
+    first = started("run", scenario(tmp_path), "-o", folder, "-j", 1, "--no-plots")
+    wait_for(lambda: finished_tasks(folder) >= 1)
+    with pytest.raises(StudyError, match="another one is at it"):
+        studies.simulate(TREE, folder)
+    _, told = first.communicate(timeout=300)
+    assert first.returncode == 0, told
+    pd.testing.assert_frame_equal(closing(folder), closing(undisturbed))
+
+
+def test_studies_without_a_folder_find_one_each(tmp_path: Path) -> None:
+    path = scenario(tmp_path, replicates=1, stop={"commits": 500})
+    both = [
+        started("run", path, "-j", "1", "--no-plots", cwd=tmp_path) for _ in range(2)
+    ]
+    for process in both:
+        _, told = process.communicate(timeout=300)
+        assert process.returncode == 0, told
+    folders = sorted((tmp_path / "runs").iterdir())
+    assert [folder.name for folder in folders] == ["spread", "spread-2"]
+    assert all(load(folder).complete for folder in folders)
+
+
+def children(pid: int) -> list[int]:
+    found = subprocess.run(
+        ["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False
+    )
+    return [int(line) for line in found.stdout.split()]
+
+
+def test_a_killed_process_is_replaced(undisturbed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    process = started("run", scenario(tmp_path), "-o", folder, "-j", 2, "--no-plots")
+    wait_for(lambda: finished_tasks(folder) >= 1)
+    wait_for(lambda: len(children(process.pid)) >= 2)
+    for child in children(process.pid):
+        name = Path(f"/proc/{child}/cmdline")
+        if name.exists() and b"popen_loky" in name.read_bytes():
+            os.kill(child, signal.SIGKILL)
+            break
+    _, told = process.communicate(timeout=300)
+    assert process.returncode == 0, told
+    pd.testing.assert_frame_equal(closing(folder), closing(undisturbed))
+
+
+def dying(index: int, task: Task, folder: Path, shared: Path) -> Any:
+    """Stands for tasks of which the first takes more memory than there is."""
+    import os
+    import signal
+
+    import numpy as np
+
+    np.memmap(shared, np.float64, "r+")[index] = 1e-9
+    if task.number == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return index, {run.number: {"stop": "commits"} for run in task.runs}
+
+
+def test_a_task_that_kills_its_process_is_the_one_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, tasks = studies.planned(studies.running.validated(TREE | {"replicates": 2}))
+    monkeypatch.setattr(dying, "__module__", "__main__")  # is sent as it stands here
+    monkeypatch.setattr(spread, "_work_elsewhere", dying)
+    ends: dict[int, Any] = {}
+    for found in spread.execute(tasks, tmp_path, jobs=2):
+        ends |= found
+    assert sorted(ends) == [0, 1, 2, 3]
+    failed = {run: end for run, end in ends.items() if end["stop"] == "failed"}
+    assert set(failed) == {tasks[0].runs[0].number}
+    assert {end["stop_reason"] for end in failed.values()} == {spread.KILLED}
+
+
+def test_a_cluster_of_processes_gives_the_same_study(
+    undisturbed: Path, tmp_path: Path
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    heard: list[float] = []
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        study = studies.simulate(
+            TREE,
+            tmp_path / "s",
+            scheduler=cluster.scheduler_address,
+            progress=heard.append,
+        )
+    assert study.complete
+    assert heard[-1] == pytest.approx(1)
+    pd.testing.assert_frame_equal(closing(tmp_path / "s"), closing(undisturbed))
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(spread, "CONNECT_S", 0.5)
+        with pytest.raises(UserError, match="must be the address of a running") as no:
+            studies.simulate(TREE, tmp_path / "s", scheduler="tcp://127.0.0.1:9")
+    assert "\n" not in str(no.value)
+    # What was planned is there, and can be resumed without a cluster.
+    manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
+    assert len(manifest["runs"]) == 8

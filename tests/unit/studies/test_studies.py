@@ -1,0 +1,323 @@
+"""Studies: continued, extended, spread, shared, failed; the same whatever happens."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import simulator
+from simulator import playing, simulation, studies
+from simulator.protocols import kept
+from simulator.scenario.errors import ScenarioError, StudyError
+from simulator.scenario.study import expand
+from simulator.studies import folder as folders
+from simulator.studies import memory, work
+from simulator.studies.planning import Task, keeping
+from simulator.trace import JOURNAL, load
+
+TREE: dict[str, Any] = {
+    "name": "small",
+    "seed": 1,
+    "replicates": 2,
+    "problem": {"data": {"kind": "digits"}, "partition": {"kind": "iid", "clients": 5}},
+    "clients": {"compute": {"law": "expon"}},
+    "protocol": {"kind": "asynchronous"},
+    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
+    "stop": {"commits": 60},
+    "evaluate": {"every": {"commits": 20}},
+    "engine": {"mode": "compiled", "chunk": 64},
+    "sweep": {"algorithm.step_size": [0.1, 0.2]},
+}
+TABLES = ("commits", "evaluations", "jobs", "clients", "staleness")
+
+
+def tables(study: Any) -> dict[str, pd.DataFrame]:
+    """Returns all tables with runs named by label and replicate, not by number."""
+    runs = study.manifest["runs"]
+    names = {run["run"]: (run["label"], run["replicate"]) for run in runs}
+    found = {}
+    for name in TABLES:
+        table = study.table(name)
+        table["run"] = table["run"].map(names)
+        keys = [*table.columns]
+        found[name] = table.sort_values(keys, ignore_index=True)
+    return found
+
+
+def assert_same(one: Any, other: Any) -> None:
+    first, second = tables(one), tables(other)
+    for name in TABLES:
+        assert len(first[name]) > 0
+        pd.testing.assert_frame_equal(first[name], second[name])
+
+
+def test_a_study_that_is_complete_runs_nothing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = studies.simulate(TREE, tmp_path / "s")
+    monkeypatch.setattr(simulation, "execute", None)
+    again = studies.simulate(TREE | {"question": "another?"}, tmp_path / "s")
+    assert again.complete
+    assert again.manifest["question"] == "another?"
+    assert again.manifest["started"] == study.manifest["started"]
+    assert len(again.manifest["continued"]) == 1
+    assert_same(study, again)
+
+
+def test_more_replicates_and_points_extend_a_study(tmp_path: Path) -> None:
+    small = studies.simulate(TREE, tmp_path / "s")
+    larger = TREE | {
+        "replicates": 3,
+        "sweep": {"algorithm.step_size": [0.1, 0.15, 0.2]},
+    }
+    extended = studies.simulate(larger, tmp_path / "s")
+    fresh = studies.simulate(larger, tmp_path / "fresh")
+    assert_same(extended, fresh)
+    groups = [run["label"] for run in extended.manifest["runs"]]
+    assert groups == [run["label"] for run in fresh.manifest["runs"]]
+    old = {(r["label"], r["replicate"]): r for r in small.manifest["runs"]}
+    for run in extended.manifest["runs"]:
+        if (known := old.get((run["label"], run["replicate"]))) is not None:
+            assert run == known, "a run that was finished is left as it was"
+
+
+def test_a_study_of_other_runs_is_not_touched(tmp_path: Path) -> None:
+    study = studies.simulate(TREE, tmp_path / "s")
+    for change in (
+        {"algorithm": TREE["algorithm"] | {"batch": 9}},
+        {"sweep": {}},
+        {"replicates": 1},
+        {"seed": 2},
+    ):
+        with pytest.raises(StudyError, match="hold this very study, but its run"):
+            studies.simulate(TREE | change, tmp_path / "s")
+    assert_same(study, load(tmp_path / "s"))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(StudyError, match="holds other files"):
+        studies.simulate(TREE, tmp_path / "full")
+
+
+def interrupted(path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Begins a study and stops it with `after` tasks finished, the next one begun."""
+    execute, calls = simulation.execute, []
+
+    def stopping(runs: Any, mode: str, writer: Any, *rest: Any, **options: Any) -> Any:
+        calls.append(runs)
+        ends = execute(runs, mode, writer, *rest, **options)
+        if len(calls) > after:
+            writer.flush()
+            raise KeyboardInterrupt
+        return ends
+
+    with monkeypatch.context() as context:
+        context.setattr(simulation, "execute", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            studies.simulate(TREE, path)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "auto", "stepwise"])
+def test_an_interrupted_study_is_continued_to_the_same_tables(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TREE, "engine", {"mode": mode, "chunk": 64})
+    interrupted(tmp_path / "s", monkeypatch, after=1)
+    assert load(tmp_path / "s").manifest["interrupted"]
+    assert not load(tmp_path / "s").complete
+    resumed = studies.resume(tmp_path / "s")
+    assert resumed.complete
+    assert not resumed.manifest["interrupted"]
+    fresh = studies.simulate(TREE, tmp_path / "fresh")
+    assert_same(resumed, fresh)
+    modes = [[r["mode"] for r in s.manifest["runs"]] for s in (resumed, fresh)]
+    assert modes[0] == modes[1]
+
+
+def test_a_line_that_a_kill_cut_off_is_a_task_to_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s"
+    with monkeypatch.context() as context:
+        context.setattr(folders.Folder, "end", lambda self: None)
+        with pytest.raises(AttributeError):  # stands for a kill before the end
+            studies.simulate(TREE, path)
+    journal = path / JOURNAL
+    lines = journal.read_text().splitlines(keepends=True)
+    assert len(lines) == 4
+    journal.write_text("".join(lines[:2]) + lines[2][: len(lines[2]) // 2])
+    ends = [run["stop"] for run in load(path).manifest["runs"]]
+    assert ends.count("commits") == 2
+    assert ends.count("incomplete") == 2
+    assert_same(studies.resume(path), studies.simulate(TREE, tmp_path / "fresh"))
+
+
+def test_a_kill_while_parts_are_joined_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    study = studies.simulate(TREE, path)
+    before = tables(study)
+    (path / "commits").rename(path / "commits.parts")  # before the rename of the joined
+    (path / "jobs.parts").mkdir()  # after it, before the parts were removed
+    (path / "evaluations.joined").mkdir()
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(manifest | {"status": "incomplete"}))
+    resumed = studies.resume(path)
+    for name, table in tables(resumed).items():
+        pd.testing.assert_frame_equal(table, before[name])
+    assert not [*path.glob("*.parts"), *path.glob("*.joined")]
+
+
+def test_another_version_does_not_continue_a_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(tmp_path / "s", monkeypatch, after=1)
+    path = tmp_path / "s" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["environment"]["jax"] = "0.0.1"
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(StudyError, match=r"continued with jax 0\.0\.1"):
+        studies.resume(tmp_path / "s")
+
+
+def test_one_process_writes_a_folder_at_a_time(tmp_path: Path) -> None:
+    with (
+        folders.locked(tmp_path / "s"),
+        pytest.raises(StudyError, match="another one is at it"),
+    ):
+        studies.simulate(TREE, tmp_path / "s")
+    assert studies.simulate(TREE, tmp_path / "s").complete
+
+
+def fail(reason: Exception, monkeypatch: pytest.MonkeyPatch, *labels: str) -> None:
+    execute = simulation.execute
+
+    def failing(runs: Any, mode: str, writer: Any, *rest: Any, **options: Any) -> Any:
+        ends = execute(runs, mode, writer, *rest, **options)
+        writer.flush()
+        if any(prepared.run.label in labels for prepared in runs):
+            raise reason
+        return ends
+
+    monkeypatch.setattr(simulation, "execute", failing)
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (ScenarioError("clients must take time"), "clients must take time"),
+        (ValueError("two\nlines"), "ValueError: two"),
+    ],
+)
+def test_a_failed_run_leaves_the_others_alone_and_is_tried_again(
+    reason: Exception, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s"
+    with monkeypatch.context() as context:
+        fail(reason, context, "base, step_size=0.1")
+        study = studies.simulate(TREE, path)
+    ends = {(r["label"][-3:], r["stop"]) for r in study.manifest["runs"]}
+    assert ends == {("0.1", "failed"), ("0.2", "commits")}
+    reasons = {
+        r["stop_reason"] for r in study.manifest["runs"] if r["stop"] == "failed"
+    }
+    assert all(r.startswith(told) and "\n" not in r for r in reasons)
+    assert set(study.table("evaluations")["run"]) == {2, 3}
+    if not isinstance(reason, ScenarioError):
+        trace = (path / work.FAILURES / "00000.txt").read_text()
+        assert "Traceback" in trace
+    assert_same(studies.resume(path), studies.simulate(TREE, tmp_path / "fresh"))
+
+
+def test_a_study_of_which_every_run_fails_is_a_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail(ScenarioError("no time"), monkeypatch, "base, step_size=0.1", "base")
+    with pytest.raises(StudyError, match=r"every run failed; the first .*: no time"):
+        studies.simulate(TREE | {"sweep": {}}, tmp_path / "s")
+
+
+def test_a_timeline_that_others_share_is_played_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variants = {
+        "sgd": {},
+        "async": {"algorithm": {"kind": "fed_async", "batch": 8, "step_size": 0.1}},
+    }
+    tree = TREE | {"variants": variants, "sweep": {}}
+    played, chunks = [], playing.Played.chunks
+
+    def counting(self: Any, num_rows: int) -> Any:
+        played.append(self.digest)
+        return chunks(self, num_rows)
+
+    alone = studies.simulate(tree | {"variants": {"sgd": {}}}, tmp_path / "alone")
+    monkeypatch.setattr(playing.Played, "chunks", counting)
+    study = studies.simulate(tree, tmp_path / "s")
+    assert len(played) == len({*played}) == 2, "one for each replicate"
+    runs = [run for run in study.manifest["runs"] if run["variant"] == "sgd"]
+    assert len({run["timeline"] for run in study.manifest["runs"]}) == 2
+    mine = study.table("evaluations")
+    mine = mine[mine["run"].isin([run["run"] for run in runs])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(mine, alone.table("evaluations"))
+    assert not (tmp_path / "s" / work.TIMELINES).exists()
+
+
+def test_only_tasks_with_a_common_timeline_keep_theirs() -> None:
+    runs = expand(studies.running.validated(TREE | {"sweep": {}}))
+    first, second = (Task("compiled", (run,), i) for i, run in enumerate(runs))
+    assert [t.keeps_timelines for t in keeping([first, second])] == [False, False]
+    again = first._replace(number=2)
+    marked = [t.keeps_timelines for t in keeping([first, second, again])]
+    assert marked == [True, False, True]
+
+
+def test_a_kept_timeline_is_the_one_that_was_played(tmp_path: Path) -> None:
+    run = expand(studies.running.validated(TREE))[0]
+    plan = playing.plan(run).played
+    direct = list(plan.chunks(16))
+    for _ in range(2):
+        for one, other in zip(direct, kept.chunks(plan, 16, tmp_path), strict=True):
+            assert one.stop == other.stop
+            for part in ("rows", "jobs", "incidents"):
+                for a, b in zip(getattr(one, part), getattr(other, part), strict=True):
+                    assert a.dtype == b.dtype
+                    np.testing.assert_array_equal(a, b)
+    (place,) = tmp_path.iterdir()
+    next(kept.chunks(plan, 32, tmp_path))  # one that is not read to its end is not kept
+    assert [path for path in tmp_path.iterdir() if path.suffix != ".partial"] == [place]
+
+
+def test_python_takes_a_file_a_mapping_or_a_scenario(tmp_path: Path) -> None:
+    import yaml
+
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(TREE))
+    one, other = simulator.simulate(path), simulator.simulate(simulator.read(path))
+    assert_same(one, other)
+    over = {"clients.compute": [{"law": "expon"}, {"law": "gamma", "a": 2}]}
+    swept = simulator.sweep(TREE, over, tmp_path / "s", replicates=1)
+    parameters = [run["parameters"] for run in swept.manifest["runs"]]
+    assert len(parameters) == 4
+    assert parameters[1] == {
+        "algorithm.step_size": 0.1,
+        "clients.compute": {"law": "gamma", "a": 2},
+    }
+    with pytest.raises(ScenarioError, match="did you mean 'seed'"):
+        simulator.simulate(TREE | {"sede": 1})
+
+
+def test_memory_is_counted_from_the_programs_shapes() -> None:
+    tree = TREE | {"sweep": {}, "replicates": 1}
+    _, tasks = studies.planned(studies.running.validated(tree))
+    found = memory.estimate(tasks, jobs=3)
+    weights = 10 * 65 * 4
+    registers = 6 + 1  # one for each of five clients, the current one, and the model
+    buffer = 64 * 8 * 4
+    least = 2 * (registers * weights + buffer)
+    assert least <= found.state <= 1.2 * least
+    assert found.processes == 1
+    assert found.total == found.process + found.data + found.state
+    more = memory.estimate([tasks[0]] * 5, jobs=3)
+    assert more.total == 3 * found.total

@@ -1,0 +1,70 @@
+"""`stalesim plot`: formats, styles, and what is wrong with them."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import simulator
+from simulator.cli.commands import app
+from simulator.scenario.errors import UserError
+from simulator.scenario.reading import loads
+
+SCENARIO = """\
+name: tiny
+problem:
+  data: {kind: breast_cancer, scale: standard}
+  partition: {kind: iid, clients: 3}
+clients: {compute: {law: expon}}
+protocol: {kind: asynchronous}
+algorithm: {kind: sgd, step_size: 0.1, batch: 8}
+stop: {commits: 20}
+evaluate: {every: {commits: 5}}
+sweep:
+  algorithm.step_size: [0.01, 0.1]
+  clients.compute: [{law: expon}, {law: constant, value: 1}]
+"""
+HEAT = "test_accuracy-over-algorithm.step_size-and-clients.compute"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("plots") / "study"
+    simulator.simulate(loads(SCENARIO, "tiny.yaml"), place)
+    return place
+
+
+def _plot(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["plot", *map(str, arguments)])
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+def test_formats_and_styles(folder: Path) -> None:
+    figures = folder / "figures"
+    output = _plot(folder, "--format", "svg")
+    assert f"{HEAT}.svg" in output
+    assert {path.suffix for path in figures.iterdir()} == {".svg"}
+    first = (figures / f"{HEAT}.svg").read_bytes()
+    _plot(folder, "--format", "svg", "--style", "ggplot", "--style", "dark_background")
+    assert (figures / f"{HEAT}.svg").read_bytes() != first
+    _plot(folder)
+    found = {path.suffix for path in figures.glob(f"{HEAT}.*")}
+    assert found == {".svg", ".png", ".pdf"}
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "said"),
+    [
+        ("--format", "gif", "format must be one of png, pdf, svg, got 'gif'"),
+        ("--style", "gplot", "got 'gplot'; did you mean 'ggplot'?"),
+    ],
+)
+def test_what_is_not_known_is_said(
+    option: str, word: str, said: str, folder: Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        _plot(folder, option, word)
+    assert said in str(caught.value)
+    assert str(caught.value).isprintable()
