@@ -113,7 +113,6 @@ def _problem(
     return horizontal.build(data, classifier, clients, **options)
 
 
-@playing.remembered
 def _constants(config: Problem, *, bias: bool) -> Constants:
     """Returns what is known of a convex objective; little of others."""
     partition = config.partition
@@ -121,18 +120,32 @@ def _constants(config: Problem, *, bias: bool) -> Constants:
     loss = playing.loss(config, data)
     if config.model.kind != "linear" or loss == "hinge":
         return Constants(num_clients=partition.num_clients)
-    of_parties = ()
-    if partition.family == "vertical":
-        columns = factory(partition, "partitions")(partition, data)
-        of_parties = convex.smoothness_of_parties(
-            data.x_train, columns, loss, config.l2
-        )
     return Constants(
-        smoothness=convex.smoothness(data.x_train, loss, config.l2, bias=bias),
+        smoothness=lambda: _smoothness(config, bias=bias),
         strong_convexity=config.l2 or None,
         num_clients=partition.num_clients,
-        of_parties=of_parties,
+        of_parties=lambda: _smoothness_of_parties(config),
     )
+
+
+@playing.remembered
+def _smoothness(config: Problem, *, bias: bool) -> float:
+    """Returns L of a convex objective; an eigenvalue of its features."""
+    data = playing.dataset(config.data)
+    loss = playing.loss(config, data)
+    return convex.smoothness(data.x_train, loss, config.l2, bias=bias)
+
+
+@playing.remembered
+def _smoothness_of_parties(config: Problem) -> tuple[float, ...]:
+    """Returns L_k of each party's block; nothing where there are no parties."""
+    partition = config.partition
+    if partition.family != "vertical":
+        return ()
+    data = playing.dataset(config.data)
+    loss = playing.loss(config, data)
+    columns = factory(partition, "partitions")(partition, data)
+    return convex.smoothness_of_parties(data.x_train, columns, loss, config.l2)
 
 
 @playing.remembered
@@ -349,7 +362,7 @@ def _ledger(scenario: Scenario, guarantees: tuple[Guarantee, ...]) -> Ledger | N
     return Ledger(guarantees, names, privacy.delta)
 
 
-def _drive(runs: list[Prepared], mode: str, timelines: Path | None) -> Drive:
+def _drive(runs: list[Prepared], mode: str, timelines: Path | None = None) -> Drive:
     first = runs[0]
     scenario = first.run.scenario
     batched = mode in ("batched", "shared")

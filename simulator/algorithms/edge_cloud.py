@@ -23,7 +23,7 @@ from simulator.algorithms.base import (
 )
 from simulator.algorithms.client_work import Work
 from simulator.algorithms.stages import MOST_STAGES, stages
-from simulator.algorithms.step_rules import Schedule, Steps, resolve
+from simulator.algorithms.step_rules import Schedule, Steps, measured, resolve
 from simulator.problems.horizontal import Horizontal
 from simulator.scenario.edge_cloud import Audp, EdgeCloud, Mapa
 from simulator.scenario.errors import ScenarioError
@@ -214,7 +214,7 @@ def _with_numbers(config: EdgeCloud, context: Context) -> EdgeCloud:
     """Returns the configuration with what it takes from the data (M-25)."""
     found: dict[str, Any] = {}
     if config.smoothness == "data":
-        known = context.constants.smoothness
+        known = measured(context.constants.smoothness)
         found["smoothness"] = known or context.estimates().smoothness
     if config.sigma == "data":
         found["sigma"] = context.estimates().deviation

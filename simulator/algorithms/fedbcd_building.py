@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from simulator.algorithms.base import Context, on_device
 from simulator.algorithms.fedbcd import BlockDescent
 from simulator.algorithms.fedbcd_transfer import TransferDescent
-from simulator.algorithms.step_rules import resolve
+from simulator.algorithms.step_rules import measured, resolve
 from simulator.problems.convex import largest_step
 from simulator.scenario.fedbcd import BlockDescent as Config
 
@@ -26,8 +26,9 @@ def build(config: Config, context: Context) -> BlockDescent | TransferDescent:
     if context.transfers:
         return TransferDescent(on_device(step_size), pull, steps)
     bound = float("nan")
-    if known.smoothness is not None and known.of_parties:
-        bound = largest_step(steps, known.of_parties, known.smoothness)
+    smoothness, of_parties = measured(known.smoothness), measured(known.of_parties)
+    if smoothness is not None and of_parties:
+        bound = largest_step(steps, of_parties, smoothness)
     return BlockDescent(
         step_size=on_device(step_size),
         proximal=pull,

@@ -188,7 +188,11 @@ class Federated(Revealing):
             key = jax.random.fold_in(jax.random.fold_in(state.key, worker), job)
             return self.privatiser.apply(key, work)
 
-        return jax.vmap(of_worker)(read, samples, event.worker, event.job)
+        if read.shape[0] > 1:
+            return jax.vmap(of_worker)(read, samples, event.worker, event.job)
+        # With an axis of one, XLA would write the batch a second time, transposed.
+        alone = of_worker(read[0], samples[0], event.worker[0], event.job[0])
+        return jax.tree.map(lambda value: value[None], alone)
 
     def _compensated(
         self,

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from simulator.algorithms.base import Context
+from simulator.algorithms.step_rules import measured
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.federated import (
     ConstantWeight,
@@ -79,7 +80,7 @@ def staleness_weight(config: StalenessWeight | None, context: Context) -> Weight
 def _smoothness(config: DelayAdaptiveWeight, context: Context) -> float:
     if config.smoothness != "data":
         return config.smoothness
-    known = context.constants.smoothness
+    known = measured(context.constants.smoothness)
     if known is None:
         known = context.estimates().smoothness
     if not known > 0:

@@ -4,7 +4,7 @@ Plain Python, so that a scenario can be checked without JAX.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +60,8 @@ class Steps(NamedTuple):
 class Constants(NamedTuple):
     """What a rule may ask of the problem as `data`; None where it does not know.
 
+    What takes time to find out may be a function, which `measured` calls.
+
     Attributes:
         smoothness: L of the objective's gradient.
         strong_convexity: mu of the objective.
@@ -68,11 +70,16 @@ class Constants(NamedTuple):
         commits_per_epoch: that make a pass over the data.
     """
 
-    smoothness: float | None = None
+    smoothness: float | Callable[[], float] | None = None
     strong_convexity: float | None = None
     num_clients: int = 1
-    of_parties: tuple[float, ...] = ()
+    of_parties: tuple[float, ...] | Callable[[], tuple[float, ...]] = ()
     commits_per_epoch: float = 1.0
+
+
+def measured(constant: Any) -> Any:
+    """Returns a constant, by calling it if it is still to be found out."""
+    return constant() if callable(constant) else constant
 
 
 def resolve(
@@ -295,7 +302,8 @@ def _check_activation(activation: Sequence[float]) -> None:
         )
 
 
-def _known(name: str, asked: float | str, computed: float | None) -> float:
+def _known(name: str, asked: float | str, constant: Any) -> float:
+    computed = measured(constant) if asked == "data" else None
     value = computed if asked == "data" else float(asked)
     if value is None or not 0 < value < math.inf:
         raise ScenarioError(

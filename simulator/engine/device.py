@@ -5,6 +5,8 @@ from pathlib import Path
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 """With more threads a run burns twice the processor time for the same wall time."""
+NUM_THREADS = "NPROC"
+"""Variable by which XLA sizes its pool of threads; idle ones burn as much again."""
 
 
 def before_import() -> None:
@@ -12,6 +14,7 @@ def before_import() -> None:
 
     To be called before JAX is imported; child processes inherit it.
     """
+    os.environ.setdefault(NUM_THREADS, "1")
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_cpu_multi_thread_eigen" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {ONE_THREAD}".strip()

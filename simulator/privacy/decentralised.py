@@ -28,7 +28,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize
 
 from simulator.privacy.accountants import Rdp
 from simulator.privacy.decentralised_lemmas import (
@@ -310,6 +309,8 @@ def smallest_epsilon(setting: Setting) -> Achieved:
     values = [achieved(setting, float(z)).epsilon for z in tried]
     best = int(np.argmin(values))
     low, high = max(0, best - 1), min(best + 1, len(tried) - 1)
+    from scipy import optimize  # 0.7 s: only where it is needed
+
     refined: Any = optimize.minimize_scalar(
         lambda z: achieved(setting, float(z)).epsilon,
         bounds=(tried[low], tried[high]),

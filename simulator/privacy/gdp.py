@@ -24,7 +24,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
-from scipy import optimize, special
+from scipy import special
 
 from simulator.scenario.errors import UserError
 
@@ -358,5 +358,7 @@ def _log_uniform(x: float) -> float:
 
 def _root(f: Callable[[float], float], low: float, high: float) -> float:
     eps = np.finfo(np.float64).eps
+    from scipy import optimize  # 0.7 s: only where it is needed
+
     root: Any = optimize.brentq(f, low, high, xtol=float(eps) * high, rtol=4 * eps)
     return float(root)

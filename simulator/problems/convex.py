@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 import scipy.special
 from jaxtyping import Float, Int
 
@@ -105,6 +104,8 @@ def minimum(
         gradient = residual.T @ ones / n + l2 * weights * kept
         value = each.mean() + 0.5 * l2 * np.sum((weights * kept) ** 2)
         return float(value), gradient.ravel()
+
+    import scipy.optimize  # 0.7 s: only where it is needed
 
     found = scipy.optimize.minimize(
         value_and_gradient,

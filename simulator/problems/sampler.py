@@ -194,10 +194,13 @@ def _distinct(
     alike, so the law of the resulting set is invariant under relabelling: uniform.
     """
     ids = generator.integers(0, n, shape)
+    left = np.arange(shape[0])  # rows that may have repeats
     while True:
-        order = np.argsort(ids, axis=1, kind="stable")
-        ordered = np.take_along_axis(ids, order, axis=1)
+        order = np.argsort(ids[left], axis=1, kind="stable")
+        ordered = np.take_along_axis(ids[left], order, axis=1)
         row, column = np.nonzero(ordered[:, 1:] == ordered[:, :-1])
         if not row.size:
             return ids
-        ids[row, order[row, column + 1]] = generator.integers(0, n, row.size)
+        drawn = generator.integers(0, n, row.size)
+        ids[left[row], order[row, column + 1]] = drawn
+        left = left[np.unique(row)]

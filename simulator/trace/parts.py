@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+ENOUGH = 10_000
+"""Rows of a part, in the mean, from which on joining parts saves nothing."""
+
+
 def arrow_type(dtype: str) -> "pa.DataType":
     """Returns the Arrow type of a `Column.dtype`."""
     import pyarrow as pa
@@ -53,7 +57,7 @@ def found(folder: Path, name: str) -> list[Path]:
 
 
 def compact(folder: Path) -> None:
-    """Joins the parts of every table of a finished study.
+    """Joins the parts of a finished study's tables, unless they are large enough.
 
     The joined file is complete before the parts go, and a reader looks for those where
     a kill came between.
@@ -63,7 +67,8 @@ def compact(folder: Path) -> None:
 
     for name in COLUMNS:
         parts = sorted((folder / name).glob("part-*.parquet"))
-        if len(parts) < 2:
+        rows = sum(pq.read_metadata(path).num_rows for path in parts)
+        if len(parts) < 2 or rows >= ENOUGH * len(parts):
             continue
         tables = [pq.read_table(path).unify_dictionaries() for path in parts]
         joined = pa.concat_tables(tables, promote_options="permissive")
