@@ -9,6 +9,7 @@ repeats; absolute times on shared machines do not hold, ratios nearly do.
 import os
 
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+os.environ["NPROC"] = "1"
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+os.environ["NPROC"] = "1"
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import reporting
