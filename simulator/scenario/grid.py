@@ -17,7 +17,7 @@ from simulator.scenario.suggestions import first_error, shown
 
 ZIPPED, RANDOM, NUM = "zipped", "random", "num"
 """Keys of a sweep, and of what is drawn, that are no dotted keys of a scenario."""
-DIGITS = 6
+DIGITS = 4
 """Significant digits of computed values: what a label says is what is run."""
 MOST = 100_000
 """Points of a range or of random draws."""
@@ -69,7 +69,7 @@ class Range(Config):
         return self
 
     def values(self) -> list[float | int]:
-        """Returns the numbers, with 6 significant digits, or rounded to whole ones."""
+        """Returns the numbers, with 4 significant digits, or rounded to whole ones."""
         space = np.geomspace if self.scale == "log" else np.linspace
         numbers = space(self.from_, self.to, self.num)
         return [round(x) if self.whole else _short(x) for x in numbers.tolist()]
@@ -293,7 +293,7 @@ def _identity(value: Any) -> Any:
 
 
 def _short(number: float) -> float | int:
-    """Returns a number with 6 significant digits; a whole one as an integer."""
+    """Returns a number with 4 significant digits; a whole one as an integer."""
     short = float(f"{number:.{DIGITS}g}")
     return int(short) if short.is_integer() and abs(short) < 2**53 else short
 

@@ -28,7 +28,7 @@ def test_lists_and_ranges_make_a_grid_whose_last_key_is_fastest() -> None:
 
 def test_a_range_on_a_logarithmic_scale_has_equal_ratios() -> None:
     sweep = {"c": {"from": 0.01, "to": 1, "num": 5, "scale": "log"}}
-    assert [v["c"] for v in values(sweep)] == [0.01, 0.0316228, 0.1, 0.316228, 1]
+    assert [v["c"] for v in values(sweep)] == [0.01, 0.03162, 0.1, 0.3162, 1]
     whole = {"c": {"from": 1, "to": 64, "num": 4, "scale": "log", "whole": True}}
     assert [v["c"] for v in values(whole)] == [1, 4, 16, 64]
     down = {"c": {"from": 3, "to": 1, "num": 3}}
