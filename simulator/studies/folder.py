@@ -59,27 +59,25 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         StudyError: it cannot be made, or another process writes it.
     """
+    lock = FileLock(folder / LOCK, timeout=0)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / LOCK, timeout=0):
-            try:
-                yield
-            finally:
-                _remove_if_empty(folder)
+        lock.acquire()
     except Timeout:
         raise StudyError(
             f"{folder}: must be written by one process at a time, but another one is "
             f"at it; wait for it, or choose another folder by --out"
         ) from None
-    except (FileExistsError, NotADirectoryError):
+    except OSError as error:
         raise StudyError(
-            f"{folder}: must be a folder, got a file; choose another by --out"
+            f"{folder}: must be a folder that can be written, but "
+            f"{error.strerror or error}; choose another by --out"
         ) from None
-    except PermissionError as error:
-        raise StudyError(
-            f"{folder}: the study must be written, but {error.strerror}; choose "
-            f"another folder by --out"
-        ) from None
+    try:
+        yield
+    finally:
+        _remove_if_empty(folder)
+        lock.release()
 
 
 def _remove_if_empty(folder: Path) -> None:

@@ -190,6 +190,23 @@ def test_one_process_writes_a_folder_at_a_time(tmp_path: Path) -> None:
     assert studies.simulate(TREE, tmp_path / "s").complete
 
 
+@pytest.mark.parametrize("where", ["file", "file/below", "missing/../file"])
+def test_a_folder_that_cannot_be_made_is_one_line(where: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StudyError, match="must be a folder that can be written") as no:
+        studies.simulate(TREE, tmp_path / where)
+    assert "\n" not in str(no.value)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_nothing_is_left_of_a_study_that_could_not_begin(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"at most the .* samples"):
+        studies.simulate(
+            TREE | {"algorithm": TREE["algorithm"] | {"batch": 10**6}}, tmp_path / "s"
+        )
+    assert not (tmp_path / "s").exists()
+
+
 def fail(reason: Exception, monkeypatch: pytest.MonkeyPatch, *labels: str) -> None:
     execute = simulation.execute
 
