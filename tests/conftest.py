@@ -10,7 +10,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 os.environ.setdefault("NPROC", "1")
 os.environ["MPLBACKEND"] = "Agg"
 
-PART = 4
+PART = 6
 """Of so many slow tests one is run; all of them with `--slow`."""
 
 

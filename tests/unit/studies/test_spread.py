@@ -75,7 +75,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return studies.simulate(TREE, tmp_path_factory.mktemp("whole") / "s").folder
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_study_killed_in_the_middle_is_resumed_to_the_same_summary(
     jobs: int, undisturbed: Path, tmp_path: Path
 ) -> None:
