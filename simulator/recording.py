@@ -123,12 +123,7 @@ def write_all(
 def _source(run: Run, played: Played) -> Source:
     traffic = played.traffic
     entry = {
-        "run": run.number,
-        "label": run.label,
-        "variant": run.variant,
-        "parameters": run.parameters,
-        "replicate": run.replicate,
-        "seed": run.seed,
+        **run.identity,
         "protocol": run.scenario.protocol.kind,
         "num_clients": played.num_clients,
         "width": played.width,

@@ -14,6 +14,7 @@ from analysis.page import method, pictures, runs
 from analysis.page.words import counted, files
 from analysis.page.world import imported
 from simulator.scenario import dialect
+from simulator.scenario.study import without_nothing
 from simulator.trace import Study, StudyError
 
 NAME = "report.html"
@@ -111,13 +112,7 @@ def yaml_of(scenario: Mapping[str, Any]) -> str:
     """
     plain = {k: v for k, v in scenario.items() if k not in ("variants", "sweep")}
     kept = {k: v for k, v in scenario.items() if k not in plain and v}
-    return dialect.dump(_without_nothing(plain) | kept)
-
-
-def _without_nothing(tree: Any) -> Any:
-    if isinstance(tree, Mapping):
-        return {k: _without_nothing(v) for k, v in tree.items() if v is not None}
-    return [_without_nothing(v) for v in tree] if isinstance(tree, list) else tree
+    return dialect.dump(without_nothing(plain) | kept)
 
 
 def _tables(study: Study) -> Iterator[Table]:

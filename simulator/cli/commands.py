@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from simulator.cli import console, printing
+from simulator.cli import console, folders, printing
 from simulator.cli.console import err, out
 from simulator.scenario.errors import UserError
 
@@ -105,7 +105,7 @@ def run(
         runs, tasks = planned(config)
         printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
         return
-    folder = folder or _new_folder(config.name)
+    folder = folder or folders.new(config.name)
     _simulate(config, folder, jobs, scheduler, plots=plots)
 
 
@@ -186,14 +186,14 @@ def timeline(
     if log is not None:
         from simulator.importing import import_log
 
-        folder = _timeline_folder(folder, f"{log.stem}-timeline")
+        folder = folders.new_or_chosen(folder, f"{log.stem}-timeline")
         printing.close_timeline(import_log(log, folder), gantt, chrome, plots=plots)
     elif scenario is not None:
         from simulator.recording import record
         from simulator.scenario.reading import read_any
 
         config = read_any(scenario, set_ or ())
-        folder = _timeline_folder(folder, f"{config.name}-timeline")
+        folder = folders.new_or_chosen(folder, f"{config.name}-timeline")
         with console.interruptible(folder), console.progress(config.name) as hear:
             study = record(config, folder, hear)
         printing.close_timeline(study, gantt, chrome, plots=plots)
@@ -394,31 +394,3 @@ def schema() -> None:
     from simulator.scenario.study import schema as schema_of
 
     sys.stdout.write(json.dumps(schema_of(), indent=1) + "\n")
-
-
-def _new_folder(name: str) -> Path:
-    """Makes and returns a folder for a study that nobody else has."""
-    number, folder = 1, Path("runs") / name
-    while True:
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            number += 1
-            folder = Path("runs") / f"{name}-{number}"
-        except OSError as error:
-            raise UserError(
-                f"{folder}: cannot be made: {error.strerror}; choose a folder by --out"
-            ) from None
-        else:
-            return folder
-
-
-def _timeline_folder(chosen: Path | None, name: str) -> Path:
-    """Returns the folder for a timeline: the chosen one if empty, else a fresh one."""
-    if chosen is None:
-        return _new_folder(name)
-    if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
-        raise UserError(
-            f"--out must be a new or empty folder, got {chosen}; choose another"
-        )
-    return chosen

@@ -49,6 +49,18 @@ class Run(NamedTuple):
         ]
         return ", ".join([self.variant, *values])
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a manifest says of which run it is."""
+        return {
+            "run": self.number,
+            "label": self.label,
+            "variant": self.variant,
+            "parameters": self.parameters,
+            "replicate": self.replicate,
+            "seed": self.seed,
+        }
+
 
 class VariantError(PlacedError):
     """A variant, swept value or claim that does not fit the scenario.
@@ -159,13 +171,14 @@ def to_yaml(scenario: Setting) -> str:
     """Returns a scenario with all its defaults as YAML that `read` reads back."""
     tree = scenario.model_dump(mode="json")
     kept = {key: tree.pop(key) for key in ("variants", "sweep")}
-    return dialect.dump(_without_nothing(tree) | kept)
+    return dialect.dump(without_nothing(tree) | kept)
 
 
-def _without_nothing(tree: Any) -> Any:
+def without_nothing(tree: Any) -> Any:
+    """Returns nested mappings and lists without the keys that have no value."""
     if isinstance(tree, Mapping):
-        return {k: _without_nothing(v) for k, v in tree.items() if v is not None}
-    return [_without_nothing(v) for v in tree] if isinstance(tree, list) else tree
+        return {k: without_nothing(v) for k, v in tree.items() if v is not None}
+    return [without_nothing(v) for v in tree] if isinstance(tree, list) else tree
 
 
 def _is_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

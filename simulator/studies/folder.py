@@ -31,6 +31,8 @@ from simulator.trace.manifest import git_commit
 
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox", "stalesim")
 LOCK = ".lock"
+DATA, PARTIAL_DATA = "data.npz", ".partial.npz"
+"""Arrays that were given in place of a data set; and while they are written."""
 SAME = ("stalesim", "jax", "jaxlib", "numpy")
 """Libraries that must not change within a study."""
 WORDS = ("name", "source", "question", "claims", "replicates", "seed")
@@ -115,7 +117,9 @@ class Folder:
                     f"another folder by --out"
                 )
             self._entries = {entry["run"]: entry for entry in self.manifest["runs"]}
-        elif any(file.name not in (LOCK, "data.npz") for file in path.iterdir()):
+        elif any(
+            file.name not in (LOCK, DATA, PARTIAL_DATA) for file in path.iterdir()
+        ):
             raise StudyError(
                 f"{path}: must be new or empty, or hold a study, but holds other "
                 f"files; choose another folder by --out"
@@ -278,12 +282,7 @@ def _text(parameters: dict[str, Any]) -> str:
 def _entry(run: Run, task: Task) -> dict[str, Any]:
     """Returns what the manifest says of a run beforehand."""
     return {
-        "run": run.number,
-        "label": run.label,
-        "variant": run.variant,
-        "parameters": run.parameters,
-        "replicate": run.replicate,
-        "seed": run.seed,
+        **run.identity,
         "content": content(run),
         "task": task.number,
         "mode": task.mode,

@@ -1,7 +1,6 @@
 """Which runs of a study are executed together, and how: a fixed rule."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
@@ -140,7 +139,9 @@ def _world(run: Run) -> str:
 
 def processes(jobs: int) -> int:
     """Returns a number of processes: as many as asked for, or one a core for 0."""
-    return jobs or len(os.sched_getaffinity(0))
+    import joblib
+
+    return jobs or joblib.cpu_count()
 
 
 def check(runs: list[Run]) -> None:

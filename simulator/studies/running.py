@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.studies import planning, spread
-from simulator.studies.folder import OPEN, Folder, locked
+from simulator.studies.folder import DATA, OPEN, PARTIAL_DATA, Folder, locked
 from simulator.studies.spread import Progress
 from simulator.studies.work import LOCKS, TIMELINES
 from simulator.trace import Study, load
@@ -61,10 +62,15 @@ def simulate(
     """
     scenario = _scenario(scenario)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
-    with locked(path):
-        if data is not None:
-            scenario = _with_arrays(scenario, data, path)
-        study = _run(scenario, path, planning.processes(jobs), scheduler, progress)
+    try:
+        with locked(path):
+            if data is not None:
+                scenario = _with_arrays(scenario, data, path)
+            study = _run(scenario, path, planning.processes(jobs), scheduler, progress)
+    except BaseException:
+        if folder is None:
+            shutil.rmtree(path, ignore_errors=True)
+        raise
     if folder is None:
         weakref.finalize(study, shutil.rmtree, path, ignore_errors=True)
     _refuse_nothing(study)
@@ -168,24 +174,41 @@ def _with_arrays(
     scenario: Scenario, data: dict[str, np.ndarray], folder: Path
 ) -> Scenario:
     """Writes arrays into the study's folder; returns the scenario that reads them."""
-    file = folder / "data.npz"
+    file = folder / DATA
     if file.exists():
-        with np.load(file) as known:
-            same = {*known} == {*data}
-            same = same and all(np.array_equal(known[key], data[key]) for key in data)
-        if not same:
-            raise StudyError(
-                f"{folder}: must hold a study of the same data, but data.npz has "
-                f"others; choose another folder"
-            )
+        _check_arrays(file, data)
     else:
-        np.savez_compressed(file, **data)  # pyright: ignore[reportArgumentType]
+        partial = folder / PARTIAL_DATA
+        np.savez_compressed(partial, **data)  # pyright: ignore[reportArgumentType]
+        partial.replace(file)
     problem = scenario.problem
     options = {k: getattr(problem.data, k) for k in Data.model_fields}
     given = Npz(path=str(file.resolve()), **options)
     return scenario.model_copy(
         update={"problem": problem.model_copy(update={"data": given})}
     )
+
+
+def _check_arrays(file: Path, data: dict[str, np.ndarray]) -> None:
+    """Refuses to continue a study with other arrays than those that it was begun with.
+
+    Raises:
+        StudyError: they differ, or the file is damaged.
+    """
+    try:
+        with np.load(file) as known:
+            same = {*known} == {*data}
+            same = same and all(np.array_equal(known[key], data[key]) for key in data)
+    except (OSError, ValueError, BadZipFile) as error:
+        raise StudyError(
+            f"{file}: must hold the study's arrays, but it is damaged; choose another "
+            f"folder"
+        ) from error
+    if not same:
+        raise StudyError(
+            f"{file}: must hold the arrays that are given, but has others; choose "
+            f"another folder"
+        )
 
 
 def _refuse_nothing(study: Study) -> None:

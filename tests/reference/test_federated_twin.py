@@ -41,7 +41,7 @@ def p(score: float) -> float:
     return 1.0 / (1.0 + math.exp(score))
 
 
-def close(got: npt.ArrayLike, expected: npt.ArrayLike) -> None:
+def assert_close(got: npt.ArrayLike, expected: npt.ArrayLike) -> None:
     got, expected = np.asarray(got), np.asarray(expected)
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
 
@@ -129,7 +129,7 @@ class TestLosses:
     def test_bias_is_not_penalised(self):
         data = ONE._replace(l2=0.1)
         w = np.array([[3.0, 4.0]])
-        close(twin.penalty_gradient(data, w), [[0.3, 0.0]])
+        assert_close(twin.penalty_gradient(data, w), [[0.3, 0.0]])
 
 
 class TestWeights:
@@ -152,7 +152,7 @@ class TestWeights:
     )
     def test_at_0_1_5_9(self, weight, expected):
         got = [twin.staleness_weight(weight, s, 0.2) for s in (0, 1, 5, 9)]
-        close(got, expected)
+        assert_close(got, expected)
 
     def test_delay_adaptive_without_a_step(self):
         weight = Weight("delay_adaptive", smoothness=1.0)
@@ -174,7 +174,7 @@ class TestOptimizers:
         got = self.second(Optimizer("adam", 0.5, 0.75, 0.1))
         # Moments 0.5, 0.25, then 0.25 - 1 = -0.75 and 0.1875 + 1 = 1.1875.
         expected = 1 / 1.1, -0.75 / 0.75 / (math.sqrt(1.1875 / 0.4375) + 0.1)
-        close(got, expected)
+        assert_close(got, expected)
 
     def test_yogi(self):
         got = self.second(Optimizer("yogi", 0.5, 0.75, 0.1, yogi_start=0.2))
@@ -182,7 +182,7 @@ class TestOptimizers:
         first = 0.5 * 0.2 + 0.5
         one = first / 0.5 / (math.sqrt(0.45 / 0.25) + 0.1)
         two = (0.5 * first - 1.0) / 0.75 / (math.sqrt(1.45 / 0.4375) + 0.1)
-        close(got, (one, two))
+        assert_close(got, (one, two))
 
     def test_yogi_shrinks_its_second_moment(self):
         optimize = twin.ServerOptimizer(
@@ -198,10 +198,10 @@ class TestOptimizers:
 
         adagrad = Optimizer("adagrad", small=0.1, small_inside=inside)
         expected = 1 / over(1.0), -2 / over(5.0)
-        close(self.second(adagrad), expected)
+        assert_close(self.second(adagrad), expected)
         rmsprop = Optimizer("rmsprop", 0.5, 0.75, 0.1, small_inside=inside)
         expected = 1 / over(0.25), -2 / over(0.1875 + 1.0)
-        close(self.second(rmsprop), expected)
+        assert_close(self.second(rmsprop), expected)
 
 
 class TestClient:
@@ -213,21 +213,21 @@ class TestClient:
         for _ in range(2):
             scores.append(scores[-1] + p(scores[-1]))
         sent = -sum(p(z) for z in scores)
-        close(total, [[sent, sent]])
+        assert_close(total, [[sent, sent]])
         mean = sum(math.log1p(math.exp(-z)) for z in scores) / 3
         assert loss == pytest.approx(mean, rel=1e-12)
 
     def test_proximal_pulls_back(self):
         total, _, _ = twin.local_total(ONE, ZERO, [FIRST] * 2, 0.5, proximal=0.4)
         # After a step both weights are 1/4: p(1/2), pulled by 0.4 / 4.
-        close(total, np.full((1, 2), -0.5 - p(0.5) + 0.1))
+        assert_close(total, np.full((1, 2), -0.5 - p(0.5) + 0.1))
 
     def test_each_batch_is_used_once(self):
         data = problem("hinge", 3)
         batches = [np.array([0, 1]), np.array([2, 2, 5])]
         total, _, _ = twin.local_total(data, start(3), batches, 0.0)
         each = [twin.mean_gradient(data, start(3), batch)[0] for batch in batches]
-        close(total, each[0] + each[1])
+        assert_close(total, each[0] + each[1])
 
     def test_sample_clip_and_its_noise(self):
         # Gradients -(3, 1) / 2 and +(0, 1) / 2; norms sqrt(2.5) and 1 / 2.
@@ -240,7 +240,7 @@ class TestClient:
         clipped = np.array([[-3.0, -1.0]]) / math.sqrt(10.0)
         mean = (clipped + np.array([[0.0, 0.5]])) / 2.0
         # Sensitivity 2 * 1 / 2.
-        close(sent, mean + 0.25 * noise)
+        assert_close(sent, mean + 0.25 * noise)
         assert (share, loss) == (0.5, pytest.approx(LN2))
 
     def test_regulariser_is_clipped_with_each_sample(self):
@@ -250,7 +250,7 @@ class TestClient:
         sent, _, share = twin.send(data, w, send(0), 0.1, 0.0, mechanism)
         exact = np.array([[9.5, -0.5]])
         expected = 0.5 * exact / np.linalg.norm(exact)
-        close(sent, expected)
+        assert_close(sent, expected)
         assert share == 1.0
 
     def test_contribution_clip_and_its_noise(self):
@@ -259,13 +259,13 @@ class TestClient:
         one = send(0, steps=3, noise=noise)
         sent, _, share = twin.send(ONE, ZERO, one, 0.1, 0.0, mechanism)
         clipped = np.full((1, 2), -0.5 / math.sqrt(2.0))
-        close(sent, clipped + 0.25 * 2 * 0.5 * noise)
+        assert_close(sent, clipped + 0.25 * 2 * 0.5 * noise)
         assert share == 1.0
         loose = mechanism._replace(clip_bound=1e9)
         quiet = one._replace(noise=np.zeros((1, 2)))
         sent, _, share = twin.send(ONE, ZERO, quiet, 0.1, 0.0, loose)
         total, _, _ = twin.local_total(ONE, ZERO, [FIRST] * 3, 0.1)
-        close(sent, total)
+        assert_close(sent, total)
         assert share == 0.0
 
     def test_nothing_to_clip(self):
@@ -280,7 +280,7 @@ class TestSgd:
         options = Options(lambda k: 1.0 / (k + 1))
         versions, rows = twin.run("sgd", ONE, program, ZERO, options)
         models = [0.0, 0.5, 0.75, 0.75 + p(1.0) / 3]
-        close([w[0, 0] for w in versions], models)
+        assert_close([w[0, 0] for w in versions], models)
         assert [row.stalenesses for row in rows] == [(0,), (1,), (1,)]
         assert [row.step_size for row in rows] == [1.0, 0.5, 1 / 3]
         assert rows[1].loss == pytest.approx(LN2)
@@ -293,7 +293,7 @@ class TestSgd:
         versions, rows = twin.run("sgd", ONE, program, ZERO, options)
         # At version 1 both weights are 1 / 2.
         moved = (0.5 * 0.5 + p(1.0)) / 2.0
-        close(versions[2], versions[1] + moved)
+        assert_close(versions[2], versions[1] + moved)
         assert rows[1].weights == (0.5, 1.0)
         losses = LN2, math.log1p(math.exp(-1.0))
         assert rows[1].loss == pytest.approx(sum(losses) / 2)
@@ -302,11 +302,11 @@ class TestSgd:
         program = [commit(send(0, steps=2))]
         versions, _ = twin.run("sgd", ONE, program, ZERO, Options(2.0, 0.5))
         moved = 2.0 * (0.5 + p(0.5))
-        close(versions[1], np.full((1, 2), moved))
+        assert_close(versions[1], np.full((1, 2), moved))
         # Without it the server makes of one client what this client has.
         versions, _ = twin.run("sgd", ONE, program, ZERO, Options(0.5))
         moved = 0.5 * (0.5 + p(0.5))
-        close(versions[1], np.full((1, 2), moved))
+        assert_close(versions[1], np.full((1, 2), moved))
 
     @pytest.mark.parametrize("adaptive", [False, True])
     def test_compensation(self, adaptive):
@@ -317,15 +317,15 @@ class TestSgd:
         # g = -1/2 twice; MeanSquare 1/16, then 3/64 + 1/16 = 7/64; now - read = 1/2.
         strength = 0.3 / math.sqrt(7 / 64 + 1e-7) if adaptive else 0.3
         compensated = -0.5 + strength * 0.25 * 0.5
-        close(versions[1], [[0.5, 0.5]])
-        close(versions[2], versions[1] - compensated)
+        assert_close(versions[1], [[0.5, 0.5]])
+        assert_close(versions[2], versions[1] - compensated)
 
     def test_contributions_enter_the_mean_square_in_their_order(self):
         compensate = twin.Compensator(Compensation(1.0, True, decay=0.5))
         now, read = np.array([1.0]), np.array([0.0])
         for g, mean_square in ((2.0, 2.0), (4.0, 9.0)):
             expected = g + g * g / math.sqrt(mean_square + 1e-7)
-            close(compensate(np.array([g]), now, read), [expected])
+            assert_close(compensate(np.array([g]), now, read), [expected])
 
     def test_optimizer_takes_the_mean(self):
         program = [commit(send(0), send(0)), commit(send(0))]
@@ -333,7 +333,7 @@ class TestSgd:
         versions, _ = twin.run("sgd", ONE, program, ZERO, options)
         # Directions -1/2 and -1/4 - 1/2.
         models = [0.0, 0.5, 1.25]
-        close([w[0, 0] for w in versions], models)
+        assert_close([w[0, 0] for w in versions], models)
 
     def test_weight_of_noise_too(self):
         """The noise is added before the weight."""
@@ -346,7 +346,7 @@ class TestSgd:
         versions, rows = twin.run("sgd", ONE, program, ZERO, options)
         assert rows[2].weights == (0.5,)
         sent = np.array([[-0.5 + 9.0, -0.5]])
-        close(versions[3], versions[2] - 0.5 * sent)
+        assert_close(versions[3], versions[2] - 0.5 * sent)
         assert rows[2].clipped == 0.0
 
 
@@ -363,7 +363,7 @@ class TestFedAsync:
         first = 0.8 * 0.5 * (0.5 + p(0.5) - 0.1)
         second = 0.6 * first + 0.4 * 0.25
         models = [0.0, first, second]
-        close([w[0, 0] for w in versions], models)
+        assert_close([w[0, 0] for w in versions], models)
         assert [row.weights for row in rows] == [(1.0,), (0.5,)]
 
     def test_default_weight(self):
@@ -378,7 +378,7 @@ class TestFedAsync:
         program = [commit(send(0, noise=noise))]
         versions, _ = twin.run("fed_async", ONE, program, ZERO, options)
         expected = 0.5 * 0.1 * np.array([[0.5 - 9.0, 0.5]])
-        close(versions[1], expected)
+        assert_close(versions[1], expected)
 
     @EVERY_LOSS
     def test_without_delay_and_wholly_mixed_it_is_sgd(self, loss, num_outputs):
@@ -387,7 +387,7 @@ class TestFedAsync:
         options = Options(0.1, mixing=1.0, proximal=0.0)
         mixed = twin.run("fed_async", data, program, w, options)
         sgd = twin.run("sgd", data, program, w, Options(0.1))
-        close(mixed.versions, sgd.versions)
+        assert_close(mixed.versions, sgd.versions)
 
 
 class TestFedBuff:
@@ -406,7 +406,7 @@ class TestFedBuff:
         first = 3.0 * 0.2 * 0.5
         second = first + 3.0 * 0.2 * (0.5 * 0.5 + p(2 * first)) / 2.0
         models = [0.0, first, second]
-        close([w[0, 0] for w in versions], models)
+        assert_close([w[0, 0] for w in versions], models)
         assert [row.stalenesses for row in rows] == [(0,), (0,), (1,), (0,), ()]
         assert rows[2].weights == (0.5,)
         assert rows[4].kind == "commit"
@@ -422,7 +422,7 @@ class TestFedBuff:
         )
         versions, rows = twin.run("fed_buff", ONE, program, ZERO, options)
         models = [0.0, 0.1 * 0.5, 0.1 * 0.5 + 2.0 * 0.2 * 0.5]
-        close([w[0, 0] for w in versions], models)
+        assert_close([w[0, 0] for w in versions], models)
         assert [row.step_size for row in rows] == [0.1, 0.2, 0.2]
 
     def test_optimizer_takes_the_mean_of_the_buffer(self):
@@ -435,7 +435,7 @@ class TestFedBuff:
         )
         versions, _ = twin.run("fed_buff", ONE, program, ZERO, options)
         models = [0.0, 0.2, 0.2 + 2.0 * (0.05 + 0.1)]
-        close([w[0, 0] for w in versions], models)
+        assert_close([w[0, 0] for w in versions], models)
 
     @EVERY_LOSS
     def test_a_buffer_of_one_is_sgd(self, loss, num_outputs):
@@ -444,7 +444,7 @@ class TestFedBuff:
         weight = Weight("polynomial")
         one = twin.run("fed_buff", data, program, w, Options(0.1, weight=weight))
         sgd = twin.run("sgd", data, program, w, Options(0.1, weight=weight))
-        close(one.versions, sgd.versions)
+        assert_close(one.versions, sgd.versions)
 
     @EVERY_LOSS
     def test_a_full_buffer_is_a_mean_of_contributions(self, loss, num_outputs):
@@ -457,7 +457,7 @@ class TestFedBuff:
         sgd = twin.run("sgd", data, whole, w, Options(0.1)).versions[1]
         for program in (spread, whole):
             got = twin.run("fed_buff", data, program, w, Options(0.1)).versions[1]
-            close(got, sgd)
+            assert_close(got, sgd)
 
 
 class TestRelations:
@@ -471,7 +471,7 @@ class TestRelations:
             quiet = plain._replace(mechanism=Mechanism(1e9, clip))
             one = twin.run(kind, data, program, w, plain)
             two = twin.run(kind, data, program, w, quiet)
-            close(one.versions, two.versions)
+            assert_close(one.versions, two.versions)
             assert [row.clipped for row in two.rows] == [0.0] * 8
 
     @pytest.mark.parametrize("kind", twin.KINDS)

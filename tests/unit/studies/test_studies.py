@@ -207,6 +207,20 @@ def test_nothing_is_left_of_a_study_that_could_not_begin(tmp_path: Path) -> None
     assert not (tmp_path / "s").exists()
 
 
+def test_arrays_that_are_given_stay_with_their_study(tmp_path: Path) -> None:
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=(200, 5))
+    data = {"x": x, "y": (x[:, 0] > 0).astype(int)}
+    study = studies.simulate(TREE, tmp_path / "s", data=data)
+    assert_same(study, studies.simulate(TREE, tmp_path / "s", data=data))
+    assert_same(study, studies.resume(tmp_path / "s"))
+    with pytest.raises(StudyError, match="must hold the arrays that are given"):
+        studies.simulate(TREE, tmp_path / "s", data=data | {"x": x + 1})
+    (tmp_path / "s" / folders.DATA).write_bytes(b"PK")
+    with pytest.raises(StudyError, match="it is damaged"):
+        studies.simulate(TREE, tmp_path / "s", data=data)
+
+
 def fail(reason: Exception, monkeypatch: pytest.MonkeyPatch, *labels: str) -> None:
     execute = simulation.execute
 
