@@ -5,6 +5,7 @@ replays by `timeline: {replay: FOLDER}`.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,8 +27,12 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
-from simulator.trace import COLUMNS, Study, Words, Writer, compact, load, provenance
+from simulator.trace import COLUMNS, DISK, Files, Study, Words, Writer, load, provenance
 from simulator.trace import write_manifest as write
+from simulator.trace.disk import explained
+from simulator.trace.journal import line
+from simulator.trace.parts import compact
+from simulator.trace.study import journal_of
 
 PAIRS = 65_536
 """Most workers of all rows of a chunk together."""
@@ -96,28 +101,74 @@ def write_all(
         "question": scenario.get("question", ""),
         "status": "incomplete",
         "interrupted": False,
+        "session": 1,
         "scenario": scenario,
         "runs": [source.entry for source in sources],
+        "parts": {},
         **provenance(LIBRARIES),
     }
+    with explained(folder, "choose another folder by --out"):
+        DISK.make(folder, parents=True)
     write(folder, manifest)
     writer = Writer(folder, "timeline")
+    log = _Log(folder, manifest, writer)
     try:
         for number, source in enumerate(sources):
-            done = number / len(sources)
             for part in _write_run(source, writer):
-                progress(done + part / len(sources))
-            write(folder, manifest)
+                log.note()
+                progress((number + part) / len(sources))
     except KeyboardInterrupt:
         writer.flush()
-        manifest["interrupted"] = True
-        write(folder, manifest)
+        log.close(interrupted=True)
         raise
     writer.flush()
-    compact(folder)
-    manifest["status"] = "complete"
-    write(folder, manifest)
+    rows = Counter[str]()
+    for mine in writer.rows.values():
+        rows.update(mine)
+    log.note()
+    compact(DISK, folder, writer.parts, rows, log.note_joined)
+    log.close(status="complete")
     return load(folder)
+
+
+class _Log:
+    """Notes what a recording has written, so that a kill leaves it readable.
+
+    Args:
+        folder: of the recording.
+        manifest: of it, whose runs are completed as they end.
+        writer: of its tables.
+    """
+
+    def __init__(self, folder: Path, manifest: dict[str, Any], writer: Writer) -> None:
+        self._folder, self._manifest, self._writer = folder, manifest, writer
+        self._path = journal_of(folder, manifest["session"])
+        self._noted, self._ended = writer.next_part, 0
+
+    def note(self) -> None:
+        """Notes the parts that were written, and the runs that ended before."""
+        if self._writer.next_part == self._noted:
+            return
+        self._noted = self._writer.next_part
+        runs = self._manifest["runs"]
+        ended = [run for run in runs[self._ended :] if run["stop"] != "incomplete"]
+        self._ended += len(ended)
+        ends = {run["run"]: run for run in ended}
+        self._append({"ends": ends, "parts": self._writer.parts})
+
+    def note_joined(self, files: Files) -> None:
+        """Notes that a file replaces all others of its table."""
+        self._append({"ends": {}, "joined": files})
+
+    def _append(self, record: dict[str, Any]) -> None:
+        with explained(self._folder):
+            DISK.append(self._path, line(record))
+
+    def close(self, **also: Any) -> None:
+        """Writes all of it into the manifest."""
+        write(self._folder, self._manifest | {"parts": self._writer.parts, **also})
+        with explained(self._folder):
+            DISK.remove(self._path)
 
 
 def _source(run: Run, played: Played) -> Source:
@@ -168,6 +219,7 @@ def _write_run(source: Source, writer: Writer) -> Iterator[float]:
         contributions=contributions,
         virtual_s=source.horizon if at_horizon else last,
         elapsed_s=time.perf_counter() - begun,
+        rows=writer.rows.get(entry["run"], {}),
     )
 
 

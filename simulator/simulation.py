@@ -237,22 +237,6 @@ def check(run: Run) -> None:
         resolve(scenario.algorithm.step_size, known)
 
 
-def row_work(scenario: Scenario) -> int:
-    """Returns the multiplications of a forward pass of one row."""
-    data = playing.dataset(scenario.problem.data)
-    N = data.x_train.shape[0]
-    outputs = playing.num_outputs(scenario.problem, data)
-    workers = getattr(scenario.protocol, "t", 1)
-    if scenario.algorithm.family == "horizontal":
-        N //= scenario.num_clients
-        if rows_of(scenario.protocol) == "synchronous":
-            workers = scenario.num_clients
-    samples = scenario.algorithm.batch_size(N) * playing.local_steps(scenario)
-    held = playing.widths(scenario.problem)
-    work = sum(scenario.problem.model.work(own, outputs) for own in held)
-    return samples * work * workers
-
-
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:
     """Returns the bytes of models, registers and buffers of rows of runs alike.
 

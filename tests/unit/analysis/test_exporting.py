@@ -10,7 +10,8 @@ import pytest
 from analysis import exporting
 from analysis.exporting import records
 from simulator.scenario.errors import UserError
-from simulator.trace import COLUMNS, StudyError, Writer, load, write_manifest
+from simulator.trace import COLUMNS, StudyError, load
+from tests.support import write_study
 from tests.unit.analysis.exported import ACCURACY, EPSILON, Exported
 
 
@@ -73,21 +74,17 @@ def test_csv_of_a_trace_on_disk_keeps_lists_words_and_exact_numbers(
     tmp_path: Path,
 ) -> None:
     run = {"run": 0, "label": "base", "replicate": 0, "stop": "time"}
-    write_manifest(tmp_path / "study", {"name": "x", "status": "done", "runs": [run]})
-    writer = Writer(tmp_path / "study", "00000")
     message = np.array([[0.1, -2.5, 1e-30]], np.float32)
-    writer.append(
-        "probes",
-        {
-            "run": np.zeros(1, np.int32),
-            "commit": np.array([2**53 + 1]),
-            "time": np.array([0.1 + 0.2]),
-            "client": np.zeros(1, np.int32),
-            "job": np.zeros(1, np.int32),
-            "message": message,
-        },
-    )
-    writer.flush()
+    columns = {
+        "run": np.zeros(1, np.int32),
+        "commit": np.array([2**53 + 1]),
+        "time": np.array([0.1 + 0.2]),
+        "client": np.zeros(1, np.int32),
+        "job": np.zeros(1, np.int32),
+        "message": message,
+    }
+    manifest = {"name": "x", "runs": [run]}
+    write_study(tmp_path / "study", manifest, {"probes": columns})
     exporting.export(load(tmp_path / "study"), "csv", tmp_path / "out")
     (row,) = pd.read_csv(tmp_path / "out" / "probes.csv").to_dict("records")
     assert set(row) <= set(COLUMNS["probes"])
@@ -124,11 +121,9 @@ def test_a_missing_library_is_named_with_its_extra(
 
 def test_the_command_exports_and_says_what_it_left_out(tmp_path: Path) -> None:
     study = Exported()
-    write_manifest(tmp_path / "study", study.manifest)
-    writer = Writer(tmp_path / "study", "00000")
     table = study.table("evaluations")
-    writer.append("evaluations", {name: table[name].to_numpy() for name in table})
-    writer.flush()
+    columns = {name: table[name].to_numpy() for name in table}
+    write_study(tmp_path / "study", study.manifest, {"evaluations": columns})
     command = [sys.executable, "-m", "simulator.cli", "export", str(tmp_path / "study")]
     done = subprocess.run(
         [*command, "--to", "csv"], capture_output=True, text=True, timeout=120
