@@ -75,6 +75,16 @@ Scheduler = Annotated[
     str | None,
     typer.Option(help="address of a Dask scheduler, whose workers execute the runs"),
 ]
+Checkpoint = Annotated[
+    float,
+    typer.Option(
+        "--checkpoint",
+        min=0,
+        help="seconds after which the state of a long run is kept again, so that a "
+        "kill loses no more; 0: never",
+    ),
+]
+EVERY_S = 300.0
 Plots = Annotated[bool, typer.Option(help="draw the figures at the end")]
 
 
@@ -87,6 +97,7 @@ def run(
     ] = None,
     jobs: Jobs = 0,
     scheduler: Scheduler = None,
+    checkpoint: Checkpoint = EVERY_S,
     *,
     dry_run: Annotated[bool, typer.Option(help="only say what would be run")] = False,
     plots: Plots = True,
@@ -106,7 +117,7 @@ def run(
         printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
         return
     folder = folder or folders.new(config.name)
-    _simulate(config, folder, jobs, scheduler, plots=plots)
+    _simulate(config, folder, jobs, scheduler, checkpoint, plots=plots)
 
 
 @app.command()
@@ -114,23 +125,35 @@ def resume(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
     jobs: Jobs = 0,
     scheduler: Scheduler = None,
+    checkpoint: Checkpoint = EVERY_S,
     *,
     plots: Plots = True,
 ) -> None:
     """Runs what is left of a study: what was interrupted, and what failed."""
     from simulator.studies.running import scenario_of
 
-    _simulate(scenario_of(folder), folder, jobs, scheduler, plots=plots)
+    _simulate(scenario_of(folder), folder, jobs, scheduler, checkpoint, plots=plots)
 
 
 def _simulate(
-    config: "Scenario", folder: Path, jobs: int, scheduler: str | None, *, plots: bool
+    config: "Scenario",
+    folder: Path,
+    jobs: int,
+    scheduler: str | None,
+    checkpoint: float,
+    *,
+    plots: bool,
 ) -> None:
     from simulator import studies
 
     with console.interruptible(folder), console.progress(config.name) as hear:
         study = studies.simulate(
-            config, folder, jobs=jobs, scheduler=scheduler, progress=hear
+            config,
+            folder,
+            jobs=jobs,
+            scheduler=scheduler,
+            progress=hear,
+            checkpoint_s=checkpoint or None,
         )
     printing.close(study, plots=plots)
     if printing.show_failures(study):

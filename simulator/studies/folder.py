@@ -39,6 +39,8 @@ LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox", "stalesim")
 LOCK = ".lock"
 DATA = "data.npz"
 """Arrays that were given in place of a data set."""
+CHECKPOINTS = ".checkpoints"
+"""Folder, in that of a study, of the states of its tasks while it is run."""
 SAME = ("stalesim", "jax", "jaxlib", "numpy")
 """Libraries that must not change within a study."""
 WORDS = ("name", "source", "question", "claims", "replicates", "seed")
@@ -289,7 +291,8 @@ class Folder:
         write_manifest(self.path, self.manifest, self.disk)
         self._place = self.disk.identity(self.path / NAME)
         self._remove_journals(but=self.manifest["session"])
-        parts.remove_orphans(self.disk, self.path, self._files)
+        kept = writers & {*self.disk.names(self.path / CHECKPOINTS)}
+        parts.remove_orphans(self.disk, self.path, self._files, kept)
 
     def _forget(self, runs: set[int]) -> None:
         """Removes the rows of runs that are repeated, and damaged files."""
@@ -327,6 +330,9 @@ class Folder:
         for name, mine in done.files.items():
             self._files.setdefault(name, {}).update(mine)
         self._append({"ends": done.ends, "parts": done.files})
+        with explained(self.path):
+            for task in {self._entries[run]["task"] for run in done.ends}:
+                self.disk.remove(checkpoint_of(self.path, task))
 
     def _note_joined(self, files: Files) -> None:
         self._append({"ends": {}, "joined": files})
@@ -359,11 +365,8 @@ class Folder:
         for entry in self._entries.values():
             rows.update(entry.get("rows", {}))
         parts.compact(self.disk, self.path, self._files, rows, self._note_joined)
-        with explained(self.path):
-            for name, mine in self._files.items():
-                for file in mine:
-                    self.disk.sync(self.path / name / file)
-                self.disk.sync(self.path / name)
+        for name, mine in self._files.items():
+            parts.sync(self.disk, self.path, name, mine)
         self.manifest["status"] = "complete"
         self._write()
         return load(self.path, self.disk)
@@ -416,6 +419,11 @@ def _is_left(name: str) -> bool:
 def task_name(number: int) -> str:
     """Returns the name of a task's parts among those of the study."""
     return f"{number:05d}"
+
+
+def checkpoint_of(folder: Path, task: int) -> Path:
+    """Returns where the state of a task is kept."""
+    return folder / CHECKPOINTS / task_name(task)
 
 
 def _text(parameters: dict[str, Any]) -> str:

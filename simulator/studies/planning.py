@@ -21,6 +21,8 @@ class Task(NamedTuple):
         number: among the tasks of the study, part of its files' names.
         keeps_timelines: whether another task plays the same, and may read them.
         session: of the study's folder, in which alone it may be executed.
+        checkpoint_s: real seconds from one keeping of its state to the next; None for
+            never.
     """
 
     mode: str
@@ -28,6 +30,7 @@ class Task(NamedTuple):
     number: int = 0
     keeps_timelines: bool = False
     session: int = 0
+    checkpoint_s: float | None = None
 
 
 def structure(scenario: Scenario) -> str:

@@ -18,7 +18,7 @@ from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.studies import planning, spread
-from simulator.studies.folder import DATA, OPEN, Folder, locked
+from simulator.studies.folder import CHECKPOINTS, DATA, OPEN, Folder, locked
 from simulator.studies.planning import Task
 from simulator.studies.spread import Progress, Workers
 from simulator.studies.work import LOCKS, TIMELINES
@@ -27,6 +27,8 @@ from simulator.trace.disk import explained, replace
 
 Source = Scenario | str | Path | Mapping[str, Any]
 """A scenario, the file that it stands in, or its entries as nested mappings."""
+CHECKPOINT_S = 300.0
+"""Real seconds from one keeping of a run's state to the next."""
 
 
 def simulate(
@@ -37,6 +39,7 @@ def simulate(
     jobs: int = 1,
     scheduler: str | None = None,
     progress: Progress = lambda _: None,
+    checkpoint_s: float | None = CHECKPOINT_S,
 ) -> Study:
     """Runs a scenario with all its variants, sweep points and replicates.
 
@@ -56,6 +59,8 @@ def simulate(
         scheduler: address of a Dask scheduler whose workers share the runs instead, and
             the folder's file system.
         progress: hears the fraction of what is left that is done.
+        checkpoint_s: real seconds after which the state of a run is kept again, so that
+            a kill loses no more; None for never.
 
     Returns:
         The study, as `simulator.trace.load` reads it.
@@ -73,7 +78,7 @@ def simulate(
         with locked(path):
             if data is not None:
                 scenario = _with_arrays(scenario, data, path)
-            study = run(scenario, path, workers, progress)
+            study = run(scenario, path, workers, progress, checkpoint_s=checkpoint_s)
     except BaseException:
         if folder is None:
             shutil.rmtree(path, ignore_errors=True)
@@ -155,6 +160,7 @@ def run(
     workers: Callable[[list[Task]], Workers],
     progress: Progress = lambda _: None,
     disk: Disk = DISK,
+    checkpoint_s: float | None = None,
 ) -> Study:
     """Executes what is left of a study in its locked folder.
 
@@ -164,6 +170,7 @@ def run(
         workers: chooses who executes some tasks.
         progress: hears the fraction of what is left that is done.
         disk: on which the folder lies.
+        checkpoint_s: as in `simulate`.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
@@ -178,8 +185,8 @@ def run(
         folder.check_versions()
     differ = planning.regrouped(runs, known + added) if known and added else None
     folder.begin(scenario, runs, tasks, differ)
-    session = folder.manifest["session"]
-    tasks = [task._replace(session=session) for task in planning.keeping(tasks)]
+    here = {"session": folder.manifest["session"], "checkpoint_s": checkpoint_s}
+    tasks = [task._replace(**here) for task in planning.keeping(tasks)]
     try:
         for done in spread.execute(tasks, path, workers(tasks), progress, disk):
             folder.note(done)
@@ -189,7 +196,8 @@ def run(
     finally:
         folder.clear(TIMELINES)
     # Not before: a process that outlives its study may hold one of the locks.
-    folder.clear(LOCKS)
+    for name in (LOCKS, CHECKPOINTS):
+        folder.clear(name)
     return folder.end()
 
 

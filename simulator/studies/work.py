@@ -5,10 +5,12 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from simulator.engine import device
 from simulator.scenario.errors import StudyError, UserError
 from simulator.scenario.suggestions import one_line
+from simulator.studies.checkpoints import Keeper
 from simulator.studies.folder import Done, Ends, task_name
 from simulator.studies.planning import Task
 from simulator.trace import DISK, Disk, Writer
@@ -64,9 +66,12 @@ def work(
                     f"{folder}: must be written by the process that runs the study, "
                     f"but that has ended or another one goes on with it"
                 )
-        remove_parts(disk, folder, {task_name(task.number)})
+        keeper = Keeper(task, folder, disk)
+        saved = keeper.saved()
+        stays = saved["writer"]["parts"] if saved else None
+        remove_parts(disk, folder, task_name(task.number), but=stays)
         try:
-            return _execute(task, folder, progress, disk)
+            return _execute(task, folder, progress, disk, keeper, saved)
         except StudyError:
             raise
         except UserError as error:
@@ -80,7 +85,14 @@ def work(
             return failed(task, folder, f"{reason[:200]} (see {where})", disk)
 
 
-def _execute(task: Task, folder: Path, progress: Progress, disk: Disk) -> Done:
+def _execute(
+    task: Task,
+    folder: Path,
+    progress: Progress,
+    disk: Disk,
+    keeper: Keeper,
+    saved: dict[str, Any] | None,
+) -> Done:
     device.before_import()
     from simulator import simulation
 
@@ -89,7 +101,13 @@ def _execute(task: Task, folder: Path, progress: Progress, disk: Disk) -> Done:
     prepared = [simulation.prepare(run) for run in task.runs]
     timelines = folder / TIMELINES if task.keeps_timelines else None
     found = simulation.execute(
-        prepared, task.mode, writer, progress, timelines=timelines
+        prepared,
+        task.mode,
+        writer,
+        progress,
+        timelines=timelines,
+        keeper=keeper,
+        saved=saved,
     )
     writer.flush()
     ends: Ends = {
@@ -101,6 +119,6 @@ def _execute(task: Task, folder: Path, progress: Progress, disk: Disk) -> Done:
 
 def failed(task: Task, folder: Path, reason: str, disk: Disk = DISK) -> Done:
     """Returns the ends of a failed task's runs; removes what it has written."""
-    remove_parts(disk, folder, {task_name(task.number)})
+    remove_parts(disk, folder, task_name(task.number))
     end = {"stop": "failed", "stop_reason": reason}
     return Done({run.number: dict(end) for run in task.runs}, {})

@@ -1,7 +1,7 @@
 """The Parquet files of a table: sealed when they are written, looked at when read."""
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -193,8 +193,28 @@ def _generation(files: Iterable[str]) -> int:
     return 1 + max(numbers, default=-1)
 
 
-def remove_parts(disk: Disk, folder: Path, writers: set[str]) -> None:
-    """Removes what some writers have left of a study's tables.
+def sync(disk: Disk, folder: Path, name: str, files: Iterable[str]) -> None:
+    """Returns when files of a table survive a loss of power.
+
+    Raises:
+        StudyError: one is missing, or the folder cannot be written.
+    """
+    with explained(folder):
+        for file in files:
+            disk.sync(folder / name / file)
+        disk.sync(folder / name)
+
+
+def remove_parts(
+    disk: Disk, folder: Path, writer: str, but: Files | None = None
+) -> None:
+    """Removes what a writer has left of a study's tables.
+
+    Args:
+        disk: on which the study lies.
+        folder: of the study.
+        writer: its name.
+        but: files that stay.
 
     Raises:
         StudyError: the folder cannot be written.
@@ -202,12 +222,21 @@ def remove_parts(disk: Disk, folder: Path, writers: set[str]) -> None:
     with explained(folder):
         for name in COLUMNS:
             for file in disk.names(folder / name):
-                if file.startswith("part-") and file.split("-")[1] in writers:
+                stays = file in (but or {}).get(name, {})
+                if file.startswith(f"part-{writer}-") and not stays:
                     disk.remove(folder / name / file)
 
 
-def remove_orphans(disk: Disk, folder: Path, files: Files) -> None:
+def remove_orphans(
+    disk: Disk, folder: Path, files: Files, writers: Container[str] = ()
+) -> None:
     """Removes parts that nothing names: a kill left them before they were noted.
+
+    Args:
+        disk: on which the study lies.
+        folder: of the study.
+        files: that are named.
+        writers: whose parts stay, because they may go on after them.
 
     Raises:
         StudyError: the folder cannot be written.
@@ -216,7 +245,9 @@ def remove_orphans(disk: Disk, folder: Path, files: Files) -> None:
         for name in COLUMNS:
             for file in disk.names(folder / name):
                 known = file in files.get(name, {})
-                if not known and file.startswith("part-"):
+                if known or not file.startswith("part-"):
+                    continue
+                if file.split("-")[1] not in writers:
                     disk.remove(folder / name / file)
         for file in disk.names(folder):
             if file.endswith(PARTIAL):

@@ -42,7 +42,6 @@ class Writer:
         folder: of the study.
         name: of this writer among those of the study, part of its files' names.
         disk: on which the study lies.
-        first: number of its first part.
 
     Attributes:
         parts: that were written, with their seals.
@@ -50,16 +49,29 @@ class Writer:
         next_part: number of the part that is written next.
     """
 
-    def __init__(
-        self, folder: Path, name: str, disk: Disk = DISK, first: int = 0
-    ) -> None:
+    def __init__(self, folder: Path, name: str, disk: Disk = DISK) -> None:
         self._folder, self._name, self._disk = folder, name, disk
         self._tables: dict[str, list[dict[str, Any]]] = {}
         self._pending: dict[str, int] = {}
         self._since = time.monotonic()
-        self.next_part = first
+        self.next_part = 0
         self.parts: Files = {}
         self.rows: dict[int, dict[str, int]] = {}
+
+    def state(self) -> dict[str, Any]:
+        """Returns what was written so far; everything is flushed before.
+
+        Raises:
+            StudyError: the disk is full, or the folder cannot be written.
+        """
+        self.flush()
+        rows = {str(run): mine for run, mine in self.rows.items()}
+        return {"next_part": self.next_part, "parts": self.parts, "rows": rows}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on after what `state` has returned."""
+        self.next_part, self.parts = state["next_part"], state["parts"]
+        self.rows = {int(run): mine for run, mine in state["rows"].items()}
 
     def append(self, table: str, columns: dict[str, Any]) -> None:
         """Adds rows to a table.
