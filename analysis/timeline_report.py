@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import chrome, gantt, style, timeline_comparison, timelines
+from analysis import chrome, drawing, gantt, style, timeline_comparison, timelines
 from analysis.frames import Study, runs
 from analysis.saving import check_format, save_figure
 from analysis.timeline_theory import (
@@ -202,7 +202,8 @@ def _compared(study: Study) -> pd.DataFrame:
     # Where a closed form of commits is known, all of them apply as many contributions.
     commits = measured.pop("updates_per_s_theory")
     measured["contributions_per_s_theory"] = commits * several
-    measured["variant"] = [entry["variant"] for entry in entries]
+    measured["variant"] = [drawing.name(study, entry["variant"]) for entry in entries]
+    measured["group"] = [drawing.name(study, entry["label"]) for entry in entries]
     swept = [entry["parameters"] for entry in entries]
     keys = {key for point in swept for key in point}
     values = [next(iter(point.values()), None) for point in swept]
