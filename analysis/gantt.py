@@ -150,7 +150,7 @@ def staleness(
                 axes.axvline(mean, color=style.INK, lw=3.5, alpha=0.3, zorder=2)
             found = float(np.average(frame["staleness"], weights=frame["count"]))
             said = f"mean {found:.3g}{beyond}"
-            axes.set_title(f"{style.text(group)}\n{said}", fontsize=8)
+            axes.set_title(f"{style.text(group)}\n{said}".lstrip("\n"), fontsize=8)
             if number > len(histograms) - columns:
                 axes.set_xlabel(style.STALENESS["contribution"], fontsize=8)
         figure.supylabel("Share of contributions", fontsize=9)
@@ -253,7 +253,7 @@ def _draw_clients(
     title = style.text(panel.title, 60)
     if count < panel.num_clients:
         title += f"; clients 0 to {count - 1} of {panel.num_clients}"
-    axes.set_title(title)
+    axes.set_title(title.lstrip("; "))
     axes.set(ylim=(count - 0.5, -1.3), ylabel="Client")
     axes.set_yticks(range(0, count, max(1, count // 6)))
     axes.grid(visible=False, axis="y")

@@ -19,7 +19,7 @@ from matplotlib import style as styles_of_matplotlib
 
 from simulator.scenario.errors import UserError
 from simulator.scenario.suggestions import suggestion
-from simulator.scenario.text import LONGEST, printable, shortened
+from simulator.scenario.text import printable, shortened
 
 INK = "#000000"
 OKABE_ITO = (
@@ -96,6 +96,8 @@ LOGARITHMIC = ("gradient_norm_squared", "optimality_gap")
 """Metrics that go to zero, whose decay is read off a logarithmic axis."""
 
 
+LONGEST = 120
+"""Characters of a name in a figure."""
 TELLING = 4
 """Letters of a key that says by itself what it is: `batch` does, `b` does not."""
 VAGUE = ("kind", "number", "scale", "value")
@@ -221,7 +223,7 @@ def text(name: str, width: int = 34) -> str:
         name: of a group or study.
         width: characters of a line.
     """
-    name = printable(" ".join(shortened(name, LONGEST).split()))
+    name = printable(shortened(" ".join(name.split()), LONGEST))
     if not name.isascii():
         name = "".join(map(_drawn, name))
     lines = textwrap.wrap(name, width) or [name]

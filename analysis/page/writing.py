@@ -10,6 +10,7 @@ import jinja2
 import pandas as pd
 
 from analysis import claims, report, summary, timeline_report
+from analysis.files import replaced
 from analysis.page import method, pictures, runs
 from analysis.page.item import Marked
 from analysis.page.words import files
@@ -57,7 +58,8 @@ def write(study: Study, file: str | Path | None = None) -> Path:
         )
     text = html(study)
     try:
-        path.write_text(text, encoding="utf-8")
+        with replaced(path) as new:
+            new.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StudyError(
             f"{path}: the page must be written, but {error.strerror or error}; choose "

@@ -12,7 +12,7 @@ from rich.table import Table
 from simulator.cli import console, folders, printing
 from simulator.cli.console import err, out
 from simulator.scenario.errors import UserError
-from simulator.scenario.text import shown
+from simulator.scenario.text import counted, shown
 
 if TYPE_CHECKING:
     from simulator.scenario.scenario import Scenario
@@ -329,8 +329,9 @@ def export(
     study = trace.load(folder)
     done = exporting.export(study, target, into or folder / f"export-{target}")
     for how, number in done.left_out.items():
-        err.say(f"Left out: {number} runs that are {how}", style="yellow")
-    out.say(f"Exported: {done.folder} ({done.num_runs} runs)")
+        which = counted(number, "run that is", "runs that are")
+        err.say(f"Left out: {which} {how}", style="yellow")
+    out.say(f"Exported: {done.folder} ({counted(done.num_runs, 'run')})")
 
 
 @app.command("list")
