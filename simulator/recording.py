@@ -4,15 +4,20 @@ The folder is a study without numerics, which `trace.load` reads, and which a sc
 replays by `timeline: {replay: FOLDER}`.
 """
 
+import contextlib
+import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from simulator import playing
 from simulator.protocols.played import Played, Traffic
+from simulator.scenario.errors import StudyError
 from simulator.scenario.setting import Setting
 from simulator.scenario.study import Run, expand
 from simulator.timeline import (
@@ -32,6 +37,12 @@ from simulator.trace import write_manifest as write
 PAIRS = 65_536
 """Most workers of all rows of a chunk together."""
 LIBRARIES = ("numpy", "scipy", "simpy", "stalesim")
+LOCK, MANIFEST = ".lock", "manifest.json"
+LEFT = {
+    *(LOCK, MANIFEST, f"{MANIFEST}.partial"),
+    *(f"{table}{end}" for table in COLUMNS for end in ("", ".parts", ".joined")),
+}
+"""What a timeline that was cut short may have left in its folder."""
 Progress = Callable[[float], None]
 """Called with the fraction of all runs that is played."""
 
@@ -80,15 +91,29 @@ def write_all(
 ) -> Study:
     """Writes timelines as they come, run after run; a kill leaves readable parts.
 
+    What is refused before any of it is played leaves nothing.
+
     Args:
-        folder: new or empty.
+        folder: new or empty, or holding a timeline that was cut short, which is
+            replaced.
         scenario: for the manifest; its `name` is the study's.
         sources: the timelines.
         progress: hears the fraction that is written.
 
     Raises:
-        UserError: a timeline cannot be played, or the folder cannot be written.
+        UserError: a timeline cannot be played, or the folder cannot be written, or
+            holds something else.
     """
+    with _claimed(folder):
+        return _write_all(folder, scenario, sources, progress)
+
+
+def _write_all(
+    folder: Path,
+    scenario: dict[str, Any],
+    sources: list[Source],
+    progress: Progress,
+) -> Study:
     manifest = {
         "kind": "timeline",
         "name": scenario["name"],
@@ -113,11 +138,76 @@ def write_all(
         manifest["interrupted"] = True
         write(folder, manifest)
         raise
+    except BaseException:
+        if not any((folder / table).exists() for table in COLUMNS):
+            (folder / MANIFEST).unlink()
+        raise
     writer.flush()
     compact(folder)
     manifest["status"] = "complete"
     write(folder, manifest)
     return load(folder)
+
+
+@contextlib.contextmanager
+def _claimed(folder: Path) -> Iterator[None]:
+    """Makes a folder, clears what was cut short in it, and keeps others from writing.
+
+    Raises:
+        StudyError: it cannot be made, holds something else, or another process is at
+            it.
+    """
+    lock, made = FileLock(folder / LOCK, timeout=0), not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise StudyError(
+            f"{folder}: must be written by one process at a time, but another one is "
+            f"at it; wait for it, or choose another folder by --out"
+        ) from None
+    except OSError as error:
+        raise StudyError(
+            f"{folder}: must be a folder that can be written, but "
+            f"{error.strerror or error}; choose another by --out"
+        ) from None
+    try:
+        _clear(folder)
+        yield
+    finally:
+        (folder / LOCK).unlink(missing_ok=True)
+        lock.release()
+        if made and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _clear(folder: Path) -> None:
+    """Removes a timeline that was cut short; refuses everything else.
+
+    Raises:
+        StudyError: there is something else.
+    """
+    names = {entry.name for entry in folder.iterdir()}
+    if names - LEFT or (MANIFEST in names and not _was_cut_short(folder)):
+        raise StudyError(
+            f"{folder}: must be a new or empty folder, but there is something; choose "
+            f"another by --out"
+        )
+    for name in names - {LOCK}:
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _was_cut_short(folder: Path) -> bool:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        told = manifest["kind"], manifest["status"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+    return told == ("timeline", "incomplete")
 
 
 def _source(run: Run, played: Played) -> Source:

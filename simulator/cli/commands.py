@@ -208,15 +208,19 @@ def timeline(
     if log is not None:
         from simulator.importing import import_log
 
-        folder = folders.new_or_chosen(folder, f"{log.stem}-timeline")
-        printing.close_timeline(import_log(log, folder), gantt, chrome, plots=plots)
+        with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
+            study = import_log(log, folder)
+        printing.close_timeline(study, gantt, chrome, plots=plots)
     elif scenario is not None:
         from simulator.recording import record
         from simulator.scenario.reading import read_any
 
         config = read_any(scenario, set_ or ())
-        folder = folders.new_or_chosen(folder, f"{config.name}-timeline")
-        with console.interruptible(folder), console.progress(config.name) as hear:
+        with (
+            folders.chosen_or_new(folder, f"{config.name}-timeline") as folder,
+            console.interruptible(folder),
+            console.progress(config.name) as hear,
+        ):
             study = record(config, folder, hear)
         printing.close_timeline(study, gantt, chrome, plots=plots)
 
