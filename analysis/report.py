@@ -13,6 +13,10 @@ from analysis import figures, heat, lines, staleness, style, swept, utility
 from analysis.frames import Study, groups, joined, runs, swept_columns
 from analysis.saving import check_format, save_figure
 from analysis.targets import default_target
+from simulator.scenario.text import printable
+
+MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
+"""What Markdown takes for markup: code, emphasis, tags, cells, mathematics, links."""
 
 
 def save(
@@ -69,11 +73,19 @@ def markdown(frame: pd.DataFrame) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in [names, rules, *cells])
 
 
+def literal(text: str) -> str:
+    """Returns a text as Markdown that shows it as it is, in a table or elsewhere.
+
+    What would be markup stands as references of HTML, which all its dialects know.
+    """
+    text = " ".join(printable(text).split("\n"))
+    return MARKUP.sub(lambda sign: f"&#{ord(sign[0])};", text)
+
+
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4g}"
-    text = "" if value is None or value is pd.NA else str(value)
-    return text.replace("|", r"\|").replace("\n", " ")
+    return "" if value is None or value is pd.NA else literal(str(value))
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:

@@ -109,7 +109,9 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ran(scenario: Path) -> tuple[Path, str]:
     """Runs the study; returns its folder, whose name is awkward, and what was said."""
     folder = scenario.parent / "out [/b] $x$ \x1b[31m"
-    return folder, everything(stalesim("run", scenario, "-o", folder, "-j", 2))
+    return folder, everything(
+        stalesim("run", scenario, "-o", folder, "-j", 1, "--no-plots")
+    )
 
 
 def test_a_dry_run_shows_all_names_as_they_are(scenario: Path) -> None:
