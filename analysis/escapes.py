@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, evaluations, joined
+from analysis.frames import Study, evaluations
 
 LOSSES = (
     *("test_loss", "objective", "worker_loss"),
@@ -28,7 +28,7 @@ def escapes(study: Study) -> pd.Series:
     table = evaluations(study)
     metric = next((name for name in LOSSES if name in table), None)
     if metric is None:
-        table, metric = joined(study, "commits"), "loss"
+        table, metric = study.table("commits"), "loss"
     if metric not in table:
         return pd.Series(dtype=np.float64)
     known = table.loc[np.isfinite(table[metric].to_numpy(np.float64))]

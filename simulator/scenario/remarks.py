@@ -19,7 +19,8 @@ def remarks(scenario: Scenario) -> list[str]:
         scenario: that is valid.
     """
     found: dict[str, None] = {}
-    for run in expand(scenario):
+    # Replicates differ in nothing that is looked at here.
+    for run in expand(scenario.model_copy(update={"replicates": 1})):
         every, stop = run.scenario.evaluate.every, run.scenario.stop
         for key, unit in UNITS.items():
             period, end = getattr(every, key), getattr(stop, key)
