@@ -4,6 +4,7 @@ The folder is a study without numerics, which `trace.load` reads, and which a sc
 replays by `timeline: {replay: FOLDER}`.
 """
 
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import numpy as np
 
 from simulator import playing
 from simulator.protocols.played import Played, Traffic
+from simulator.scenario.errors import StudyError
 from simulator.scenario.setting import Setting
 from simulator.scenario.study import Run, expand
 from simulator.timeline import (
@@ -29,14 +31,17 @@ from simulator.timeline import (
 )
 from simulator.trace import COLUMNS, DISK, Files, Study, Words, Writer, load, provenance
 from simulator.trace import write_manifest as write
-from simulator.trace.disk import explained
+from simulator.trace.disk import LOCK, PARTIAL, explained, locked
 from simulator.trace.journal import line
+from simulator.trace.manifest import NAME, read_manifest
 from simulator.trace.parts import compact
-from simulator.trace.study import journal_of
+from simulator.trace.study import journal_of, journal_session
 
 PAIRS = 65_536
 """Most workers of all rows of a chunk together."""
 LIBRARIES = ("numpy", "scipy", "simpy", "stalesim")
+LEFT = {LOCK, NAME, f"{NAME}{PARTIAL}", *COLUMNS}
+"""What a timeline that was cut short may have left in its folder."""
 Progress = Callable[[float], None]
 """Called with the fraction of all runs that is played."""
 
@@ -85,15 +90,30 @@ def write_all(
 ) -> Study:
     """Writes timelines as they come, run after run; a kill leaves readable parts.
 
+    What is refused before any of it is played leaves nothing.
+
     Args:
-        folder: new or empty.
+        folder: new or empty, or holding a timeline that was cut short, which is
+            replaced.
         scenario: for the manifest; its `name` is the study's.
         sources: the timelines.
         progress: hears the fraction that is written.
 
     Raises:
-        UserError: a timeline cannot be played, or the folder cannot be written.
+        UserError: a timeline cannot be played, or the folder cannot be written, or
+            holds something else.
     """
+    with locked(folder):
+        _clear(folder)
+        return _write_all(folder, scenario, sources, progress)
+
+
+def _write_all(
+    folder: Path,
+    scenario: dict[str, Any],
+    sources: list[Source],
+    progress: Progress,
+) -> Study:
     manifest = {
         "kind": "timeline",
         "name": scenario["name"],
@@ -107,8 +127,6 @@ def write_all(
         "parts": {},
         **provenance(LIBRARIES),
     }
-    with explained(folder, "choose another folder by --out"):
-        DISK.make(folder, parents=True)
     write(folder, manifest)
     writer = Writer(folder, "timeline")
     log = _Log(folder, manifest, writer)
@@ -120,6 +138,10 @@ def write_all(
     except KeyboardInterrupt:
         writer.flush()
         log.close(interrupted=True)
+        raise
+    except BaseException:
+        if not any((folder / table).exists() for table in COLUMNS):
+            DISK.remove(folder / NAME)
         raise
     writer.flush()
     rows = Counter[str]()
@@ -169,6 +191,35 @@ class _Log:
         write(self._folder, self._manifest | {"parts": self._writer.parts, **also})
         with explained(self._folder):
             DISK.remove(self._path)
+
+
+def _clear(folder: Path) -> None:
+    """Removes a timeline that was cut short; refuses everything else.
+
+    Raises:
+        StudyError: there is something else.
+    """
+    names = {*DISK.names(folder)}
+    others = {name for name in names - LEFT if journal_session(name) is None}
+    if others or (NAME in names and not _was_cut_short(folder)):
+        raise StudyError(
+            f"{folder}: must be a new or empty folder, but there is something; choose "
+            f"another by --out"
+        )
+    for name in names - {LOCK}:
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _was_cut_short(folder: Path) -> bool:
+    try:
+        manifest = read_manifest(folder)
+    except StudyError:
+        return False
+    return (manifest.get("kind"), manifest["status"]) == ("timeline", "incomplete")
 
 
 def _source(run: Run, played: Played) -> Source:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,12 +30,11 @@ from simulator.trace import (
     provenance,
     write_manifest,
 )
-from simulator.trace.disk import PARTIAL, LockedError, explained
+from simulator.trace.disk import LOCK, PARTIAL, explained
 from simulator.trace.manifest import NAME, git_commit
 from simulator.trace.study import journal_of, journal_session
 
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox", "stalesim")
-LOCK = ".lock"
 DATA = "data.npz"
 """Arrays that were given in place of a data set."""
 CHECKPOINTS = ".checkpoints"
@@ -74,42 +72,6 @@ def content(run: Run) -> str:
     mine = {key: value for key, value in tree.items() if key not in WORDS}
     text = json.dumps({"seed": run.seed, **mine}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-@contextlib.contextmanager
-def locked(folder: Path, disk: Disk = DISK) -> Iterator[None]:
-    """Makes the folder, and keeps others from writing it until the end.
-
-    Raises:
-        StudyError: it cannot be made, or another process writes it.
-    """
-    remedy = "choose another folder by --out"
-    try:
-        with contextlib.ExitStack() as held:
-            try:
-                disk.make(folder, parents=True)
-                held.enter_context(disk.lock(folder / LOCK))
-            except OSError as error:
-                raise StudyError(
-                    f"{folder}: must be a folder that can be written, but "
-                    f"{error.strerror or error}; {remedy}"
-                ) from None
-            try:
-                yield
-            finally:
-                _remove_if_empty(folder, disk)
-    except LockedError:
-        raise StudyError(
-            f"{folder}: must be written by one process at a time, but another one is "
-            f"at it; wait for it, or {remedy}"
-        ) from None
-
-
-def _remove_if_empty(folder: Path, disk: Disk) -> None:
-    """Removes a folder in which no study was started, for want of a valid scenario."""
-    with contextlib.suppress(OSError):
-        if disk.names(folder) == [LOCK]:
-            disk.remove_folder(folder)
 
 
 class Folder:

@@ -18,12 +18,12 @@ from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.studies import planning, spread
-from simulator.studies.folder import CHECKPOINTS, DATA, OPEN, Folder, locked
+from simulator.studies.folder import CHECKPOINTS, DATA, OPEN, Folder
 from simulator.studies.planning import Task
 from simulator.studies.spread import Progress, Workers
 from simulator.studies.work import LOCKS, TIMELINES
 from simulator.trace import DISK, Disk, Study, load
-from simulator.trace.disk import explained, replace
+from simulator.trace.disk import explained, locked, replace
 
 Source = Scenario | str | Path | Mapping[str, Any]
 """A scenario, the file that it stands in, or its entries as nested mappings."""

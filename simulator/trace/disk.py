@@ -14,6 +14,8 @@ from filelock import FileLock, Timeout
 
 from simulator.scenario.errors import StudyError
 
+LOCK = ".lock"
+"""File by whose lock a folder has one writer."""
 PARTIAL = ".partial"
 """Ending of a file that is being written, and of what a kill has left of one."""
 
@@ -149,3 +151,42 @@ def explained(folder: Path, remedy: str = "") -> Iterator[None]:
             f"{folder}: the study must be written, but {error.strerror or error}; what "
             f"was written before is kept; {remedy}"
         ) from error
+
+
+@contextlib.contextmanager
+def locked(folder: Path, disk: Disk = DISK) -> Iterator[None]:
+    """Makes the folder, and keeps others from writing it until the end.
+
+    Raises:
+        StudyError: it cannot be made, or another process writes it.
+    """
+    remedy = "choose another folder by --out"
+    made = not disk.exists(folder)
+    try:
+        with contextlib.ExitStack() as held:
+            try:
+                disk.make(folder, parents=True)
+                held.enter_context(disk.lock(folder / LOCK))
+            except OSError as error:
+                raise StudyError(
+                    f"{folder}: must be a folder that can be written, but "
+                    f"{error.strerror or error}; {remedy}"
+                ) from None
+            try:
+                yield
+            finally:
+                _remove_if_empty(folder, disk, made=made)
+    except LockedError:
+        raise StudyError(
+            f"{folder}: must be written by one process at a time, but another one is "
+            f"at it; wait for it, or {remedy}"
+        ) from None
+
+
+def _remove_if_empty(folder: Path, disk: Disk, *, made: bool) -> None:
+    """Leaves no trace where nothing was started, for want of a valid scenario."""
+    with contextlib.suppress(OSError):
+        if disk.names(folder) == [LOCK]:
+            disk.remove(folder / LOCK)
+            if made:
+                disk.remove_folder(folder)

@@ -351,7 +351,8 @@ def test_a_large_figure_becomes_dots_and_looks_the_same_again() -> None:
     assert len(large.source) < pictures.MOST_BYTES
     assert drawn(10) == small
     assert small.width == large.width == 330
-    assert small.caption == "Final values over what is swept, means over replicates"
+    said = "Final values (of the last tenth of evaluations) over what is swept, means"
+    assert small.caption == f"{said} over replicates"
 
 
 def test_an_imported_log_has_a_page(tmp_path: Path) -> None:

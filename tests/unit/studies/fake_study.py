@@ -16,6 +16,7 @@ from simulator.scenario.reading import validated
 from simulator.scenario.study import expand
 from simulator.studies import folder, planning, running, spread, work
 from simulator.trace import COLUMNS, Disk, Study, Words
+from simulator.trace.disk import locked
 
 PATH = Path("/studies/small")
 SCENARIO: Any = validated(
@@ -140,7 +141,7 @@ def _read_stream(source: Any, **options: Any) -> pa.Table:
 
 def simulate(disk: Disk, workers: spread.Workers | None = None) -> Study:
     """Runs what is left of the study."""
-    with folder.locked(PATH, disk):
+    with locked(PATH, disk):
         chosen = workers or spread.Here(disk)
         return running.run(SCENARIO, PATH, lambda _: chosen, disk=disk)
 

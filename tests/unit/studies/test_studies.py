@@ -16,6 +16,7 @@ from simulator.studies import folder as folders
 from simulator.studies import memory, work
 from simulator.studies.planning import Task, keeping
 from simulator.trace import load, write_manifest
+from simulator.trace.disk import locked
 
 TREE: dict[str, Any] = {
     "name": "small",
@@ -206,7 +207,7 @@ def test_another_version_does_not_continue_a_study(
 
 def test_one_process_writes_a_folder_at_a_time(tmp_path: Path) -> None:
     with (
-        folders.locked(tmp_path / "s"),
+        locked(tmp_path / "s"),
         pytest.raises(StudyError, match="another one is at it"),
     ):
         studies.simulate(TREE, tmp_path / "s")
