@@ -12,8 +12,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from simulator import inputs
 from simulator.privacy import ledger
 from simulator.privacy.of_runs import Guarantee, guarantees
+from simulator.problems.data import files
 from simulator.problems.data.base import Dataset
 from simulator.problems.sampler import Sampler
 from simulator.protocols.played import Played, Traffic
@@ -222,13 +224,17 @@ def _quota(
 
 
 def remembered(build: Callable[..., Any]) -> Callable[..., Any]:
-    """Keeps the last few results of a function of a configuration, by its content."""
+    """Keeps the last few results of a function of a configuration, by its content.
+
+    What its data are read from belongs to that.
+    """
     results: dict[Any, Any] = {}
 
     @wraps(build)
     def remembering(config: Config, *rest: Any, **options: Any) -> Any:
         content = type(config).__name__, config.model_dump_json()
-        key = (*content, rest, tuple(sorted(options.items())))
+        read = inputs.state(config)
+        key = (*content, read, rest, tuple(sorted(options.items())))
         if key not in results:
             while len(results) >= MOST_REMEMBERED:
                 results.pop(next(iter(results)))
@@ -240,8 +246,15 @@ def remembered(build: Callable[..., Any]) -> Callable[..., Any]:
 
 @remembered
 def dataset(config: Any) -> Dataset:
-    """Returns the data of a configuration, once for all runs that share it."""
-    return factory(config, "data")(config)
+    """Returns the data of a configuration, once for all runs that share it.
+
+    Raises:
+        DataError: a file is missing, damaged, or has changed since the study began.
+    """
+    with files.noted() as read:
+        data = factory(config, "data")(config)
+    inputs.confirm(config, "problem.data", read)
+    return data
 
 
 def local_steps(scenario: Scenario) -> int:

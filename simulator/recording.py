@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator import playing
+from simulator import inputs, playing
 from simulator.protocols.played import Played, Traffic
 from simulator.scenario.setting import Setting
 from simulator.scenario.study import Run, expand
@@ -65,16 +65,20 @@ def record(
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
     """
-    sources = [_source(run, playing.timeline(run)) for run in expand(scenario)]
-    return write_all(
-        Path(folder), scenario.model_dump(mode="json"), sources, progress=progress
-    )
+    runs = expand(scenario)
+    tree = scenario.model_dump(mode="json")
+    read = inputs.collect(run.scenario for run in runs)
+    with inputs.held(read):
+        sources = [_source(run, playing.timeline(run)) for run in runs]
+        told = inputs.told(read)
+        return write_all(Path(folder), tree, sources, told, progress=progress)
 
 
 def write_all(
     folder: Path,
     scenario: dict[str, Any],
     sources: list[Source],
+    read: dict[str, Any],
     *,
     progress: Progress = lambda _: None,
 ) -> Study:
@@ -84,6 +88,7 @@ def write_all(
         folder: new or empty.
         scenario: for the manifest; its `name` is the study's.
         sources: the timelines.
+        read: what the manifest says of what is read for them.
         progress: hears the fraction that is written.
 
     Raises:
@@ -97,6 +102,7 @@ def write_all(
         "status": "incomplete",
         "interrupted": False,
         "scenario": scenario,
+        **read,
         "runs": [source.entry for source in sources],
         **provenance(LIBRARIES),
     }

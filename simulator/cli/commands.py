@@ -118,9 +118,10 @@ def resume(
     plots: Plots = True,
 ) -> None:
     """Runs what is left of a study: what was interrupted, and what failed."""
-    from simulator.studies.running import scenario_of
+    from simulator.studies.running import scenario_of, where_begun
 
-    _simulate(scenario_of(folder), folder, jobs, scheduler, plots=plots)
+    with where_begun(folder):
+        _simulate(scenario_of(folder), folder, jobs, scheduler, plots=plots)
 
 
 def _simulate(

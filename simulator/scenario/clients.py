@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.scenario.base import Config, Quantity
+from simulator.scenario.base import Config, FilePath, Quantity
 from simulator.scenario.laws import Law, Parameter
 
 Count = Annotated[int, Field(ge=1)]
@@ -55,7 +55,7 @@ class Traced(Config):
     """
 
     kind: Literal["trace"] = "trace"
-    path: str
+    path: FilePath
 
 
 Availability = Annotated[OnOff | Periodic | Traced, Field(discriminator="kind")]

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from simulator.scenario.base import Config, PlacedError, Quantity, Says
+from simulator.scenario.base import Config, FilePath, PlacedError, Quantity, Says
 
 T = TypeVar("T", int, str)
 
@@ -184,14 +184,14 @@ class Npz(Data):
     """The user's own arrays: `x` `[N, P]`, `y` `[N]`, perhaps `x_test` and `y_test`."""
 
     kind: Literal["npz"] = "npz"
-    path: str
+    path: FilePath
 
 
 class Csv(Data):
     """The user's own table: one row a sample, one column the label."""
 
     kind: Literal["csv"] = "csv"
-    path: str
+    path: FilePath
     label: str
     """Name of the label's column; labels are numbered in sorted order."""
 

@@ -10,7 +10,7 @@ from pydantic import (
     model_validator,
 )
 
-from simulator.scenario.base import Config, PlacedError, Says
+from simulator.scenario.base import Config, PlacedError, RecordingPath, Says
 from simulator.scenario.clients import Behaviour, Clients, Link, OnOff, Server
 from simulator.scenario.entry import Parts
 from simulator.scenario.grid import Swept
@@ -23,7 +23,7 @@ Count = Annotated[int, Field(ge=1)]
 class Recording(Config):
     """A timeline that is there already: the world is not played, but read."""
 
-    replay: Annotated[str, Field(min_length=1)]
+    replay: RecordingPath
     """Folder that `stalesim timeline` wrote, from a scenario or from a log; of its runs
     the one with the same label and replicate, or else the only one."""
 

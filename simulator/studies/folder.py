@@ -14,8 +14,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from simulator import inputs
+from simulator.inputs import Inputs
 from simulator.scenario.errors import StudyError
 from simulator.scenario.study import Run
+from simulator.studies import origins
 from simulator.studies.planning import Task
 from simulator.trace import (
     JOURNAL,
@@ -47,8 +50,11 @@ Ends = dict[int, dict[str, Any]]
 
 
 def content(run: Run) -> str:
-    """Returns a hash of everything that a run's numbers depend on."""
-    tree = run.scenario.model_dump(mode="json")
+    """Returns a hash of everything that a run's numbers depend on.
+
+    What it reads counts by its content, not by its name.
+    """
+    tree = inputs.identified(run.scenario)
     parts = {key: value for key, value in tree.items() if key not in WORDS}
     text = json.dumps({"seed": run.seed, **parts}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -95,9 +101,14 @@ class Folder:
     Args:
         path: of the folder, whose lock is held.
 
+    Attributes:
+        inputs: what the study's runs read.
+
     Raises:
         StudyError: there are files in it, but no study.
     """
+
+    inputs: Inputs
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -124,6 +135,16 @@ class Folder:
                 f"{path}: must be new or empty, or hold a study, but holds other "
                 f"files; choose another folder by --out"
             )
+
+    def read(self, found: Inputs) -> None:
+        """Takes what the runs of a scenario read, all of them, for what the study has.
+
+        Raises:
+            StudyError: a file holds something else than when the study was begun.
+        """
+        if self.manifest:
+            origins.check_files(self.path, self.manifest, found)
+        self.inputs = found
 
     def numbered(self, runs: list[Run]) -> list[Run]:
         """Returns the runs of a scenario with the numbers that they have here.
@@ -207,6 +228,7 @@ class Folder:
             "status": "incomplete",
             "interrupted": False,
             "scenario": scenario.model_dump(mode="json"),
+            **origins.told(self.inputs, self.manifest),
             "runs": entries,
             **{key: begun[key] for key in MADE if key in begun},
         }
@@ -254,12 +276,19 @@ class Folder:
         return entry["variant"], _text(entry["parameters"]), entry["replicate"]
 
     def _other(self, label: str) -> StudyError:
+        files = origins.other_files(self.manifest, self.inputs)
+        if files:
+            return StudyError(
+                f"{self.path}: must be continued with the files that it was begun "
+                f"with, but {files}"
+            )
         return StudyError(
             f"{self.path}: must be new or empty, or hold this very study, but its run "
             f"{label!r} is none of the scenario's; choose another folder by --out"
         )
 
     def _check_versions(self) -> None:
+        origins.check_modules(self.path, self.manifest, self.inputs)
         here, then = _provenance()["environment"], self.manifest["environment"]
         for name in SAME:
             if here.get(name) != then.get(name):

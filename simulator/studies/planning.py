@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+from simulator import inputs
 from simulator.engine import device
+from simulator.inputs import Inputs
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, expand
 
@@ -23,12 +25,14 @@ class Task(NamedTuple):
         runs: several only where the mode is one of the last two.
         number: among the tasks of the study, part of its files' names.
         keeps_timelines: whether another task plays the same, and may read them.
+        inputs: what the study's runs read.
     """
 
     mode: str
     runs: tuple[Run, ...]
     number: int = 0
     keeps_timelines: bool = False
+    inputs: Inputs | None = None
 
 
 def structure(scenario: Scenario) -> str:
@@ -117,8 +121,9 @@ def planned(scenario: Scenario) -> tuple[list[Run], list[Task]]:
         UserError: a run's parts do not fit each other or the data.
     """
     runs = expand(scenario)
-    check(runs)
-    return runs, of_runs(runs)
+    with inputs.held(inputs.collect(run.scenario for run in runs)):
+        check(runs)
+        return runs, of_runs(runs)
 
 
 def keeping(tasks: list[Task]) -> list[Task]:

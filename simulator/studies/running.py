@@ -3,13 +3,16 @@
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
+from simulator import inputs
+from simulator.problems.data import files
 from simulator.scenario.errors import StudyError
 from simulator.scenario.problems import Data, Npz
 from simulator.scenario.reading import read, validated
@@ -118,7 +121,27 @@ def resume(folder: str | Path, **options: Any) -> Study:
     Raises:
         UserError: there is no study in the folder, or as in `simulate`.
     """
-    return simulate(scenario_of(folder), folder, **options)
+    with where_begun(folder):
+        return simulate(scenario_of(folder), folder, **options)
+
+
+@contextmanager
+def where_begun(folder: str | Path) -> Iterator[None]:
+    """Lets the relative paths of a study's scenario start from where they did then.
+
+    From the current folder if that one is not there, as after a move.
+
+    Args:
+        folder: of the study.
+
+    Raises:
+        StudyError: there is none in it.
+    """
+    begun = Path(load(folder).manifest.get("working_folder", ""))
+    working = begun if begun.is_dir() else Path()
+    places = working.absolute(), files.data_folder().absolute()
+    with files.looking_in(files.Places(*map(str, places))):
+        yield
 
 
 def scenario_of(folder: str | Path) -> Scenario:
@@ -133,7 +156,13 @@ def scenario_of(folder: str | Path) -> Scenario:
             f"{folder}: must be a study with numerics to be resumed, but is a "
             f"timeline; play it again by `stalesim timeline`"
         )
-    return validated(manifest["scenario"])
+    scenario = manifest["scenario"]
+    data = scenario["problem"]["data"]
+    moved = Path(folder) / DATA
+    given = Path(data.get("path", ""))
+    if given.name == DATA and moved.is_file() and not given.is_file():
+        data["path"] = str(moved.resolve())
+    return validated(scenario)
 
 
 def _scenario(source: Source) -> Scenario:
@@ -151,12 +180,15 @@ def _run(
 ) -> Study:
     """Executes what is left of a study in its locked folder."""
     folder = Folder(path)
-    runs = folder.numbered(expand(scenario))
-    tasks, new = folder.open_tasks(runs)
-    planning.check(new)
-    tasks += planning.of_runs(new, folder.num_tasks)
-    folder.begin(scenario, runs, tasks)
-    tasks = planning.keeping(tasks)
+    runs = expand(scenario)
+    folder.read(inputs.collect(run.scenario for run in runs))
+    with inputs.held(folder.inputs):
+        runs = folder.numbered(runs)
+        tasks, new = folder.open_tasks(runs)
+        planning.check(new)
+        tasks += planning.of_runs(new, folder.num_tasks)
+        folder.begin(scenario, runs, tasks)
+    tasks = [task._replace(inputs=folder.inputs) for task in planning.keeping(tasks)]
     options = {"jobs": jobs, "scheduler": scheduler, "progress": progress}
     try:
         for ends in spread.execute(tasks, path, **options):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from simulator import inputs
 from simulator.engine import device
 from simulator.scenario.errors import StudyError, UserError
 from simulator.scenario.suggestions import one_line
@@ -49,7 +50,8 @@ def work(task: Task, folder: Path, progress: Progress = lambda _: None) -> Ends:
     with _one_at_a_time, lock:
         remove_parts(folder, {task_name(task.number)})
         try:
-            return _execute(task, folder, progress)
+            with inputs.held(task.inputs):
+                return _execute(task, folder, progress)
         except StudyError:
             raise
         except UserError as error:

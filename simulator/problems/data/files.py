@@ -5,8 +5,10 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import platformdirs
 
@@ -17,14 +19,47 @@ FOLDER = "STALESIM_DATA"
 GZIP = b"\x1f\x8b"
 
 
+class Places(NamedTuple):
+    """Folders in which files are looked for.
+
+    Attributes:
+        working: that relative paths start from.
+        data: of real data files.
+    """
+
+    working: str
+    data: str
+
+
+_places: list[Places] = []
+"""Those of the study that this process works for, if it does; the last one counts."""
+
+
+@contextmanager
+def looking_in(places: Places) -> Iterator[None]:
+    """Looks for files where another process does, or another day did."""
+    _places.append(places)
+    try:
+        yield
+    finally:
+        _places.pop()
+
+
+def working_folder() -> Path:
+    """Returns the folder that relative paths start from: by default the current one."""
+    return Path(_places[-1].working) if _places else Path.cwd()
+
+
 def data_folder() -> Path:
     """Returns the folder of real data files: `STALESIM_DATA`, else the user's own."""
+    if _places:
+        return Path(_places[-1].data)
     named = os.environ.get(FOLDER)
     return Path(named or platformdirs.user_data_dir("stalesim")).expanduser()
 
 
 def located(path: str, key: str) -> Path:
-    """Returns a user's file: from the current folder, else from the data folder.
+    """Returns a user's file: from the working folder, else from the data folder.
 
     Args:
         path: as the scenario has it.
@@ -34,14 +69,38 @@ def located(path: str, key: str) -> Path:
         DataError: it is in neither.
     """
     given = Path(path).expanduser()
-    beside = data_folder() / given
-    for place in (given, beside):
+    here, beside = working_folder() / given, data_folder() / given
+    for place in (here, beside):
         if place.is_file():
-            return place
+            return given if place == Path.cwd() / given else place
     raise DataError(
-        f"{key} must be a file, got {path!r}; it is neither at {given.absolute()} nor "
-        f"at {beside}"
+        f"{key} must be a file, got {path!r}; it is neither at {here} nor at {beside}"
     )
+
+
+def folder(path: str) -> Path:
+    """Returns a user's folder, which need not exist: from the working folder on."""
+    given = Path(path).expanduser()
+    place = working_folder() / given
+    return given if place == Path.cwd() / given else place
+
+
+Loader = TypeVar("Loader", bound=Callable[..., Any])
+
+
+def finding(find: Callable[[Any], Iterable[Path]]) -> Callable[[Loader], Loader]:
+    """Marks the loader of a data set that finds its files by itself.
+
+    Args:
+        find: returns the files that the loader reads, by the configuration; none where
+            it takes a stand-in.
+    """
+
+    def mark(loader: Loader) -> Loader:
+        loader.finds = find  # pyright: ignore[reportFunctionMemberAccess]
+        return loader
+
+    return mark
 
 
 def plain(name: str) -> str:
@@ -84,6 +143,20 @@ def folder_of(path: Path, folders: Collection[str]) -> str:
     return next((plain(part) for part in parts[::-1] if plain(part) in folders), "")
 
 
+_noted: list[set[str]] = []
+"""Where the paths of files that are read are noted, if somebody asks."""
+
+
+@contextmanager
+def noted() -> Iterator[set[str]]:
+    """Notes the absolute paths of the files that `read` reads meanwhile."""
+    _noted.append(set())
+    try:
+        yield _noted[-1]
+    finally:
+        _noted.pop()
+
+
 def head(path: Path, size: int) -> bytes:
     """Returns the first bytes of a file's content, fewer if it cannot be read."""
     try:
@@ -103,6 +176,8 @@ def read(path: Path) -> bytes:
     Raises:
         DataError: it cannot be read, or its gzip stream is damaged.
     """
+    for paths in _noted:
+        paths.add(str(path.absolute()))
     try:
         content = path.read_bytes()
     except OSError as error:

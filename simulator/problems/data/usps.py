@@ -37,6 +37,25 @@ TOLERANCE = 1e-6
 """By which a stored value may lie beyond the extremes, as float32 rounds them."""
 
 
+def _read(config: Usps) -> tuple[str, dict[str, Path]]:
+    """Returns the format that is read, "" for the stand-in, and what lies there."""
+    if config.source == "standin":
+        return "", {}
+    found = find()
+    if config.source != "auto":
+        return config.source, found
+    if TRAIN in found and TEST in found:
+        return "libsvm", found
+    return "h5" if H5 in found else "", found
+
+
+def _files(config: Usps) -> list[Path]:
+    version, found = _read(config)
+    names = {"libsvm": (TRAIN, TEST), "h5": (H5,)}.get(version, ())
+    return [found[name] for name in names if name in found]
+
+
+@files.finding(_files)
 def usps(config: Usps) -> Dataset:
     """Returns USPS, 16x16 pixels of digits, or its stand-in.
 
@@ -51,15 +70,10 @@ def usps(config: Usps) -> Dataset:
     Source: Hull, A database for handwritten text recognition research (1994); the
         files of the LIBSVM data page.
     """
-    if config.source == "standin":
+    version, found = _read(config)
+    if not version:
         return usps_standin(config)
-    found = find()
-    both = TRAIN in found and TEST in found
-    if config.source == "libsvm" or (config.source == "auto" and both):
-        return _libsvm(config, found)
-    if config.source == "h5" or H5 in found:
-        return _h5(config, found)
-    return usps_standin(config)
+    return _libsvm(config, found) if version == "libsvm" else _h5(config, found)
 
 
 def find() -> dict[str, Path]:

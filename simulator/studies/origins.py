@@ -1,0 +1,94 @@
+"""What a study was begun with: files that it reads and modules that bring parts.
+
+Both stand in its manifest. A study goes on with the same ones alone, or its runs would
+not be comparable. Files count by their content: for every run, also those that have
+ended, before anything is executed. A module is code, as the libraries are, and can
+change numbers as they can; so it counts where something is still to be executed.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from simulator import inputs
+from simulator.inputs import Inputs
+from simulator.scenario.errors import StudyError
+
+SHORT = 12
+"""Digits of a SHA-256 that a message shows."""
+
+
+def told(read: Inputs, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Returns what a manifest says of what runs read.
+
+    Args:
+        read: what they do now.
+        manifest: of the study so far, if it was begun before; its word counts where
+            it has one.
+    """
+    found = inputs.told(read)
+    for name in ("inputs", "modules"):
+        found[name] |= manifest.get(name, {})
+    begun = manifest.get("working_folder", found["working_folder"])
+    return {**found, "working_folder": begun}
+
+
+def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
+    """Refuses files that do not hold what they held when the study was begun.
+
+    Raises:
+        StudyError: one line with the file, what is wrong and the remedy.
+    """
+    known = manifest.get("inputs")
+    if known is None and read.named:
+        raise StudyError(
+            f"{folder}: must hold a study of this version, but was written by an older "
+            f"one, which did not note what its files held; choose another folder by "
+            f"--out"
+        )
+    for name, now in read.named.items():
+        then = (known or {}).get(name)
+        if then is not None and then["sha256"] != now.sha256:
+            raise StudyError(
+                f"{folder}: must be continued with the files that it was begun with, "
+                f"but {now.at} has changed (its SHA-256 was {then['sha256'][:SHORT]}, "
+                f"is {now.sha256[:SHORT]}); put back what it held, or choose another "
+                f"folder by --out"
+            )
+
+
+def other_files(manifest: dict[str, Any], read: Inputs) -> str:
+    """Returns which file a data set no longer finds, or finds in place of a stand-in.
+
+    Returns:
+        The sentence's end of a message; "" where that is not what differs.
+    """
+    known = manifest.get("inputs", {})
+    found = {name for names in read.sets.values() for name in names}
+    for name in sorted(known.keys() - read.named.keys()):
+        return (
+            f"{known[name]['at']} was read when it was begun and is not found now; put "
+            f"it there, or set STALESIM_DATA to its folder"
+        )
+    for name in sorted(found - known.keys()):
+        return (
+            f"{read.named[name].at} is found now and was not when it was begun; take "
+            f"the source of then in problem.data, or choose another folder by --out"
+        )
+    return ""
+
+
+def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
+    """Refuses modules whose code is not that with which the study was begun.
+
+    Raises:
+        StudyError: one line with the module, what is wrong and the remedy.
+    """
+    known = manifest.get("modules", {})
+    for name, now in read.modules.items():
+        then = known.get(name)
+        if then is not None and then["sha256"] != now.sha256:
+            raise StudyError(
+                f"{folder}: must be continued with the module {name} with which it was "
+                f"begun, but {now.file} has changed since; put it back, or choose "
+                f"another folder by --out"
+            )
