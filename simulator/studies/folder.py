@@ -30,7 +30,6 @@ from simulator.trace import (
     remove_parts,
     write_manifest,
 )
-from simulator.trace.manifest import git_commit
 
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox", "stalesim")
 LOCK = ".lock"
@@ -40,8 +39,10 @@ SAME = ("stalesim", "jax", "jaxlib", "numpy")
 """Libraries that must not change within a study."""
 WORDS = ("name", "source", "question", "claims", "replicates", "seed")
 """Entries of a scenario that a run's numbers do not depend on; it has its own seed."""
-MADE = ("commit", "environment", "command", "started")
+MADE = ("commit", "dirty", "environment", "command", "started")
 """Entries of a manifest that stay when the study is continued."""
+AGAIN = ("commit", "dirty", "command", "started")
+"""What is noted each time that it is continued."""
 OPEN = ("incomplete", "failed")
 """Ends of runs that are still to be made."""
 
@@ -219,7 +220,7 @@ class Folder:
                 self._entries[run.number] if task is None else _entry(run, task)
             )
         self._entries = {entry["run"]: entry for entry in entries}
-        begun, here = self.manifest, {"commit": git_commit(), **_provenance()}
+        begun, here = self.manifest, _provenance()
         self.manifest = {
             **here,
             "name": scenario.name,
@@ -233,7 +234,7 @@ class Folder:
             **{key: begun[key] for key in MADE if key in begun},
         }
         if begun:
-            again = {key: here[key] for key in ("command", "started")}
+            again = {key: here[key] for key in AGAIN}
             self.manifest["continued"] = [*begun.get("continued", ()), again]
         write_manifest(self.path, self.manifest)
         (self.path / JOURNAL).unlink(missing_ok=True)

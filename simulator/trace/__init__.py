@@ -8,7 +8,7 @@ run, with what, and how it ended.
 
 from simulator.scenario.errors import StudyError
 from simulator.trace.columns import COLUMNS, Column
-from simulator.trace.manifest import git_commit, provenance, write_manifest
+from simulator.trace.manifest import provenance, write_manifest
 from simulator.trace.parts import compact, recover, remove_parts
 from simulator.trace.study import JOURNAL, Study, load
 from simulator.trace.writing import Words, Writer
@@ -22,7 +22,6 @@ __all__ = [
     "Words",
     "Writer",
     "compact",
-    "git_commit",
     "load",
     "provenance",
     "recover",

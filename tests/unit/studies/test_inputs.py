@@ -122,6 +122,8 @@ def test_content_counts_not_the_name(here: Path, tmp_path: Path) -> None:
     tree = changed(TREE, problem__data__path="../renamed.npz", replicates=2)
     extended = studies.simulate(tree, "s")
     assert extended.manifest["runs"][0]["content"] == first
+    assert {*extended.manifest} >= {"commit", "dirty"}
+    assert {*extended.manifest["continued"][0]} >= {"commit", "dirty", "command"}
     assert {*extended.manifest["inputs"]} == {"d.npz", "../renamed.npz", "e.csv"}
 
 
