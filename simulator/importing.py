@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from simulator import inputs
-from simulator.problems.data import digests
+from simulator.problems.data import digests, limits, table
 from simulator.protocols.played import Traffic
 from simulator.recording import Source, write_all
 from simulator.scenario.errors import DataError
@@ -116,6 +116,7 @@ def _read(path: Path) -> "pd.DataFrame":
     if path.suffix not in (".csv", ".parquet"):
         raise DataError(f"{path}: must end in .csv or .parquet; convert or rename it")
     try:
+        _check_size(path)
         if path.suffix == ".parquet":
             frame = pd.read_parquet(path)
         else:
@@ -141,6 +142,23 @@ def _read(path: Path) -> "pd.DataFrame":
     if frame.empty:
         raise DataError(f"{path}: must have a row per job, but has none; add some")
     return frame
+
+
+def _check_size(path: Path) -> None:
+    """Refuses a log that would take too much memory.
+
+    Raises:
+        ValueError: in one line.
+    """
+    from pyarrow import parquet
+
+    size = path.stat().st_size
+    if path.suffix == ".parquet":
+        with parquet.ParquetFile(path) as file:
+            table.check_parquet(file, file.schema_arrow.names, size)
+    elif size > limits.MOST_TEXT:
+        most = limits.shown(limits.MOST_TEXT)
+        raise ValueError(f"it has {limits.shown(size)}, where {most} are allowed")
 
 
 def _checked(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":

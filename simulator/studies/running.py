@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from simulator import inputs
-from simulator.problems.data import files
+from simulator.problems.data import files, limits
 from simulator.scenario.errors import StudyError
 from simulator.scenario.problems import Data, Npz
 from simulator.scenario.reading import read, validated
@@ -211,7 +211,11 @@ def _with_arrays(
         _check_arrays(file, data)
     else:
         partial = folder / PARTIAL_DATA
-        np.savez_compressed(partial, **data)  # pyright: ignore[reportArgumentType]
+        arrays: Any = data
+        np.savez_compressed(partial, **arrays)
+        size = sum(np.asarray(array).nbytes for array in data.values())
+        if size > limits.limit(partial.stat().st_size):
+            np.savez(partial, **arrays)  # packed so tight, it would not be read
         partial.replace(file)
     problem = scenario.problem
     options = {k: getattr(problem.data, k) for k in Data.model_fields}

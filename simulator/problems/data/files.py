@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import io
 import os
 import re
 import zlib
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import platformdirs
 
+from simulator.problems.data import limits
 from simulator.scenario.errors import DataError
 
 FOLDER = "STALESIM_DATA"
@@ -174,11 +176,17 @@ def read(path: Path) -> bytes:
     """Returns the content of a file, unzipped if it is gzipped.
 
     Raises:
-        DataError: it cannot be read, or its gzip stream is damaged.
+        DataError: it cannot be read, is too large, or its gzip stream is damaged.
     """
     for paths in _noted:
         paths.add(str(path.absolute()))
     try:
+        size = path.stat().st_size
+        if size > limits.LARGEST:
+            raise DataError(
+                f"{path} must have {limits.shown(limits.LARGEST)} at most, got "
+                f"{limits.shown(size)}; take fewer rows"
+            )
         content = path.read_bytes()
     except OSError as error:
         raise DataError(
@@ -188,7 +196,12 @@ def read(path: Path) -> bytes:
     if not content.startswith(GZIP):
         return content
     try:
-        return gzip.decompress(content)
+        with gzip.open(io.BytesIO(content)) as file:
+            return limits.unpack(file.read, len(content))
+    except ValueError as error:
+        raise DataError(
+            f"{path} must not unpack to so much, got {error}; unpack it yourself"
+        ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(
             f"{path} must be a whole gzip file, got: {error}; download it again"

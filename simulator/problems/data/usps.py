@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
-from simulator.problems.data import files, names
+from simulator.problems.data import files, limits, names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.selecting import Samples
@@ -28,6 +28,7 @@ NAMES = {"usps": TRAIN, "usps.bz2": TRAIN, "usps.t": TEST, "usps.t.bz2": TEST}
 """What files may be called, unpacked or not."""
 NAME = re.compile("usps", re.IGNORECASE)
 FOLDERS = ("usps",)
+HALVES = ("train", "test")
 SIDE, NUM_CLASSES = 16, 10
 PIXELS = SIDE * SIDE
 BZ2, HDF5 = b"BZh", b"\x89HDF\r\n\x1a\n"
@@ -146,7 +147,8 @@ def parse(path: Path) -> tuple[Float64[np.ndarray, "N P"], Int64[np.ndarray, " N
     from_zero: Any = False  # scikit-learn's annotation knows only "auto"
     try:
         if content.startswith(BZ2):
-            content = bz2.decompress(content)
+            with bz2.open(io.BytesIO(content)) as file:
+                content = limits.unpack(file.read, len(content))
         loaded = load_svmlight_file(
             io.BytesIO(content), n_features=PIXELS, zero_based=from_zero
         )
@@ -179,9 +181,12 @@ def parse_h5(path: Path) -> tuple[Samples, Samples]:
         ) from None
     try:
         with h5py.File(path, "r") as file:
+            names = ("data", "target")
+            size = sum(file[half][name].nbytes for half in HALVES for name in names)
+            limits.check(size, path.stat().st_size)
             train, test = (
                 (np.asarray(file[half]["data"]), np.asarray(file[half]["target"]))
-                for half in ("train", "test")
+                for half in HALVES
             )
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise DataError(

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from simulator import inputs, playing, recording, studies
+from simulator.problems.data import limits
 from simulator.scenario.base import Config
 from simulator.scenario.catalogue import KINDS
 from simulator.scenario.errors import DataError, StudyError
@@ -173,6 +174,15 @@ def test_given_arrays_move_with_their_study(here: Path, tmp_path: Path) -> None:
     write_data(tmp_path / "moved" / "data.npz", 2)
     with pytest.raises(StudyError, match=r"data\.npz"):
         studies.resume(tmp_path / "moved")
+
+
+def test_given_arrays_that_pack_tight_can_be_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "ALWAYS", 1000)
+    data = {"x": np.zeros((20_000, 5)), "y": np.arange(20_000) // 10_000}
+    assert studies.simulate(TREE, "s", data=data).complete
+    assert Path("s/data.npz").stat().st_size > 900_000, "it was packed to 3,000 bytes"
 
 
 def record(seed: int) -> None:

@@ -142,7 +142,7 @@ def empty(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (cut, "libsvm file of 256 columns, .*, got: Compressed data ended before"),
+        (cut, "libsvm file of 256 columns, .*, got: Compressed file ended before"),
         (spoil, "got: Invalid data stream; download"),
         (no_numbers, "got: could not convert"),
         (too_wide, "got: .*257 features"),
