@@ -32,6 +32,8 @@ from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
 from simulator.streams import Purpose, Streams
 
+MOST_WEIGHTS = 250_000_000
+"""Of all clients' models, 1 GB in float32; their registers take as much again."""
 MOST_REMEMBERED = 8
 """Data sets and problems that a process keeps."""
 
@@ -124,6 +126,11 @@ def plan(run: Run) -> Plan:
     )
     outputs = num_outputs(config, data)
     weights = sum(config.model.num_weights(own, outputs) for own in widths(config))
+    if weights > MOST_WEIGHTS:
+        raise ScenarioError(
+            f"problem.model must have at most {MOST_WEIGHTS:,} weights, got "
+            f"{weights:,}; make it smaller"
+        )
     exchanged = outputs
     if config.transfer is not None:
         exchanged = config.model.hidden * (config.model.hidden + 2)

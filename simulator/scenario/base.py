@@ -41,6 +41,11 @@ RecordingPath = Annotated[
 """A folder that `stalesim timeline` wrote, and whose content counts in the same way."""
 
 
+MOST_CLIENTS = 1_000_000
+"""Clients or parties of a world: each has durations, jobs and rows of its own."""
+NumClients = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
+
+
 class PlacedError(ScenarioError):
     """A mistake in a known entry of a scenario.
 
