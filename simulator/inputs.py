@@ -136,6 +136,15 @@ def identified(scenario: Config) -> dict[str, Any]:
     return {**tree, "reads": reads} if reads else tree
 
 
+def finds(scenario: Config, inputs: Inputs) -> tuple[str, ...] | None:
+    """Returns the names of what a scenario's data set finds by itself.
+
+    None where it does not look for files, () where it has found none.
+    """
+    sets = [inputs.sets.get(_name(part), ()) for part in _sets(scenario)]
+    return sets[0] if sets else None
+
+
 def state(config: Config) -> tuple[tuple[str, str], ...]:
     """Returns names and digests of what a problem is made of, beside its configuration.
 

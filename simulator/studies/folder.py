@@ -165,7 +165,7 @@ class Folder:
                 following += 1
                 continue
             if entry["content"] != content(run):
-                raise self._other(entry["label"])
+                raise self._other(entry["label"], run.scenario)
             found.append(run._replace(number=entry["run"]))
         if known:
             raise self._other(next(iter(known.values()))["label"])
@@ -276,8 +276,8 @@ class Folder:
     def _name(self, entry: dict[str, Any]) -> tuple[str, str, int]:
         return entry["variant"], _text(entry["parameters"]), entry["replicate"]
 
-    def _other(self, label: str) -> StudyError:
-        files = origins.other_files(self.manifest, self.inputs)
+    def _other(self, label: str, scenario: Any = None) -> StudyError:
+        files = origins.other_files(self.manifest, self.inputs, scenario)
         if files:
             return StudyError(
                 f"{self.path}: must be continued with the files that it was begun "

@@ -11,8 +11,11 @@ from typing import Any
 
 from simulator import inputs
 from simulator.inputs import Inputs
+from simulator.problems.data import files
 from simulator.scenario.errors import StudyError
 
+TOLD = {"inputs": ("at", "sha256"), "modules": ("file", "sha256")}
+"""What a manifest says of each."""
 SHORT = 12
 """Digits of a SHA-256 that a message shows."""
 
@@ -38,15 +41,15 @@ def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
     Raises:
         StudyError: one line with the file, what is wrong and the remedy.
     """
-    known = manifest.get("inputs")
-    if known is None and read.named:
+    if "inputs" not in manifest and read.named:
         raise StudyError(
             f"{folder}: must hold a study of this version, but was written by an older "
             f"one, which did not note what its files held; choose another folder by "
             f"--out"
         )
+    known = _known(folder, manifest, "inputs")
     for name, now in read.named.items():
-        then = (known or {}).get(name)
+        then = known.get(name)
         if then is not None and then["sha256"] != now.sha256:
             raise StudyError(
                 f"{folder}: must be continued with the files that it was begun with, "
@@ -56,23 +59,31 @@ def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
             )
 
 
-def other_files(manifest: dict[str, Any], read: Inputs) -> str:
+def other_files(manifest: dict[str, Any], read: Inputs, scenario: Any) -> str:
     """Returns which file a data set no longer finds, or finds in place of a stand-in.
 
+    Args:
+        manifest: of the study.
+        read: what its runs read now.
+        scenario: of a run that is not what it was.
+
     Returns:
-        The sentence's end of a message; "" where that is not what differs.
+        The end of a message; "" where that is not what differs.
     """
+    found = inputs.finds(scenario, read)
+    if found is None:
+        return ""
     known = manifest.get("inputs", {})
-    found = {name for names in read.sets.values() for name in names}
-    for name in sorted(known.keys() - read.named.keys()):
+    gone = [name for name in known if name.startswith(inputs.IN_DATA)]
+    for name in sorted({*gone} - read.named.keys()):
         return (
             f"{known[name]['at']} was read when it was begun and is not found now; put "
-            f"it there, or set STALESIM_DATA to its folder"
+            f"it there, or set {files.FOLDER} to its folder"
         )
-    for name in sorted(found - known.keys()):
+    for name in sorted({*found} - known.keys()):
         return (
-            f"{read.named[name].at} is found now and was not when it was begun; take "
-            f"the source of then in problem.data, or choose another folder by --out"
+            f"{read.named[name].at} is found now and was not when it was begun; set "
+            f"{files.FOLDER} to another folder, or choose another one by --out"
         )
     return ""
 
@@ -83,7 +94,7 @@ def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
     Raises:
         StudyError: one line with the module, what is wrong and the remedy.
     """
-    known = manifest.get("modules", {})
+    known = _known(folder, manifest, "modules")
     for name, now in read.modules.items():
         then = known.get(name)
         if then is not None and then["sha256"] != now.sha256:
@@ -92,3 +103,22 @@ def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
                 f"begun, but {now.file} has changed since; put it back, or choose "
                 f"another folder by --out"
             )
+
+
+def _known(folder: Path, manifest: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Returns what a manifest says of files or modules.
+
+    Raises:
+        StudyError: it is damaged.
+    """
+    found = manifest.get(kind, {})
+    whole = isinstance(found, dict) and all(
+        isinstance(each, dict) and all(isinstance(each.get(k), str) for k in TOLD[kind])
+        for each in found.values()
+    )
+    if not whole:
+        raise StudyError(
+            f"{folder / 'manifest.json'}: must say of {kind} where each is and its "
+            f"SHA-256, but is damaged; choose another folder by --out"
+        )
+    return found

@@ -121,9 +121,10 @@ def planned(scenario: Scenario) -> tuple[list[Run], list[Task]]:
         UserError: a run's parts do not fit each other or the data.
     """
     runs = expand(scenario)
-    with inputs.held(inputs.collect(run.scenario for run in runs)):
+    read = inputs.collect(run.scenario for run in runs)
+    with inputs.held(read):
         check(runs)
-        return runs, of_runs(runs)
+        return runs, [task._replace(inputs=read) for task in of_runs(runs)]
 
 
 def keeping(tasks: list[Task]) -> list[Task]:

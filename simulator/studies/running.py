@@ -137,8 +137,9 @@ def where_begun(folder: str | Path) -> Iterator[None]:
     Raises:
         StudyError: there is none in it.
     """
-    begun = Path(load(folder).manifest.get("working_folder", ""))
-    working = begun if begun.is_dir() else Path()
+    begun: Any = load(folder).manifest.get("working_folder")
+    there = isinstance(begun, str) and Path(begun).is_dir()
+    working = Path(begun) if there else Path()
     places = working.absolute(), files.data_folder().absolute()
     with files.looking_in(files.Places(*map(str, places))):
         yield
@@ -156,13 +157,10 @@ def scenario_of(folder: str | Path) -> Scenario:
             f"{folder}: must be a study with numerics to be resumed, but is a "
             f"timeline; play it again by `stalesim timeline`"
         )
-    scenario = manifest["scenario"]
-    data = scenario["problem"]["data"]
-    moved = Path(folder) / DATA
-    given = Path(data.get("path", ""))
-    if given.name == DATA and moved.is_file() and not given.is_file():
-        data["path"] = str(moved.resolve())
-    return validated(scenario)
+    scenario = validated(manifest["scenario"])
+    given, here = Path(getattr(scenario.problem.data, "path", "")), Path(folder) / DATA
+    moved = given.name == DATA and not given.is_file() and here.is_file()
+    return _reading(scenario, here) if moved else scenario
 
 
 def _scenario(source: Source) -> Scenario:
@@ -217,6 +215,11 @@ def _with_arrays(
         if size > limits.limit(partial.stat().st_size):
             np.savez(partial, **arrays)  # packed so tight, it would not be read
         partial.replace(file)
+    return _reading(scenario, file)
+
+
+def _reading(scenario: Scenario, file: Path) -> Scenario:
+    """Returns a scenario that reads the arrays of a file in place of its data."""
     problem = scenario.problem
     options = {k: getattr(problem.data, k) for k in Data.model_fields}
     given = Npz(path=str(file.resolve()), **options)

@@ -8,6 +8,7 @@ import contextlib
 import inspect
 import resource
 import signal
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,9 @@ from simulator.scenario.study import MOST_RUNS, expand, merge
 from simulator.scenario.suggestions import first_error
 from simulator.studies import memory
 
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="memory is limited as Linux does it"
+)
 HUGE = (10**6 + 1, 10**9, 10**12, 10**18)
 MOST_CPU_S = 15.0
 """Of one value, several times what is needed: other tests may run beside it."""

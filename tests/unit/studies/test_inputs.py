@@ -153,6 +153,38 @@ def test_relative_paths_start_from_where_the_study_did(
         studies.simulate(TREE, here / "s")
 
 
+def test_other_processes_read_what_this_one_found(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = changed(TREE, replicates=2, engine__mode="compiled")
+    studies.simulate(tree, "s", jobs=2)  # its processes stay, and stay there
+    away = tmp_path / "away"
+    away.mkdir()
+    write_data(away / "d.npz", 2)
+    write_times(away / "e.csv", 3)
+    monkeypatch.chdir(away)
+    monkeypatch.setenv("STALESIM_DATA", str(away))
+    shared = studies.simulate(tree, "s", jobs=2)
+    alone = studies.simulate(tree, "t")
+    one, other = (study.table("commits")["loss"] for study in (shared, alone))
+    assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("kind", ["inputs", "modules", "working_folder"])
+def test_a_damaged_manifest_is_one_line(kind: str, here: Path) -> None:
+    studies.simulate(TREE, "s")
+    manifest = json.loads(Path("s/manifest.json").read_text())
+    manifest["runs"][0]["stop"] = "failed"
+    for damage in (3, [], {"d.npz": 3}, {"d.npz": {"sha256": 3}}):
+        Path("s/manifest.json").write_text(json.dumps(manifest | {kind: damage}))
+        if kind == "working_folder":
+            assert studies.running.scenario_of("s").name == "small"
+            continue
+        with pytest.raises(StudyError, match=f"must say of {kind} where") as error:
+            studies.resume("s")
+        assert "\n" not in str(error.value)
+
+
 def test_a_study_whose_working_folder_has_moved_goes_on(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
