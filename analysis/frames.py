@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from simulator.timeline import NO_COMMIT, staleness
 from simulator.trace import COLUMNS, StudyError
 
 FIRST_OPTIONAL = {"commits": "loss", "evaluations": "test_accuracy"}
@@ -170,13 +171,31 @@ def metric_of(frame: pd.DataFrame, column: str) -> pd.Series:
     return found
 
 
+def jobs(study: Study) -> pd.DataFrame:
+    """Returns all jobs, each with its `staleness`; NaN where it was not applied.
+
+    That is in commits, as the tables `commits`, `clients` and `staleness` have it.
+    """
+    table = validated(study.table("jobs"), "jobs")
+    at_once = {
+        run["run"]: run.get("commits_at_once", 1) for run in study.manifest["runs"]
+    }
+    several = {run: number for run, number in at_once.items() if number != 1}
+    made = table["run"].map(several).fillna(1).astype("int64") if several else 1
+    age = staleness(table["commit"] - 1, table["read_version"], made)
+    return table.assign(staleness=age.where(table["commit"] != NO_COMMIT))
+
+
 def joined(study: Study, table: str) -> pd.DataFrame:
-    """Returns any table, each row with what is said of its run.
+    """Returns any table, each row with what is said of its run; jobs as of `jobs`.
 
     Raises:
         StudyError: the table is not one of a trace, or no run has ended.
     """
-    rows = validated(study.table(table), table)
+    if table == "jobs":
+        rows = jobs(study)
+    else:
+        rows = validated(study.table(table), table)
     more = [key for key in (*OF_RUN, *swept_columns(study).values()) if key not in rows]
     known = runs(study)
     of_run = known[["run", *(key for key in more if key in known)]]

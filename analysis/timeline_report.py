@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import chrome, gantt, style, timeline_comparison, timelines
+from analysis import chrome, frames, gantt, style, timeline_comparison, timelines
 from analysis.frames import Study, runs
 from analysis.saving import check_format, save_figure
 from analysis.timeline_theory import (
@@ -64,7 +64,7 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     Raises:
         StudyError: no run has ended.
     """
-    known, jobs = runs(study), study.table("jobs")
+    known, jobs = runs(study), frames.jobs(study)
     forms = _forms(study)
     measured = timelines.by_group(timelines.by_run(jobs, known))
     name = study.manifest["name"]
@@ -174,7 +174,7 @@ def standard(
     if seconds is None:
         seconds = gantt.first_seconds(panels[0].jobs)
     yield "gantt", gantt.gantt(panels, seconds, name)
-    jobs = study.table("jobs").merge(known[["run", "group"]], on="run")
+    jobs = frames.jobs(study).merge(known[["run", "group"]], on="run")
     found = {
         group: timelines.histogram(jobs.loc[jobs["group"] == group])
         for group in known["group"].unique()
@@ -192,7 +192,7 @@ def standard(
 def _compared(study: Study) -> pd.DataFrame:
     """Returns what is measured of each run beside its closed form and swept number."""
     known, forms = runs(study), _forms(study)
-    measured = timelines.by_run(study.table("jobs"), known)
+    measured = timelines.by_run(frames.jobs(study), known)
     entries = [study.manifest["runs"][run] for run in measured["run"]]
     several = measured["contributions_per_s"] / measured["updates_per_s"]
     for column in ("updates_per_s", *timeline_comparison.PANELS):
@@ -231,7 +231,7 @@ def _spectral_gaps(study: Study) -> pd.DataFrame | None:
 def _panels(
     study: Study, wanted: list[int]
 ) -> Iterator[tuple[dict[str, Any], gantt.Panel]]:
-    jobs, rows = study.table("jobs"), study.table("rows")
+    jobs, rows = frames.jobs(study), study.table("rows")
     incidents = study.table("incidents")
     made = rows.loc[(rows["kind"] == "COMMIT") & (rows["place"] == 0)]
     for run in wanted:

@@ -1,7 +1,7 @@
 """What happened in recorded timelines: staleness, waiting, utilisation, throughput.
 
-Takes the `jobs` and `incidents` of a timeline, and one row per run (`run`, `group`,
-`virtual_s`, `commits`, `num_clients`: `frames.runs` has them). Staleness is in commits,
+Takes the jobs (`frames.jobs`) and `incidents` of a timeline, and one row per run
+(`run`, `group`, `virtual_s`, `commits`, `num_clients`: `frames.runs` has them). Staleness is in commits,
 times in virtual seconds. Numbers are those of single runs, then averaged over the
 replicates of a group; only a maximum is the largest of all.
 """
@@ -20,20 +20,17 @@ ENDS = ("APPLIED", "REJECTED", "LOST", "CRASHED")
 
 
 def contributions(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Returns the jobs that were applied, with their staleness and waiting time.
+    """Returns the jobs that were applied, with their waiting time.
 
     Args:
         jobs: of any runs; refreshes do not count.
 
     Returns:
-        The same columns and `staleness`, commits between read and application, and
-        `waiting`, seconds from arrival to application, service included.
+        The same columns and `waiting`, seconds from arrival to application, service
+        included.
     """
     table = jobs.loc[(jobs["outcome"] == "APPLIED") & (jobs["kind"] == "work")]
-    return table.assign(
-        staleness=table["commit"] - 1 - table["read_version"],
-        waiting=table["applied_time"] - table["arrived_time"],
-    )
+    return table.assign(waiting=table["applied_time"] - table["arrived_time"])
 
 
 def spectral_gap(rows: pd.DataFrame, num_workers: int) -> float:

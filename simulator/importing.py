@@ -93,6 +93,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "num_clients": len(labels),
         "width": 1,
         "num_registers": num_registers,
+        "commits_at_once": 1,
         "timeline": hashlib.sha256(path.read_bytes()).hexdigest()[:16],
         "upload_bytes": 0,
         "download_bytes": 0,

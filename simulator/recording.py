@@ -128,6 +128,7 @@ def _source(run: Run, played: Played) -> Source:
         "num_clients": played.num_clients,
         "width": played.width,
         "num_registers": played.num_registers,
+        "commits_at_once": played.commits_at_once,
         "timeline": played.digest,
         "upload_bytes": traffic.upload_bytes,
         "download_bytes": traffic.download_bytes,

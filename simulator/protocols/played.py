@@ -305,6 +305,18 @@ class Played:
             return self.num_clients
         return 1 if kind in ("rounds", "synchronous") else None
 
+    @property
+    def commits_at_once(self) -> int:
+        """Commits of which none makes another one staler, as of `timeline.staleness`.
+
+        In gossip by rounds a round is a commit of each worker, and all of them have
+        read the state before it.
+        """
+        protocol = self.protocol
+        if isinstance(protocol, Gossip) and protocol.in_rounds:
+            return self.num_clients
+        return 1
+
     @cached_property
     def uploads_of_all(self) -> int:
         """Messages of an averaging of all workers with their neighbours."""

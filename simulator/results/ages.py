@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from simulator.engine.drive import Record
-from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind
+from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind, staleness
 from simulator.trace import Words
 
 FINE_BINS = 64
@@ -58,13 +58,15 @@ class Staleness:
     Args:
         num_clients: who contribute.
         num_parties: whose embeddings are used, whoever takes part in rows.
+        at_once: as of `timeline.staleness`.
 
     Attributes:
         contributions: commits between a client's read and its contribution.
         embeddings: commits since the upload of what is used; None where nothing is.
     """
 
-    def __init__(self, num_clients: int, num_parties: int) -> None:
+    def __init__(self, num_clients: int, num_parties: int, at_once: int = 1) -> None:
+        self._at_once = at_once
         self.contributions = Ages(num_clients)
         self.embeddings: Ages | None = None
         self._num_parties = num_parties
@@ -76,7 +78,8 @@ class Staleness:
         if EMBEDDING + "mean" in record.infos:
             self._add_embeddings(record.infos, commits)
         row, column = np.nonzero((rows.worker != NO_WORKER) & commits[:, None])
-        age = rows.version[row] - rows.read_version[row, column]
+        read_version = rows.read_version[row, column]
+        age = staleness(rows.version[row], read_version, self._at_once)
         self.contributions.add(rows.worker[row, column], age)
 
     def _add_embeddings(

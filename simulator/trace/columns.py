@@ -26,7 +26,10 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "num_contributions": Column("int32", "", "contributions applied"),
         "client": Column("int32", "", "the first contributor"),
         "staleness_mean": Column(
-            "float32", "commits", "mean over contributors of commits since their read"
+            "float32",
+            "commits",
+            "mean over contributors of commits since their read; in gossip by "
+            "rounds, those of its own round do not count",
         ),
         "staleness_max": Column("int32", "commits", "the largest of them"),
         # every further column is a diagnostic of the algorithm:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from analysis import (
     chrome,
+    frames,
     gantt,
     theory_gossip,
     timeline_comparison,
@@ -36,7 +37,7 @@ JOBS = pd.DataFrame(
         *("client", "job", "read_time", "computed_time", "sent_time", "arrived_time"),
         *("applied_time", "read_version", "commit", "outcome", "upload_messages"),
     ],
-).assign(run=0, kind="work")
+).assign(run=0, kind="work", staleness=[0, 1, 1, np.nan, np.nan, np.nan])
 INCIDENTS = pd.DataFrame(
     {"run": 0, "time": [5.0, 6.0], "client": [0, 1], "incident": ["CRASHED", "GAVE_UP"]}
 ).assign(messages=1)
@@ -169,14 +170,14 @@ def test_what_is_measured_matches_its_closed_form(name: str, tmp_path: Path) -> 
     forms = closed_forms(entry["scenario"], entry["num_clients"], *weights)
     assert set(forms.of_run) == KNOWN[name]
     runs = pd.DataFrame([{**entry, "group": "base"}])
-    found = timelines.by_run(study.table("jobs"), runs).iloc[0]
+    found = timelines.by_run(frames.jobs(study), runs).iloc[0]
     # Over 4,000 s there are at least 900 cycles of each client; relative errors of
     # means are below 1/sqrt(900) = 3.3 % at one standard deviation of laws whose
     # standard deviation is at most their mean, and sums over clients are tighter. A
     # fixed seed makes this a regression test.
     for column, value in forms.of_run.items():
         assert found[column] == pytest.approx(value, rel=0.06, abs=1e-9), column
-    jobs, incidents = study.table("jobs"), study.table("incidents")
+    jobs, incidents = frames.jobs(study), study.table("incidents")
     clients = timelines.by_client(jobs, incidents, runs)
     for column, values in forms.of_clients.items():
         assert clients[column].to_numpy() == pytest.approx(values, rel=0.08), column
@@ -193,7 +194,7 @@ def test_the_law_of_staleness_is_drawn_where_it_is_known(tmp_path: Path) -> None
     ages, chances = forms.law
     assert chances.sum() == pytest.approx(1, abs=1e-4)
     assert ages @ chances == pytest.approx(3, abs=1e-2)
-    shares = timelines.histogram(study.table("jobs")).set_index("staleness")["share"]
+    shares = timelines.histogram(frames.jobs(study)).set_index("staleness")["share"]
     # 8,000 contributions: a share's standard error is below 0.006.
     for age in range(5):
         assert shares[age] == pytest.approx(chances[age], abs=0.02)
@@ -292,7 +293,7 @@ def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> N
         protocol={"kind": "gossip", "graph": {"kind": "ring"}, "initiator": "every"},
         stop={"commits": 6000},
     )
-    jobs = study.table("jobs")
+    jobs = frames.jobs(study)
     staleness = timelines.contributions(jobs)["staleness"]
     # K jobs are always in flight, averagings take no time: K - 1 commits by the closed
     # form, up to the edges of the run, where at most K jobs miss at most the largest.
@@ -307,3 +308,25 @@ def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> N
     assert abs(gap - exact) < 5 * 0.0043
     titles = [title for title, _ in timeline_report.tables(study)]
     assert "world: averaging between workers" in titles
+
+
+@pytest.mark.parametrize("average", ["all", "neighbours"])
+def test_gradients_of_a_round_of_gossip_are_not_stale(
+    average: str, tmp_path: Path
+) -> None:
+    study = recorded(
+        tmp_path,
+        clients={"number": 6, "compute": {"law": "expon"}},
+        protocol={"kind": "gossip", "graph": {"kind": "ring"}, "average": average}
+        if average == "neighbours"
+        else {"kind": "gossip", "average": average},
+        stop={"commits": 60},
+    )
+    applied = timelines.contributions(frames.jobs(study))
+    assert len(applied) == 60
+    assert applied["staleness"].tolist() == [0] * 60
+    assert (
+        np.isnan(frames.jobs(study)["staleness"]).sum() == len(study.table("jobs")) - 60
+    )
+    (_, table), *_ = timeline_report.tables(study)
+    assert table["stale mean"].tolist() == ["0"]
