@@ -18,7 +18,7 @@ from analysis import gantt
 
 MICROSECONDS = 1e6
 SERVER = 0
-"""Thread of the commits; client k has thread k + 1."""
+"""Thread of the commits; clients have those of their numbers, which begin at 1."""
 
 
 def events(
@@ -43,8 +43,8 @@ def events(
     """
     yield _named("process_name", run, SERVER, label)
     yield _named("thread_name", run, SERVER, "server")
-    for client in range(num_clients):
-        yield _named("thread_name", run, client + 1, f"client {client}")
+    for client in range(1, num_clients + 1):
+        yield _named("thread_name", run, client, f"client {client}")
     keys = ["client", "job"]
     more = jobs.loc[jobs["kind"] == "work", [*keys, "outcome", "read_version"]]
     table = gantt.stages(jobs, incidents, downloads).merge(more, on=keys)
@@ -57,13 +57,13 @@ def events(
             "ts": start,
             "dur": row["end"] * MICROSECONDS - start,
             "pid": run,
-            "tid": int(row["client"]) + 1,
+            "tid": int(row["client"]),
             "args": {name: row[name] for name in ("job", "outcome", "read_version")},
         }
     for number, time in enumerate(commits.tolist(), start=1):
         yield _instant(f"commit {number}", "commit", time, run, SERVER)
     for row in incidents.to_dict("records"):
-        name, thread = str(row["incident"]), int(row["client"]) + 1
+        name, thread = str(row["incident"]), int(row["client"])
         yield _instant(name, "incident", row["time"], run, thread)
 
 

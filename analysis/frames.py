@@ -60,9 +60,9 @@ def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
                 f"{', '.join(map(str, frame.columns))}; was it written by another "
                 f"version?"
             )
-    for column, (dtype, _, _) in COLUMNS[table].items():
+    for column, of in COLUMNS[table].items():
         if len(frame) and column in frame:
-            _check_type(frame[column], dtype, table)
+            _check_type(frame[column], of.dtype, table)
     return frame
 
 
@@ -192,10 +192,7 @@ def joined(study: Study, table: str) -> pd.DataFrame:
     Raises:
         StudyError: the table is not one of a trace, or no run has ended.
     """
-    if table == "jobs":
-        rows = jobs(study)
-    else:
-        rows = validated(study.table(table), table)
+    rows = validated(study.table(table), table) if table != "jobs" else jobs(study)
     more = [key for key in (*OF_RUN, *swept_columns(study).values()) if key not in rows]
     known = runs(study)
     of_run = known[["run", *(key for key in more if key in known)]]

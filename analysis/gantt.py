@@ -195,7 +195,7 @@ def stages(
         work[f"{what}_time"] for what in ("sent", "arrived", "applied")
     )
     known = downloads is not None
-    took = downloads[work["client"].to_numpy()] if downloads is not None else 0.0
+    took = downloads[work["client"].to_numpy() - 1] if downloads is not None else 0.0
     fetched = np.minimum(read + took, computed)
     pieces = [
         ("download", read, fetched),
@@ -220,7 +220,7 @@ def _draw_clients(
     marks: dict[str, None],
 ) -> None:
     shown = panel.jobs.loc[
-        (panel.jobs["read_time"] < seconds) & (panel.jobs["client"] < count)
+        (panel.jobs["read_time"] < seconds) & (panel.jobs["client"] <= count)
     ]
     table = stages(shown, panel.incidents, panel.downloads)
     failed = shown["outcome"].isin(("REJECTED", "LOST", "CRASHED"))
@@ -238,9 +238,9 @@ def _draw_clients(
                 edgecolor="white", lw=0.4, zorder=2,
             )  # fmt: skip
     commits = panel.commits[panel.commits <= seconds]
-    axes.plot(commits, np.full(commits.size, -0.85), "|", color=style.INK, ms=5)
+    axes.plot(commits, np.full(commits.size, 0.15), "|", color=style.INK, ms=5)
     near = panel.incidents.loc[
-        (panel.incidents["time"] <= seconds) & (panel.incidents["client"] < count)
+        (panel.incidents["time"] <= seconds) & (panel.incidents["client"] <= count)
     ]
     for what, mine in near.groupby("incident", sort=False):
         marks[str(what)] = None
@@ -251,10 +251,10 @@ def _draw_clients(
         axes.axvspan(panel.end, seconds, color="#f0f0f0", lw=0, zorder=0)
     title = style.text(panel.title, 60)
     if count < panel.num_clients:
-        title += f"; clients 0 to {count - 1} of {panel.num_clients}"
+        title += f"; clients 1 to {count} of {panel.num_clients}"
     axes.set_title(title)
-    axes.set(ylim=(count - 0.5, -1.3), ylabel="Client")
-    axes.set_yticks(range(0, count, max(1, count // 6)))
+    axes.set(ylim=(count + 0.5, -0.3), ylabel="Client")
+    axes.set_yticks(range(1, count + 1, max(1, count // 6)))
     axes.grid(visible=False, axis="y")
 
 

@@ -37,7 +37,7 @@ def histogram(
     Args:
         study: finished or not.
         group: of runs.
-        client: from 0; None takes all together.
+        client: from 1; None takes all together.
         quantity: `contribution` (commits since a contribution's read) or `embedding`
             (age of a stored embedding when others used it); by default the latter
             where it exists.

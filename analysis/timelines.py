@@ -1,9 +1,9 @@
 """What happened in recorded timelines: staleness, waiting, utilisation, throughput.
 
 Takes the jobs (`frames.jobs`) and `incidents` of a timeline, and one row per run
-(`run`, `group`, `virtual_s`, `commits`, `num_clients`: `frames.runs` has them). Staleness is in commits,
-times in virtual seconds. Numbers are those of single runs, then averaged over the
-replicates of a group; only a maximum is the largest of all.
+(`run`, `group`, `virtual_s`, `commits`, `num_clients`: `frames.runs` has them).
+Staleness is in commits, times in virtual seconds. Numbers are those of single runs,
+then averaged over the replicates of a group; only a maximum is the largest of all.
 """
 
 import numpy as np
@@ -46,7 +46,8 @@ def spectral_gap(rows: pd.DataFrame, num_workers: int) -> float:
     pairs = rows.loc[(rows["kind"] == "AVERAGE") & (rows["place"] == 0)]
     if pairs.empty:
         return float("nan")
-    edges = list(zip(pairs["node"].tolist(), pairs["peer"].tolist(), strict=True))
+    ends = (pairs[name].to_numpy(np.int64) - 1 for name in ("node", "peer"))
+    edges = list(zip(*(each.tolist() for each in ends), strict=True))
     matrix = theory_gossip.expected_pairwise_averaging(num_workers, edges)
     return theory_gossip.spectral_gap(matrix)
 
@@ -123,7 +124,7 @@ def by_client(
         runs: one row each.
 
     Returns:
-        Columns group, client (from 0), staleness_mean, staleness_max, utilisation,
+        Columns group, client (from 1), staleness_mean, staleness_max, utilisation,
         waiting_mean (s), uploads (messages, repeats included), incidents (count).
     """
     runs = runs[["run", "group", "virtual_s", "num_clients"]]
@@ -135,7 +136,7 @@ def by_client(
         [
             (run, client)
             for run, count in zip(runs["run"], runs["num_clients"], strict=True)
-            for client in range(int(count))
+            for client in range(1, int(count) + 1)
         ],
         names=keys,
     )
@@ -170,7 +171,7 @@ def by_part(clients: pd.DataFrame, parts: list[str]) -> pd.DataFrame:
         90 %, max over its clients.
     """
     names = [name for name in clients.columns if name not in ("group", "client")]
-    part_of = clients["client"].map(dict(enumerate(parts)))
+    part_of = clients["client"].map(dict(enumerate(parts, start=1)))
     rows = []
     for part in dict.fromkeys(parts):
         mine = clients.loc[part_of == part]

@@ -22,7 +22,7 @@ NO_SAMPLE = 2**31 - 1
 """Pads the samples of a job."""
 NO_COMMIT = 2**63 - 1
 """`commit` of a job that was not applied; int64, and never on the device."""
-SERVER = 0
+SERVER = NO_WORKER
 """`node` of every row whose version is the server's."""
 
 

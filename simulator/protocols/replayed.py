@@ -27,7 +27,7 @@ from simulator.timeline import (
     StopReason,
     check,
 )
-from simulator.trace import Study, load
+from simulator.trace import COLUMNS, Study, inward, load
 
 WIDE = ("worker", "job", "read_version", "read_slot")
 """What a row has for each of its workers."""
@@ -118,7 +118,12 @@ class Replayed(Played):
     def _columns(self, table: str) -> dict[str, np.ndarray]:
         assert self.study is not None
         found = self.study.arrow(table, self._entry["run"])
-        return {name: found[name].to_numpy() for name in found.column_names}
+        return {
+            name: inward(found[name])
+            if COLUMNS[table][name].numbered
+            else found[name].to_numpy()
+            for name in found.column_names
+        }
 
     def _rows(self) -> Rows:
         columns = self._columns("rows")

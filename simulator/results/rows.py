@@ -25,6 +25,7 @@ def commits(run: int, record: Record, at_once: int = 1) -> dict[str, Any]:
     refresh = rows.kind == Kind.REFRESH
     present[refresh, 1:] = False
     count = present.sum(axis=1)
+    alone = (count == 1) | (rows.kind == Kind.AVERAGE)
     brings = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
     age = staleness(rows.version[:, None], rows.read_version, at_once)
     age = np.where(present, age, 0)
@@ -36,7 +37,7 @@ def commits(run: int, record: Record, at_once: int = 1) -> dict[str, Any]:
         "kind": Words(rows.kind, KINDS),
         "round": rows.round,
         "num_contributions": np.where(brings, count, 0).astype(np.int32),
-        "client": rows.worker[:, 0],
+        "client": np.where(alone, rows.worker[:, 0], NO_WORKER),
         "staleness_mean": mean.astype(np.float32),
         "staleness_max": age.max(axis=1).astype(np.int32),
     }

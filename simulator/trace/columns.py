@@ -4,15 +4,19 @@ from typing import NamedTuple
 
 
 class Column(NamedTuple):
-    """One column of a table: its type, its unit (`""` if none) and its meaning."""
+    """One column of a table: its type, its unit (`""` if none) and its meaning.
+
+    Numbers of clients, parties and workers are `numbered`: `numbering` says how.
+    """
 
     dtype: str
     unit: str
     meaning: str
+    numbered: bool = False
 
 
 _RUN = Column("int32", "", "run of the study; `runs` of the manifest says which")
-_CLIENT = Column("int32", "", "client, party or worker, from 0")
+_CLIENT = Column("int32", "", "client, party or worker, from 1", numbered=True)
 
 COLUMNS: dict[str, dict[str, Column]] = {
     "commits": {
@@ -24,7 +28,13 @@ COLUMNS: dict[str, dict[str, Column]] = {
         ),
         "round": Column("int32", "", "round of round-based protocols, else 0"),
         "num_contributions": Column("int32", "", "contributions applied"),
-        "client": Column("int32", "", "the first contributor"),
+        "client": Column(
+            "int32",
+            "",
+            "from 1: who contributed, where it is one alone; who asked for a REFRESH; "
+            "who began an AVERAGE; else null",
+            numbered=True,
+        ),
         "staleness_mean": Column(
             "float32",
             "commits",
@@ -194,8 +204,15 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "place": Column("int32", "", "of the worker in the row, from 0"),
         "time": Column("float64", "virtual s", "of the row"),
         "kind": Column("string", "", "COMMIT, CONTRIBUTE, REFRESH, AVERAGE, ..."),
-        "node": Column("int32", "", "whose version advances; 0 is the server's"),
-        "worker": Column("int32", "", "who takes part, or `timeline.NO_WORKER`"),
+        "node": Column(
+            "int32",
+            "",
+            "worker whose version advances, from 1; null if the server's",
+            numbered=True,
+        ),
+        "worker": Column(
+            "int32", "", "who takes part, from 1; null if nobody", numbered=True
+        ),
         "job": Column("int32", "", "which of its jobs"),
         "version": Column("int64", "commits", "commits before the row"),
         "read_version": Column("int64", "commits", "version that the worker read"),
@@ -203,7 +220,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "write_slot": Column(
             "int32", "", "register of the new version, or `timeline.NO_SLOT`"
         ),
-        "peer": Column("int32", "", "gossip partner, else `timeline.NO_WORKER`"),
+        "peer": Column("int32", "", "gossip partner, from 1; else null", numbered=True),
         "round": Column("int32", "", "of round-based protocols, else 0"),
     },
 }

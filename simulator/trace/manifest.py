@@ -12,6 +12,9 @@ from typing import Any
 
 from simulator.scenario.errors import StudyError
 
+FORMAT = 2
+"""Of what a study's folder holds; 1 had no number, and its clients counted from 0."""
+
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Writes the manifest of a study, all of it or nothing.
@@ -22,7 +25,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     partial = folder / "manifest.json.partial"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(manifest, indent=1, allow_nan=False)
+        text = json.dumps({"format": FORMAT} | manifest, indent=1, allow_nan=False)
         partial.write_text(text + "\n", encoding="utf-8")
         partial.replace(folder / "manifest.json")
     except OSError as error:
@@ -30,6 +33,24 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
             f"{folder}: the study must be written, but {error.strerror or error}; make "
             f"room or choose another folder by --out"
         ) from error
+
+
+def check_format(manifest: Any, folder: Path) -> None:
+    """Refuses a manifest of another format, whose tables would be misread.
+
+    What is no manifest at all is left to those who look for its entries.
+
+    Raises:
+        StudyError: saying what to do.
+    """
+    found = manifest.get("format", 1) if isinstance(manifest, dict) else FORMAT
+    if found == FORMAT:
+        return
+    what = "numbers its clients from 0" if found == 1 else "is not known here"
+    raise StudyError(
+        f"{folder}: must be a study of format {FORMAT}, got format {found!r}, which "
+        f"{what}; run its scenario again, or read it with the stalesim that wrote it"
+    )
 
 
 def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:

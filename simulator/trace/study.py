@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simulator.scenario.errors import StudyError
 from simulator.trace import parts
 from simulator.trace.columns import COLUMNS, ORDERS
+from simulator.trace.manifest import check_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,6 +103,7 @@ def load(folder: str | Path) -> Study:
         ) from None
     except (OSError, ValueError) as error:
         raise StudyError(f"{path}: must be readable JSON, but {error}") from error
+    check_format(manifest, Path(folder))
     _catch_up(manifest, Path(folder) / JOURNAL)
     return Study(Path(folder), manifest)
 

@@ -169,7 +169,7 @@ def test_a_killed_run_leaves_readable_parts(
     study = load(folder)
     assert not study.complete
     assert len(study.table("rows")) > 0
-    assert (study.table("jobs")["client"] < 5).all()
+    assert set(study.table("jobs")["client"]) <= {1, 2, 3, 4, 5}
     if number is signal.SIGTERM:
         assert process.returncode == 130
         assert "marked incomplete" in errors
@@ -234,7 +234,7 @@ def test_an_exported_timeline_is_imported_as_it_was(tmp_path: Path) -> None:
     times = ["read_time", "computed_time", "sent_time", "arrived_time"]
     log = jobs[["client", *times]].assign(client="c" + jobs["client"].astype(str))
     again = import_log(written(tmp_path, log), tmp_path / "there")
-    assert again.manifest["runs"][0]["clients"] == [f"c{k}" for k in range(5)]
+    assert again.manifest["runs"][0]["clients"] == [f"c{k}" for k in range(1, 6)]
     one, other = study.table("rows"), again.table("rows")
     for column in ("time", "worker", "job", "version", "read_version"):
         np.testing.assert_array_equal(one[column], other[column], column)

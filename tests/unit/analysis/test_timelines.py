@@ -26,12 +26,12 @@ NO_COMMIT = 2**63 - 1
 JOBS = pd.DataFrame(
     [
         # client, job, read, computed, sent, arrived, applied, read version, commit
-        (0, 0, 0.0, 1.0, 1.0, 1.5, 2.0, 0, 1, "APPLIED", 1),
-        (1, 0, 0.0, 2.0, 2.0, 3.0, 3.0, 0, 2, "APPLIED", 2),
-        (0, 1, 2.0, 4.0, 4.0, 4.0, 4.0, 1, 3, "APPLIED", 1),
-        (1, 1, 3.0, 5.0, 5.0, np.nan, np.nan, 2, NO_COMMIT, "LOST", 3),
-        (0, 2, 4.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "CRASHED", 0),
-        (0, 3, 9.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "IN_FLIGHT", 0),
+        (1, 0, 0.0, 1.0, 1.0, 1.5, 2.0, 0, 1, "APPLIED", 1),
+        (2, 0, 0.0, 2.0, 2.0, 3.0, 3.0, 0, 2, "APPLIED", 2),
+        (1, 1, 2.0, 4.0, 4.0, 4.0, 4.0, 1, 3, "APPLIED", 1),
+        (2, 1, 3.0, 5.0, 5.0, np.nan, np.nan, 2, NO_COMMIT, "LOST", 3),
+        (1, 2, 4.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "CRASHED", 0),
+        (1, 3, 9.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "IN_FLIGHT", 0),
     ],
     columns=[
         *("client", "job", "read_time", "computed_time", "sent_time", "arrived_time"),
@@ -39,7 +39,7 @@ JOBS = pd.DataFrame(
     ],
 ).assign(run=0, kind="work", staleness=[0, 1, 1, np.nan, np.nan, np.nan])
 INCIDENTS = pd.DataFrame(
-    {"run": 0, "time": [5.0, 6.0], "client": [0, 1], "incident": ["CRASHED", "GAVE_UP"]}
+    {"run": 0, "time": [5.0, 6.0], "client": [1, 2], "incident": ["CRASHED", "GAVE_UP"]}
 ).assign(messages=1)
 RUNS = pd.DataFrame(
     {
@@ -76,7 +76,7 @@ def test_clients_are_measured() -> None:
     assert found["uploads"].tolist() == [2, 5, 0]
     assert found["incidents"].tolist() == [1, 1, 0]
     assert found["staleness_mean"].tolist()[:2] == [0.5, 1.0]
-    assert np.isnan(found.loc[2, "staleness_mean"])  # pyright: ignore
+    assert np.isnan(found.loc[3, "staleness_mean"])  # pyright: ignore
     summary = timelines.by_part(found.reset_index(), ["x", "x", "y"])
     uploads = summary.loc[summary["measure"] == "uploads"].set_index("clients")
     assert uploads.loc["x", "mean"] == 3.5
@@ -94,11 +94,11 @@ def test_replicates_are_averaged_and_maxima_are_the_largest() -> None:
 
 def test_stages_follow_each_other() -> None:
     table = gantt.stages(JOBS, INCIDENTS, np.full(3, 0.25))
-    mine = table.loc[(table["client"] == 0) & (table["job"] == 0)]
+    mine = table.loc[(table["client"] == 1) & (table["job"] == 0)]
     assert mine["stage"].tolist() == ["download", "computing", "upload", "waiting"]
     assert mine["start"].tolist() == [0.0, 0.25, 1.0, 1.5]
     assert mine["end"].tolist() == [0.25, 1.0, 1.5, 2.0]
-    crashed = table.loc[(table["client"] == 0) & (table["job"] == 2)]
+    crashed = table.loc[(table["client"] == 1) & (table["job"] == 2)]
     assert crashed["end"].max() == 5.0
     unknown = gantt.stages(JOBS, INCIDENTS)
     assert unknown["stage"].iloc[0] == "download and computing"
@@ -262,7 +262,7 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     assert isinstance(figure, Figure)
     assert len(figure.axes) == gantt.MOST_PANELS
     assert "4 of 6 groups" in str(figure.get_suptitle())
-    assert "clients 0 to 29 of 35" in figure.axes[0].get_title(loc="left")
+    assert "clients 1 to 30 of 35" in figure.axes[0].get_title(loc="left")
 
 
 @pytest.mark.parametrize("sweep", [{}, {"clients.number": [2, 3, 60]}])
