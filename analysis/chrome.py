@@ -7,7 +7,7 @@ Source: Trace Event Format (Chromium project): complete (`X`), instant (`i`) and
 metadata (`M`) events.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def events(
     jobs: pd.DataFrame,
     commits: Float[np.ndarray, " n"],
     incidents: pd.DataFrame,
-    num_clients: int,
+    names: Sequence[str],
     downloads: Float[np.ndarray, " K"] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yields the trace events of one run.
@@ -38,13 +38,13 @@ def events(
         jobs: of the run.
         commits: times at which versions were made, virtual seconds.
         incidents: of the run.
-        num_clients: K.
+        names: of the clients, from the first to the last.
         downloads: as `gantt.stages` takes them.
     """
     yield _named("process_name", run, SERVER, label)
     yield _named("thread_name", run, SERVER, "server")
-    for client in range(1, num_clients + 1):
-        yield _named("thread_name", run, client, f"client {client}")
+    for client, name in enumerate(names, start=1):
+        yield _named("thread_name", run, client, name)
     keys = ["client", "job"]
     more = jobs.loc[jobs["kind"] == "work", [*keys, "outcome", "read_version"]]
     table = gantt.stages(jobs, incidents, downloads).merge(more, on=keys)

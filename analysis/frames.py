@@ -8,13 +8,19 @@ import pandas as pd
 from simulator.timeline import NO_COMMIT, staleness
 from simulator.trace import COLUMNS, StudyError
 
-FIRST_OPTIONAL = {"commits": "loss", "evaluations": "test_accuracy"}
+FIRST_OPTIONAL = {
+    "commits": "loss",
+    "evaluations": "test_accuracy",
+    "clients": "num_features",
+}
 """From here on, columns of a table depend on what was run."""
 OPTIONAL = (
     *("embedding_staleness_mean", "embedding_staleness_max"),
     *("mu", "epsilon", "delta"),
+    *("client_group", "client_label"),
 )
-"""Columns of vertical studies, and of one way or another of accounting for privacy."""
+"""Columns of vertical studies, of one way or another of accounting for privacy, and of
+clients that have names."""
 OF_RUN = ("variant", "group", "replicate", "protocol")
 """What is said of every row's run, with the swept values."""
 UNFINISHED = ("incomplete", "failed")

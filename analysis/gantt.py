@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from analysis import style
+from analysis.clients import are_named, names
 
 MOST_CLIENTS = 30
 """Lines of a picture."""
@@ -60,6 +61,7 @@ class Panel(NamedTuple):
         num_clients: K.
         end: virtual seconds at which the run ended.
         downloads: seconds of each client's download, where they are constant.
+        known: who the clients are, as of `clients.of_run`.
     """
 
     title: str
@@ -69,24 +71,50 @@ class Panel(NamedTuple):
     num_clients: int
     end: float
     downloads: Float[np.ndarray, " K"] | None = None
+    known: pd.DataFrame | None = None
 
 
-def first_seconds(jobs: pd.DataFrame, num_jobs: int = JOBS) -> float:
-    """Returns the virtual seconds in which the first jobs of a run ended.
+def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
+    """Returns the clients that have a line of a picture, at most 30.
+
+    Of more, those that read first; where more do so at once, evenly spread over them.
 
     Args:
         jobs: of one run.
-        num_jobs: how many.
+        num_clients: K.
     """
-    ends = _ends(jobs).dropna().sort_values()
+    if num_clients <= MOST_CLIENTS:
+        return list(range(1, num_clients + 1))
+    first = jobs.groupby("client")["read_time"].min().sort_values(kind="stable")
+    until = first.iloc[: MOST_CLIENTS + 1].max()
+    at_once = np.sort(first.index[first <= until].to_numpy(np.int64))
+    spread = np.linspace(0, at_once.size - 1, min(at_once.size, MOST_CLIENTS))
+    return at_once[np.rint(spread).astype(int)].tolist()
+
+
+def first_seconds(jobs: pd.DataFrame, num_clients: int, num_jobs: int = JOBS) -> float:
+    """Returns the virtual seconds in which some jobs of the drawn clients ended.
+
+    Args:
+        jobs: of one run.
+        num_clients: K; of more than are drawn, each ends two jobs or so.
+        num_jobs: how many, where all are drawn.
+    """
+    shown = lines(jobs, num_clients)
+    mine = jobs.loc[jobs["client"].isin(shown)]
+    ends = _ends(mine).dropna().sort_values()
+    if num_clients > len(shown):
+        # A client that is selected now and then would end its second job much later.
+        firsts = _ends(mine.loc[~mine["client"].duplicated()]).dropna()
+        return 2 * float(firsts.quantile(0.9)) if len(firsts) else 1.0
     return float(ends.iloc[min(num_jobs, len(ends)) - 1]) if len(ends) else 1.0
 
 
 def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
     """Draws what each client did in the first seconds of some runs.
 
-    A line per client, the first 30; commits are ticks above, incidents markers. A job
-    under way whose stages are not known yet is not drawn.
+    A line per client, or of 30 of them (`lines`); commits are ticks above, incidents
+    markers. A job under way whose stages are not known yet is not drawn.
 
     Args:
         panels: one per run; the first 4 are drawn.
@@ -94,8 +122,8 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
         name: of the study.
     """
     drawn = list(panels)[:MOST_PANELS]
-    lines = [min(panel.num_clients, MOST_CLIENTS) for panel in drawn]
-    heights = [0.5 + 0.17 * count for count in lines]
+    shown = [lines(panel.jobs, panel.num_clients) for panel in drawn]
+    heights = [0.5 + 0.17 * len(those) for those in shown]
     title = style.text(name, 60)
     if len(drawn) < len(panels):
         title += f"; {len(drawn)} of {len(panels)} groups"
@@ -107,8 +135,8 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
         stack = figure.subplots(
             len(drawn), squeeze=False, sharex=True, height_ratios=heights
         )
-        for axes, panel, count in zip(stack[:, 0], drawn, lines, strict=True):
-            _draw_clients(axes, panel, count, seconds, used, marks)
+        for axes, panel, those in zip(stack[:, 0], drawn, shown, strict=True):
+            _draw_clients(axes, panel, those, seconds, used, marks)
         stack[-1, 0].set(xlabel=style.AXES["time"].label, xlim=(0, seconds))
         handles: list = [Patch(color=BARS[part], label=part) for part in used]
         tick: dict[str, Any] = {"color": style.INK, "marker": "|", "ls": ""}
@@ -214,13 +242,14 @@ def stages(
 def _draw_clients(
     axes: Axes,
     panel: Panel,
-    count: int,
+    clients: list[int],
     seconds: float,
     used: dict[str, None],
     marks: dict[str, None],
 ) -> None:
+    count, line_of = len(clients), {client: y for y, client in enumerate(clients, 1)}
     shown = panel.jobs.loc[
-        (panel.jobs["read_time"] < seconds) & (panel.jobs["client"] <= count)
+        (panel.jobs["read_time"] < seconds) & panel.jobs["client"].isin(clients)
     ]
     table = stages(shown, panel.incidents, panel.downloads)
     failed = shown["outcome"].isin(("REJECTED", "LOST", "CRASHED"))
@@ -234,27 +263,33 @@ def _draw_clients(
             color = BARS["not applied" if vain else str(stage)]
             used["not applied" if vain else str(stage)] = None
             axes.barh(
-                client, end - start, left=start, height=0.62, color=color,
+                line_of[client], end - start, left=start, height=0.62, color=color,
                 edgecolor="white", lw=0.4, zorder=2,
             )  # fmt: skip
     commits = panel.commits[panel.commits <= seconds]
     axes.plot(commits, np.full(commits.size, 0.15), "|", color=style.INK, ms=5)
     near = panel.incidents.loc[
-        (panel.incidents["time"] <= seconds) & (panel.incidents["client"] <= count)
+        (panel.incidents["time"] <= seconds) & panel.incidents["client"].isin(clients)
     ]
     for what, mine in near.groupby("incident", sort=False):
         marks[str(what)] = None
         line = _marker(str(what), "")
-        line.set_data(mine["time"], mine["client"])
+        line.set_data(mine["time"], mine["client"].map(line_of))
         axes.add_line(line)
     if panel.end < seconds:
         axes.axvspan(panel.end, seconds, color="#f0f0f0", lw=0, zorder=0)
     title = style.text(panel.title, 60)
     if count < panel.num_clients:
-        title += f"; clients 1 to {count} of {panel.num_clients}"
+        title += f"; {count} of {panel.num_clients} clients"
     axes.set_title(title)
     axes.set(ylim=(count + 0.5, -0.3), ylabel="Client")
-    axes.set_yticks(range(1, count + 1, max(1, count // 6)))
+    known = panel.known
+    named = known is not None and are_named(known)
+    ticks = range(1, count + 1, 1 if named else max(1, count // 6))
+    at = [clients[tick - 1] for tick in ticks]
+    called = names(known, at) if known is not None else list(map(str, at))
+    size = 6 if named and count > MOST_CLIENTS // 3 else 8
+    axes.set_yticks(ticks, [style.text(name, 60) for name in called], fontsize=size)
     axes.grid(visible=False, axis="y")
 
 

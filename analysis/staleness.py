@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.clients import GROUP, groups
 from analysis.frames import Study, joined
 from analysis.theory import (
     embedding_age_law,
@@ -17,6 +18,7 @@ Law = Callable[[int], tuple[np.ndarray, np.ndarray]]
 """Of a client: ages in commits, and their probability per commit."""
 
 QUANTILES = (0.5, 0.95)
+PARTS_SHOWN = tuple(f"{100 * part:g} %" for part in QUANTILES)
 """That tables show beside the mean."""
 BEYOND = 1e-6
 """Probability beyond the last age at which a law is given."""
@@ -66,14 +68,50 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
     table = joined(study, "staleness")
     table = table.loc[table["group"] == group]
     quantity = quantity or default_quantity(table)
-    names = [f"{100 * part:g} %" for part in QUANTILES]
     rows = []
     for client, mine in table.loc[table["quantity"] == quantity].groupby("client"):
         frame = _summed(mine, quantity)
         places = [quantile(frame, part) for part in QUANTILES]
         rows.append((client, int(frame["count"].sum()), mean(frame), *places))
-    columns = pd.Index(["client", "count", "mean", *names])
+    columns = pd.Index(["client", "count", "mean", *PARTS_SHOWN])
     return pd.DataFrame(rows, columns=columns)
+
+
+def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
+    """Returns how stale all clients and each group of clients of a scenario were.
+
+    Args:
+        study: finished or not.
+        quantity: as of `histogram`, of each group of runs.
+
+    Returns:
+        Columns group (of runs), clients (`all`, or the name of their group and how many
+        it has), count, mean, 50 %, 95 %, max (commits). Groups of runs whose scenario
+        does not divide its clients are left out.
+    """
+    stale, who = joined(study, "staleness"), joined(study, "clients")
+    columns = ["group", "clients", "count", "mean", *PARTS_SHOWN, "max"]
+    rows: list[tuple[Any, ...]] = []
+    if GROUP not in who:
+        return pd.DataFrame(rows, columns=pd.Index(columns))
+    stale = stale.merge(who[["run", "client", GROUP]], on=["run", "client"])
+    for group, mine in who.groupby("group", sort=False):
+        sizes = groups(mine.loc[mine["run"] == mine["run"].iloc[0]])
+        if not sizes:
+            continue
+        table = stale.loc[stale["group"] == group]
+        what = quantity or default_quantity(table)
+        largest = f"{'embedding_' if what == 'embedding' else ''}staleness_max"
+        for part in (None, *sizes):
+            own = mine if part is None else mine.loc[mine[GROUP] == part]
+            ages = table if part is None else table.loc[table[GROUP] == part]
+            frame = _summed(ages, what)
+            name = "all" if part is None else f"{part} ({sizes[part]})"
+            places = [quantile(frame, each) for each in QUANTILES]
+            count = int(frame["count"].sum())
+            found = (mean(frame), *places, own[largest].max())
+            rows.append((group, name, count, *found))
+    return pd.DataFrame(rows, columns=pd.Index(columns))
 
 
 def staleness_law(study: Study, group: str) -> Law | None:

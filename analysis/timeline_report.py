@@ -12,14 +12,21 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import chrome, frames, gantt, style, timeline_comparison, timelines
+from analysis import (
+    chrome,
+    clients,
+    frames,
+    gantt,
+    style,
+    timeline_comparison,
+    timelines,
+)
 from analysis.frames import Study, runs
 from analysis.saving import check_format, save_figure
 from analysis.timeline_theory import (
     ClosedForms,
     closed_forms,
     constant_downloads,
-    parts,
 )
 from simulator.trace import StudyError
 
@@ -80,19 +87,18 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
         yield f"{name}: averaging between workers", gaps
     if len(forms) > MOST_GROUPS:
         return
-    clients = timelines.by_client(jobs, study.table("incidents"), known)
+    measured = timelines.by_client(jobs, study.table("incidents"), known)
     for group, form in forms.items():
-        mine = clients.loc[clients["group"] == group].reset_index(drop=True)
-        entry = _entry(study, group)
+        mine = measured.loc[measured["group"] == group].reset_index(drop=True)
+        who = clients.of_run(study, _entry(study, group)["run"])
         if len(mine) > MOST_CLIENTS:
-            names = parts(entry["scenario"], entry["num_clients"])
-            frame = timelines.by_part(mine, names)
+            frame = timelines.by_part(mine, who[clients.GROUP])
             frame["measure"] = frame["measure"].map(CLIENTS)
             numbers = frame.pop("number").astype(str)
             frame["clients"] += " (" + numbers + ")"
             yield f"{group}: {len(mine)} clients", frame.map(_short)
             continue
-        frame = pd.DataFrame({"client": mine["client"].astype(str)})
+        frame = pd.DataFrame({"client": clients.names(who, mine["client"])})
         for column, title in CLIENTS.items():
             theory = form.of_clients.get(column)
             if column in mine:
@@ -152,8 +158,15 @@ def export(study: Study, file: str | Path) -> None:
     events: list[dict[str, Any]] = []
     for entry, panel in _panels(study, list(runs(study)["run"])):
         label = f"{panel.title}, replicate {entry['replicate']}"
-        rest = panel._replace(title=label)
-        events += chrome.events(entry["run"], *rest[:5], rest.downloads)
+        events += chrome.events(
+            entry["run"],
+            label,
+            panel.jobs,
+            panel.commits,
+            panel.incidents,
+            clients.titles(panel.known, range(1, panel.num_clients + 1)),
+            panel.downloads,
+        )
     try:
         text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
         Path(file).write_text(text, encoding="utf-8")
@@ -172,7 +185,7 @@ def standard(
     first = known.drop_duplicates("group")["run"]
     panels = [panel for _, panel in _panels(study, list(first))]
     if seconds is None:
-        seconds = gantt.first_seconds(panels[0].jobs)
+        seconds = gantt.first_seconds(panels[0].jobs, panels[0].num_clients)
     yield "gantt", gantt.gantt(panels, seconds, name)
     jobs = frames.jobs(study).merge(known[["run", "group"]], on="run")
     found = {
@@ -216,10 +229,10 @@ def _spectral_gaps(study: Study) -> pd.DataFrame | None:
     """Returns the spectral gap of each group that averages in pairs, if any does."""
     rows, known = study.table("rows"), runs(study)
     found: dict[str, list[float]] = {}
-    for run, group, clients in zip(
+    for run, group, number in zip(
         known["run"], known["group"], known["num_clients"], strict=True
     ):
-        gap = timelines.spectral_gap(rows.loc[rows["run"] == run], int(clients))
+        gap = timelines.spectral_gap(rows.loc[rows["run"] == run], int(number))
         if np.isfinite(gap):
             found.setdefault(group, []).append(gap)
     if not found:
@@ -237,7 +250,7 @@ def _panels(
     for run in wanted:
         entry = study.manifest["runs"][run]
         weight = entry.get("download_bytes", 0)
-        clients = entry["num_clients"]
+        number = entry["num_clients"]
         yield (
             entry,
             gantt.Panel(
@@ -245,9 +258,10 @@ def _panels(
                 jobs.loc[jobs["run"] == run],
                 made.loc[made["run"] == run, "time"].to_numpy(np.float64),
                 incidents.loc[incidents["run"] == run],
-                clients,
+                number,
                 entry["virtual_s"],
-                constant_downloads(entry["scenario"], clients, weight),
+                constant_downloads(entry["scenario"], number, weight),
+                clients.of_run(study, run),
             ),
         )
 

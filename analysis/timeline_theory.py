@@ -83,13 +83,6 @@ class _World(NamedTuple):
         return self.laws("compute")
 
 
-def parts(scenario: dict[str, Any], num_clients: int) -> list[str]:
-    """Returns the name of the group of each client; `all` where there are none."""
-    groups = (scenario.get("clients") or {}).get("groups") or {}
-    names = [name for name, group in groups.items() for _ in range(group["number"])]
-    return names or ["all"] * num_clients
-
-
 def law(config: dict[str, Any], m: int = 1, count: int = 1) -> Any:
     """Returns a client's law of durations as `analysis.theory` takes them.
 

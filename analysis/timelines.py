@@ -159,21 +159,21 @@ def by_client(
     return _pooled(table, ["group", "client"])
 
 
-def by_part(clients: pd.DataFrame, parts: list[str]) -> pd.DataFrame:
+def by_part(clients: pd.DataFrame, parts: pd.Series) -> pd.DataFrame:
     """Summarises many clients by the groups that the scenario divides them into.
 
     Args:
         clients: of one group of runs, as of `by_client`.
-        parts: name of each client's part.
+        parts: name of each client's part, by its number; missing where there is none.
 
     Returns:
         Columns clients (name of the part), number, measure, mean, min, 10 %, 50 %,
         90 %, max over its clients.
     """
     names = [name for name in clients.columns if name not in ("group", "client")]
-    part_of = clients["client"].map(dict(enumerate(parts, start=1)))
+    part_of = clients["client"].map(parts).fillna("all")
     rows = []
-    for part in dict.fromkeys(parts):
+    for part in dict.fromkeys(part_of):
         mine = clients.loc[part_of == part]
         for name in names:
             values = mine[name]

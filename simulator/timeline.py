@@ -81,6 +81,7 @@ class StopReason(Enum):
     TARGET = "the target was reached at an evaluation"
     PRIVACY = "the privacy budget of a client was spent"
     STALLED = "nothing could happen any more in this world"
+    RECORDING = "the recording has ended"
     DIVERGED = "the loss or the model was no longer finite"
     INTERRUPTED = "the run was interrupted"
 

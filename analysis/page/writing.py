@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jinja2
 import pandas as pd
 
-from analysis import claims, report, summary, timeline_report
+from analysis import claims, report, staleness, summary, timeline_report
 from analysis.page import method, pictures, runs
 from analysis.page.words import counted, files
 from analysis.page.world import imported
@@ -118,6 +118,9 @@ def yaml_of(scenario: Mapping[str, Any]) -> str:
 def _tables(study: Study) -> Iterator[Table]:
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
     yield _table(f"Final values are of {metric}.", summary.summary(study))
+    divided = staleness.by_client_group(study)
+    if len(divided):
+        yield _table("Staleness (commits), by groups of clients.", divided)
 
 
 def _timeline_tables(study: Study) -> Iterator[Table]:

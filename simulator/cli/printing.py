@@ -42,10 +42,13 @@ def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
 
 def close(study: "Study", *, plots: bool) -> None:
     """Shows the closing table and the claims of a study, and draws its figures."""
-    from analysis import claims, summary
+    from analysis import claims, staleness, summary
 
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
     show_table(f"{study.manifest['name']}: {metric}", summary.summary(study))
+    divided = staleness.by_client_group(study)
+    if len(divided):
+        show_table("staleness (commits) by groups of clients", divided)
     found = claims.evaluate(study)
     show_claims(found)
     if plots:

@@ -194,6 +194,7 @@ class Results:
         columns = {
             "run": np.full(clients, self._run, np.int32),
             "client": np.arange(clients, dtype=np.int32),
+            **self._played.names,
             "num_features": np.array(self._num_features, np.int32),
             "num_samples": np.array(self._num_samples, np.int32),
             "num_jobs": self._jobs.started,

@@ -147,12 +147,23 @@ COLUMNS: dict[str, dict[str, Column]] = {
     "clients": {
         "run": _RUN,
         "client": _CLIENT,
-        "num_features": Column("int32", "", "columns that it holds"),
-        "num_samples": Column("int32", "", "rows that it holds"),
+        "client_group": Column(
+            "string", "", "name of its group in the scenario, where it has groups"
+        ),
+        "client_label": Column(
+            "string", "", "what the log calls it, where that is no number in order"
+        ),
         "num_jobs": Column("int64", "", "jobs begun, refreshes among them"),
         "num_applied": Column("int64", "", "contributions applied"),
-        "staleness_mean": Column("float64", "commits", "of its contributions"),
-        "staleness_max": Column("int64", "commits", "of its contributions"),
+        "staleness_mean": Column(
+            "float64",
+            "commits",
+            "of all its contributions of the run, those of its start among them",
+        ),
+        "staleness_max": Column("int64", "commits", "the largest of them"),
+        # not of recorded timelines:
+        "num_features": Column("int32", "", "columns that it holds"),
+        "num_samples": Column("int32", "", "rows that it holds"),
         "embedding_staleness_mean": Column(
             "float64", "commits", "age of its embeddings when others used them"
         ),

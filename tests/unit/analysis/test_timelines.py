@@ -17,7 +17,7 @@ from analysis import (
     timeline_report,
     timelines,
 )
-from analysis.timeline_theory import closed_forms, constant_downloads, law, parts
+from analysis.timeline_theory import closed_forms, constant_downloads, law
 from simulator.recording import record
 from simulator.scenario.setting import WorldScenario
 from simulator.trace import Study
@@ -77,7 +77,8 @@ def test_clients_are_measured() -> None:
     assert found["incidents"].tolist() == [1, 1, 0]
     assert found["staleness_mean"].tolist()[:2] == [0.5, 1.0]
     assert np.isnan(found.loc[3, "staleness_mean"])  # pyright: ignore
-    summary = timelines.by_part(found.reset_index(), ["x", "x", "y"])
+    parts = pd.Series(["x", "x", "y"], index=[1, 2, 3])
+    summary = timelines.by_part(found.reset_index(), parts)
     uploads = summary.loc[summary["measure"] == "uploads"].set_index("clients")
     assert uploads.loc["x", "mean"] == 3.5
     assert uploads.loc["x", "number"] == 2
@@ -102,12 +103,13 @@ def test_stages_follow_each_other() -> None:
     assert crashed["end"].max() == 5.0
     unknown = gantt.stages(JOBS, INCIDENTS)
     assert unknown["stage"].iloc[0] == "download and computing"
-    assert gantt.first_seconds(JOBS, 2) == 3.0
+    assert gantt.first_seconds(JOBS, 3, 2) == 3.0
 
 
 def test_trace_events_have_what_the_format_asks_for() -> None:
     commits = np.array([2.0, 3.0, 4.0])
-    events = list(chrome.events(7, "a", JOBS, commits, INCIDENTS, 3))
+    names = ["phone-a", "client 2", "client 3"]
+    events = list(chrome.events(7, "a", JOBS, commits, INCIDENTS, names))
     assert {event["ph"] for event in events} == {"M", "X", "i"}
     for event in events:
         assert {"name", "ph", "ts", "pid", "tid"} <= set(event)
@@ -219,16 +221,14 @@ def test_nothing_is_guessed_where_an_assumption_fails(entries: dict[str, Any]) -
     assert closed_forms(bounded, 4).of_run == {}
 
 
-def test_availability_and_parts_and_downloads() -> None:
+def test_availability_and_downloads() -> None:
     times = {
         "kind": "on_off",
         "on": {"law": "expon", "scale": 3},
         "off": EXPON["compute"],
     }
-    groups = {"a": {"number": 2}, "b": {"number": 1, "availability": None}}
     world = {"clients": {**EXPON, "availability": times}, "protocol": ASYNC}
     assert closed_forms(world, 2).of_clients["available"].tolist() == [0.75, 0.75]
-    assert parts({"clients": {"groups": groups}}, 3) == ["a", "a", "b"]
     links = {"clients": {**LINKS, "number": 2}}
     found = constant_downloads(links, 2, 500)
     assert found is not None
@@ -262,7 +262,7 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     assert isinstance(figure, Figure)
     assert len(figure.axes) == gantt.MOST_PANELS
     assert "4 of 6 groups" in str(figure.get_suptitle())
-    assert "clients 1 to 30 of 35" in figure.axes[0].get_title(loc="left")
+    assert "30 of 35 clients" in figure.axes[0].get_title(loc="left")
 
 
 @pytest.mark.parametrize("sweep", [{}, {"clients.number": [2, 3, 60]}])
