@@ -43,6 +43,8 @@ MARKERS = {
     "REJECTED": "v",
     "TIMED_OUT": "P",
 }
+TICKS = 2000
+"""Of commits, that lie beside each other."""
 SHOWN = 0.995
 """Part of a distribution that a panel shows."""
 
@@ -266,7 +268,10 @@ def _draw_clients(
                 line_of[client], end - start, left=start, height=0.62, color=color,
                 edgecolor="white", lw=0.4, zorder=2,
             )  # fmt: skip
+    # A tick for each place that can be told from others, of a million commits too.
     commits = panel.commits[panel.commits <= seconds]
+    _, told = np.unique(np.floor(commits / seconds * TICKS), return_index=True)
+    commits = commits[told]
     axes.plot(commits, np.full(commits.size, 0.15), "|", color=style.INK, ms=5)
     near = panel.incidents.loc[
         (panel.incidents["time"] <= seconds) & panel.incidents["client"].isin(clients)
@@ -305,7 +310,7 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> None:
     ages, share = (frame[name].to_numpy() for name in ("staleness", "share"))
     last = ages[min(int(np.searchsorted(share.cumsum(), SHOWN)), ages.size - 1)]
     width = max(1, int(last + 1) // 60)
-    edges = np.arange(0, ages.max() + 1 + width, width)
+    edges = np.arange(0, min(ages.max(), last + width) + 1 + width, width)
     heights, _ = np.histogram(ages, edges, weights=share / width)
     axes.stairs(heights, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
     axes.axvline(np.average(ages, weights=share), color=style.INK, ls=":", lw=1.2)

@@ -15,26 +15,26 @@ from matplotlib.figure import Figure
 from analysis import (
     chrome,
     clients,
-    frames,
     gantt,
     style,
     timeline_comparison,
     timelines,
 )
-from analysis.frames import Study, runs
+from analysis.frames import Study
 from analysis.saving import check_format, save_figure
-from analysis.timeline_theory import (
-    ClosedForms,
-    closed_forms,
-    constant_downloads,
-)
+from analysis.timeline_theory import constant_downloads
+from analysis.timeline_view import View, view
 from simulator.trace import StudyError
 
 MOST_GROUPS = 4
 """Whose clients are listed; more would scroll the rest away."""
 MOST_CLIENTS = 20
 """That a table lists one by one."""
+START = "start (s)"
+NOT_OVER = "not over"
+"""In place of the end of a start that is not over: all of the run is measured."""
 RUNS = {
+    "start_s": START,
     "updates_per_s": "updates/s",
     "staleness_mean": "stale mean",
     "staleness_50": "50 %",
@@ -62,7 +62,7 @@ CLIENTS = {
 """Columns of the tables, and what they are called."""
 
 
-def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
+def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yields the closing tables with their titles; cells are text.
 
     A closed form stands in brackets behind what was measured; where clients are
@@ -71,26 +71,35 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     Raises:
         StudyError: no run has ended.
     """
-    known, jobs = runs(study), frames.jobs(study)
-    forms = _forms(study)
-    measured = timelines.by_group(timelines.by_run(jobs, known))
-    name = study.manifest["name"]
+    seen = view(study)
+    jobs, known, forms, name = seen.jobs, seen.runs, seen.forms, seen.name
+    measured = timelines.by_group(seen.by_run)
     replicates = int(measured["replicates"].max())
     note = f", means of {replicates} replicates" if replicates > 1 else ""
     of_runs = {group: form.of_run for group, form in forms.items()}
-    yield (
-        f"{name}: speed and staleness (commits){note}; in brackets: closed form",
-        _cells(measured, of_runs, RUNS),
-    )
+    title = f"{name}: speed and staleness (commits) after the start{note}"
+    yield f"{title}; in brackets: closed form", _cells(measured, of_runs, RUNS)
     yield f"{name}: shares of jobs, and waiting", _cells(measured, of_runs, ENDS)
-    if (gaps := _spectral_gaps(study)) is not None:
+    if (gaps := _spectral_gaps(seen)) is not None:
         yield f"{name}: averaging between workers", gaps
+    whose = {group: seen.who(group)[clients.GROUP] for group in forms}
+    divided = {group: names for group, names in whose.items() if names.notna().all()}
+    if divided:
+        parted = timelines.by_client_group(jobs, known, divided)
+        columns = {c: t for c, t in RUNS.items() if c in parted}
+        frame = _cells(parted, {group: {} for group in forms}, columns)
+        frame.insert(1, "clients", parted["clients"])
+        frame.insert(2, "contributions", parted["contributions"].map(_text))
+        yield (
+            f"{name}: staleness (commits) by groups of clients, after the start",
+            frame,
+        )
     if len(forms) > MOST_GROUPS:
         return
-    measured = timelines.by_client(jobs, study.table("incidents"), known)
+    measured = timelines.by_client(jobs, seen.incidents, known)
     for group, form in forms.items():
         mine = measured.loc[measured["group"] == group].reset_index(drop=True)
-        who = clients.of_run(study, _entry(study, group)["run"])
+        who = seen.who(group)
         if len(mine) > MOST_CLIENTS:
             frame = timelines.by_part(mine, who[clients.GROUP])
             frame["measure"] = frame["measure"].map(CLIENTS)
@@ -113,7 +122,7 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def save(
-    study: Study,
+    study: Study | View,
     folder: str | Path,
     seconds: float | None = None,
     form: str = "png",
@@ -145,7 +154,7 @@ def save(
         ]
 
 
-def export(study: Study, file: str | Path) -> None:
+def export(study: Study | View, file: str | Path) -> None:
     """Writes all runs that have ended as Chrome's trace events.
 
     Args:
@@ -156,7 +165,8 @@ def export(study: Study, file: str | Path) -> None:
         StudyError: it cannot be written.
     """
     events: list[dict[str, Any]] = []
-    for entry, panel in _panels(study, list(runs(study)["run"])):
+    seen = view(study)
+    for entry, panel in _panels(seen, list(seen.runs["run"])):
         label = f"{panel.title}, replicate {entry['replicate']}"
         events += chrome.events(
             entry["run"],
@@ -178,35 +188,33 @@ def export(study: Study, file: str | Path) -> None:
 
 
 def standard(
-    study: Study, seconds: float | None = None
+    study: Study | View, seconds: float | None = None
 ) -> Iterator[tuple[str, Figure]]:
     """Yields the figures of a timeline with their file names, one at a time."""
-    known, name = runs(study), study.manifest["name"]
+    seen = view(study)
+    known, name, forms = seen.runs, seen.name, seen.forms
     first = known.drop_duplicates("group")["run"]
-    panels = [panel for _, panel in _panels(study, list(first))]
+    panels = [panel for _, panel in _panels(seen, list(first)[: gantt.MOST_PANELS + 1])]
     if seconds is None:
         seconds = gantt.first_seconds(panels[0].jobs, panels[0].num_clients)
     yield "gantt", gantt.gantt(panels, seconds, name)
-    jobs = frames.jobs(study).merge(known[["run", "group"]], on="run")
     found = {
-        group: timelines.histogram(jobs.loc[jobs["group"] == group])
-        for group in known["group"].unique()
+        group: timelines.histogram(seen.jobs, mine)
+        for group, mine in known.groupby("group", sort=False)
     }
     found = {group: frame for group, frame in found.items() if len(frame)}
-    forms = _forms(study)
     laws = {group: forms[group].law for group in found}
     means = {group: forms[group].of_run.get("staleness_mean") for group in found}
     if found:
         yield "staleness", gantt.staleness(found, laws, means, name)
     if len(laws) > 1:
-        yield "comparison", timeline_comparison.comparison(_compared(study), name)
+        yield "comparison", timeline_comparison.comparison(_compared(seen), name)
 
 
-def _compared(study: Study) -> pd.DataFrame:
+def _compared(seen: View) -> pd.DataFrame:
     """Returns what is measured of each run beside its closed form and swept number."""
-    known, forms = runs(study), _forms(study)
-    measured = timelines.by_run(frames.jobs(study), known)
-    entries = [study.manifest["runs"][run] for run in measured["run"]]
+    measured, forms = seen.by_run.copy(), seen.forms
+    entries = [seen.manifest["runs"][run] for run in measured["run"]]
     several = measured["contributions_per_s"] / measured["updates_per_s"]
     for column in ("updates_per_s", *timeline_comparison.PANELS):
         measured[f"{column}_theory"] = [
@@ -225,9 +233,11 @@ def _compared(study: Study) -> pd.DataFrame:
     return measured
 
 
-def _spectral_gaps(study: Study) -> pd.DataFrame | None:
+def _spectral_gaps(seen: View) -> pd.DataFrame | None:
     """Returns the spectral gap of each group that averages in pairs, if any does."""
-    rows, known = study.table("rows"), runs(study)
+    if "gossip" not in set(seen.runs["protocol"]):
+        return None
+    rows, known = seen.rows, seen.runs
     found: dict[str, list[float]] = {}
     for run, group, number in zip(
         known["run"], known["group"], known["num_clients"], strict=True
@@ -242,13 +252,12 @@ def _spectral_gaps(study: Study) -> pd.DataFrame | None:
 
 
 def _panels(
-    study: Study, wanted: list[int]
+    seen: View, wanted: list[int]
 ) -> Iterator[tuple[dict[str, Any], gantt.Panel]]:
-    jobs, rows = frames.jobs(study), study.table("rows")
-    incidents = study.table("incidents")
+    jobs, rows, incidents = seen.jobs, seen.rows, seen.incidents
     made = rows.loc[(rows["kind"] == "COMMIT") & (rows["place"] == 0)]
     for run in wanted:
-        entry = study.manifest["runs"][run]
+        entry = seen.manifest["runs"][run]
         weight = entry.get("download_bytes", 0)
         number = entry["num_clients"]
         yield (
@@ -261,23 +270,9 @@ def _panels(
                 number,
                 entry["virtual_s"],
                 constant_downloads(entry["scenario"], number, weight),
-                clients.of_run(study, run),
+                clients.of_run(seen.study, run),
             ),
         )
-
-
-def _entry(study: Study, group: str) -> dict[str, Any]:
-    return next(r for r in study.manifest["runs"] if r["label"] == group)
-
-
-def _forms(study: Study) -> dict[str, ClosedForms]:
-    """Returns the closed forms of each group."""
-    found = {}
-    for group in dict.fromkeys(runs(study)["group"]):
-        entry = _entry(study, group)
-        weights = entry.get("upload_bytes", 0), entry.get("download_bytes", 0)
-        found[group] = closed_forms(entry["scenario"], entry["num_clients"], *weights)
-    return found
 
 
 def _cells(
@@ -285,6 +280,11 @@ def _cells(
 ) -> pd.DataFrame:
     frame = pd.DataFrame({"run": measured["group"]})
     for column, title in columns.items():
+        if title == START:
+            frame[title] = measured[column].map(
+                lambda at: NOT_OVER if np.isnan(at) else _text(at)
+            )
+            continue
         pairs = zip(measured["group"], measured[column], strict=True)
         frame[title] = [_with(v, theory[group].get(column)) for group, v in pairs]
     return frame

@@ -12,12 +12,15 @@ from simulator.cli.console import err, out
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.timeline_view import View
     from simulator.studies.memory import Estimate
     from simulator.trace import Study
 
 
 SHOWN = 40
 """Batches that a plan shows one by one."""
+MANY = 200_000
+"""Contributions that take some seconds to be measured, which is then said."""
 
 
 def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
@@ -104,8 +107,13 @@ def close_timeline(
         plots: whether figures are drawn.
     """
     from analysis import timeline_report
+    from analysis.timeline_view import View
 
-    for title, frame in timeline_report.tables(study):
+    seen = View(study)
+    contributions = sum(run.get("contributions", 0) for run in study.manifest["runs"])
+    if contributions > MANY:
+        err.print(f"Measuring {contributions:,} contributions ...", highlight=False)
+    for title, frame in timeline_report.tables(seen):
         show_table(title, frame)
     for run in study.manifest["runs"]:
         if run["replicate"] == 0:
@@ -117,9 +125,11 @@ def close_timeline(
                 highlight=False,
             )
     if plots:
-        draw_timeline(study, seconds)
+        if contributions > MANY:
+            err.print("Drawing ...")
+        draw_timeline(study, seconds, seen=seen)
     if chrome is not None:
-        timeline_report.export(study, chrome)
+        timeline_report.export(seen, chrome)
         out.print(f"Trace events: {chrome}", soft_wrap=True)
     out.print(f"Timeline: {study.folder}", soft_wrap=True)
 
@@ -129,11 +139,13 @@ def draw_timeline(
     seconds: float | None,
     form: str = "png",
     styles: Sequence[str] = (),
+    seen: "View | None" = None,
 ) -> None:
     """Draws the figures of a timeline into its folder, the Gantt picture so long."""
     from analysis import timeline_report
 
-    for path in timeline_report.save(study, study.folder, seconds, form, styles):
+    drawn = seen or study
+    for path in timeline_report.save(drawn, study.folder, seconds, form, styles):
         out.print(f"Figure: {path}", soft_wrap=True)
 
 
