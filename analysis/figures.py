@@ -113,7 +113,8 @@ def staleness_histogram(
         study: finished or not.
         group: of runs.
         law: gives ages in commits, and their probabilities, that a client's staleness
-            should follow; drawn over the bars.
+            should follow in the steady state; drawn over the bars, which are then of
+            what follows the start of each run.
 
     Raises:
         ValueError: nothing was measured in such a group.
@@ -141,7 +142,8 @@ def staleness_histogram(
         for number, client in enumerate(shown, start=1):
             axes = figure.add_subplot(rows, columns, number)
             name = style.text(names[number - 1], 26)
-            frame = staleness.histogram(study, group, client, quantity)
+            steady = law is not None
+            frame = staleness.histogram(study, group, client, quantity, steady=steady)
             said = _draw_histogram(axes, frame, color)
             if law is not None:
                 axes.plot(*law(client), color=style.ink(), lw=1.2, zorder=4)
@@ -149,7 +151,8 @@ def staleness_histogram(
             small = mpl.rcParams["xtick.labelsize"]
             axes.set_title(f"{name}\n{said}", fontsize=small)
         middle = mpl.rcParams["axes.labelsize"]
-        figure.supxlabel(style.STALENESS[quantity], fontsize=middle)
+        after = ", after the start" if law is not None else ""
+        figure.supxlabel(style.STALENESS[quantity] + after, fontsize=middle)
         figure.supylabel("Density (per commit)", fontsize=middle)
         handles = [Line2D([], [], color=style.ink(), ls=":", label="mean")]
         if law is not None:

@@ -32,7 +32,12 @@ NO_MATTER = (
 
 
 def histogram(
-    study: Study, group: str, client: int | None = None, quantity: str | None = None
+    study: Study,
+    group: str,
+    client: int | None = None,
+    quantity: str | None = None,
+    *,
+    steady: bool = False,
 ) -> pd.DataFrame:
     """Returns the distribution of a staleness in a group of replicates.
 
@@ -43,6 +48,8 @@ def histogram(
         quantity: `contribution` (commits since a contribution's read) or `embedding`
             (age of a stored embedding when others used it); by default the latter
             where it exists.
+        steady: leaves out the start of each run, in which everybody is fresh; what
+            stands beside a law or a mean of the steady state is to be without it.
 
     Returns:
         Columns low, high (bins of commits, half open), count, density (per commit).
@@ -51,7 +58,8 @@ def histogram(
     table = table.loc[table["group"] == group]
     if client is not None:
         table = table.loc[table["client"] == client]
-    return _summed(table, quantity or default_quantity(table))
+    quantity = quantity or default_quantity(table)
+    return _summed(table.loc[~table["start"]] if steady else table, quantity)
 
 
 def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataFrame:
@@ -128,8 +136,8 @@ def staleness_law(study: Study, group: str) -> Law | None:
 
     Returns:
         From a client's number, ages in commits and their probabilities, of the quantity
-        that `histogram` shows by default; None where another law holds, or none is
-        known.
+        that `histogram` shows by default, after the start; None where another law
+        holds, none is known, or the start of a run was not over.
 
     Source: VAFL, equation 3 (V-07).
     """
@@ -137,7 +145,9 @@ def staleness_law(study: Study, group: str) -> Law | None:
     scenario = of_group[0].get("scenario", {}) if of_group else {}
     table = joined(study, "staleness")
     table = table.loc[table["group"] == group]
-    if table.empty or not _is_memoryless(scenario):
+    table = table.loc[table["quantity"] == default_quantity(table)]
+    steady = set(table.loc[~table["start"], "run"])
+    if not steady or steady != set(table["run"]) or not _is_memoryless(scenario):
         return None
     rates = np.ones(table["client"].nunique())
     algorithm = scenario.get("algorithm") or {}

@@ -176,6 +176,12 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "run": _RUN,
         "client": _CLIENT,
         "quantity": Column("string", "", "contribution or embedding"),
+        "start": Column(
+            "bool",
+            "",
+            "whether it was before every client had had a contribution applied: the "
+            "start of the run, which no steady state is to be compared with",
+        ),
         "low": Column("int64", "commits", "smallest staleness of the bin"),
         "high": Column("int64", "commits", "one above the largest of the bin"),
         "count": Column("int64", "", "occurrences"),

@@ -120,6 +120,7 @@ def histogram_of(
             "run": run,
             "client": client,
             "quantity": quantity,
+            "start": False,
             "low": low,
             "high": low + 1,
             "count": count,

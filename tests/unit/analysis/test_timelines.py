@@ -384,15 +384,15 @@ def test_the_mean_after_the_start_is_unbiased_where_that_of_the_run_is_not(
     runs = timelines.with_starts(jobs, frames.runs(study))
     kept = timelines.by_run(jobs, runs)["staleness_mean"].to_numpy()
     whole = timelines.by_run(jobs, runs.assign(start_s=np.nan))["staleness_mean"]
-    # C - 1 = 31 for any law. Each commit ages the 31 other jobs by one; what the 32 jobs
-    # under way at the end have aged is missing from a whole run: K / 2 commits each for
-    # constant times, K for exponential ones, so K K / 2 / (40 K) = 0.4 and 0.8 a commit.
+    # C - 1 = 31 for any law: each commit ages the 31 other jobs by one. What the 32
+    # jobs under way at the end have aged is missing from a whole run: K / 2 commits
+    # each for constant times, K for exponential ones, so 0.4 and 0.8 of 40 K commits.
     assert whole.mean() < 31 - 0.3
     error = kept.std(ddof=1) / np.sqrt(40)
-    # Behind the start the jobs under way are old from the beginning, but one of them is
-    # new, K commits too young, and K are as much as P(T) T K too young, where T, the
-    # largest of K exponential times, is some ln K and P(T) = 1 / K: K (1 + ln K) in all,
-    # over at least 30 K commits; less for the other laws, whose tails are shorter.
+    # After the start the jobs under way are old from the beginning, but one is new, K
+    # commits too young, and all K are some K T / K too young, where T, the largest of K
+    # exponential times, is about ln K: K (1 + ln K) in all, over at least 30 K commits;
+    # less for the other laws, whose tails are shorter.
     assert abs(kept.mean() - 31) < (1 + np.log(32)) / 30 + 4 * error
     if law == "constant":
         assert kept.tolist() == [31.0] * 40
