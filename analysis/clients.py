@@ -1,5 +1,6 @@
 """What clients are called: by their numbers, the labels of a log, their groups."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,6 +10,10 @@ from analysis.frames import Study
 
 GROUP, LABEL = "client_group", "client_label"
 """Columns of the table `clients`."""
+NUMBER = re.compile(r"[-+.\d]+")
+"""A label that is a number, or looks like one."""
+NUMBERED = re.compile(r"\d+( \(|$)")
+"""A name that begins with a client's number."""
 
 
 def of_run(study: Study, run: int) -> pd.DataFrame:
@@ -26,6 +31,8 @@ def of_run(study: Study, run: int) -> pd.DataFrame:
 def names(known: pd.DataFrame, numbers: Iterable[Any]) -> list[str]:
     """Returns short names: a label, or a number with its group, such as `3 (fast)`.
 
+    A label that is a number itself stands beside the client's own: `1 (log: 7)`.
+
     Args:
         known: as of `of_run`.
         numbers: of clients, from 1.
@@ -39,9 +46,8 @@ def names(known: pd.DataFrame, numbers: Iterable[Any]) -> list[str]:
 def titles(known: pd.DataFrame, numbers: Iterable[Any]) -> list[str]:
     """Returns names that stand alone: as of `names`, numbers after `client`."""
     numbers = list(numbers)
-    labelled = known.reindex([int(number) for number in numbers])[LABEL].notna()
-    pairs = zip(names(known, numbers), labelled, strict=True)
-    return [name if own else f"client {name}" for name, own in pairs]
+    found = names(known, numbers)
+    return [f"client {name}" if NUMBERED.match(name) else name for name in found]
 
 
 def are_named(known: pd.DataFrame) -> bool:
@@ -59,5 +65,5 @@ def groups(known: pd.DataFrame) -> dict[str, int]:
 
 def _name(number: int, label: Any, group: Any) -> str:
     if isinstance(label, str):
-        return label
+        return f"{number} (log: {label})" if NUMBER.fullmatch(label) else label
     return f"{number} ({group})" if isinstance(group, str) else str(number)

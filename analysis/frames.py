@@ -186,8 +186,8 @@ def jobs(study: Study) -> pd.DataFrame:
     at_once = {
         run["run"]: run.get("commits_at_once", 1) for run in study.manifest["runs"]
     }
-    several = {run: number for run, number in at_once.items() if number != 1}
-    made = table["run"].map(several).fillna(1).astype("int64") if several else 1
+    several: Any = {run: number for run, number in at_once.items() if number != 1}
+    made: Any = table["run"].map(several).fillna(1).astype("int64") if several else 1
     age = staleness(table["commit"] - 1, table["read_version"], made)
     return table.assign(staleness=age.where(table["commit"] != NO_COMMIT))
 

@@ -62,8 +62,8 @@ class Panel(NamedTuple):
         incidents: of the run.
         num_clients: K.
         end: virtual seconds at which the run ended.
-        downloads: seconds of each client's download, where they are constant.
         known: who the clients are, as of `clients.of_run`.
+        downloads: seconds of each client's download, where they are constant.
     """
 
     title: str
@@ -72,8 +72,8 @@ class Panel(NamedTuple):
     incidents: pd.DataFrame
     num_clients: int
     end: float
+    known: pd.DataFrame
     downloads: Float[np.ndarray, " K"] | None = None
-    known: pd.DataFrame | None = None
 
 
 def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
@@ -182,7 +182,7 @@ def staleness(
             axes.set_title(f"{style.text(group)}\nmean {found:.3g}", fontsize=8)
             if number > len(histograms) - columns:
                 axes.set_xlabel(style.STALENESS["contribution"], fontsize=8)
-        figure.supylabel("Share of contributions", fontsize=9)
+        figure.supylabel("Share of contributions after the start", fontsize=9)
         handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
         if any(v is not None for v in (*laws.values(), *means.values())):
             handles.append(Line2D([], [], color=style.INK, lw=1.2, label="theory: law"))
@@ -288,13 +288,12 @@ def _draw_clients(
         title += f"; {count} of {panel.num_clients} clients"
     axes.set_title(title)
     axes.set(ylim=(count + 0.5, -0.3), ylabel="Client")
-    known = panel.known
-    named = known is not None and are_named(known)
+    named = are_named(panel.known)
     ticks = range(1, count + 1, 1 if named else max(1, count // 6))
     at = [clients[tick - 1] for tick in ticks]
-    called = names(known, at) if known is not None else list(map(str, at))
     size = 6 if named and count > MOST_CLIENTS // 3 else 8
-    axes.set_yticks(ticks, [style.text(name, 60) for name in called], fontsize=size)
+    called = [style.text(name, 60) for name in names(panel.known, at)]
+    axes.set_yticks(ticks, called, fontsize=size)
     axes.grid(visible=False, axis="y")
 
 

@@ -246,7 +246,8 @@ def _column(quantity: Any, number: int, name: str) -> Float[np.ndarray, " _"]:
     if isinstance(quantity, dict):
         raise ValueError(f"{name} is drawn for every client")
     if isinstance(quantity, list | tuple) or depends_on_client(quantity):
-        return np.array([float(v) for v in per_client(quantity, number, name)])
+        values = tuple(quantity) if isinstance(quantity, list) else quantity
+        return np.array([float(v) for v in per_client(values, number, name)])
     return np.array([float(evaluate(quantity, 1, number))])
 
 

@@ -79,7 +79,8 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     of_runs = {group: form.of_run for group, form in forms.items()}
     title = f"{name}: speed and staleness (commits) after the start{note}"
     yield f"{title}; in brackets: closed form", _cells(measured, of_runs, RUNS)
-    yield f"{name}: shares of jobs, and waiting", _cells(measured, of_runs, ENDS)
+    title = f"{name}: shares of jobs; waiting after the start"
+    yield title, _cells(measured, of_runs, ENDS)
     if (gaps := _spectral_gaps(seen)) is not None:
         yield f"{name}: averaging between workers", gaps
     whose = {group: seen.who(group)[clients.GROUP] for group in forms}
@@ -199,7 +200,7 @@ def standard(
         seconds = gantt.first_seconds(panels[0].jobs, panels[0].num_clients)
     yield "gantt", gantt.gantt(panels, seconds, name)
     found = {
-        group: timelines.histogram(seen.jobs, mine)
+        str(group): timelines.histogram(seen.jobs, mine)
         for group, mine in known.groupby("group", sort=False)
     }
     found = {group: frame for group, frame in found.items() if len(frame)}
@@ -269,8 +270,8 @@ def _panels(
                 incidents.loc[incidents["run"] == run],
                 number,
                 entry["virtual_s"],
-                constant_downloads(entry["scenario"], number, weight),
                 clients.of_run(seen.study, run),
+                constant_downloads(entry["scenario"], number, weight),
             ),
         )
 

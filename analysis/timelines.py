@@ -149,7 +149,7 @@ def by_client(
         Columns group, client (from 1), staleness_mean, staleness_max, utilisation,
         waiting_mean (s), uploads (messages, repeats included), incidents (count).
     """
-    noted = dict(incidents.groupby("run").__iter__())
+    noted = dict(iter(incidents.groupby("run")))
     tables = []
     for run, mine in _each(jobs, runs):
         number, applied = int(run.num_clients), contributions(mine)
@@ -260,8 +260,9 @@ def histogram(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 def _each(jobs: pd.DataFrame, runs: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame]]:
     """Yields each run with its jobs."""
-    places = jobs.groupby("run").indices
-    for run in runs.itertuples():
+    places: Any = jobs.groupby("run").indices
+    rows: Any = runs.itertuples()
+    for run in rows:
         if len(places) == 1 and run.run in places:
             yield run, jobs
         else:

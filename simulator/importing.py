@@ -197,8 +197,14 @@ def _numbered(column: "pd.Series") -> tuple[list[str], np.ndarray]:
     numeric = all(isinstance(value, int | float) for value in found)
     labels = sorted(found, key=None if numeric else str)
     numbers = {label: number for number, label in enumerate(labels)}
-    shown_as = [f"{label:g}" if numeric else str(label) for label in labels]
+    shown_as = [_label(label) for label in labels]
     return shown_as, np.array([numbers[value] for value in values], np.int32)
+
+
+def _label(label: Any) -> str:
+    """Returns a label as text; a column of whole numbers may be read as fractions."""
+    whole = isinstance(label, float) and label.is_integer()
+    return str(int(label) if whole else label)
 
 
 def _check_overlaps(frame: "pd.DataFrame", client: np.ndarray, path: Path) -> None:

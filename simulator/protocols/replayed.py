@@ -69,7 +69,9 @@ class Replayed(Played):
         assert self.study is not None
         found = self.study.arrow("clients", self._entry["run"])
         columns = {}
-        for name in set(NAMES) & set(found.column_names):
+        for name in NAMES:
+            if name not in found.column_names:
+                continue
             column = found[name].combine_chunks()
             if not column.null_count:
                 words = tuple(column.dictionary.to_pylist())

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import figures, frames, page, staleness, timeline_report
+from analysis import clients, figures, frames, page, staleness, timeline_report
 from simulator import playing, studies
 from simulator.importing import import_log
 from simulator.recording import record
@@ -265,13 +265,13 @@ def test_the_labels_of_a_log_are_kept_wherever_its_clients_are_shown(
     study = load(folder)
     entry = study.manifest["runs"][0]
     assert (study.manifest["name"], entry["label"]) == ("fleet", "fleet")
-    clients = study.table("clients").set_index("client")
-    assert clients["client_label"].to_dict() == {
+    known = study.table("clients").set_index("client")
+    assert known["client_label"].to_dict() == {
         1: "phone-a", 2: "phone-b", 3: "phone-c"
     }  # fmt: skip
-    assert clients["num_applied"].tolist() == [2, 2, 1]
+    assert known["num_applied"].tolist() == [2, 2, 1]
     # By hand: versions are made at 2, 3, 5, 6 and 8 s; phone-b read version 2 at 4 s.
-    assert clients["staleness_mean"].tolist() == [1.0, 1.0, 2.0]
+    assert known["staleness_mean"].tolist() == [1.0, 1.0, 2.0]
     trace = json.loads(events.read_text(encoding="utf-8"))["traceEvents"]
     threads = [e["args"]["name"] for e in trace if e["name"] == "thread_name"]
     assert threads == ["server", "phone-a", "phone-b", "phone-c"]
@@ -297,19 +297,24 @@ def test_the_labels_of_a_log_are_kept_wherever_its_clients_are_shown(
 def test_numbers_in_order_are_no_labels(tmp_path: Path) -> None:
     log = written(tmp_path, pd.DataFrame(GOOD))
     assert "client_label" not in import_log(log, tmp_path / "there").table("clients")
-    other = pd.DataFrame({**GOOD, "client": [7, 9, 7]})
-    study = import_log(written(tmp_path, other, "other.csv"), tmp_path / "other")
-    assert study.table("clients")["client_label"].tolist() == ["7", "9"]
+    other = pd.DataFrame({**GOOD, "client": [7, 12_345_678_901, 7]})
+    for name, log in (("whole", other), ("floats", other.astype({"client": float}))):
+        study = import_log(written(tmp_path, log, f"{name}.csv"), tmp_path / name)
+        labels = study.table("clients")["client_label"]
+        assert labels.tolist() == ["7", "12345678901"]
+    who = clients.of_run(study, 0)
+    assert clients.names(who, [1, 2]) == ["1 (log: 7)", "2 (log: 12345678901)"]
+    assert clients.titles(who, [2]) == ["client 2 (log: 12345678901)"]
 
 
 def test_the_groups_of_a_scenario_are_kept_wherever_its_clients_are_shown(
     world: Path, tmp_path: Path
 ) -> None:
     study = record(read_any(world), tmp_path / "played")
-    clients = study.table("clients")
+    known = study.table("clients")
     expected = ["slow", "slow", "fast", "fast", "fast"]
     for run in range(8):
-        mine = clients.loc[clients["run"] == run]
+        mine = known.loc[known["run"] == run]
         assert mine["client_group"].tolist() == expected
     tables = dict(timeline_report.tables(study))
     names = ["1 (slow)", "2 (slow)", "3 (fast)", "4 (fast)", "5 (fast)"]
