@@ -94,7 +94,8 @@ def notes(study: Study) -> list[str]:
 def staleness(study: Study) -> pd.DataFrame:
     """Returns mean and maximum staleness per group, commits; columns mean, max.
 
-    A mean over contributions, or over uses of stored embeddings where there are any.
+    A mean over all contributions of the runs, those of their starts among them, or over
+    uses of stored embeddings where there are any.
     NaN where nothing was measured.
     """
     table = joined(study, "clients")

@@ -2,7 +2,8 @@
 
 A log is a CSV or Parquet file with a row per job and the columns
 
-- `client`: a number from 1, or any label; they are numbered in the order of labels;
+- `client`: a number from 1, or any label; clients are numbered from 1 in the order of
+  their labels, which the table `clients` keeps;
 - `read_time`, `arrived_time`: seconds at which the client read the model and at which
   its update reached the server (of a lost one: at which it was given up);
 - `computed_time`, `sent_time` (optional): ends of computing, beginning of the upload;
@@ -39,7 +40,7 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
-from simulator.trace import Study
+from simulator.trace import Study, Words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +62,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         folder: new or empty.
 
     Returns:
-        The study, whose manifest says in `clients` which labels they had.
+        The study, called as the file; its table `clients` has the labels.
 
     Raises:
         DataError: one line with the file, the row, what is wrong and the remedy.
@@ -86,8 +87,8 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     }
     entry = {
         "run": 0,
-        "label": "imported",
-        "variant": "imported",
+        "label": path.stem,
+        "variant": path.stem,
         "parameters": {},
         "replicate": 0,
         "seed": 0,
@@ -95,17 +96,21 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "num_clients": len(labels),
         "width": 1,
         "num_registers": num_registers,
+        "commits_at_once": 1,
         "timeline": held.sha256[:16],
         "upload_bytes": 0,
         "download_bytes": 0,
         "stop_reason": "the run has not ended",
         "stop": "incomplete",
-        "clients": labels,
         "began": began,
         "scenario": scenario,
     }
-    chunks: Iterator[Chunk] = iter([Chunk(rows, jobs, StopReason.STALLED)])
-    source = Source(entry, chunks, Traffic(0, 0, len(labels)))
+    chunks: Iterator[Chunk] = iter([Chunk(rows, jobs, StopReason.RECORDING)])
+    names = {}
+    if labels != [str(number) for number in range(1, len(labels) + 1)]:
+        everyone = np.arange(len(labels), dtype=np.int32)
+        names["client_label"] = Words(everyone, tuple(labels))
+    source = Source(entry, chunks, Traffic(0, 0, len(labels)), names=names)
     read = {str(log): inputs.Input(str(path.absolute()), *held)._asdict()}
     return write_all(Path(folder), scenario, [source], {"inputs": read})
 
@@ -213,8 +218,14 @@ def _numbered(column: "pd.Series") -> tuple[list[str], np.ndarray]:
     numeric = all(isinstance(value, int | float) for value in found)
     labels = sorted(found, key=None if numeric else str)
     numbers = {label: number for number, label in enumerate(labels)}
-    shown_as = [f"{label:g}" if numeric else str(label) for label in labels]
+    shown_as = [_label(label) for label in labels]
     return shown_as, np.array([numbers[value] for value in values], np.int32)
+
+
+def _label(label: Any) -> str:
+    """Returns a label as text; a column of whole numbers may be read as fractions."""
+    whole = isinstance(label, float) and label.is_integer()
+    return str(int(label) if whole else label)
 
 
 def _check_overlaps(frame: "pd.DataFrame", client: np.ndarray, path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jinja2
 import pandas as pd
 
-from analysis import claims, report, summary, timeline_report
+from analysis import claims, report, staleness, summary, timeline_report
 from analysis.files import replaced
 from analysis.page import method, pictures, repeating, runs
 from analysis.page.item import Marked
@@ -122,6 +122,9 @@ def _tables(study: Study) -> Iterator[Table]:
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
     title = f"Final values are of {metric}."
     yield _table(title, summary.summary(study), summary.notes(study))
+    divided = staleness.by_client_group(study)
+    if len(divided):
+        yield _table("Staleness (commits), by groups of clients.", divided)
 
 
 def _timeline_tables(study: Study) -> Iterator[Table]:

@@ -10,6 +10,7 @@ from math import ceil
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import simpy
 from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
@@ -26,6 +27,7 @@ from simulator.scenario.protocols import Asynchronous, Gossip, Rounds, rows_of
 from simulator.scenario.stop import Stop
 from simulator.streams import Purpose, Streams
 from simulator.timeline import Chunk, StopReason, check
+from simulator.trace import Words
 from simulator.world.quota import Quota, QuotaIsSpent
 from simulator.world.world import Job, World
 
@@ -317,6 +319,28 @@ class Played:
         if isinstance(self.protocol, Gossip) and self.protocol.in_rounds:
             return self.num_clients
         return 1 if kind in ("rounds", "synchronous") else None
+
+    @cached_property
+    def names(self) -> dict[str, Words]:
+        """Columns of the table `clients` that say who each is, as far as is known."""
+        groups = self.clients.groups if self.clients else {}
+        sizes = [group.number for group in groups.values()]
+        if not sizes:
+            return {}
+        codes = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        return {"client_group": Words(codes, tuple(groups))}
+
+    @property
+    def commits_at_once(self) -> int:
+        """Commits of which none makes another one staler, as of `timeline.staleness`.
+
+        In gossip by rounds a round is a commit of each worker, and all of them have
+        read the state before it.
+        """
+        protocol = self.protocol
+        if isinstance(protocol, Gossip) and protocol.in_rounds:
+            return self.num_clients
+        return 1
 
     @cached_property
     def uploads_of_all(self) -> int:

@@ -29,10 +29,14 @@ from simulator.timeline import (
     StopReason,
     check,
 )
-from simulator.trace import Study, load
+from simulator.trace import COLUMNS, Study, Words, inward, load
 
 WIDE = ("worker", "job", "read_version", "read_slot")
 """What a row has for each of its workers."""
+NAMES = ("client_label", "client_group")
+"""Columns of the table `clients` that say who each is."""
+TIMED = ("time", "recording")
+"""Ends of recordings that are known to have nothing more until then."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,13 @@ class Replayed(Played):
         config: where the recording is.
         study: that holds it.
         entry: what the study's manifest says of the recorded run.
+        outlasted: whether the scenario would go on when the recorded time is over.
     """
 
     config: Recording | None = None
     study: Study | None = None
     entry: dict[str, Any] | None = None
+    outlasted: bool = False
 
     @cached_property
     def width(self) -> int:
@@ -60,6 +66,21 @@ class Replayed(Played):
     def num_registers(self) -> int:
         """Registers that suffice."""
         return int(self._entry["num_registers"])
+
+    @cached_property
+    def names(self) -> dict[str, Words]:
+        """Columns of the table `clients` that say who each is: the recorded ones."""
+        assert self.study is not None
+        found = self.study.arrow("clients", self._entry["run"])
+        columns = {}
+        for name in NAMES:
+            if name not in found.column_names:
+                continue
+            column = found[name].combine_chunks()
+            if not column.null_count:
+                words = tuple(column.dictionary.to_pylist())
+                columns[name] = Words(column.indices.to_numpy(), words)
+        return columns
 
     @cached_property
     def digest(self) -> str:
@@ -89,6 +110,8 @@ class Replayed(Played):
         end = self.stop.time if reason is StopReason.TIME else None
         if end is None:
             end = float(rows.time[-1]) if rows.time.size else 0.0
+        if reason is StopReason.TIME and self.outlasted:
+            reason = StopReason.RECORDING
         size, job, incident = rows.time.size, 0, 0
         for start in range(0, max(size, 1), num_rows):
             stop = min(start + num_rows, size)
@@ -124,7 +147,12 @@ class Replayed(Played):
     def _columns(self, table: str) -> dict[str, np.ndarray]:
         assert self.study is not None
         found = self.study.arrow(table, self._entry["run"])
-        return {name: found[name].to_numpy() for name in found.column_names}
+        return {
+            name: inward(found[name])
+            if COLUMNS[table][name].numbered
+            else found[name].to_numpy()
+            for name in found.column_names
+        }
 
     def _rows(self) -> Rows:
         columns = self._columns("rows")
@@ -155,6 +183,8 @@ class Replayed(Played):
         self, rows: Rows, jobs: Jobs, reason: StopReason
     ) -> tuple[Rows, Jobs, StopReason]:
         """Ends the timeline where the scenario stops, if that is earlier."""
+        if reason is not StopReason.STALLED:
+            reason = StopReason.RECORDING
         (by_turns, most_turns), (by_contributions, most) = self._limits
         per_contribution, per_other, spendable = self._weights
         workers = (rows.worker != NO_WORKER).sum(axis=1)
@@ -212,12 +242,14 @@ def replayed(played: Played, config: Recording, run: Run) -> Replayed:
                 f"timeline.replay must fit the scenario, whose {what} are {wanted}, "
                 f"but {config.replay} was recorded with {recorded}; change one of them"
             )
-    stop = played.stop
-    if entry["stop"] == "time" and entry["virtual_s"] < (stop.time or inf):
-        stop = stop.replaced(time=entry["virtual_s"])
+    stop, outlasted = played.stop, False
+    recorded_s, known = float(entry["virtual_s"]), entry["stop"] in TIMED
+    wanted = stop.time or (inf if known else 0)
+    if entry["stop"] != "stalled" and 0 < recorded_s < wanted:
+        stop, outlasted = stop.replaced(time=recorded_s), True
     options: dict[str, Any] = {f.name: getattr(played, f.name) for f in fields(Played)}
     options |= {"stop": stop, "config": config, "study": study, "entry": entry}
-    return Replayed(**options)
+    return Replayed(**options, outlasted=outlasted)
 
 
 def _chosen(study: Study, folder: str, run: Run) -> dict[str, Any]:

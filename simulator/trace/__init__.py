@@ -2,9 +2,10 @@
 
 A *study* is a folder that holds `manifest.json` and one folder of Parquet parts per
 table. `columns.COLUMNS` says what a column is called, holds and means; `writing` and
-`study` write and read the tables, whose files `parts` knows; `manifest` says what was
-run, with what, and how it ended; `journal` what was done since it was written. All of
-it goes through `disk`, and whatever is read is what was written, by its checksum.
+`study` write and read the tables, whose files `parts` knows; `numbering` says how their
+clients count; `manifest` says what was run, with what, and how it ended; `journal` what
+was done since it was written. All of it goes through `disk`, and whatever is read is
+what was written, by its checksum.
 """
 
 from simulator.scenario.errors import StudyError
@@ -12,6 +13,7 @@ from simulator.trace.columns import COLUMNS, Column
 from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files, StudyWarning
 from simulator.trace.manifest import provenance, write_manifest
+from simulator.trace.numbering import inward
 from simulator.trace.study import Study, load
 from simulator.trace.writing import Words, Writer
 
@@ -26,6 +28,7 @@ __all__ = [
     "StudyWarning",
     "Words",
     "Writer",
+    "inward",
     "load",
     "provenance",
     "write_manifest",

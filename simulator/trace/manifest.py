@@ -19,7 +19,8 @@ from simulator.trace.disk import DISK, Disk, explained, replace
 
 NAME = "manifest.json"
 FORMAT = 2
-"""Of the folder. 2: checksums of all files, numbers of rows, a journal per session."""
+"""Of the folder. 1 had no number, and its clients counted from 0. 2: checksums of all
+files, numbers of rows, a journal per session."""
 CHECKSUM = "checksum"
 
 

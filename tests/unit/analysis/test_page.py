@@ -378,7 +378,7 @@ def test_a_timeline_has_a_page(tmp_path: Path) -> None:
     assert "claims" not in reader.ids
     for known in (
         "speed and staleness",
-        "shares of jobs, and waiting",
+        "shares of jobs; waiting after the start",
         "slow: expon(loc=0, scale=2, shift=0); fast: expon(",
         "one at the server, first in, first out",
         "job.upload_bytes 10, 20",
