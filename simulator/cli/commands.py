@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +36,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, console.interrupt)
     sys.unraisablehook = console.repeat_interruption
+    warnings.showwarning = console.warn
     try:
         _check_arguments(sys.argv[1:])
         app()
