@@ -15,7 +15,10 @@ from simulator.cli.console import err, out
 from simulator.scenario.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from simulator.scenario.scenario import Scenario
+    from simulator.trace import Study
 
 app = typer.Typer(
     help="Simulates asynchronous learning: what staleness does to accuracy, "
@@ -89,6 +92,21 @@ def run(
     scheduler: Scheduler = None,
     *,
     dry_run: Annotated[bool, typer.Option(help="only say what would be run")] = False,
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="add replicates, looking at the claims after 5, 8, 12 and 20 of them, "
+            "until every claim is decided",
+        ),
+    ] = False,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            help="replicates of the last look of --until-decided; by default 20, or "
+            "the scenario's if those are more"
+        ),
+    ] = None,
     plots: Plots = True,
 ) -> None:
     """Runs a scenario; writes a study, its figures and a closing table.
@@ -99,14 +117,22 @@ def run(
     from simulator.scenario.reading import read
 
     config = read(scenario, set_ or ())
+    if most is not None and not until_decided:
+        raise UserError(
+            "--most belongs to --until-decided; add that, or set the number of "
+            "replicates by --set replicates=NUMBER"
+        )
     if dry_run:
-        from simulator.studies import memory, planned
+        from simulator.studies import memory, planned, staged
 
+        if until_decided:
+            *_, config = staged.stages(config, folder, most)
         runs, tasks = planned(config)
         printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
         return
     folder = folder or folders.new(config.name)
-    _simulate(config, folder, jobs, scheduler, plots=plots)
+    decided = _all_decided if until_decided else None
+    _simulate(config, folder, jobs, scheduler, decided, most, plots=plots)
 
 
 @app.command()
@@ -120,17 +146,36 @@ def resume(
     """Runs what is left of a study: what was interrupted, and what failed."""
     from simulator.studies.running import scenario_of
 
-    _simulate(scenario_of(folder), folder, jobs, scheduler, plots=plots)
+    _simulate(scenario_of(folder), folder, jobs, scheduler, None, plots=plots)
+
+
+def _all_decided(study: "Study") -> bool:
+    from analysis import claims
+
+    return claims.all_decided(study)
 
 
 def _simulate(
-    config: "Scenario", folder: Path, jobs: int, scheduler: str | None, *, plots: bool
+    config: "Scenario",
+    folder: Path,
+    jobs: int,
+    scheduler: str | None,
+    until_decided: "Callable[[Study], bool] | None",
+    most: int | None = None,
+    *,
+    plots: bool,
 ) -> None:
     from simulator import studies
 
     with console.interruptible(folder), console.progress(config.name) as hear:
         study = studies.simulate(
-            config, folder, jobs=jobs, scheduler=scheduler, progress=hear
+            config,
+            folder,
+            jobs=jobs,
+            scheduler=scheduler,
+            progress=hear,
+            until_decided=until_decided,
+            most=most,
         )
     printing.close(study, plots=plots)
     if printing.show_failures(study):

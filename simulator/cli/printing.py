@@ -147,12 +147,15 @@ def show_table(title: str, frame: "pd.DataFrame") -> None:
 
 
 def show_claims(found: "pd.DataFrame") -> None:
-    """Shows which claims hold, and by what."""
+    """Shows which claims hold, and by what; those that are no paper's say whose."""
+    from analysis import claims
+
     colours = {"holds": "green", "does not hold": "red"}
     rows: Any = found.itertuples()
     for claim in rows:
         style = colours.get(str(claim.verdict), "yellow")
-        out.print(f"[{style}]{claim.verdict}[/]: {claim.says}", soft_wrap=True)
+        whose = "" if claim.origin == "paper" else f" ({claim.origin})"
+        out.print(f"[{style}]{claim.verdict}[/]: {claim.says}{whose}", soft_wrap=True)
         out.print(
             f"    {claim.claim}; {claim.measured}; {claim.replicates} replicates; "
             f"{claim.why}",
@@ -160,6 +163,8 @@ def show_claims(found: "pd.DataFrame") -> None:
             markup=False,
             highlight=False,
         )
+    if len({*found["origin"]}) > 1:
+        out.print(f"claims by origin: {claims.in_words(found)}", highlight=False)
 
 
 def _text(value: object) -> str:

@@ -7,6 +7,8 @@ from pydantic import AfterValidator, Field, model_validator
 from simulator.scenario.base import Config, PlacedError, Quantity, Says
 
 T = TypeVar("T", int, str)
+OF_REPLICATE = "replicate"
+"""A `split_seed` that follows the replicate; `study.expand` puts its seed there."""
 
 
 def _different(classes: tuple[T, ...]) -> tuple[T, ...]:
@@ -43,8 +45,13 @@ class Data(Config):
     scale: Literal["raw", "unit", "standard"] = "unit"
     """`raw`: as stored (pixels 0-255); `unit`: divided by the largest possible value;
     `standard`: zero mean, unit variance, by the statistics of the training rows."""
-    split_seed: Annotated[int, Field(ge=0)] = 0
-    """Key of the fixed division into training and test rows, the same for every run."""
+    split_seed: Annotated[
+        Annotated[int, Field(ge=0)] | Literal["replicate"],
+        Says("a whole number >= 0, or the word replicate", "replicate"),
+    ] = 0
+    """Key of the division into training and test rows. A number: the same division for
+    every run. `replicate`: that replicate's seed, so that intervals over replicates
+    contain the draw of the test rows, too."""
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """Fraction of rows kept for testing, where the set brings no division."""
     limit: Annotated[int, Field(ge=1)] | None = None

@@ -35,7 +35,7 @@ DATA, PARTIAL_DATA = "data.npz", ".partial.npz"
 """Arrays that were given in place of a data set; and while they are written."""
 SAME = ("stalesim", "jax", "jaxlib", "numpy")
 """Libraries that must not change within a study."""
-WORDS = ("name", "source", "question", "claims", "replicates", "seed")
+WORDS = ("name", "source", "question", "claims", "replicates", "seed", "looks")
 """Entries of a scenario that a run's numbers do not depend on; it has its own seed."""
 MADE = ("commit", "environment", "command", "started")
 """Entries of a manifest that stay when the study is continued."""

@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -15,7 +15,7 @@ from simulator.scenario.problems import Data, Npz
 from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
-from simulator.studies import planning, spread
+from simulator.studies import planning, spread, staged
 from simulator.studies.folder import DATA, OPEN, PARTIAL_DATA, Folder, locked
 from simulator.studies.spread import Progress
 from simulator.studies.work import LOCKS, TIMELINES
@@ -33,6 +33,8 @@ def simulate(
     jobs: int = 1,
     scheduler: str | None = None,
     progress: Progress = lambda _: None,
+    until_decided: staged.Decided | None = None,
+    most: int | None = None,
 ) -> Study:
     """Runs a scenario with all its variants, sweep points and replicates.
 
@@ -52,6 +54,11 @@ def simulate(
         scheduler: address of a Dask scheduler whose workers share the runs instead, and
             the folder's file system.
         progress: hears the fraction of what is left that is done.
+        until_decided: adds replicates in stages until this says that every claim is
+            decided, such as `analysis.claims.all_decided`; at 5, 8, 12 and 20 of them,
+            as `staged.looks` plans it. Claims are judged by the levels of this plan.
+        most: replicates with which to end at last; by default 20, or the scenario's own
+            if those are more.
 
     Returns:
         The study, as `simulator.trace.load` reads it.
@@ -66,7 +73,13 @@ def simulate(
         with locked(path):
             if data is not None:
                 scenario = _with_arrays(scenario, data, path)
-            study = _run(scenario, path, planning.processes(jobs), scheduler, progress)
+            options = {"jobs": planning.processes(jobs), "scheduler": scheduler}
+            if until_decided is None:
+                scenario = staged.continued(scenario, path)
+                study = _run(scenario, path, progress=progress, **options)
+            else:
+                stages = staged.stages(scenario, path, most)
+                study = _grown(stages, path, until_decided, progress, **options)
     except BaseException:
         if folder is None:
             shutil.rmtree(path, ignore_errors=True)
@@ -142,9 +155,34 @@ def _scenario(source: Source) -> Scenario:
     return validated(source) if isinstance(source, Mapping) else read(source)
 
 
+def _grown(
+    stages: Iterator[Scenario],
+    path: Path,
+    decided: staged.Decided,
+    progress: Progress,
+    **options: Any,
+) -> Study:
+    """Executes a study stage by stage, until every claim is decided."""
+    before, study = 0.0, None
+    for stage in stages:
+        after = stage.replicates / stage.looks[-1]
+
+        def hear(part: float, before: float = before, after: float = after) -> None:
+            progress(min(1.0, before + part * (after - before)))
+
+        study = _run(stage, path, progress=hear, **options)
+        _refuse_nothing(study)
+        if decided(study):
+            break
+        before = after
+    assert study is not None  # there is at least one stage
+    return study
+
+
 def _run(
     scenario: Scenario,
     path: Path,
+    *,
     jobs: int,
     scheduler: str | None,
     progress: Progress,
