@@ -8,8 +8,8 @@ one side: its interval is open on the other, and nothing is decided there.
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
 from jaxtyping import Float, Int, Num, Shaped
+from scipy.special import stdtr
 
 from analysis.statistics import Interval, t_interval
 
@@ -127,4 +127,4 @@ def _t_test(values: Float[np.ndarray, " n"]) -> float:
         error = float(values.std(ddof=1)) / np.sqrt(n)
     if error == 0:
         return 0.0 if mean > 0 else 1.0
-    return float(scipy.stats.t.sf(mean / error, n - 1))
+    return float(stdtr(n - 1, -mean / error))

@@ -252,9 +252,11 @@ def _by_run(
     table: pd.DataFrame, metric: str, against: str = "time"
 ) -> dict[object, tuple[np.ndarray, np.ndarray]]:
     """Returns times and values of a metric by run, where it was evaluated."""
-    table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
-    table = table.dropna(subset=["x", "y"])
-    return {
-        run: (rows["x"].to_numpy(np.float64), rows["y"].to_numpy(np.float64))
-        for run, rows in table.groupby("run")
-    }
+    x = metric_of(table, against).to_numpy(np.float64, na_value=np.nan)
+    y = metric_of(table, metric).to_numpy(np.float64, na_value=np.nan)
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, y, run = x[known], y[known], table["run"].to_numpy()[known]
+    order = np.argsort(run, kind="stable")
+    numbers, first = np.unique(run[order], return_index=True)
+    parts = (np.split(column[order], first[1:]) for column in (x, y))
+    return dict(zip(numbers.tolist(), zip(*parts, strict=True), strict=True))

@@ -178,22 +178,24 @@ def corrected(found: pd.DataFrame, plan: Plan) -> pd.DataFrame:
             evidence points, whatever it weighs.
         plan: of the study.
     """
-    found = found.copy()
-    for _, family in found.groupby("origin", sort=False):
-        worth = np.array(
-            [overall(p, plan.replicates, plan.looks) for p in family["p"]], np.float64
+    chances = found["p"].to_numpy(np.float64)
+    worth = np.array([overall(p, plan.replicates, plan.looks) for p in chances])
+    final, size = np.full(len(found), np.nan), np.zeros(len(found), np.int64)
+    for rows in found.groupby("origin", sort=False).indices.values():
+        final[rows], size[rows] = holm(worth[rows]), len(rows)
+    decided = final <= 1 - LEVEL
+    tested = ~np.isnan(chances)
+    whys = [
+        f"{why}; {_said(p, last, m, plan)}" if known else why
+        for why, p, last, m, known in zip(
+            found["why"], chances, final, size, tested, strict=True
         )
-        values = holm(worth)
-        decided = values <= 1 - LEVEL
-        found.loc[family.index, "corrected"] = np.where(
-            family["p"].isna(), np.nan, values
-        )
-        found.loc[family.index[~decided], "verdict"] = OPEN
-        for row, p, last in zip(family.index, family["p"], values, strict=True):
-            if not np.isnan(p):
-                said = _said(p, last, len(family), plan)
-                found.loc[row, "why"] = f"{found.loc[row, 'why']}; {said}"
-    return found
+    ]
+    return found.assign(
+        verdict=found["verdict"].where(decided, OPEN),
+        corrected=np.where(tested, final, np.nan),
+        why=whys,
+    )
 
 
 def _said(p: float, value: float, m: int, plan: Plan) -> str:
@@ -285,21 +287,23 @@ def points(measured: Measured, claim: dict[str, Any]) -> list[tuple[str, ...]]:
     a sweep is about all groups of its variant at once.
     """
     kind = next(kind for kind in JUDGES if claim.get(kind) is not None)
-    names = _named(claim, kind)
-    groups = {
-        group: measured.variant(group)
-        for group in measured.rows
-        if is_at(measured.parameters(group), claim.get("at") or {})
-    }
+    names, at = _named(claim, kind), claim.get("at") or {}
+
+    def is_about(group: str) -> bool:
+        return is_at(measured.parameters(group), at)
+
     if kind in ALONG:
-        mine = tuple(group for group, variant in groups.items() if variant == names[0])
+        mine = tuple(filter(is_about, measured.groups(names[0])))
         return [mine] if mine else []
-    if set(names) <= set(groups):
+    if all(name in measured.rows and is_about(name) for name in names):
         return [names]
-    of: dict[str, dict[str, str]] = {name: {} for name in names}
-    for group, variant in groups.items():
-        if variant in of:
-            of[variant][group.removeprefix(variant)] = group
+    of = {
+        name: {
+            group.removeprefix(name): group
+            for group in filter(is_about, measured.groups(name))
+        }
+        for name in names
+    }
     swept = [name for name in names if "" not in of[name]] or [names[0]]
     return [
         tuple(of[name].get(point, of[name].get("", "")) for name in names)
@@ -310,6 +314,9 @@ def points(measured: Measured, claim: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def _missing(measured: Measured, *names: str) -> str:
     """Returns which variants are not there; or says that no point is common."""
-    known = {*measured.rows, *map(measured.variant, measured.rows)}
-    missing = [repr(name) for name in names if name not in known]
+    missing = [
+        repr(name)
+        for name in names
+        if name not in measured.rows and not measured.groups(name)
+    ]
     return " and ".join(missing) or f"{' and '.join(names)} at a common point"

@@ -62,7 +62,22 @@ class Measured:
     ) -> None:
         self.table, self.values, self.bounds = table, values, bounds
         self._missing = missing or {}
-        self.rows: dict[str, np.ndarray] = table.groupby("group", sort=False).indices
+        replicates = table["replicate"].to_numpy(np.int64)
+        self.rows: dict[str, np.ndarray] = {
+            group: rows[np.argsort(replicates[rows], kind="stable")]
+            for group, rows in table.groupby("group", sort=False).indices.items()
+        }
+        self._replicates = replicates
+        self._diverged = (table["stop"] == "diverged").to_numpy(bool)
+        self._columns = {
+            name: (values[name].to_numpy(np.float64), bounds[name].to_numpy(np.int8))
+            for name in values
+        }
+        self._parameters = table["parameters"].to_list()
+        self._groups: dict[str, list[str]] = {}
+        first = table.drop_duplicates("group")
+        for group, variant in zip(first["group"], first["variant"], strict=True):
+            self._groups.setdefault(variant, []).append(group)
 
     def of(self, quantity: str, group: str) -> Numbers:
         """Returns a quantity of a group's replicates.
@@ -72,33 +87,29 @@ class Measured:
         """
         if quantity in self._missing:
             raise StudyError(self._missing[quantity])
-        if quantity not in self.values:
+        if quantity not in self._columns:
             raise StudyError(
                 f"the table that was kept of the study has no {quantity!r}; run the "
                 f"study again"
             )
         rows = self.rows[group]
-        rows = rows[np.argsort(self.table["replicate"].to_numpy()[rows])]
-        columns = (self.table["replicate"], self.values[quantity])
-        stops = self.table["stop"].to_numpy()[rows]
+        values, bounds = self._columns[quantity]
         return Numbers(
-            *(column.to_numpy()[rows] for column in columns),
-            self.bounds[quantity].to_numpy()[rows],
-            stops == "diverged",
+            self._replicates[rows], values[rows], bounds[rows], self._diverged[rows]
         )
 
     def parameters(self, group: str) -> dict[str, Any]:
         """Returns the swept keys of a group and their values."""
-        return self.table["parameters"].iloc[self.rows[group][0]]
+        return self._parameters[self.rows[group][0]]
 
-    def variant(self, group: str) -> str:
-        """Returns the variant that a group is of."""
-        return self.table["variant"].iloc[self.rows[group][0]]
+    def groups(self, variant: str) -> list[str]:
+        """Returns the groups of a variant, in the order of their first runs."""
+        return self._groups.get(variant, [])
 
     @property
     def replicates(self) -> int:
         """Number of replicates."""
-        return 1 + int(self.table["replicate"].max())
+        return 1 + int(self._replicates.max())
 
     def first(self, replicates: int) -> "Measured":
         """Returns what was measured of the first replicates alone."""
