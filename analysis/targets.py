@@ -93,7 +93,9 @@ def worst_value(study: Study, metric: str) -> float:
     """
     seen = metric_of(evaluations(study), metric).to_numpy(np.float64)
     seen = seen[np.isfinite(seen)]
-    return WORST.get(metric, float(seen.max()) if seen.size else float("nan"))
+    if metric in WORST:
+        return WORST[metric]
+    return float(seen.max()) if seen.size else float("nan")
 
 
 def lost(study: Study, metric: str) -> np.ndarray:

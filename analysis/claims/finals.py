@@ -96,6 +96,9 @@ def _difference(
     sides = [measured.of(final(metric), group) for group in (one, other)]
     first, second = _paired(*sides)
     sample = bounds.difference(first.values, second.values, first.bounds, second.bounds)
+    if first.diverged.size and (first.diverged & second.diverged).all():
+        # The worst value on both sides does not make them alike.
+        sample = sample._replace(above=True, below=True)
     return sample, _said(sides[0], one) + _said(sides[1], other)
 
 
@@ -152,6 +155,6 @@ def _judged(to: str, of: str, sample: Sample, evidence: Any, why: str) -> Judged
     n = sample.values.size
     if sample.open:
         why = f"runs of both sides diverged; {why}"
-        return Judged(to, evidence, "", NOTHING, n, why)
+        return Judged(to, NONE, "", NOTHING, n, why)
     found = bounds.interval(sample)
     return Judged(to, evidence, f"{of}: {found}" if n else "", found, n, why)

@@ -161,7 +161,7 @@ def judge(
     rows = [
         finding
         for claim in claims
-        for finding in _findings(measured, dict(claim), plan.replicates)
+        for finding in weighed(measured, dict(claim), plan.replicates)
     ]
     frame = pd.DataFrame(rows, columns=pd.Index(Finding._fields))
     return corrected(frame, plan)
@@ -188,7 +188,7 @@ def corrected(found: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     whys = [
         f"{why}; {_said(p, last, m, plan)}" if known else why
         for why, p, last, m, known in zip(
-            found["why"], chances, final, size, tested, strict=True
+            found["why"], chances, final, size.tolist(), tested, strict=True
         )
     ]
     return found.assign(
@@ -214,10 +214,14 @@ def _renamed(claim: dict[str, Any]) -> dict[str, Any]:
     return claim | {"monotone": claim["rises"]} if claim.get("rises") else claim
 
 
-def _findings(
-    measured: Measured, claim: dict[str, Any], asked: int
-) -> Iterator[Finding]:
-    """Yields a claim's findings: one, or one for each point of a sweep."""
+def weighed(measured: Measured, claim: dict[str, Any], asked: int) -> Iterator[Finding]:
+    """Yields a claim's findings before anything is decided, at each of its points.
+
+    Args:
+        measured: of the study.
+        claim: as manifests have it.
+        asked: replicates of the study.
+    """
     kind = next(kind for kind in JUDGES if claim.get(kind) is not None)
     named = _named(claim, kind)
     about = {"says": claim["says"], "origin": claim.get("origin", PAPER)}

@@ -60,12 +60,13 @@ class Measured:
         bounds: pd.DataFrame,
         missing: Mapping[str, str] | None = None,
     ) -> None:
-        self.table, self.values, self.bounds = table, values, bounds
+        self.table, self.numbers, self.bounds = table, values, bounds
         self._missing = missing or {}
         replicates = table["replicate"].to_numpy(np.int64)
+        found: Any = table.groupby("group", sort=False).indices
         self.rows: dict[str, np.ndarray] = {
             group: rows[np.argsort(replicates[rows], kind="stable")]
-            for group, rows in table.groupby("group", sort=False).indices.items()
+            for group, rows in found.items()
         }
         self._replicates = replicates
         self._diverged = (table["stop"] == "diverged").to_numpy(bool)
@@ -113,24 +114,24 @@ class Measured:
 
     def first(self, replicates: int) -> "Measured":
         """Returns what was measured of the first replicates alone."""
-        kept = (self.table["replicate"] < replicates).to_numpy()
-        frames = (self.table, self.values, self.bounds)
-        return Measured(
-            *(frame.loc[kept].reset_index(drop=True) for frame in frames),
-            self._missing,
+        kept = np.asarray(self._replicates < replicates)
+        table, numbers, bounds = (
+            frame.loc[kept].reset_index(drop=True)
+            for frame in (self.table, self.numbers, self.bounds)
         )
+        return Measured(table, numbers, bounds, self._missing)
 
     def to_csv(self, path: Path) -> None:
         """Writes everything to the last digit; a bound has its sign before it."""
         frame = self.table.assign(parameters=self.table["parameters"].map(json.dumps))
-        cells = {
-            quantity: [
+        cells: dict[str, Any] = {
+            str(quantity): [
                 "" if np.isnan(value) else f"{SIGNS[int(bound)]}{value!r}"
                 for value, bound in zip(
-                    self.values[quantity].tolist(), self.bounds[quantity], strict=True
+                    self.numbers[quantity].tolist(), self.bounds[quantity], strict=True
                 )
             ]
-            for quantity in self.values
+            for quantity in self.numbers
         }
         frame.assign(**cells).to_csv(path, index=False)
 

@@ -21,6 +21,7 @@ approaches (Statistics in Biopharmaceutical Research 2013).
 """
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -91,9 +92,8 @@ def borders(error: float, fractions: tuple[float, ...]) -> list[float]:
     for fraction in fractions:
         spread = np.sqrt(fraction - before)
         to_spend = spent(error, fraction) - (spent(error, before) if before else 0.0)
-        border = brentq(
-            _missing, 0.0, FAR, args=(to_spend, fraction, at / spread, weights, spread)
-        )
+        known = (to_spend, fraction, at / spread, weights, spread)
+        border: Any = brentq(_missing, 0.0, FAR, args=known)
         found.append(float(border))
         half = found[-1] * np.sqrt(fraction)
         steps = (half * nodes[:, None] - at) / spread

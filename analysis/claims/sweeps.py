@@ -112,6 +112,8 @@ def _along(
     names = sorted(at) if numbers else list(at)
     columns = [measured.of(final(metric), at[name]) for name in names]
     every = sorted(set().union(*(set(column.replicates) for column in columns)))
+    if all(column.diverged.all() for column in columns):
+        raise StudyError(f"all runs of {_variant(claim)} diverged")
     values = np.full((len(every), len(names)), np.nan)
     ends = np.zeros((len(every), len(names)), np.int8)
     for place, column in enumerate(columns):

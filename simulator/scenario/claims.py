@@ -50,7 +50,7 @@ NEEDS = {
 
 Origin = Literal["paper", "specification", "own", "identity"]
 ORIGINS: tuple[str, ...] = get_args(Origin)
-
+"""Who claims something."""
 OF = (*METRICS, *QUANTITIES)
 
 

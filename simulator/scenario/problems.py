@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from simulator.scenario.base import Config, PlacedError, Quantity, Says
+from simulator.scenario.errors import ScenarioError
 
 T = TypeVar("T", int, str)
 OF_REPLICATE = "replicate"
@@ -60,6 +61,20 @@ class Data(Config):
     """`even_odd`: two classes, 1 for odd labels; `lower_upper`: two classes, 1 for the
     upper half of the labels; a list: the rows of these classes only, renumbered from 0
     in the order given. By default all classes."""
+
+    @property
+    def split(self) -> int:
+        """Key of the division of a run.
+
+        Raises:
+            ScenarioError: it follows the replicate, and of which is not yet known.
+        """
+        if isinstance(self.split_seed, str):
+            raise ScenarioError(
+                "problem.data.split_seed must be a number where no replicate is known, "
+                f"got {self.split_seed!r}; take the scenario of a run"
+            )
+        return self.split_seed
 
 
 class Digits(Data):

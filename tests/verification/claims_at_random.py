@@ -155,7 +155,7 @@ def _fewer(
     for side, logs in (("a", fast), ("b", slow)):
         for replicate, log in enumerate(logs):
             commits = [0, round(1e6 * float(np.exp(log)))]
-            more = {"stop": "target", "test_accuracy": [0, 1]}
+            more: dict[str, Any] = {"stop": "target", "test_accuracy": [0, 1]}
             study.add(f"{side}{name}", replicate, commits, **more)
     return {"fewer": f"a{name}", "than": f"b{name}", "by_at_least": 2.0}
 

@@ -197,6 +197,21 @@ def test_a_run_that_diverged_has_not_stopped_at_its_target() -> None:
     assert found["low"] == pytest.approx(1)
 
 
+def test_what_diverged_everywhere_is_not_alike() -> None:
+    lost = dict.fromkeys([*_all("a"), *_all("b")], LOST)
+    study = Curves({"a": [[0.9]] * 3, "b": [[0.5]] * 3}, lost)
+    for kind in ("close", "no_worse"):
+        found = _judge(study, **{kind: "a"}, than="b", within=0.1)
+        assert found["verdict"] == "undecided"
+        assert found["why"].startswith("runs of both sides diverged")
+        assert math.isnan(found["p"])
+    points = Grid([("a", {"x": x}, [0.5, 0.6, 0.7]) for x in (1, 2)])
+    for run in points.manifest["runs"]:
+        run["stop"] = LOST
+    found = _judge(points, steady="a", over="x", within=0.1)
+    assert (found["verdict"], found["why"]) == ("undecided", "all runs of a diverged")
+
+
 def test_a_last_value_that_is_no_number_has_diverged() -> None:
     study = Curves({"a": [[0.9, 0.9]] * 3, "b": [[0.5, 0.5]] * 3})
     table = study.tables["evaluations"]

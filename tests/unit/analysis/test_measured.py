@@ -66,7 +66,7 @@ def test_bounds_are_kept_as_such(tmp_path: Path) -> None:
 
 def test_final_values_that_no_claim_needs_are_kept_if_asked_for() -> None:
     measured = measure(_study(), [], ["test_loss"])
-    assert measured.values.columns.tolist() == ["final test_loss"]
+    assert measured.numbers.columns.tolist() == ["final test_loss"]
     with pytest.raises(StudyError, match="no 'final test_auc'; run the study again"):
         measured.of("final test_auc", "a")
 
