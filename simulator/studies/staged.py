@@ -11,8 +11,8 @@ from typing import Any
 
 from simulator.scenario.errors import StudyError
 from simulator.scenario.scenario import Scenario
-from simulator.studies.folder import Folder
-from simulator.trace import Study
+from simulator.trace import Study, load
+from simulator.trace.manifest import NAME
 
 FIRST, GROWTH = 5, 1.6
 """Replicates of the first look, and from one look to the next."""
@@ -106,9 +106,11 @@ def continued(scenario: Scenario, folder: Path) -> Scenario:
 
 def _begun(folder: Path | None) -> dict[str, Any]:
     """Returns the scenario of the study in a folder, if there is one."""
-    if folder is None or not (folder / "manifest.json").exists():
+    if folder is None or not (folder / NAME).exists():
         return {}
-    return Folder(folder).manifest["scenario"]
+    manifest = load(folder).manifest
+    # A timeline is none; whoever opens the folder for a study says so.
+    return {} if manifest.get("kind") == "timeline" else manifest["scenario"]
 
 
 def _listed(plan: tuple[int, ...]) -> str:
