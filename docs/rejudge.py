@@ -3,9 +3,11 @@
 python docs/rejudge.py [COMMIT]     # by default the last one that was judged otherwise
 
 A study of which `values.csv` is kept is judged by the numbers of its runs. Of one that
-was taken in before there was such a file there are only intervals: a sample with their
-mean, width and number of replicates is put before the same judges. What intervals do
-not tell is left undecided and said to be missing.
+was taken in before there was such a file there are only intervals. A t-test sees no
+more of a sample than its mean, its spread and its size, so a sample that has those of
+the interval is put before the same judges. What an interval does not tell (how far a
+step of a sweep goes down, any pair but the worst) is left undecided, with the command
+that would tell it.
 """
 
 import io
@@ -27,7 +29,7 @@ from analysis.bounds import AT_LEAST, EXACT
 from analysis.claims import Finding, Plan, judge
 from analysis.claims import measured as measuring
 from analysis.claims.findings import JUDGES, corrected, points, weighed
-from analysis.claims.judged import OPEN
+from analysis.claims.judged import HOLDS, OPEN
 from analysis.claims.measured import Measured, read_csv
 from simulator.scenario.reading import loads, read
 from simulator.scenario.study import expand
@@ -38,6 +40,8 @@ BEFORE = "7542d8a"
 """Commit whose verdicts dropped diverged runs and were corrected for nothing."""
 PAGE = ROOT / "docs" / "rejudged.md"
 NOT_KEPT = "not kept: run the study again"
+OF_INTERVAL = ("claim", "measured", "estimate", "low", "high", "replicates")
+"""What is kept of a verdict that cannot be judged again."""
 OF_DIFFERENCE = ("higher", "no_worse", "close")
 BECAME = {"close": ("close", "no_worse")}
 """Kinds that a claim of another kind may have become."""
@@ -64,7 +68,7 @@ class Said(NamedTuple):
 def main(arguments: list[str]) -> int:
     """Judges again and writes; says which studies do not suffice."""
     commit = arguments[0] if arguments else BEFORE
-    changes, missing, counts = [], [], []
+    changes, missing, judged = [], [], {}
     for folder in sorted(RESULTS.iterdir()):
         if not (folder / "claims.csv").exists():
             continue
@@ -81,10 +85,10 @@ def main(arguments: list[str]) -> int:
         unkept = sum(NOT_KEPT in str(why) for why in found["why"])
         if unkept:
             missing.append((folder.name, unkept))
-        counts.append((old, found))
-    PAGE.write_text(page(commit, changes, missing, counts), encoding="utf-8")
+        judged[folder.name] = old, found
+    PAGE.write_text(page(commit, changes, missing, judged), encoding="utf-8")
     for name, number in missing:
-        sys.stdout.write(f"{name}: {number} claims cannot be judged again\n")
+        sys.stdout.write(f"{name}: claims that cannot be judged again: {number}\n")
     return 0
 
 
@@ -142,15 +146,32 @@ def reconstructed(
         for names in points(groups, claim):
             said = known.get(_key(claim, names))
             sample = None if said is None else _sample(groups, claim, names, said)
-            asked = about["replicates"]
-            sample = sample or _of_summary(groups, claim, names, summary, asked)
-            numbers = sample or _nothing(groups, names)
-            rows += weighed(numbers, claim | {"at": {}}, asked)
+            asked, rounded = about["replicates"], None
             if sample is None:
-                why = f"{NOT_KEPT}: stalesim run {path.relative_to(ROOT)}"
+                rounded = _of_summary(groups, claim, names, summary, asked)
+            numbers = sample or rounded or _nothing(groups, names)
+            rows += weighed(numbers, claim | {"at": {}}, asked)
+            if rounded:
+                why = f"{rows[-1].why}; by the closing table, which is rounded"
                 rows[-1] = rows[-1]._replace(why=why)
+            elif sample is None:
+                why = f"{NOT_KEPT}: stalesim run {path.relative_to(ROOT)}"
+                rows[-1] = _unmeasured(rows[-1], said, why)
     frame = pd.DataFrame(rows, columns=pd.Index(Finding._fields))
     return corrected(frame, Plan(about["replicates"]))
+
+
+def _unmeasured(finding: Finding, said: Said | None, why: str) -> Finding:
+    """Returns a finding that has no numbers, with what was measured before.
+
+    What was undecided along a sweep before steps and pairs were corrected is so now.
+    """
+    if said is None:
+        return finding._replace(measured=NOT_KEPT, why=why)
+    row = {key: said.row[key] for key in OF_INTERVAL}
+    if said.row["verdict"] == OPEN:
+        why = "undecided before any correction"
+    return finding._replace(**row, why=why)
 
 
 def _key(claim: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -173,10 +194,10 @@ def _sample(
     logarithmic = kind in ("faster", "fewer", "ratio")
     values = _like(row, n, logarithmic=logarithmic)
     reached = re.search(r"reached (\d+)/\d+ and (\d+)/\d+", str(row["measured"]))
-    if values is None and reached is None:
-        return None
+    if values is None and reached and f"{n}" not in reached.groups():
+        values = np.ones(n)  # neither side always arrived, whatever the times
     if values is None:
-        values = np.ones(n)
+        return None
     quantity = next(iter(measuring.quantities(claim)))
     numbers = {name: np.zeros(n) for name in names}
     bounds = {name: np.full(n, EXACT) for name in names}
@@ -188,16 +209,13 @@ def _sample(
             bounds[name][int(count) :] = AT_LEAST
     elif kind == "slope":
         return _of_slopes(groups, names, quantity, values)
-    elif kind == "monotone":
-        if str(row["why"]).startswith("goes "):
-            return None  # which step did so is told, but not by how much
+    elif (
+        kind == "monotone" and row["verdict"] == HOLDS
+    ):  # so no step went the other way
         ranks = np.arange(len(names)) - (len(names) - 1) / 2
         numbers = {name: rank * values for name, rank in zip(names, ranks, strict=True)}
-    else:  # steady: the largest difference is kept; the others count as half of it
-        shares = [1.0, 0.0, *[0.5] * (len(names) - 2)]
-        numbers = {name: x * values for name, x in zip(names, shares, strict=True)}
-        if row["verdict"] != "does not hold":
-            return None
+    else:
+        return None
     return _measured(groups, quantity, numbers, bounds)
 
 
@@ -359,7 +377,8 @@ def compared(
         for _, row in entries:
             if id(row) not in seen:
                 words, verdict = str(row["claim"]), str(row["verdict"])
-                yield name, words, "-", verdict, str(row["origin"]), "a new claim"
+                why = "; ".join(["a new claim", *[NOT_KEPT] * (NOT_KEPT in row["why"])])
+                yield name, words, "-", verdict, str(row["origin"]), why
 
 
 def _why(said: Said, claim: dict[str, Any], row: dict[str, Any]) -> str:
@@ -394,20 +413,19 @@ def page(
     commit: str,
     changes: list[tuple[str, ...]],
     missing: list[tuple[str, int]],
-    counts: list[tuple[list[Said], pd.DataFrame]],
+    judged: dict[str, tuple[list[Said], pd.DataFrame]],
 ) -> str:
     """Returns the page on what changed."""
-    then = [said.row["verdict"] for old, _ in counts for said in old]
-    rows = [("all, before", *(then.count(v) for v in experiments.VERDICTS))]
-    found = pd.concat([frame for _, frame in counts])
+    then = [said.row["verdict"] for old, _ in judged.values() for said in old]
+    rows = [("all, before", *_numbers(then))]
+    found = pd.concat([frame for _, frame in judged.values()])
     for origin, mine in found.groupby("origin", sort=False):
-        numbers = [int((mine["verdict"] == v).sum()) for v in experiments.VERDICTS]
-        rows.append((f"now: {origin}", *numbers))
+        rows.append((f"now: {origin}", *_numbers(mine["verdict"].to_list())))
     table = pd.DataFrame(rows, columns=["verdicts", *experiments.VERDICTS])
     columns = ["study", "claim", "before", "now", "origin", "why"]
     again_ = pd.DataFrame(
         [
-            (name, number, f"`stalesim run {experiments.file_of(name)}`")
+            (name, number, f"`stalesim run {experiments.file_of(name)} -o {name}`")
             for name, number in missing
         ],
         columns=["study", "claims not decided for want of numbers", "to be run again"],
@@ -422,10 +440,45 @@ def page(
         "([judging.md](judging.md)). Studies that were not run again are judged by\n"
         "the intervals that were kept of them. Claims whose verdict, words and origin\n"
         "are as before are left out, and so are identities.\n\n"
-        f"{markdown(table)}\n\n## What intervals do not tell\n\n"
+        f"{markdown(table)}\n\n## Row by row\n\n"
+        "Rows of the README's table: hold/do not hold/undecided.\n\n"
+        f"{markdown(_by_row(judged))}\n\n## What intervals do not tell\n\n"
+        "Undecided until they are run again: after the command, `python\n"
+        "docs/generate.py NAME` and `python docs/rejudge.py`.\n\n"
         f"{markdown(again_)}\n\n## Claim by claim\n\n"
         f"{markdown(pd.DataFrame(changes, columns=columns))}\n"
     )
+
+
+def _by_row(judged: dict[str, tuple[list[Said], pd.DataFrame]]) -> pd.DataFrame:
+    """Returns the verdicts of before and of now on each experiment that has some."""
+    cells = []
+    for row in experiments.read(ROOT / experiments.LISTED):
+        names = [
+            experiments.name_of(ROOT / f"scenarios/{s}.yaml") for s in row.scenarios
+        ]
+        mine = [judged[name] for name in names if name in judged]
+        then = [s.row for old, _ in mine for s in old if row.is_about(s.row["says"])]
+        now = [
+            each
+            for _, found in mine
+            for each in found.to_dict("records")
+            if row.is_about(str(each["says"]))
+        ]
+        paper = [each for each in now if each["origin"] == experiments.PAPER]
+        others = [each for each in now if each["origin"] != experiments.PAPER]
+        if then or now:
+            parts = (
+                [str(each["verdict"]) for each in x] for x in (then, paper, others)
+            )
+            counts = ["/".join(map(str, _numbers(part))) for part in parts]
+            cells.append((row.id, row.what, *counts))
+    columns = ["row", "what", "before", "now: the paper's", "now: others'"]
+    return pd.DataFrame(cells, columns=columns)
+
+
+def _numbers(verdicts: list[str]) -> list[int]:
+    return [verdicts.count(verdict) for verdict in experiments.VERDICTS]
 
 
 if __name__ == "__main__":

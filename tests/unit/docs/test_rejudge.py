@@ -12,7 +12,7 @@ import pytest
 
 from analysis import claims
 from analysis.claims.measured import Measured, measure
-from tests.unit.analysis.studies import Curves, Decays, arrives
+from tests.unit.analysis.studies import Curves, Decays, Grid, arrives
 
 ROOT = Path(__file__).parents[3]
 
@@ -81,6 +81,40 @@ def test_slopes(several: bool) -> None:
     whole, again = _again(Decays(groups), claim | {"is": -1, "within": 0.1})
     assert again["p"] == pytest.approx(whole["p"], rel=1e-9)
     assert again["estimate"] == pytest.approx(whole["estimate"])
+
+
+def _sweep(claim: dict[str, Any], verdict: str) -> pd.Series:
+    """Returns what is said of a sweep of which an interval alone was kept."""
+    points = Grid([("a", {"x": x}, [0.1 * x, 0.1 * x + 0.01]) for x in (1, 2, 3)])
+    claim = {"says": "x", "metric": "test_accuracy", "over": "x"} | claim
+    measured = measure(points, [claim])
+    names = claims.findings.points(measured, claim)[0]
+    row = {"claim": "a: rises", "verdict": verdict, "measured": "0.1", "replicates": 5}
+    row |= {"why": "", "estimate": 0.1, "low": 0.09, "high": 0.11}
+    said = rejudge.Said(claim, names, row)
+    sample = rejudge._sample(measured, claim, names, said)
+    numbers = sample or rejudge._nothing(measured, names)
+    (found,) = claims.findings.weighed(numbers, claim, 5)
+    if sample is None:
+        found = rejudge._unmeasured(found, said, rejudge.NOT_KEPT)
+    return claims.findings.corrected(pd.DataFrame([found]), claims.Plan(5)).iloc[0]
+
+
+def test_an_interval_of_a_slope_over_a_sweep_tells_that_it_rises() -> None:
+    found = _sweep({"monotone": "a"}, claims.HOLDS)
+    assert found["verdict"] == claims.HOLDS
+    assert (found["low"], found["high"]) == pytest.approx((0.09, 0.11))
+
+
+@pytest.mark.parametrize("claim", [{"monotone": "a"}, {"steady": "a", "within": 0.01}])
+def test_what_steps_and_pairs_of_a_sweep_are_is_not_made_up(claim: Any) -> None:
+    found = _sweep(claim, claims.FAILS)
+    assert (found["verdict"], found["why"]) == (claims.OPEN, rejudge.NOT_KEPT)
+    assert (found["claim"], found["measured"]) == ("a: rises", "0.1")
+    found = _sweep(claim, claims.OPEN)
+    assert found["verdict"] == claims.OPEN
+    assert found["why"] == "undecided before any correction"
+    assert np.isnan(found["p"])
 
 
 def test_censored_times_stay_bounds() -> None:

@@ -61,9 +61,9 @@ def test_the_word_stays_in_the_scenario() -> None:
     assert "split_seed: replicate" in to_yaml(scenario)
 
 
-@pytest.mark.parametrize("tiny", [True, False])
-def test_runs_on_other_data_are_never_batched_together(tiny: bool) -> None:
-    tasks = plan(_runs(), backend="cpu", tiny=lambda _: tiny)
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+def test_runs_on_other_data_are_never_batched_together(backend: str) -> None:
+    tasks = plan(_runs(), backend=backend)
     for task in tasks:
         assert len({run.seed for run in task.runs}) == 1
     # Points of a sweep that share a timeline and the data are one batch, as before.
@@ -71,7 +71,7 @@ def test_runs_on_other_data_are_never_batched_together(tiny: bool) -> None:
     assert len(tasks) == 4
     # And the variants of a replicate play its timeline once.
     assert all(task.keeps_timelines for task in keeping(tasks))
-    together = plan(_runs(split_seed=0), backend="cpu", tiny=lambda _: True)
+    together = plan(_runs(split_seed=0), backend=backend)
     assert {len(task.runs) for task in together} == {2}
 
 
