@@ -7,7 +7,7 @@ Source: Trace Event Format (Chromium project): complete (`X`), instant (`i`) and
 metadata (`M`) events.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from analysis import gantt
 
 MICROSECONDS = 1e6
 SERVER = 0
-"""Thread of the commits; client k has thread k + 1."""
+"""Thread of the commits; clients have those of their numbers, which begin at 1."""
 
 
 def events(
@@ -27,7 +27,7 @@ def events(
     jobs: pd.DataFrame,
     commits: Float[np.ndarray, " n"],
     incidents: pd.DataFrame,
-    num_clients: int,
+    names: Sequence[str],
     downloads: Float[np.ndarray, " K"] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yields the trace events of one run.
@@ -38,13 +38,13 @@ def events(
         jobs: of the run.
         commits: times at which versions were made, virtual seconds.
         incidents: of the run.
-        num_clients: K.
+        names: of the clients, from the first to the last.
         downloads: as `gantt.stages` takes them.
     """
     yield _named("process_name", run, SERVER, label)
     yield _named("thread_name", run, SERVER, "server")
-    for client in range(num_clients):
-        yield _named("thread_name", run, client + 1, f"client {client}")
+    for client, name in enumerate(names, start=1):
+        yield _named("thread_name", run, client, name)
     keys = ["client", "job"]
     more = jobs.loc[jobs["kind"] == "work", [*keys, "outcome", "read_version"]]
     table = gantt.stages(jobs, incidents, downloads).merge(more, on=keys)
@@ -57,13 +57,13 @@ def events(
             "ts": start,
             "dur": row["end"] * MICROSECONDS - start,
             "pid": run,
-            "tid": int(row["client"]) + 1,
+            "tid": int(row["client"]),
             "args": {name: row[name] for name in ("job", "outcome", "read_version")},
         }
     for number, time in enumerate(commits.tolist(), start=1):
         yield _instant(f"commit {number}", "commit", time, run, SERVER)
     for row in incidents.to_dict("records"):
-        name, thread = str(row["incident"]), int(row["client"]) + 1
+        name, thread = str(row["incident"]), int(row["client"])
         yield _instant(name, "incident", row["time"], run, thread)
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from analysis import drawing, staleness, style
+from analysis import clients, drawing, staleness, style
 from analysis.curves import mean_curve
 from analysis.drawing import Size
 from analysis.frames import Study, evaluations, groups, joined, metric_of, runs
@@ -131,12 +131,14 @@ def staleness_histogram(
     """Draws the distribution of each client's staleness in a group of replicates.
 
     Of more than 12 clients, 12 are shown, evenly spread from the first to the last.
+    They have the names that the group's first run gives them.
 
     Args:
         study: finished or not.
         group: of runs.
         law: gives ages in commits, and their probabilities, that a client's staleness
-            should follow; drawn over the bars.
+            should follow in the steady state; drawn over the bars, which are then of
+            what follows the start of each run.
 
     Raises:
         ValueError: nothing was measured in such a group.
@@ -147,9 +149,11 @@ def staleness_histogram(
         raise ValueError(f"the study has no staleness of a group {group!r}")
     embeddings = (table["quantity"] == "embedding").any()
     quantity = "embedding" if embeddings else "contribution"
-    clients = np.unique(table.loc[table["quantity"] == quantity, "client"])
-    spread = np.linspace(0, len(clients) - 1, min(len(clients), MAX_PANELS))
-    shown = [int(client) for client in clients[np.rint(spread).astype(int)]]
+    everyone = np.unique(table.loc[table["quantity"] == quantity, "client"])
+    spread = np.linspace(0, len(everyone) - 1, min(len(everyone), MAX_PANELS))
+    shown = [int(client) for client in everyone[np.rint(spread).astype(int)]]
+    known = clients.of_run(study, int(table["run"].iloc[0]))
+    names = clients.titles(known, shown)
     columns = min(len(shown), 4)
     rows = math.ceil(len(shown) / columns)
     title = style.text(drawing.name(study, group), 60)
@@ -158,23 +162,26 @@ def staleness_histogram(
     points = table.loc[table["variant"] == variant, "group"].nunique()
     if points > 1:
         title += f"; 1 of {points} swept points"
-    if len(shown) < len(clients):
-        title += f"; {len(shown)} of {len(clients)} clients"
+    if len(shown) < len(everyone):
+        title += f"; {len(shown)} of {len(everyone)} clients"
     color = style.looks(groups(study))[group].color
     with style.context():
         size = (max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
         figure = drawing.titled(study, size, title)
         for number, client in enumerate(shown, start=1):
             axes = figure.add_subplot(rows, columns, number)
-            frame = staleness.histogram(study, group, client, quantity)
+            name = style.text(names[number - 1], 26)
+            steady = law is not None
+            frame = staleness.histogram(study, group, client, quantity, steady=steady)
             said = _draw_histogram(axes, frame, color)
             if law is not None:
                 axes.plot(*law(client), color=style.ink(), lw=1.2, zorder=4)
             axes.set_ylim(bottom=0)
             small = mpl.rcParams["xtick.labelsize"]
-            axes.set_title(f"client {client}\n{said}", fontsize=small)
+            axes.set_title(f"{name}\n{said}", fontsize=small)
         middle = mpl.rcParams["axes.labelsize"]
-        figure.supxlabel(style.STALENESS[quantity], fontsize=middle)
+        after = ", after the start" if law is not None else ""
+        figure.supxlabel(style.STALENESS[quantity] + after, fontsize=middle)
         figure.supylabel("Density (per commit)", fontsize=middle)
         handles = [Line2D([], [], color=style.ink(), ls=":", label="mean")]
         if law is not None:

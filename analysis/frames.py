@@ -5,15 +5,22 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from simulator.timeline import NO_COMMIT, staleness
 from simulator.trace import COLUMNS, StudyError
 
-FIRST_OPTIONAL = {"commits": "loss", "evaluations": "test_accuracy"}
+FIRST_OPTIONAL = {
+    "commits": "loss",
+    "evaluations": "test_accuracy",
+    "clients": "num_features",
+}
 """From here on, columns of a table depend on what was run."""
 OPTIONAL = (
     *("embedding_staleness_mean", "embedding_staleness_max"),
     *("mu", "epsilon", "delta"),
+    *("client_group", "client_label"),
 )
-"""Columns of vertical studies, and of one way or another of accounting for privacy."""
+"""Columns of vertical studies, of one way or another of accounting for privacy, and of
+clients that have names."""
 OF_RUN = ("variant", "group", "replicate", "protocol")
 """What is said of every row's run, with the swept values."""
 UNFINISHED = ("incomplete", "failed")
@@ -59,9 +66,9 @@ def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
                 f"{', '.join(map(str, frame.columns))}; was it written by another "
                 f"version?"
             )
-    for column, (dtype, _, _) in COLUMNS[table].items():
+    for column, of in COLUMNS[table].items():
         if len(frame) and column in frame:
-            _check_type(frame[column], dtype, table)
+            _check_type(frame[column], of.dtype, table)
     return frame
 
 
@@ -171,13 +178,28 @@ def metric_of(frame: pd.DataFrame, column: str) -> pd.Series:
     return found
 
 
+def jobs(study: Study) -> pd.DataFrame:
+    """Returns all jobs, each with its `staleness`; NaN where it was not applied.
+
+    That is in commits, as the tables `commits`, `clients` and `staleness` have it.
+    """
+    table = validated(study.table("jobs"), "jobs")
+    at_once = {
+        run["run"]: run.get("commits_at_once", 1) for run in study.manifest["runs"]
+    }
+    several: Any = {run: number for run, number in at_once.items() if number != 1}
+    made: Any = table["run"].map(several).fillna(1).astype("int64") if several else 1
+    age = staleness(table["commit"] - 1, table["read_version"], made)
+    return table.assign(staleness=age.where(table["commit"] != NO_COMMIT))
+
+
 def joined(study: Study, table: str) -> pd.DataFrame:
-    """Returns any table, each row with what is said of its run.
+    """Returns any table, each row with what is said of its run; jobs as of `jobs`.
 
     Raises:
         StudyError: the table is not one of a trace, or no run has ended.
     """
-    rows = validated(study.table(table), table)
+    rows = validated(study.table(table), table) if table != "jobs" else jobs(study)
     more = [key for key in (*OF_RUN, *swept_columns(study).values()) if key not in rows]
     known = runs(study)
     of_run = known[["run", *(key for key in more if key in known)]]

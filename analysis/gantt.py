@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from analysis import style
+from analysis.clients import are_named, names
 
 MOST_CLIENTS = 30
 """Lines of a picture."""
@@ -42,6 +43,8 @@ MARKERS = {
     "REJECTED": "v",
     "TIMED_OUT": "P",
 }
+TICKS = 2000
+"""Of commits, that lie beside each other."""
 SHOWN = 0.995
 """Part of a distribution that a panel shows."""
 
@@ -59,6 +62,7 @@ class Panel(NamedTuple):
         incidents: of the run.
         num_clients: K.
         end: virtual seconds at which the run ended.
+        known: who the clients are, as of `clients.of_run`.
         downloads: seconds of each client's download, where they are constant.
     """
 
@@ -68,25 +72,51 @@ class Panel(NamedTuple):
     incidents: pd.DataFrame
     num_clients: int
     end: float
+    known: pd.DataFrame
     downloads: Float[np.ndarray, " K"] | None = None
 
 
-def first_seconds(jobs: pd.DataFrame, num_jobs: int = JOBS) -> float:
-    """Returns the virtual seconds in which the first jobs of a run ended.
+def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
+    """Returns the clients that have a line of a picture, at most 30.
+
+    Of more, those that read first; where more do so at once, evenly spread over them.
 
     Args:
         jobs: of one run.
-        num_jobs: how many.
+        num_clients: K.
     """
-    ends = _ends(jobs).dropna().sort_values()
+    if num_clients <= MOST_CLIENTS:
+        return list(range(1, num_clients + 1))
+    first = jobs.groupby("client")["read_time"].min().sort_values(kind="stable")
+    until = first.iloc[: MOST_CLIENTS + 1].max()
+    at_once = np.sort(first.index[first <= until].to_numpy(np.int64))
+    spread = np.linspace(0, at_once.size - 1, min(at_once.size, MOST_CLIENTS))
+    return at_once[np.rint(spread).astype(int)].tolist()
+
+
+def first_seconds(jobs: pd.DataFrame, num_clients: int, num_jobs: int = JOBS) -> float:
+    """Returns the virtual seconds in which some jobs of the drawn clients ended.
+
+    Args:
+        jobs: of one run.
+        num_clients: K; of more than are drawn, each ends two jobs or so.
+        num_jobs: how many, where all are drawn.
+    """
+    shown = lines(jobs, num_clients)
+    mine = jobs.loc[jobs["client"].isin(shown)]
+    ends = _ends(mine).dropna().sort_values()
+    if num_clients > len(shown):
+        # A client that is selected now and then would end its second job much later.
+        firsts = _ends(mine.loc[~mine["client"].duplicated()]).dropna()
+        return 2 * float(firsts.quantile(0.9)) if len(firsts) else 1.0
     return float(ends.iloc[min(num_jobs, len(ends)) - 1]) if len(ends) else 1.0
 
 
 def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
     """Draws what each client did in the first seconds of some runs.
 
-    A line per client, the first 30; commits are ticks above, incidents markers. A job
-    under way whose stages are not known yet is not drawn.
+    A line per client, or of 30 of them (`lines`); commits are ticks above, incidents
+    markers. A job under way whose stages are not known yet is not drawn.
 
     Args:
         panels: one per run; the first 4 are drawn.
@@ -94,8 +124,8 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
         name: of the study.
     """
     drawn = list(panels)[:MOST_PANELS]
-    lines = [min(panel.num_clients, MOST_CLIENTS) for panel in drawn]
-    heights = [0.5 + 0.17 * count for count in lines]
+    shown = [lines(panel.jobs, panel.num_clients) for panel in drawn]
+    heights = [0.5 + 0.17 * len(those) for those in shown]
     title = style.text(name, 60)
     if len(drawn) < len(panels):
         title += f"; {len(drawn)} of {len(panels)} groups"
@@ -107,8 +137,8 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
         stack = figure.subplots(
             len(drawn), squeeze=False, sharex=True, height_ratios=heights
         )
-        for axes, panel, count in zip(stack[:, 0], drawn, lines, strict=True):
-            _draw_clients(axes, panel, count, seconds, used, marks)
+        for axes, panel, those in zip(stack[:, 0], drawn, shown, strict=True):
+            _draw_clients(axes, panel, those, seconds, used, marks)
         stack[-1, 0].set(xlabel=style.AXES["time"].label, xlim=(0, seconds))
         handles: list = [Patch(color=BARS[part], label=part) for part in used]
         tick: dict[str, Any] = {"color": style.INK, "marker": "|", "ls": ""}
@@ -153,7 +183,7 @@ def staleness(
             axes.set_title(f"{style.text(group)}\n{said}".lstrip("\n"), fontsize=8)
             if number > len(histograms) - columns:
                 axes.set_xlabel(style.STALENESS["contribution"], fontsize=8)
-        figure.supylabel("Share of contributions", fontsize=9)
+        figure.supylabel("Share of contributions after the start", fontsize=9)
         handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
         if any(v is not None for v in (*laws.values(), *means.values())):
             handles.append(Line2D([], [], color=style.INK, lw=1.2, label="theory: law"))
@@ -196,7 +226,7 @@ def stages(
         work[f"{what}_time"] for what in ("sent", "arrived", "applied")
     )
     known = downloads is not None
-    took = downloads[work["client"].to_numpy()] if downloads is not None else 0.0
+    took = downloads[work["client"].to_numpy() - 1] if downloads is not None else 0.0
     fetched = np.minimum(read + took, computed)
     pieces = [
         ("download", read, fetched),
@@ -215,13 +245,14 @@ def stages(
 def _draw_clients(
     axes: Axes,
     panel: Panel,
-    count: int,
+    clients: list[int],
     seconds: float,
     used: dict[str, None],
     marks: dict[str, None],
 ) -> None:
+    count, line_of = len(clients), {client: y for y, client in enumerate(clients, 1)}
     shown = panel.jobs.loc[
-        (panel.jobs["read_time"] < seconds) & (panel.jobs["client"] < count)
+        (panel.jobs["read_time"] < seconds) & panel.jobs["client"].isin(clients)
     ]
     table = stages(shown, panel.incidents, panel.downloads)
     failed = shown["outcome"].isin(("REJECTED", "LOST", "CRASHED"))
@@ -235,27 +266,35 @@ def _draw_clients(
             color = BARS["not applied" if vain else str(stage)]
             used["not applied" if vain else str(stage)] = None
             axes.barh(
-                client, end - start, left=start, height=0.62, color=color,
+                line_of[client], end - start, left=start, height=0.62, color=color,
                 edgecolor="white", lw=0.4, zorder=2,
             )  # fmt: skip
+    # A tick for each place that can be told from others, of a million commits too.
     commits = panel.commits[panel.commits <= seconds]
-    axes.plot(commits, np.full(commits.size, -0.85), "|", color=style.INK, ms=5)
+    _, told = np.unique(np.floor(commits / seconds * TICKS), return_index=True)
+    commits = commits[told]
+    axes.plot(commits, np.full(commits.size, 0.15), "|", color=style.INK, ms=5)
     near = panel.incidents.loc[
-        (panel.incidents["time"] <= seconds) & (panel.incidents["client"] < count)
+        (panel.incidents["time"] <= seconds) & panel.incidents["client"].isin(clients)
     ]
     for what, mine in near.groupby("incident", sort=False):
         marks[str(what)] = None
         line = _marker(str(what), "")
-        line.set_data(mine["time"], mine["client"])
+        line.set_data(mine["time"], mine["client"].map(line_of))
         axes.add_line(line)
     if panel.end < seconds:
         axes.axvspan(panel.end, seconds, color="#f0f0f0", lw=0, zorder=0)
     title = style.text(panel.title, 60)
     if count < panel.num_clients:
-        title += f"; clients 0 to {count - 1} of {panel.num_clients}"
+        title += f"; {count} of {panel.num_clients} clients"
     axes.set_title(title.lstrip("; "))
-    axes.set(ylim=(count - 0.5, -1.3), ylabel="Client")
-    axes.set_yticks(range(0, count, max(1, count // 6)))
+    axes.set(ylim=(count + 0.5, -0.3), ylabel="Client")
+    named = are_named(panel.known)
+    ticks = range(1, count + 1, 1 if named else max(1, count // 6))
+    at = [clients[tick - 1] for tick in ticks]
+    size = 6 if named and count > MOST_CLIENTS // 3 else 8
+    called = [style.text(name, 60) for name in names(panel.known, at)]
+    axes.set_yticks(ticks, called, fontsize=size)
     axes.grid(visible=False, axis="y")
 
 
@@ -275,7 +314,7 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     ages, share = (frame[name].to_numpy() for name in ("staleness", "share"))
     last = ages[min(int(np.searchsorted(share.cumsum(), SHOWN)), ages.size - 1)]
     width = max(1, int(last + 1) // 60)
-    edges = np.arange(0, ages.max() + 1 + width, width)
+    edges = np.arange(0, min(ages.max(), last + width) + 1 + width, width)
     heights, _ = np.histogram(ages, edges, weights=share / width)
     axes.stairs(heights, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
     axes.axvline(np.average(ages, weights=share), color=style.INK, ls=":", lw=1.2)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.clients import GROUP, groups
 from analysis.frames import Study, joined
 from analysis.theory import (
     embedding_age_law,
@@ -17,6 +18,7 @@ Law = Callable[[int], tuple[np.ndarray, np.ndarray]]
 """Of a client: ages in commits, and their probability per commit."""
 
 QUANTILES = (0.5, 0.95)
+PARTS_SHOWN = tuple(f"{100 * part:g} %" for part in QUANTILES)
 """That tables show beside the mean."""
 BEYOND = 1e-6
 """Probability beyond the last age at which a law is given."""
@@ -30,17 +32,24 @@ NO_MATTER = (
 
 
 def histogram(
-    study: Study, group: str, client: int | None = None, quantity: str | None = None
+    study: Study,
+    group: str,
+    client: int | None = None,
+    quantity: str | None = None,
+    *,
+    steady: bool = False,
 ) -> pd.DataFrame:
     """Returns the distribution of a staleness in a group of replicates.
 
     Args:
         study: finished or not.
         group: of runs.
-        client: from 0; None takes all together.
+        client: from 1; None takes all together.
         quantity: `contribution` (commits since a contribution's read) or `embedding`
             (age of a stored embedding when others used it); by default the latter
             where it exists.
+        steady: leaves out the start of each run, in which everybody is fresh; what
+            stands beside a law or a mean of the steady state is to be without it.
 
     Returns:
         Columns low, high (bins of commits, half open), count, density (per commit).
@@ -49,7 +58,8 @@ def histogram(
     table = table.loc[table["group"] == group]
     if client is not None:
         table = table.loc[table["client"] == client]
-    return _summed(table, quantity or default_quantity(table))
+    quantity = quantity or default_quantity(table)
+    return _summed(table.loc[~table["start"]] if steady else table, quantity)
 
 
 def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataFrame:
@@ -66,14 +76,50 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
     table = joined(study, "staleness")
     table = table.loc[table["group"] == group]
     quantity = quantity or default_quantity(table)
-    names = [f"{100 * part:g} %" for part in QUANTILES]
     rows = []
     for client, mine in table.loc[table["quantity"] == quantity].groupby("client"):
         frame = _summed(mine, quantity)
         places = [quantile(frame, part) for part in QUANTILES]
         rows.append((client, int(frame["count"].sum()), mean(frame), *places))
-    columns = pd.Index(["client", "count", "mean", *names])
+    columns = pd.Index(["client", "count", "mean", *PARTS_SHOWN])
     return pd.DataFrame(rows, columns=columns)
+
+
+def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
+    """Returns how stale all clients and each group of clients of a scenario were.
+
+    Args:
+        study: finished or not.
+        quantity: as of `histogram`, of each group of runs.
+
+    Returns:
+        Columns group (of runs), clients (`all`, or the name of their group and how many
+        it has), count, mean, 50 %, 95 %, max (commits). Groups of runs whose scenario
+        does not divide its clients are left out.
+    """
+    stale, who = joined(study, "staleness"), joined(study, "clients")
+    columns = ["group", "clients", "count", "mean", *PARTS_SHOWN, "max"]
+    rows: list[tuple[Any, ...]] = []
+    if GROUP not in who:
+        return pd.DataFrame(rows, columns=pd.Index(columns))
+    stale = stale.merge(who[["run", "client", GROUP]], on=["run", "client"])
+    for group, mine in who.groupby("group", sort=False):
+        sizes = groups(mine.loc[mine["run"] == mine["run"].iloc[0]])
+        if not sizes:
+            continue
+        table = stale.loc[stale["group"] == group]
+        what = quantity or default_quantity(table)
+        largest = f"{'embedding_' if what == 'embedding' else ''}staleness_max"
+        for part in (None, *sizes):
+            own = mine if part is None else mine.loc[mine[GROUP] == part]
+            ages = table if part is None else table.loc[table[GROUP] == part]
+            frame = _summed(ages, what)
+            name = "all" if part is None else f"{part} ({sizes[part]})"
+            places = [quantile(frame, each) for each in QUANTILES]
+            count = int(frame["count"].sum())
+            found = (mean(frame), *places, own[largest].max())
+            rows.append((group, name, count, *found))
+    return pd.DataFrame(rows, columns=pd.Index(columns))
 
 
 def staleness_law(study: Study, group: str) -> Law | None:
@@ -90,8 +136,8 @@ def staleness_law(study: Study, group: str) -> Law | None:
 
     Returns:
         From a client's number, ages in commits and their probabilities, of the quantity
-        that `histogram` shows by default; None where another law holds, or none is
-        known.
+        that `histogram` shows by default, after the start; None where another law
+        holds, none is known, or the start of a run was not over.
 
     Source: VAFL, equation 3 (V-07).
     """
@@ -99,7 +145,9 @@ def staleness_law(study: Study, group: str) -> Law | None:
     scenario = of_group[0].get("scenario", {}) if of_group else {}
     table = joined(study, "staleness")
     table = table.loc[table["group"] == group]
-    if table.empty or not _is_memoryless(scenario):
+    table = table.loc[table["quantity"] == default_quantity(table)]
+    steady = set(table.loc[~table["start"], "run"])
+    if not steady or steady != set(table["run"]) or not _is_memoryless(scenario):
         return None
     rates = np.ones(table["client"].nunique())
     algorithm = scenario.get("algorithm") or {}

@@ -7,6 +7,7 @@ from analysis.escapes import escapes
 from analysis.frames import Study, evaluations, groups, joined, runs
 from analysis.statistics import Interval, t_interval
 from analysis.targets import Target, default_target, final_values, time_to_target
+from simulator.scenario.text import ranges
 
 WIDTH = 7
 """Characters of a number, so that names of 16 fit beside all columns into 80."""
@@ -88,13 +89,20 @@ def notes(study: Study) -> list[str]:
             "loss ×: the loss left its scale and ended so many times as high as it "
             "began; a smaller step size may keep it"
         )
+    if regrouped := study.manifest.get("regrouped"):
+        found.append(
+            f"runs {ranges(regrouped)} of the manifest were not executed together with "
+            f"those that share their timeline, because the study was extended: they "
+            f"may differ from a study run at once in the last digits of float32"
+        )
     return found
 
 
 def staleness(study: Study) -> pd.DataFrame:
     """Returns mean and maximum staleness per group, commits; columns mean, max.
 
-    A mean over contributions, or over uses of stored embeddings where there are any.
+    A mean over all contributions of the runs, those of their starts among them, or over
+    uses of stored embeddings where there are any.
     NaN where nothing was measured.
     """
     table = joined(study, "clients")

@@ -192,26 +192,33 @@ def asynchronous_throughput(mean_cycles_s: Numbers) -> float:
     return math.fsum(1 / np.atleast_1d(np.asarray(mean_cycles_s, dtype=float)))
 
 
-def compute_utilisation(mean_compute_s: float, mean_cycle_s: float) -> float:
-    """Computes the share of its time that a client computes.
+def compute_utilisation(
+    mean_compute_s: Numbers, mean_cycle_s: Numbers
+) -> Float[np.ndarray, "..."]:
+    """Computes the share of its time that each client computes.
 
     Args:
         mean_compute_s: mean computing time of a cycle, seconds.
         mean_cycle_s: mean time of a cycle with all its waits, seconds; at least that.
 
     Raises:
-        ValueError: the computing time is outside [0, mean_cycle_s].
+        ValueError: a computing time is outside [0, mean_cycle_s].
 
     Source: renewal reward theorem.
     """
-    if not 0 <= mean_compute_s <= mean_cycle_s:
+    busy, cycle = np.broadcast_arrays(
+        np.asarray(mean_compute_s, float), np.asarray(mean_cycle_s, float)
+    )
+    wrong = ~((busy >= 0) & (busy <= cycle))
+    if wrong.any():
         raise ValueError(
-            f"mean_compute_s must be between 0 and {mean_cycle_s}, got {mean_compute_s}"
+            f"mean_compute_s must be between 0 and {cycle[wrong][0]:g}, got "
+            f"{busy[wrong][0]:g}"
         )
-    return mean_compute_s / mean_cycle_s
+    return busy / cycle
 
 
-def availability(mean_on_s: float, mean_off_s: float) -> float:
+def availability(mean_on_s: Any, mean_off_s: Any) -> Any:
     """Computes the share of its time that a client is there.
 
     E[on] / (E[on] + E[off]), for any laws.
@@ -219,6 +226,9 @@ def availability(mean_on_s: float, mean_off_s: float) -> float:
     Args:
         mean_on_s: mean time from a return to the next leave, seconds, > 0.
         mean_off_s: mean time from a leave to the next return, seconds, >= 0.
+
+    Returns:
+        A number, or an array of one per client.
 
     Source: alternating renewal process (Ross, Stochastic Processes, theorem 3.4.4).
     """
@@ -239,7 +249,9 @@ def throughput(laws: Sequence[Any]) -> Throughput:
     )
 
 
-def t_synchronous_period(laws: Sequence[Any], t: int) -> float:
+def t_synchronous_period(
+    laws: Sequence[Any], t: int, counts: Sequence[int] | None = None
+) -> float:
     """Computes the mean time between commits of a t-synchronous server.
 
     Known at both ends, and for every t where all delays are exponential from zero: the
@@ -248,6 +260,7 @@ def t_synchronous_period(laws: Sequence[Any], t: int) -> float:
     Args:
         laws: the clients' delays, as `expected_order_statistic` takes them.
         t: contributions per commit.
+        counts: clients of each law; by default one.
 
     Returns:
         Seconds.
@@ -255,13 +268,15 @@ def t_synchronous_period(laws: Sequence[Any], t: int) -> float:
     Raises:
         ValueError: there is no closed form.
     """
+    number = len(laws) if counts is None else sum(counts)
     if t == 1:
-        return 1 / throughput(laws).asynchronous
-    if t < len(laws) and not all(_is_exponential(law) for law in laws):
+        each = np.repeat([float(law.mean()) for law in laws], counts or 1)
+        return 1 / asynchronous_throughput(each)
+    if t < number and not all(_is_exponential(law) for law in laws):
         raise ValueError(
-            f"t must be 1 or {len(laws)} for laws with a memory, got {t}; simulate it"
+            f"t must be 1 or {number} for laws with a memory, got {t}; simulate it"
         )
-    return expected_order_statistic(laws, t)
+    return expected_order_statistic(laws, t, counts)
 
 
 def _is_exponential(law: Any) -> bool:

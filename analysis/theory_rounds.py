@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
-from scipy import integrate
+from jaxtyping import Float, Int
+from scipy import integrate, special
 
 Numbers = int | float | Sequence[int | float] | np.ndarray
 
@@ -19,6 +19,9 @@ TAIL = 1e-17
 
 MAX_POINTS = 2_000_000
 """Lattice points over which an expectation is summed."""
+
+MAX_LAWS = 300
+"""Different laws of an order statistic, or clients of several laws."""
 
 BISECTIONS = 60
 """Halvings of an interval in which a quantile is sought."""
@@ -108,7 +111,9 @@ class Continuous(NamedTuple):
         return expected_order_statistic([self], 1)
 
 
-def expected_order_statistic(laws: Sequence[Any], t: int) -> float:
+def expected_order_statistic(
+    laws: Sequence[Any], t: int, counts: Sequence[int] | None = None
+) -> float:
     """Computes the expected t-th smallest of independent delays.
 
     The duration of a round of which the first t contributions are kept and which all
@@ -116,9 +121,10 @@ def expected_order_statistic(laws: Sequence[Any], t: int) -> float:
     summed where all laws are on lattices, by quadrature between quantiles otherwise.
 
     Args:
-        laws: one per client, not necessarily equal: frozen laws of SciPy, `Lattice` or
-            `Continuous`; values >= 0.
-        t: 1 is the fastest, the number of laws the slowest.
+        laws: not necessarily equal: frozen laws of SciPy, `Lattice` or `Continuous`;
+            values >= 0.
+        t: 1 is the fastest, the number of clients the slowest.
+        counts: clients of each law; by default one.
 
     Returns:
         Seconds.
@@ -127,11 +133,18 @@ def expected_order_statistic(laws: Sequence[Any], t: int) -> float:
         the number of them that are over at x seconds is Poisson binomial.
 
     Raises:
-        ValueError: t is out of range, a law has negative values, or the expectation is
-            not finite.
+        ValueError: t is out of range, a law has negative values, there are too many
+            laws to be integrated, or the expectation is not finite.
     """
-    if not 1 <= t <= len(laws):
-        raise ValueError(f"t must be between 1 and {len(laws)}, got {t}")
+    numbers = np.ones(len(laws), np.int64) if counts is None else np.asarray(counts)
+    total = int(numbers.sum())
+    if not 1 <= t <= total:
+        raise ValueError(f"t must be between 1 and {total}, got {t}")
+    if len(laws) > MAX_LAWS:
+        raise ValueError(
+            f"there must be at most {MAX_LAWS} different laws, got {len(laws)}; "
+            f"simulate it"
+        )
     lattices = [_as_lattice(law) for law in laws]
     lowest = min(
         float(law.support()[0]) if lattice is None else float(lattice.points()[0])
@@ -140,10 +153,10 @@ def expected_order_statistic(laws: Sequence[Any], t: int) -> float:
     if lowest < 0:
         raise ValueError(f"delays must be >= 0, got a law that begins at {lowest}")
     known = [
-        law.ppf([1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1 - 1e-6])
+        law.ppf(_levels(int(number), t / total))
         if lattice is None
         else lattice.points()
-        for law, lattice in zip(laws, lattices, strict=True)
+        for law, lattice, number in zip(laws, lattices, numbers, strict=True)
     ]
     knots = np.unique(np.concatenate([[0.0], *known]))
 
@@ -152,7 +165,7 @@ def expected_order_statistic(laws: Sequence[Any], t: int) -> float:
             law if lattice is None else lattice
             for law, lattice in zip(laws, lattices, strict=True)
         ]
-        return _fewer_than([(d.cdf(x), d.sf(x)) for d in delays], t)
+        return _fewer_than([(d.cdf(x), d.sf(x)) for d in delays], numbers, t)
 
     if all(lattice is not None for lattice in lattices):
         middles = (knots[1:] + knots[:-1]) / 2
@@ -160,18 +173,20 @@ def expected_order_statistic(laws: Sequence[Any], t: int) -> float:
     return _quadrature(unfinished, knots)
 
 
-def expected_maximum(laws: Sequence[Any]) -> float:
+def expected_maximum(laws: Sequence[Any], counts: Sequence[int] | None = None) -> float:
     """Computes the expected largest of independent delays: a synchronous round.
 
     Args:
         laws: as `expected_order_statistic` takes them.
+        counts: clients of each law; by default one.
 
     Returns:
         Seconds.
 
     Source: V-29.
     """
-    return expected_order_statistic(laws, len(laws))
+    number = len(laws) if counts is None else sum(counts)
+    return expected_order_statistic(laws, number, counts)
 
 
 def exponential_order_statistic(rate: float, num_clients: int, t: int) -> float:
@@ -201,21 +216,65 @@ def _as_lattice(law: Any) -> Lattice | None:
     return Lattice(law) if hasattr(law, "pmf") else None
 
 
+def _levels(number: int, part: float) -> Float[np.ndarray, " n"]:
+    """Returns probabilities between whose quantiles an order statistic is smooth.
+
+    Args:
+        number: of clients of a law, of which many make the order statistic's own
+            distribution narrow, or far out in the law's tail.
+        part: t / n, about which quantile it is.
+    """
+    levels = np.array(
+        [1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1 - 1e-6]
+    )
+    if number == 1:
+        return levels
+    tail = np.array([1e-6, 1e-3, 0.1, 0.5, 1, 2, 5, 10, 30]) / number
+    spread = math.sqrt(part * (1 - part) / number)
+    middle = part + spread * np.array([-9, -6, -4, -2, -1, 0, 1, 2, 4, 6, 9])
+    found = np.concatenate([levels, tail, 1 - tail, middle])
+    return np.unique(found[(found > 0) & (found < 1)])
+
+
 def _fewer_than(
-    chances: list[tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]], t: int
+    chances: list[tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]],
+    numbers: Int[np.ndarray, " laws"],
+    t: int,
 ) -> Float[np.ndarray, " n"]:
     """Computes the probability that fewer than t of independent events happened.
 
     Args:
-        chances: of each event, that it happened and that it did not; both, because
-            small ones would be lost in one minus the other.
+        chances: of each kind of event, that it happened and that it did not; both,
+            because small ones would be lost in one minus the other.
+        numbers: of events of each kind.
         t: from 1 to the number of events.
+
+    Raises:
+        ValueError: there are several kinds, and too many events.
     """
-    counts = np.zeros((len(chances) + 1, len(chances[0][0])))
+    total = int(numbers.sum())
+    with np.errstate(divide="ignore"):
+        if t == total:
+            logs = [
+                np.where(happened < 0.5, np.log(happened), np.log1p(-did_not))
+                for happened, did_not in chances
+            ]
+            return -np.expm1(numbers @ np.array(logs))
+        if t == 1:
+            return np.exp(numbers @ np.log([did_not for _, did_not in chances]))
+    if len(chances) == 1:  # binomial
+        return special.betainc(total - t + 1, t, chances[0][1])
+    if total > MAX_LAWS:
+        raise ValueError(
+            f"there must be at most {MAX_LAWS} clients of several laws, got {total}; "
+            f"simulate it"
+        )
+    counts = np.zeros((total + 1, len(chances[0][0])))
     counts[0] = 1.0
-    for happened, did_not in chances:
-        counts[1:] = counts[1:] * did_not + counts[:-1] * happened
-        counts[0] *= did_not
+    for (happened, did_not), number in zip(chances, numbers, strict=True):
+        for _ in range(int(number)):
+            counts[1:] = counts[1:] * did_not + counts[:-1] * happened
+            counts[0] *= did_not
     return counts[:t].sum(axis=0)
 
 

@@ -5,6 +5,7 @@ Joins `timelines`, `timeline_theory`, `gantt` and `chrome`.
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +13,31 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import chrome, drawing, gantt, style, timeline_comparison, timelines
-from analysis.files import replaced
-from analysis.frames import Study, runs
-from analysis.saving import check_format, save_figure
-from analysis.timeline_theory import (
-    ClosedForms,
-    closed_forms,
-    constant_downloads,
-    parts,
+from analysis import (
+    chrome,
+    clients,
+    drawing,
+    gantt,
+    style,
+    timeline_comparison,
+    timelines,
 )
+from analysis.files import replaced
+from analysis.frames import Study
+from analysis.saving import check_format, save_figure
+from analysis.timeline_theory import constant_downloads
+from analysis.timeline_view import View, view
 from simulator.trace import StudyError
 
 MOST_GROUPS = 4
 """Whose clients are listed; more would scroll the rest away."""
 MOST_CLIENTS = 20
 """That a table lists one by one."""
+START = "start (s)"
+NOT_OVER = "not over"
+"""In place of the end of a start that is not over: all of the run is measured."""
 RUNS = {
+    "start_s": START,
     "updates_per_s": "updates/s",
     "staleness_mean": "stale mean",
     "staleness_50": "50 %",
@@ -56,7 +65,7 @@ CLIENTS = {
 """Columns of the tables, and what they are called."""
 
 
-def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
+def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yields the closing tables with their titles; cells are text.
 
     A closed form stands in brackets behind what was measured; where clients are
@@ -65,35 +74,44 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     Raises:
         StudyError: no run has ended.
     """
-    known, jobs = runs(study), study.table("jobs")
-    forms = _forms(study)
-    measured = timelines.by_group(timelines.by_run(jobs, known))
-    name = study.manifest["name"]
+    seen = view(study)
+    jobs, known, forms, name = seen.jobs, seen.runs, seen.forms, seen.name
+    measured = timelines.by_group(seen.by_run)
     replicates = int(measured["replicates"].max())
     note = f", means of {replicates} replicates" if replicates > 1 else ""
     of_runs = {group: form.of_run for group, form in forms.items()}
-    yield (
-        f"{name}: speed and staleness (commits){note}; in brackets: closed form",
-        _cells(measured, of_runs, RUNS),
-    )
-    yield f"{name}: shares of jobs, and waiting", _cells(measured, of_runs, ENDS)
-    if (gaps := _spectral_gaps(study)) is not None:
+    title = f"{name}: speed and staleness (commits) after the start{note}"
+    yield f"{title}; in brackets: closed form", _cells(measured, of_runs, RUNS)
+    title = f"{name}: shares of jobs; waiting after the start"
+    yield title, _cells(measured, of_runs, ENDS)
+    if (gaps := _spectral_gaps(seen)) is not None:
         yield f"{name}: averaging between workers", gaps
+    whose = {group: seen.who(group)[clients.GROUP] for group in forms}
+    divided = {group: names for group, names in whose.items() if names.notna().all()}
+    if divided:
+        parted = timelines.by_client_group(jobs, known, divided)
+        columns = {c: t for c, t in RUNS.items() if c in parted}
+        frame = _cells(parted, {group: {} for group in forms}, columns)
+        frame.insert(1, "clients", parted["clients"])
+        frame.insert(2, "contributions", parted["contributions"].map(_text))
+        yield (
+            f"{name}: staleness (commits) by groups of clients, after the start",
+            frame,
+        )
     if len(forms) > MOST_GROUPS:
         return
-    clients = timelines.by_client(jobs, study.table("incidents"), known)
+    measured = timelines.by_client(jobs, seen.incidents, known)
     for group, form in forms.items():
-        mine = clients.loc[clients["group"] == group].reset_index(drop=True)
-        entry = _entry(study, group)
+        mine = measured.loc[measured["group"] == group].reset_index(drop=True)
+        who = seen.who(group)
         if len(mine) > MOST_CLIENTS:
-            names = parts(entry["scenario"], entry["num_clients"])
-            frame = timelines.by_part(mine, names)
+            frame = timelines.by_part(mine, who[clients.GROUP])
             frame["measure"] = frame["measure"].map(CLIENTS)
             numbers = frame.pop("number").astype(str)
             frame["clients"] += " (" + numbers + ")"
             yield f"{group}: {len(mine)} clients", frame.map(_short)
             continue
-        frame = pd.DataFrame({"client": mine["client"].astype(str)})
+        frame = pd.DataFrame({"client": clients.names(who, mine["client"])})
         for column, title in CLIENTS.items():
             theory = form.of_clients.get(column)
             if column in mine:
@@ -108,7 +126,7 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def save(
-    study: Study,
+    study: Study | View,
     folder: str | Path,
     seconds: float | None = None,
     form: str = "png",
@@ -140,7 +158,7 @@ def save(
         ]
 
 
-def export(study: Study, file: str | Path) -> None:
+def export(study: Study | View, file: str | Path) -> None:
     """Writes all runs that have ended as Chrome's trace events.
 
     Args:
@@ -151,10 +169,17 @@ def export(study: Study, file: str | Path) -> None:
         StudyError: it cannot be written.
     """
     events: list[dict[str, Any]] = []
-    for entry, panel in _panels(study, list(runs(study)["run"])):
-        label = f"{entry['label']}, replicate {entry['replicate']}"
-        rest = panel._replace(title=label)
-        events += chrome.events(entry["run"], *rest[:5], rest.downloads)
+    seen = view(study)
+    for entry, panel in _panels(seen, list(seen.runs["run"])):
+        events += chrome.events(
+            entry["run"],
+            f"{entry['label']}, replicate {entry['replicate']}",
+            panel.jobs,
+            panel.commits,
+            panel.incidents,
+            clients.titles(panel.known, range(1, panel.num_clients + 1)),
+            panel.downloads,
+        )
     try:
         text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
         with replaced(Path(file)) as new:
@@ -167,31 +192,29 @@ def export(study: Study, file: str | Path) -> None:
 
 
 def standard(
-    study: Study, seconds: float | None = None
+    study: Study | View, seconds: float | None = None
 ) -> Iterator[tuple[str, Figure]]:
     """Yields the figures of a timeline with their file names, one at a time."""
-    known, name = runs(study), study.manifest["name"]
+    seen = view(study)
+    known, name, forms = seen.runs, seen.name, seen.forms
     first = known.drop_duplicates("group")["run"]
-    panels = [panel for _, panel in _panels(study, list(first))]
+    panels = [panel for _, panel in _panels(seen, list(first)[: gantt.MOST_PANELS + 1])]
     if seconds is None:
-        seconds = gantt.first_seconds(panels[0].jobs)
+        seconds = gantt.first_seconds(panels[0].jobs, panels[0].num_clients)
     yield "gantt", gantt.gantt(panels, seconds, name)
-    jobs = study.table("jobs").merge(known[["run", "group"]], on="run")
     found = {
-        group: timelines.histogram(jobs.loc[jobs["group"] == group])
-        for group in known["group"].unique()
+        str(group): timelines.histogram(seen.jobs, mine)
+        for group, mine in known.groupby("group", sort=False)
     }
     found = {group: frame for group, frame in found.items() if len(frame)}
-    forms = _forms(study)
     laws = {group: forms[group].law for group in found}
     means = {group: forms[group].of_run.get("staleness_mean") for group in found}
     if found:
-        figure = gantt.staleness(
-            _called(study, found), _called(study, laws), _called(study, means), name
-        )
+        called = partial(_called, seen.study)
+        figure = gantt.staleness(called(found), called(laws), called(means), name)
         yield "staleness", figure
     if len(laws) > 1:
-        yield "comparison", timeline_comparison.comparison(_compared(study), name)
+        yield "comparison", timeline_comparison.comparison(_compared(seen), name)
 
 
 def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
@@ -199,11 +222,10 @@ def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
     return {drawing.name(study, group): value for group, value in of_groups.items()}
 
 
-def _compared(study: Study) -> pd.DataFrame:
+def _compared(seen: View) -> pd.DataFrame:
     """Returns what is measured of each run beside its closed form and swept number."""
-    known, forms = runs(study), _forms(study)
-    measured = timelines.by_run(study.table("jobs"), known)
-    entries = [study.manifest["runs"][run] for run in measured["run"]]
+    measured, forms = seen.by_run.copy(), seen.forms
+    entries = [seen.manifest["runs"][run] for run in measured["run"]]
     several = measured["contributions_per_s"] / measured["updates_per_s"]
     for column in ("updates_per_s", *timeline_comparison.PANELS):
         measured[f"{column}_theory"] = [
@@ -212,8 +234,10 @@ def _compared(study: Study) -> pd.DataFrame:
     # Where a closed form of commits is known, all of them apply as many contributions.
     commits = measured.pop("updates_per_s_theory")
     measured["contributions_per_s_theory"] = commits * several
-    measured["variant"] = [drawing.name(study, entry["variant"]) for entry in entries]
-    measured["group"] = [drawing.name(study, entry["label"]) for entry in entries]
+    measured["variant"] = [
+        drawing.name(seen.study, entry["variant"]) for entry in entries
+    ]
+    measured["group"] = [drawing.name(seen.study, entry["label"]) for entry in entries]
     swept = [entry["parameters"] for entry in entries]
     keys = {key for point in swept for key in point}
     values = [next(iter(point.values()), None) for point in swept]
@@ -223,14 +247,16 @@ def _compared(study: Study) -> pd.DataFrame:
     return measured
 
 
-def _spectral_gaps(study: Study) -> pd.DataFrame | None:
+def _spectral_gaps(seen: View) -> pd.DataFrame | None:
     """Returns the spectral gap of each group that averages in pairs, if any does."""
-    rows, known = study.table("rows"), runs(study)
+    if "gossip" not in set(seen.runs["protocol"]):
+        return None
+    rows, known = seen.rows, seen.runs
     found: dict[str, list[float]] = {}
-    for run, group, clients in zip(
+    for run, group, number in zip(
         known["run"], known["group"], known["num_clients"], strict=True
     ):
-        gap = timelines.spectral_gap(rows.loc[rows["run"] == run], int(clients))
+        gap = timelines.spectral_gap(rows.loc[rows["run"] == run], int(number))
         if np.isfinite(gap):
             found.setdefault(group, []).append(gap)
     if not found:
@@ -240,41 +266,27 @@ def _spectral_gaps(study: Study) -> pd.DataFrame | None:
 
 
 def _panels(
-    study: Study, wanted: list[int]
+    seen: View, wanted: list[int]
 ) -> Iterator[tuple[dict[str, Any], gantt.Panel]]:
-    jobs, rows = study.table("jobs"), study.table("rows")
-    incidents = study.table("incidents")
+    jobs, rows, incidents = seen.jobs, seen.rows, seen.incidents
     made = rows.loc[(rows["kind"] == "COMMIT") & (rows["place"] == 0)]
     for run in wanted:
-        entry = study.manifest["runs"][run]
+        entry = seen.manifest["runs"][run]
         weight = entry.get("download_bytes", 0)
-        clients = entry["num_clients"]
+        number = entry["num_clients"]
         yield (
             entry,
             gantt.Panel(
-                drawing.name(study, entry["label"]),
+                drawing.name(seen.study, entry["label"]),
                 jobs.loc[jobs["run"] == run],
                 made.loc[made["run"] == run, "time"].to_numpy(np.float64),
                 incidents.loc[incidents["run"] == run],
-                clients,
+                number,
                 entry["virtual_s"],
-                constant_downloads(entry["scenario"], clients, weight),
+                clients.of_run(seen.study, run),
+                constant_downloads(entry["scenario"], number, weight),
             ),
         )
-
-
-def _entry(study: Study, group: str) -> dict[str, Any]:
-    return next(r for r in study.manifest["runs"] if r["label"] == group)
-
-
-def _forms(study: Study) -> dict[str, ClosedForms]:
-    """Returns the closed forms of each group."""
-    found = {}
-    for group in dict.fromkeys(runs(study)["group"]):
-        entry = _entry(study, group)
-        weights = entry.get("upload_bytes", 0), entry.get("download_bytes", 0)
-        found[group] = closed_forms(entry["scenario"], entry["num_clients"], *weights)
-    return found
 
 
 def _cells(
@@ -282,6 +294,11 @@ def _cells(
 ) -> pd.DataFrame:
     frame = pd.DataFrame({"run": measured["group"]})
     for column, title in columns.items():
+        if title == START:
+            frame[title] = measured[column].map(
+                lambda at: NOT_OVER if np.isnan(at) else _text(at)
+            )
+            continue
         pairs = zip(measured["group"], measured[column], strict=True)
         frame[title] = [_with(v, theory[group].get(column)) for group, v in pairs]
     return frame

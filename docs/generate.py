@@ -241,7 +241,9 @@ def documents() -> dict[Path, str]:
         found[ROOT / "docs" / "worlds.md"] = (
             f"# Worlds without numerics\n\n{NOTE}\n"
             "What `stalesim timeline FILE` answers of each file that is named. Closed\n"
-            f"forms, where one is known, stand in brackets.\n\n{worlds}"
+            "forms, where one is known, stand in brackets. What can be compared with\n"
+            "one is measured after the start of each run (docs/theory.md); where that\n"
+            f"is not over, over all of it.\n\n{worlds}"
         )
     if compared := _compared():
         found[ROOT / "docs" / "fedbcd_tables.md"] = (

@@ -2,7 +2,8 @@
 
 A log is a CSV or Parquet file with a row per job and the columns
 
-- `client`: a number from 1, or any label; they are numbered in the order of labels;
+- `client`: a number from 1, or any label; clients are numbered from 1 in the order of
+  their labels, which the table `clients` keeps;
 - `read_time`, `arrived_time`: seconds at which the client read the model and at which
   its update reached the server (of a lost one: at which it was given up);
 - `computed_time`, `sent_time` (optional): ends of computing, beginning of the upload;
@@ -13,7 +14,6 @@ those at one instant in the order of the file. A client reads the version of all
 made until then, those of the same instant among them. Times count from the first read.
 """
 
-import hashlib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from simulator import inputs
+from simulator.problems.data import digests, limits, table
 from simulator.protocols.played import Traffic
 from simulator.recording import Source, write_all
 from simulator.scenario.errors import DataError
@@ -38,7 +40,7 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
-from simulator.trace import Study
+from simulator.trace import Study, Words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,13 +62,14 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         folder: new or empty.
 
     Returns:
-        The study, whose manifest says in `clients` which labels they had.
+        The study, called as the file; its table `clients` has the labels.
 
     Raises:
         DataError: one line with the file, the row, what is wrong and the remedy.
     """
     path = Path(log)
     frame = _checked(_read(path), path)
+    held = digests.of_file(path)
     labels, client = _numbered(frame["client"])
     _check_overlaps(frame, client, path)
     began = float(frame["read_time"].min())
@@ -84,8 +87,8 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     }
     entry = {
         "run": 0,
-        "label": "imported",
-        "variant": "imported",
+        "label": path.stem,
+        "variant": path.stem,
         "parameters": {},
         "replicate": 0,
         "seed": 0,
@@ -93,18 +96,23 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "num_clients": len(labels),
         "width": 1,
         "num_registers": num_registers,
-        "timeline": hashlib.sha256(path.read_bytes()).hexdigest()[:16],
+        "commits_at_once": 1,
+        "timeline": held.sha256[:16],
         "upload_bytes": 0,
         "download_bytes": 0,
         "stop_reason": "the run has not ended",
         "stop": "incomplete",
-        "clients": labels,
         "began": began,
         "scenario": scenario,
     }
-    chunks: Iterator[Chunk] = iter([Chunk(rows, jobs, StopReason.STALLED)])
-    source = Source(entry, chunks, Traffic(0, 0, len(labels)))
-    return write_all(Path(folder), scenario, [source])
+    chunks: Iterator[Chunk] = iter([Chunk(rows, jobs, StopReason.RECORDING)])
+    names = {}
+    if labels != [str(number) for number in range(1, len(labels) + 1)]:
+        everyone = np.arange(len(labels), dtype=np.int32)
+        names["client_label"] = Words(everyone, tuple(labels))
+    source = Source(entry, chunks, Traffic(0, 0, len(labels)), names=names)
+    read = {str(log): inputs.Input(str(path.absolute()), *held)._asdict()}
+    return write_all(Path(folder), scenario, [source], {"inputs": read})
 
 
 def _read(path: Path) -> "pd.DataFrame":
@@ -113,6 +121,7 @@ def _read(path: Path) -> "pd.DataFrame":
     if path.suffix not in (".csv", ".parquet"):
         raise DataError(f"{path}: must end in .csv or .parquet; convert or rename it")
     try:
+        _check_size(path)
         if path.suffix == ".parquet":
             frame = pd.read_parquet(path)
         else:
@@ -138,6 +147,23 @@ def _read(path: Path) -> "pd.DataFrame":
     if frame.empty:
         raise DataError(f"{path}: must have a row per job, but has none; add some")
     return frame
+
+
+def _check_size(path: Path) -> None:
+    """Refuses a log that would take too much memory.
+
+    Raises:
+        ValueError: in one line.
+    """
+    from pyarrow import parquet
+
+    size = path.stat().st_size
+    if path.suffix == ".parquet":
+        with parquet.ParquetFile(path) as file:
+            table.check_parquet(file, file.schema_arrow.names, size)
+    elif size > limits.MOST_TEXT:
+        most = limits.shown(limits.MOST_TEXT)
+        raise ValueError(f"it has {limits.shown(size)}, where {most} are allowed")
 
 
 def _checked(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
@@ -192,8 +218,14 @@ def _numbered(column: "pd.Series") -> tuple[list[str], np.ndarray]:
     numeric = all(isinstance(value, int | float) for value in found)
     labels = sorted(found, key=None if numeric else str)
     numbers = {label: number for number, label in enumerate(labels)}
-    shown_as = [f"{label:g}" if numeric else str(label) for label in labels]
+    shown_as = [_label(label) for label in labels]
     return shown_as, np.array([numbers[value] for value in values], np.int32)
+
+
+def _label(label: Any) -> str:
+    """Returns a label as text; a column of whole numbers may be read as fractions."""
+    whole = isinstance(label, float) and label.is_integer()
+    return str(int(label) if whole else label)
 
 
 def _check_overlaps(frame: "pd.DataFrame", client: np.ndarray, path: Path) -> None:

@@ -7,18 +7,19 @@ replays by `timeline: {replay: FOLDER}`.
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator import playing
+from simulator import inputs, playing
 from simulator.protocols.played import Played, Traffic
 from simulator.scenario.errors import StudyError
 from simulator.scenario.setting import Setting
 from simulator.scenario.study import Run, expand
 from simulator.timeline import (
+    NO_COMMIT,
     NO_WORKER,
     Chunk,
     Incident,
@@ -28,6 +29,7 @@ from simulator.timeline import (
     Outcome,
     Rows,
     StopReason,
+    staleness,
 )
 from simulator.trace import COLUMNS, DISK, Files, Study, Words, Writer, load, provenance
 from simulator.trace import write_manifest as write
@@ -54,12 +56,14 @@ class Source(NamedTuple):
         chunks: of the timeline.
         traffic: what a contribution sends.
         horizon: virtual seconds at which the run ends at the latest, or None.
+        names: columns of the table `clients` that say who each is.
     """
 
     entry: dict[str, Any]
     chunks: Iterator[Chunk]
     traffic: Traffic
     horizon: float | None = None
+    names: Mapping[str, Words] = {}
 
 
 def record(
@@ -75,16 +79,20 @@ def record(
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
     """
-    sources = [_source(run, playing.timeline(run)) for run in expand(scenario)]
-    return write_all(
-        Path(folder), scenario.model_dump(mode="json"), sources, progress=progress
-    )
+    runs = expand(scenario)
+    tree = scenario.model_dump(mode="json")
+    read = inputs.collect(run.scenario for run in runs)
+    with inputs.held(read):
+        sources = [_source(run, playing.timeline(run)) for run in runs]
+        told = inputs.told(read)
+        return write_all(Path(folder), tree, sources, told, progress=progress)
 
 
 def write_all(
     folder: Path,
     scenario: dict[str, Any],
     sources: list[Source],
+    read: dict[str, Any],
     *,
     progress: Progress = lambda _: None,
 ) -> Study:
@@ -97,6 +105,7 @@ def write_all(
             replaced.
         scenario: for the manifest; its `name` is the study's.
         sources: the timelines.
+        read: what the manifest says of what is read for them.
         progress: hears the fraction that is written.
 
     Raises:
@@ -105,13 +114,14 @@ def write_all(
     """
     with locked(folder):
         _clear(folder)
-        return _write_all(folder, scenario, sources, progress)
+        return _write_all(folder, scenario, sources, read, progress)
 
 
 def _write_all(
     folder: Path,
     scenario: dict[str, Any],
     sources: list[Source],
+    read: dict[str, Any],
     progress: Progress,
 ) -> Study:
     manifest = {
@@ -123,6 +133,7 @@ def _write_all(
         "interrupted": False,
         "session": 1,
         "scenario": scenario,
+        **read,
         "runs": [source.entry for source in sources],
         "parts": {},
         **provenance(LIBRARIES),
@@ -230,6 +241,7 @@ def _source(run: Run, played: Played) -> Source:
         "num_clients": played.num_clients,
         "width": played.width,
         "num_registers": played.num_registers,
+        "commits_at_once": played.commits_at_once,
         "timeline": played.digest,
         "upload_bytes": traffic.upload_bytes,
         "download_bytes": traffic.download_bytes,
@@ -238,7 +250,7 @@ def _source(run: Run, played: Played) -> Source:
         "scenario": run.scenario.model_dump(mode="json"),
     }
     chunks = played.chunks(max(1, PAIRS // played.width))
-    return Source(entry, chunks, traffic, played.stop.time)
+    return Source(entry, chunks, traffic, played.stop.time, played.names)
 
 
 def _write_run(source: Source, writer: Writer) -> Iterator[float]:
@@ -247,8 +259,10 @@ def _write_run(source: Source, writer: Writer) -> Iterator[float]:
     entry, rows_written, commits, contributions = source.entry, 0, 0, 0
     last, reason = 0.0, StopReason.INTERRUPTED
     goal = entry.get("scenario", {}).get("stop", {}).get("commits")
+    tally = _Tally(entry["num_clients"], entry["commits_at_once"])
     for chunk in source.chunks:
         rows = chunk.rows
+        tally.add(chunk.jobs)
         writer.append("rows", _row_columns(entry["run"], rows, rows_written))
         writer.append("jobs", _job_columns(entry["run"], chunk.jobs, source.traffic))
         writer.append("incidents", _incident_columns(entry["run"], chunk.incidents))
@@ -262,7 +276,9 @@ def _write_run(source: Source, writer: Writer) -> Iterator[float]:
         reason = chunk.stop or reason
         fractions = (last / source.horizon if source.horizon else 0, 0)
         yield min(1.0, max(*fractions, commits / goal if goal else 0))
-    at_horizon = reason is StopReason.TIME and source.horizon is not None
+    writer.append("clients", tally.columns(entry["run"]) | dict(source.names))
+    timed = reason in (StopReason.TIME, StopReason.RECORDING)
+    at_horizon = timed and source.horizon is not None
     entry.update(
         stop=reason.name.lower(),
         stop_reason=reason.value,
@@ -272,6 +288,39 @@ def _write_run(source: Source, writer: Writer) -> Iterator[float]:
         elapsed_s=time.perf_counter() - begun,
         rows=writer.rows.get(entry["run"], {}),
     )
+
+
+class _Tally:
+    """Counts what each client did in a run."""
+
+    def __init__(self, num_clients: int, at_once: int) -> None:
+        self._at_once = at_once
+        self._jobs, self._applied = np.zeros((2, num_clients), np.int64)
+        self._total, self._largest = np.zeros((2, num_clients), np.int64)
+
+    def add(self, jobs: Jobs) -> None:
+        """Adds jobs that have ended, or were under way at the end."""
+        np.add.at(self._jobs, jobs.client, 1)
+        applied = jobs.commit != NO_COMMIT
+        client, read = jobs.client[applied], jobs.read_version[applied]
+        age = staleness(jobs.commit[applied] - 1, read, self._at_once)
+        np.add.at(self._applied, client, 1)
+        np.add.at(self._total, client, age)
+        np.maximum.at(self._largest, client, age)
+
+    def columns(self, run: int) -> dict[str, Any]:
+        """Returns the table `clients` of a run."""
+        size = self._jobs.size
+        with np.errstate(invalid="ignore"):
+            mean = self._total / self._applied
+        return {
+            "run": np.full(size, run, np.int32),
+            "client": np.arange(size, dtype=np.int32),
+            "num_jobs": self._jobs,
+            "num_applied": self._applied,
+            "staleness_mean": mean,
+            "staleness_max": self._largest,
+        }
 
 
 def _row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:

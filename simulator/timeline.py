@@ -9,7 +9,7 @@ jobs-in-flight + 1 registers, and a reader finds exactly what the record says it
 """
 
 from enum import Enum, IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,7 +22,7 @@ NO_SAMPLE = 2**31 - 1
 """Pads the samples of a job."""
 NO_COMMIT = 2**63 - 1
 """`commit` of a job that was not applied; int64, and never on the device."""
-SERVER = 0
+SERVER = NO_WORKER
 """`node` of every row whose version is the server's."""
 
 
@@ -81,6 +81,7 @@ class StopReason(Enum):
     TARGET = "the target was reached at an evaluation"
     PRIVACY = "the privacy budget of a client was spent"
     STALLED = "nothing could happen any more in this world"
+    RECORDING = "the recording has ended"
     DIVERGED = "the loss or the model was no longer finite"
     INTERRUPTED = "the run was interrupted"
 
@@ -178,6 +179,22 @@ class Chunk(NamedTuple):
     jobs: Jobs
     stop: StopReason | None
     incidents: Incidents = NO_INCIDENTS
+
+
+def staleness(version: Any, read_version: Any, at_once: int = 1) -> Any:
+    """Counts the commits between a read and the application of what came of it.
+
+    Args:
+        version: commits applied before the row that applies it.
+        read_version: commits applied to what was read.
+        at_once: commits of a synchronous round of workers with models of their own.
+            Each of them is a commit, but all have read the state before the round, so
+            that none makes another one staler; 1 elsewhere.
+
+    Returns:
+        Commits, >= 0, of the shape of both.
+    """
+    return version - version % at_once - read_version
 
 
 def check(rows: Rows, num_registers: int) -> None:

@@ -22,7 +22,11 @@ _OF_TIMELINE: tuple[list[str], Rows] = (
             "Updates per virtual second; staleness of contributions in commits (those "
             "between a client's read and the commit of its work); shares of jobs that "
             "were applied, rejected, lost or crashed; waiting; use of each client. "
-            "Means over replicates; in brackets the closed form, where one is known."
+            "Means over replicates; in brackets the closed form of the steady state, "
+            "where one is known. Speed, staleness, waiting and use are measured after "
+            "the start of each run, that is when the jobs that first filled the system "
+            "have ended, or over all of it where that is not over; maxima, shares and "
+            "counts are of all of it."
         )
     ],
     [],

@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,6 +39,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, console.interrupt)
     sys.unraisablehook = console.repeat_interruption
+    warnings.showwarning = console.warn
     try:
         _check_arguments(sys.argv[1:])
         app()
@@ -178,9 +180,11 @@ def resume(
     plots: Plots = True,
 ) -> None:
     """Runs what is left of a study: what was interrupted, and what failed."""
-    from simulator.studies.running import scenario_of
+    from simulator.studies.running import scenario_of, where_begun
 
-    _simulate(scenario_of(folder), folder, jobs, scheduler, checkpoint, plots=plots)
+    with where_begun(folder):
+        scenario = scenario_of(folder)
+        _simulate(scenario, folder, jobs, scheduler, checkpoint, plots=plots)
 
 
 def _all_decided(study: "Study") -> bool:

@@ -14,12 +14,15 @@ from simulator.scenario.text import LONGEST, brief, counted, one_line, ranges, s
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.timeline_view import View
     from simulator.studies.memory import Estimate
     from simulator.trace import Study
 
 
 SHOWN = 40
 """Batches that a plan shows one by one."""
+MANY = 200_000
+"""Contributions that take some seconds to be measured, which is then said."""
 
 
 def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
@@ -55,12 +58,15 @@ def _which(runs: Sequence[Any]) -> str:
 
 def close(study: "Study", *, plots: bool) -> None:
     """Shows the closing table and the claims of a study, and draws its figures."""
-    from analysis import claims, summary
+    from analysis import claims, staleness, summary
 
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
     show_table(f"{study.manifest['name']}: {metric}", summary.summary(study))
     for note in summary.notes(study):
         out.print(note, style="dim")
+    divided = staleness.by_client_group(study)
+    if len(divided):
+        show_table("staleness (commits) by groups of clients", divided)
     found = claims.evaluate(study)
     show_claims(found)
     if plots:
@@ -109,8 +115,13 @@ def close_timeline(
         plots: whether figures are drawn.
     """
     from analysis import timeline_report
+    from analysis.timeline_view import View
 
-    for title, frame in timeline_report.tables(study):
+    seen = View(study)
+    contributions = sum(run.get("contributions", 0) for run in study.manifest["runs"])
+    if contributions > MANY:
+        err.print(f"Measuring {contributions:,} contributions ...", highlight=False)
+    for title, frame in timeline_report.tables(seen):
         show_table(title, frame)
     for run in study.manifest["runs"]:
         if run["replicate"] == 0:
@@ -119,9 +130,11 @@ def close_timeline(
                 f"{run['virtual_s']:.4g} virtual s; {run['stop_reason']}"
             )
     if plots:
-        draw_timeline(study, seconds)
+        if contributions > MANY:
+            err.print("Drawing ...")
+        draw_timeline(study, seconds, seen=seen)
     if chrome is not None:
-        timeline_report.export(study, chrome)
+        timeline_report.export(seen, chrome)
         out.say(f"Trace events: {chrome}")
     out.say(f"Timeline: {study.folder}")
 
@@ -131,11 +144,13 @@ def draw_timeline(
     seconds: float | None,
     form: str = "png",
     styles: Sequence[str] = (),
+    seen: "View | None" = None,
 ) -> None:
     """Draws the figures of a timeline into its folder, the Gantt picture so long."""
     from analysis import timeline_report
 
-    for path in timeline_report.save(study, study.folder, seconds, form, styles):
+    drawn = seen or study
+    for path in timeline_report.save(drawn, study.folder, seconds, form, styles):
         out.say(f"Figure: {path}")
 
 

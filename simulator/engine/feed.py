@@ -185,7 +185,8 @@ class Feed:
         end = self._made.time
         if rows.time.size:
             end = float(rows.time[-1])
-        if chunk.stop is StopReason.TIME and self._source.horizon is not None:
+        timed = chunk.stop in (StopReason.TIME, StopReason.RECORDING)
+        if timed and self._source.horizon is not None:
             end = self._source.horizon
         mixed = self._mixed + np.cumsum(rows.kind == Kind.AVERAGE_ALL)
         counts = commits, contributions, mixed

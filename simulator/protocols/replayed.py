@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from simulator import inputs
+from simulator.problems.data import files
 from simulator.protocols.played import FOREVER, Played
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.setting import Recording
@@ -27,10 +29,14 @@ from simulator.timeline import (
     StopReason,
     check,
 )
-from simulator.trace import Study, load
+from simulator.trace import COLUMNS, Study, Words, inward, load
 
 WIDE = ("worker", "job", "read_version", "read_slot")
 """What a row has for each of its workers."""
+NAMES = ("client_label", "client_group")
+"""Columns of the table `clients` that say who each is."""
+TIMED = ("time", "recording")
+"""Ends of recordings that are known to have nothing more until then."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +46,16 @@ class Replayed(Played):
     It ends where the recording does, or earlier where the scenario stops earlier.
 
     Attributes:
-        study: that holds the recording.
+        config: where the recording is.
+        study: that holds it.
         entry: what the study's manifest says of the recorded run.
+        outlasted: whether the scenario would go on when the recorded time is over.
     """
 
+    config: Recording | None = None
     study: Study | None = None
     entry: dict[str, Any] | None = None
+    outlasted: bool = False
 
     @cached_property
     def width(self) -> int:
@@ -56,6 +66,21 @@ class Replayed(Played):
     def num_registers(self) -> int:
         """Registers that suffice."""
         return int(self._entry["num_registers"])
+
+    @cached_property
+    def names(self) -> dict[str, Words]:
+        """Columns of the table `clients` that say who each is: the recorded ones."""
+        assert self.study is not None
+        found = self.study.arrow("clients", self._entry["run"])
+        columns = {}
+        for name in NAMES:
+            if name not in found.column_names:
+                continue
+            column = found[name].combine_chunks()
+            if not column.null_count:
+                words = tuple(column.dictionary.to_pylist())
+                columns[name] = Words(column.indices.to_numpy(), words)
+        return columns
 
     @cached_property
     def digest(self) -> str:
@@ -70,10 +95,12 @@ class Replayed(Played):
         """Reads the recording and yields chunks of at most `num_rows` rows.
 
         Raises:
-            StudyError: a part of the recording is damaged.
+            DataError: the recording has changed since the study began.
+            StudyError: a part of it is damaged.
             ValueError: its rows are none that a world can have produced.
         """
         rows, jobs, incidents = self._rows(), self._jobs(), self._incidents()
+        inputs.confirm(self.config, "timeline")
         check(rows, self.num_registers)
         reason = StopReason[str(self._entry["stop"]).upper()]
         if self._may_end_earlier:
@@ -83,6 +110,8 @@ class Replayed(Played):
         end = self.stop.time if reason is StopReason.TIME else None
         if end is None:
             end = float(rows.time[-1]) if rows.time.size else 0.0
+        if reason is StopReason.TIME and self.outlasted:
+            reason = StopReason.RECORDING
         size, job, incident = rows.time.size, 0, 0
         for start in range(0, max(size, 1), num_rows):
             stop = min(start + num_rows, size)
@@ -118,7 +147,12 @@ class Replayed(Played):
     def _columns(self, table: str) -> dict[str, np.ndarray]:
         assert self.study is not None
         found = self.study.arrow(table, self._entry["run"])
-        return {name: found[name].to_numpy() for name in found.column_names}
+        return {
+            name: inward(found[name])
+            if COLUMNS[table][name].numbered
+            else found[name].to_numpy()
+            for name in found.column_names
+        }
 
     def _rows(self) -> Rows:
         columns = self._columns("rows")
@@ -149,6 +183,8 @@ class Replayed(Played):
         self, rows: Rows, jobs: Jobs, reason: StopReason
     ) -> tuple[Rows, Jobs, StopReason]:
         """Ends the timeline where the scenario stops, if that is earlier."""
+        if reason is not StopReason.STALLED:
+            reason = StopReason.RECORDING
         (by_turns, most_turns), (by_contributions, most) = self._limits
         per_contribution, per_other, spendable = self._weights
         workers = (rows.worker != NO_WORKER).sum(axis=1)
@@ -193,7 +229,7 @@ def replayed(played: Played, config: Recording, run: Run) -> Replayed:
         ScenarioError: the recording holds no such run, or does not fit the scenario.
         StudyError: the folder holds no recording.
     """
-    study = load(config.replay)
+    study = load(files.folder(config.replay))
     entry = _chosen(study, config.replay, run)
     pairs = {
         "clients": (entry["num_clients"], played.num_clients),
@@ -206,11 +242,14 @@ def replayed(played: Played, config: Recording, run: Run) -> Replayed:
                 f"timeline.replay must fit the scenario, whose {what} are {wanted}, "
                 f"but {config.replay} was recorded with {recorded}; change one of them"
             )
-    stop = played.stop
-    if entry["stop"] == "time" and entry["virtual_s"] < (stop.time or inf):
-        stop = stop.replaced(time=entry["virtual_s"])
+    stop, outlasted = played.stop, False
+    recorded_s, known = float(entry["virtual_s"]), entry["stop"] in TIMED
+    wanted = stop.time or (inf if known else 0)
+    if entry["stop"] != "stalled" and 0 < recorded_s < wanted:
+        stop, outlasted = stop.replaced(time=recorded_s), True
     options: dict[str, Any] = {f.name: getattr(played, f.name) for f in fields(Played)}
-    return Replayed(**(options | {"stop": stop, "study": study, "entry": entry}))
+    options |= {"stop": stop, "config": config, "study": study, "entry": entry}
+    return Replayed(**options, outlasted=outlasted)
 
 
 def _chosen(study: Study, folder: str, run: Run) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from simulator.engine.drive import Record
-from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind
+from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind, staleness
 from simulator.trace import Words
 
 FINE_BINS = 64
@@ -26,13 +26,16 @@ EMBEDDING = "clients/embedding_staleness_"
 
 
 class Ages:
-    """Count, mean, maximum and histogram of a staleness, per client."""
+    """Count, mean, maximum and histograms of a staleness, per client.
+
+    There is a histogram of the start of the run, and one of what follows.
+    """
 
     def __init__(self, num_clients: int) -> None:
         self.count = np.zeros(num_clients)
         self.total = np.zeros(num_clients)
         self.largest = np.zeros(num_clients, np.int64)
-        self.bins = np.zeros((num_clients, NUM_BINS), np.int64)
+        self.bins = np.zeros((2, num_clients, NUM_BINS), np.int64)
 
     def state(self) -> dict[str, np.ndarray]:
         """Returns what the rest of a run adds to."""
@@ -47,43 +50,51 @@ class Ages:
         with np.errstate(invalid="ignore"):
             return np.where(self.count > 0, self.total / self.count, np.nan)
 
-    def tally(self, client: np.ndarray, age: np.ndarray) -> None:
-        """Adds ages to the histograms."""
-        index = np.searchsorted(EDGES, age, side="right") - 1
-        np.add.at(self.bins, (client, np.minimum(index, NUM_BINS - 1)), 1)
+    def tally(self, client: np.ndarray, age: np.ndarray, start: np.ndarray) -> None:
+        """Adds ages to the histograms, saying which are of the start."""
+        index = np.minimum(np.searchsorted(EDGES, age, side="right") - 1, NUM_BINS - 1)
+        np.add.at(self.bins, (start.astype(np.int64), client, index), 1)
 
-    def add(self, client: np.ndarray, age: np.ndarray) -> None:
+    def add(self, client: np.ndarray, age: np.ndarray, start: np.ndarray) -> None:
         """Adds ages to everything."""
         np.add.at(self.count, client, 1)
         np.add.at(self.total, client, age)
         np.maximum.at(self.largest, client, age)
-        self.tally(client, age)
+        self.tally(client, age, start)
 
 
 class Staleness:
     """The ages of a run's contributions and embeddings.
 
+    The start of the run lasts until every client has had a contribution applied: until
+    then there are clients of whom it is not known how stale they are going to be.
+
     Args:
         num_clients: who contribute.
         num_parties: whose embeddings are used, whoever takes part in rows.
+        at_once: as of `timeline.staleness`.
 
     Attributes:
         contributions: commits between a client's read and its contribution.
         embeddings: commits since the upload of what is used; None where nothing is.
     """
 
-    def __init__(self, num_clients: int, num_parties: int) -> None:
+    def __init__(self, num_clients: int, num_parties: int, at_once: int = 1) -> None:
+        self._at_once = at_once
         self.contributions = Ages(num_clients)
         self.embeddings: Ages | None = None
         self._num_parties = num_parties
+        self._silent = np.ones(num_clients, bool)  # without a contribution so far
 
     def state(self) -> dict[str, Any]:
         """Returns what the rest of a run adds to."""
         ages = {"contributions": self.contributions, "embeddings": self.embeddings}
-        return {name: one.state() for name, one in ages.items() if one is not None}
+        known = {name: one.state() for name, one in ages.items() if one is not None}
+        return {"silent": self._silent, **known}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Takes up what `state` has returned."""
+        self._silent = state["silent"]
         self.contributions.restore(state["contributions"])
         if "embeddings" in state:
             self.embeddings = Ages(self._num_parties)
@@ -93,14 +104,33 @@ class Staleness:
         """Adds the ages of a record's commits."""
         rows = record.rows
         commits = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
-        if EMBEDDING + "mean" in record.infos:
-            self._add_embeddings(record.infos, commits)
         row, column = np.nonzero((rows.worker != NO_WORKER) & commits[:, None])
-        age = rows.version[row] - rows.read_version[row, column]
-        self.contributions.add(rows.worker[row, column], age)
+        client = rows.worker[row, column]
+        start = np.arange(rows.version.size) < self._first_after_start(row, client)
+        if EMBEDDING + "mean" in record.infos:
+            self._add_embeddings(record.infos, commits, start[commits])
+        read_version = rows.read_version[row, column]
+        age = staleness(rows.version[row], read_version, self._at_once)
+        self.contributions.add(client, age, start[row])
+
+    def _first_after_start(self, row: np.ndarray, client: np.ndarray) -> float:
+        """Returns the first of a record's rows that is not of the start.
+
+        Args:
+            row: of each contribution, ascending.
+            client: that made it.
+        """
+        if not self._silent.any():
+            return 0
+        news = self._silent[client]
+        _, first = np.unique(client[news], return_index=True)
+        self._silent[client[news]] = False
+        if self._silent.any():
+            return np.inf
+        return int(row[news][first].max()) + 1
 
     def _add_embeddings(
-        self, infos: dict[str, np.ndarray], commits: np.ndarray
+        self, infos: dict[str, np.ndarray], commits: np.ndarray, start: np.ndarray
     ) -> None:
         ages = self.embeddings = self.embeddings or Ages(self._num_parties)
         count = infos[EMBEDDING + "count"][commits].astype(np.float64)
@@ -110,7 +140,7 @@ class Staleness:
         ages.largest = np.maximum(ages.largest, largest)
         sample = infos[EMBEDDING + "sample"][commits]
         row, client = np.nonzero(sample != NO_SAMPLE)
-        ages.tally(client, sample[row, client])
+        ages.tally(client, sample[row, client], start[row])
 
     def histograms(self, run: int) -> list[dict[str, Any]]:
         """Returns the table of a run's bins, one piece per quantity."""
@@ -119,15 +149,16 @@ class Staleness:
         for quantity, ages in found.items():
             if ages is None:
                 continue
-            client, index = np.nonzero(ages.bins)
+            start, client, index = np.nonzero(ages.bins)
             pieces.append(
                 {
                     "run": np.full(client.size, run, np.int32),
                     "client": client.astype(np.int32),
                     "quantity": Words(np.zeros(client.size, np.int32), (quantity,)),
+                    "start": start.astype(bool),
                     "low": EDGES[index],
                     "high": EDGES[index + 1],
-                    "count": ages.bins[client, index],
+                    "count": ages.bins[start, client, index],
                 }
             )
         return pieces

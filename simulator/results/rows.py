@@ -6,22 +6,30 @@ from typing import Any
 import numpy as np
 
 from simulator.engine.drive import Record
-from simulator.timeline import NO_WORKER, Kind
+from simulator.timeline import NO_WORKER, Kind, staleness
 from simulator.trace import Words
 
 KINDS = tuple(kind.name for kind in Kind)
 
 
-def commits(run: int, record: Record) -> dict[str, Any]:
-    """Returns the table of a record's rows, with the diagnostics of each."""
+def commits(run: int, record: Record, at_once: int = 1) -> dict[str, Any]:
+    """Returns the table of a record's rows, with the diagnostics of each.
+
+    Args:
+        run: number of the run in its study.
+        record: of successive rows.
+        at_once: as of `timeline.staleness`.
+    """
     rows, infos = record.rows, record.infos
     present = rows.worker != NO_WORKER
     refresh = rows.kind == Kind.REFRESH
     present[refresh, 1:] = False
     count = present.sum(axis=1)
+    alone = (count == 1) | (rows.kind == Kind.AVERAGE)
     brings = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
-    staleness = np.where(present, rows.version[:, None] - rows.read_version, 0)
-    mean = staleness.sum(axis=1) / np.maximum(count, 1)
+    age = staleness(rows.version[:, None], rows.read_version, at_once)
+    age = np.where(present, age, 0)
+    mean = age.sum(axis=1) / np.maximum(count, 1)
     columns = {
         "run": np.full(rows.time.size, run, np.int32),
         "commit": rows.version + (rows.kind == Kind.COMMIT),
@@ -29,9 +37,9 @@ def commits(run: int, record: Record) -> dict[str, Any]:
         "kind": Words(rows.kind, KINDS),
         "round": rows.round,
         "num_contributions": np.where(brings, count, 0).astype(np.int32),
-        "client": rows.worker[:, 0],
+        "client": np.where(alone, rows.worker[:, 0], NO_WORKER),
         "staleness_mean": mean.astype(np.float32),
-        "staleness_max": staleness.max(axis=1).astype(np.int32),
+        "staleness_max": age.max(axis=1).astype(np.int32),
     }
     for name, values in infos.items():
         if "/" not in name:

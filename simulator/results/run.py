@@ -64,7 +64,9 @@ class Results:
         self.stop: StopReason | None = None
         self.diverged_at: int | None = None
         self._last = START
-        self._staleness = Staleness(played.num_clients, num_parties)
+        self._staleness = Staleness(
+            played.num_clients, num_parties, played.commits_at_once
+        )
         self._privacy = Privacy(
             run,
             writer,
@@ -99,7 +101,9 @@ class Results:
     def add(self, record: Record) -> None:
         """Writes one record."""
         if record.rows.time.size:
-            self._writer.append("commits", rows.commits(self._run, record))
+            at_once = self._played.commits_at_once
+            of_rows = rows.commits(self._run, record, at_once)
+            self._writer.append("commits", of_rows)
             self._staleness.add(record)
         self._add_evaluations(record)
         for columns in rows.probes(self._run, record):
@@ -128,6 +132,7 @@ class Results:
             "commits": self._last.commits,
             "contributions": self._last.contributions,
             "virtual_s": self._last.time,
+            "commits_at_once": self._played.commits_at_once,
             "privacy": self._privacy.describe(),
         }
 
@@ -209,6 +214,7 @@ class Results:
         columns = {
             "run": np.full(clients, self._run, np.int32),
             "client": np.arange(clients, dtype=np.int32),
+            **self._played.names,
             "num_features": np.array(self._num_features, np.int32),
             "num_samples": np.array(self._num_samples, np.int32),
             "num_jobs": self._jobs.started,

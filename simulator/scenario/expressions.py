@@ -107,7 +107,7 @@ def per_client(
             )
         return [_exact(value) for value in quantity]
     try:
-        if isinstance(quantity, str) and _depends_on_client(quantity):
+        if depends_on_client(quantity):
             return [evaluate(quantity, m + 1, num_clients) for m in range(num_clients)]
         return [evaluate(quantity, 1, num_clients)] * num_clients
     except ScenarioError as error:
@@ -124,8 +124,15 @@ def check_syntax(text: str) -> str:
     return text
 
 
-def _depends_on_client(text: str) -> bool:
-    names = (n for n in ast.walk(_parsed(text)) if isinstance(n, ast.Name))
+def depends_on_client(quantity: Any) -> bool:
+    """Says whether a quantity is an expression in which the client's number stands.
+
+    Raises:
+        ScenarioError: something in the expression is not allowed.
+    """
+    if not isinstance(quantity, str):
+        return False
+    names = (n for n in ast.walk(_parsed(quantity)) if isinstance(n, ast.Name))
     return any(name.id == "m" for name in names)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from simulator.scenario.base import PlacedError
 from simulator.scenario.errors import ScenarioError
-from simulator.scenario.expressions import Number, per_client
+from simulator.scenario.expressions import Number, depends_on_client, per_client
 from simulator.scenario.laws import (
     Constant,
     Markov,
@@ -77,7 +77,7 @@ def check_law(law: Any, num_clients: int, name: str) -> np.ndarray:
             return np.ones(num_clients, bool)
         values = _column(law.value, num_clients, f"{name}.value")
         _refuse_negative(values, f"{name}.value")
-        return np.array([value > 0 for value in values])
+        return _of_all([value > 0 for value in values], num_clients)
     if isinstance(law, Scipy):
         if _drawn(law, num_clients, name):
             distribution(law.law, name)
@@ -100,8 +100,11 @@ def check_law(law: Any, num_clients: int, name: str) -> np.ndarray:
         shift = _column(law.shift, num_clients, f"{name}.shift")
         _refuse_negative(scale, f"{name}.scale")
         _refuse_negative(shift, f"{name}.shift")
-        stretched = np.array([value > 0 for value in scale])
-        return moves & stretched | np.array([value > 0 for value in shift])
+        stretched, shifted = (
+            _of_all([value > 0 for value in values], num_clients)
+            for values in (scale, shift)
+        )
+        return moves & stretched | shifted
     return np.ones(num_clients, bool)
 
 
@@ -185,13 +188,15 @@ def _check_scipy(text: str, num_clients: int, name: str) -> np.ndarray:
         n: _column(quantity, num_clients, f"{name}.{n}")
         for n, quantity in quantities.items()
     }
-    rows = list(zip(*columns.values(), strict=True))
-    moves = {}
+    most = max(map(len, columns.values()))
+    rows = list(zip(*(_all(values, most) for values in columns.values()), strict=True))
+    moves: dict[tuple[Number, ...], bool] = {}
     # Clients who share their parameters are checked once, as the first of them.
-    for row in dict.fromkeys(rows):
-        who = f"for client {rows.index(row) + 1}"
-        moves[row] = _check_row(known, dict(zip(columns, row, strict=True)), name, who)
-    return np.array([moves[row] for row in rows])
+    for client, row in enumerate(rows):
+        if row not in moves:
+            own = dict(zip(columns, row, strict=True))
+            moves[row] = _check_row(known, own, name, f"for client {client + 1}")
+    return _of_all([moves[row] for row in rows], num_clients)
 
 
 def check_names(law: Scipy, names: list[str], name: str) -> None:
@@ -267,10 +272,25 @@ def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bo
 
 
 def _column(quantity: Any, num_clients: int, name: str) -> list[Number]:
+    """Returns the value of every client, or one if they are alike by what is written.
+
+    A million clients are then checked like one.
+    """
     try:
-        return per_client(quantity, num_clients, name)
+        values = per_client(quantity, num_clients, name)
+        own = isinstance(quantity, tuple | list) or depends_on_client(quantity)
+        return values if own else values[:1]
     except ScenarioError as error:
         raise PlacedError(str(error), _keys(name)) from None
+
+
+def _all(values: list[Number], number: int) -> list[Number]:
+    return values * number if len(values) == 1 else values
+
+
+def _of_all(found: list[bool], num_clients: int) -> np.ndarray:
+    """Returns what was found of every client, or of one of those alike, for each."""
+    return np.broadcast_to(np.array(found, bool), num_clients).copy()
 
 
 def _keys(name: str) -> tuple[str, ...]:

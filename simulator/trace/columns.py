@@ -4,15 +4,19 @@ from typing import NamedTuple
 
 
 class Column(NamedTuple):
-    """One column of a table: its type, its unit (`""` if none) and its meaning."""
+    """One column of a table: its type, its unit (`""` if none) and its meaning.
+
+    Numbers of clients, parties and workers are `numbered`: `numbering` says how.
+    """
 
     dtype: str
     unit: str
     meaning: str
+    numbered: bool = False
 
 
 _RUN = Column("int32", "", "run of the study; `runs` of the manifest says which")
-_CLIENT = Column("int32", "", "client, party or worker, from 0")
+_CLIENT = Column("int32", "", "client, party or worker, from 1", numbered=True)
 
 COLUMNS: dict[str, dict[str, Column]] = {
     "commits": {
@@ -24,9 +28,18 @@ COLUMNS: dict[str, dict[str, Column]] = {
         ),
         "round": Column("int32", "", "round of round-based protocols, else 0"),
         "num_contributions": Column("int32", "", "contributions applied"),
-        "client": Column("int32", "", "the first contributor"),
+        "client": Column(
+            "int32",
+            "",
+            "from 1: who contributed, where it is one alone; who asked for a REFRESH; "
+            "who began an AVERAGE; else null",
+            numbered=True,
+        ),
         "staleness_mean": Column(
-            "float32", "commits", "mean over contributors of commits since their read"
+            "float32",
+            "commits",
+            "mean over contributors of commits since their read; in gossip by "
+            "rounds, those of its own round do not count",
         ),
         "staleness_max": Column("int32", "commits", "the largest of them"),
         # every further column is a diagnostic of the algorithm:
@@ -134,12 +147,23 @@ COLUMNS: dict[str, dict[str, Column]] = {
     "clients": {
         "run": _RUN,
         "client": _CLIENT,
-        "num_features": Column("int32", "", "columns that it holds"),
-        "num_samples": Column("int32", "", "rows that it holds"),
+        "client_group": Column(
+            "string", "", "name of its group in the scenario, where it has groups"
+        ),
+        "client_label": Column(
+            "string", "", "what the log calls it, where that is no number in order"
+        ),
         "num_jobs": Column("int64", "", "jobs begun, refreshes among them"),
         "num_applied": Column("int64", "", "contributions applied"),
-        "staleness_mean": Column("float64", "commits", "of its contributions"),
-        "staleness_max": Column("int64", "commits", "of its contributions"),
+        "staleness_mean": Column(
+            "float64",
+            "commits",
+            "of all its contributions of the run, those of its start among them",
+        ),
+        "staleness_max": Column("int64", "commits", "the largest of them"),
+        # not of recorded timelines:
+        "num_features": Column("int32", "", "columns that it holds"),
+        "num_samples": Column("int32", "", "rows that it holds"),
         "embedding_staleness_mean": Column(
             "float64", "commits", "age of its embeddings when others used them"
         ),
@@ -152,6 +176,12 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "run": _RUN,
         "client": _CLIENT,
         "quantity": Column("string", "", "contribution or embedding"),
+        "start": Column(
+            "bool",
+            "",
+            "whether it was before every client had had a contribution applied: the "
+            "start of the run, which no steady state is to be compared with",
+        ),
         "low": Column("int64", "commits", "smallest staleness of the bin"),
         "high": Column("int64", "commits", "one above the largest of the bin"),
         "count": Column("int64", "", "occurrences"),
@@ -191,8 +221,15 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "place": Column("int32", "", "of the worker in the row, from 0"),
         "time": Column("float64", "virtual s", "of the row"),
         "kind": Column("string", "", "COMMIT, CONTRIBUTE, REFRESH, AVERAGE, ..."),
-        "node": Column("int32", "", "whose version advances; 0 is the server's"),
-        "worker": Column("int32", "", "who takes part, or `timeline.NO_WORKER`"),
+        "node": Column(
+            "int32",
+            "",
+            "worker whose version advances, from 1; null if the server's",
+            numbered=True,
+        ),
+        "worker": Column(
+            "int32", "", "who takes part, from 1; null if nobody", numbered=True
+        ),
         "job": Column("int32", "", "which of its jobs"),
         "version": Column("int64", "commits", "commits before the row"),
         "read_version": Column("int64", "commits", "version that the worker read"),
@@ -200,7 +237,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "write_slot": Column(
             "int32", "", "register of the new version, or `timeline.NO_SLOT`"
         ),
-        "peer": Column("int32", "", "gossip partner, else `timeline.NO_WORKER`"),
+        "peer": Column("int32", "", "gossip partner, from 1; else null", numbered=True),
         "round": Column("int32", "", "of round-based protocols, else 0"),
     },
 }

@@ -50,7 +50,8 @@ class Study:
         frame = self.arrow(name).to_pandas(strings_to_categorical=False)
         for column in frame.columns:
             if getattr(frame[column].dtype, "name", "") == "category":
-                frame[column] = frame[column].astype(str)
+                words = frame[column]
+                frame[column] = words.astype(str).where(words.notna())
         keys = [k for k in ("run", "time", "client", "job", "commit") if k in frame]
         keys = ORDERS.get(name, keys)
         return frame.sort_values(keys, kind="stable", ignore_index=True)

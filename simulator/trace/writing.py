@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simulator.trace import parts
+from simulator.trace import numbering, parts
 from simulator.trace.columns import COLUMNS, Column
 from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files
@@ -118,12 +118,14 @@ class Writer:
 def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
     import pyarrow as pa
 
-    dtype = COLUMNS[table].get(column, Column("float32", "", "")).dtype
+    dtype, *_, numbered = COLUMNS[table].get(column, Column("float32", "", ""))
     arrays = []
     for piece in pieces:
         size = len(piece["run"])
         if column not in piece:
             arrays.append(pa.nulls(size, parts.arrow_type(dtype)))
+        elif numbered:
+            arrays.append(numbering.outward(piece[column]))
         elif isinstance(piece[column], Words):
             codes, words = piece[column]
             arrays.append(

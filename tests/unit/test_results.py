@@ -130,3 +130,39 @@ def test_the_engines_ages_are_those_of_equation_3() -> None:
     np.testing.assert_allclose(
         memory.column("clients", "embedding_staleness_mean"), total / count, rtol=1e-5
     )
+
+
+@pytest.mark.parametrize("changes", [{}, SGD, {"engine": {"chunk": 7}}])
+def test_histograms_tell_the_start_from_what_follows(changes: dict) -> None:
+    expon = {"clients": {"compute": {"law": "expon"}}}
+    memory, _ = execute([prepared(changes, expon)])
+    workers = memory.column("commits", "client")
+    clients = np.unique(workers)
+    # The start ends with the last of the clients' first contributions.
+    over = max(int((workers == client).argmax()) for client in clients)
+    assert over < 60
+    pieces = memory.tables["staleness"]
+    work = next(p for p in pieces if p["quantity"].words == ("contribution",))
+    start = work["start"]
+    assert work["count"][start].sum() == over + 1
+    assert work["count"].sum() == workers.size
+    ages = memory.column("commits", "staleness_mean")
+    for told, part in ((start, ages[: over + 1]), (~start, ages[over + 1 :])):
+        mean = np.average(work["low"][told], weights=work["count"][told])
+        assert mean == pytest.approx(part.mean(), rel=1e-6)
+    for client in clients:
+        mine = work["client"] == client
+        assert work["count"][mine].sum() == (workers == client).sum()
+    if changes != SGD:
+        used = next(p for p in pieces if p["quantity"].words == ("embedding",))
+        # Each commit uses the embeddings of the others, once for the histogram.
+        counted = [
+            int(used["count"][told].sum()) for told in (used["start"], ~used["start"])
+        ]
+        assert counted == [3 * (over + 1), 3 * (workers.size - over - 1)]
+
+
+def test_a_start_that_is_not_over_is_all_of_the_run() -> None:
+    slow = {"clients": {"compute": {"law": "constant", "value": [1, 1, 1, 1, 1e6]}}}
+    memory, _ = execute([prepared(SGD, slow)])
+    assert memory.column("staleness", "start").all()

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis import clients, figures, frames, page, staleness, timeline_report
 from simulator import playing, studies
 from simulator.importing import import_log
 from simulator.recording import record
@@ -170,7 +171,7 @@ def test_a_killed_run_leaves_readable_parts(
     study = load(folder)
     assert not study.complete
     assert len(study.table("rows")) > 0
-    assert (study.table("jobs")["client"] < 5).all()
+    assert set(study.table("jobs")["client"]) <= {1, 2, 3, 4, 5}
     if number is signal.SIGTERM:
         assert process.returncode == 130
         assert "marked incomplete" in errors
@@ -302,10 +303,121 @@ def test_an_exported_timeline_is_imported_as_it_was(tmp_path: Path) -> None:
     times = ["read_time", "computed_time", "sent_time", "arrived_time"]
     log = jobs[["client", *times]].assign(client="c" + jobs["client"].astype(str))
     again = import_log(written(tmp_path, log), tmp_path / "there")
-    assert again.manifest["runs"][0]["clients"] == [f"c{k}" for k in range(5)]
+    labels = again.table("clients")["client_label"]
+    assert labels.tolist() == [f"c{k}" for k in range(1, 6)]
     one, other = study.table("rows"), again.table("rows")
     for column in ("time", "worker", "job", "version", "read_version"):
         np.testing.assert_array_equal(one[column], other[column], column)
+
+
+PHONES = pd.DataFrame(
+    {
+        "client": ["phone-b", "phone-a", "phone-c", "phone-a", "phone-b"],
+        "read_time": [0.0, 0.0, 1.0, 3.0, 4.0],
+        "computed_time": [1.0, 2.0, 4.0, 4.0, 6.0],
+        "arrived_time": [2.0, 3.0, 5.0, 6.0, 8.0],
+    }
+)
+
+
+def test_the_labels_of_a_log_are_kept_wherever_its_clients_are_shown(
+    tmp_path: Path,
+) -> None:
+    log, folder = written(tmp_path, PHONES, "fleet.csv"), tmp_path / "fleet"
+    events = tmp_path / "events.json"
+    done = stalesim("timeline", "--import", log, "-o", folder, "--chrome", events)
+    assert done.returncode == 0, done.stderr
+    for label in ("phone-a", "phone-b", "phone-c", "fleet: clients"):
+        assert label in done.stdout
+    assert "fleet: 5 updates in 8 virtual s; the recording has ended" in done.stdout
+    study = load(folder)
+    entry = study.manifest["runs"][0]
+    assert (study.manifest["name"], entry["label"]) == ("fleet", "fleet")
+    known = study.table("clients").set_index("client")
+    assert known["client_label"].to_dict() == {
+        1: "phone-a", 2: "phone-b", 3: "phone-c"
+    }  # fmt: skip
+    assert known["num_applied"].tolist() == [2, 2, 1]
+    # By hand: versions are made at 2, 3, 5, 6 and 8 s; phone-b read version 2 at 4 s.
+    assert known["staleness_mean"].tolist() == [1.0, 1.0, 2.0]
+    trace = json.loads(events.read_text(encoding="utf-8"))["traceEvents"]
+    threads = [e["args"]["name"] for e in trace if e["name"] == "thread_name"]
+    assert threads == ["server", "phone-a", "phone-b", "phone-c"]
+    drawn = dict(timeline_report.standard(study))["gantt"].axes[0]
+    ticks = [tick.get_text() for tick in drawn.get_yticklabels()]
+    assert ticks == ["phone-a", "phone-b", "phone-c"]
+    run = scenario(
+        SGD,
+        {"problem": {"partition": {"clients": 3}}, "clients": None},
+        {"timeline": {"replay": str(folder)}, "stop": {"commits": None, "time": 200}},
+        {"evaluate": {"every": {"commits": None, "time": 1}}},
+    )
+    learned = studies.simulate(run, tmp_path / "learned")
+    labels = learned.table("clients")["client_label"]
+    assert labels.tolist() == ["phone-a", "phone-b", "phone-c"]
+    (end,) = learned.manifest["runs"]
+    assert (end["stop"], end["virtual_s"]) == ("recording", 8.0)
+    figure = figures.staleness_histogram(learned, "base")
+    titles = [axes.get_title(loc="left").split("\n")[0] for axes in figure.axes]
+    assert titles == ["phone-a", "phone-b", "phone-c"]
+
+
+def test_numbers_in_order_are_no_labels(tmp_path: Path) -> None:
+    log = written(tmp_path, pd.DataFrame(GOOD))
+    assert "client_label" not in import_log(log, tmp_path / "there").table("clients")
+    other = pd.DataFrame({**GOOD, "client": [7, 12_345_678_901, 7]})
+    for name, log in (("whole", other), ("floats", other.astype({"client": float}))):
+        study = import_log(written(tmp_path, log, f"{name}.csv"), tmp_path / name)
+        labels = study.table("clients")["client_label"]
+        assert labels.tolist() == ["7", "12345678901"]
+    who = clients.of_run(study, 0)
+    assert clients.names(who, [1, 2]) == ["1 (log: 7)", "2 (log: 12345678901)"]
+    assert clients.titles(who, [2]) == ["client 2 (log: 12345678901)"]
+
+
+def test_the_groups_of_a_scenario_are_kept_wherever_its_clients_are_shown(
+    world: Path, tmp_path: Path
+) -> None:
+    study = record(read_any(world), tmp_path / "played")
+    known = study.table("clients")
+    expected = ["slow", "slow", "fast", "fast", "fast"]
+    for run in range(8):
+        mine = known.loc[known["run"] == run]
+        assert mine["client_group"].tolist() == expected
+    tables = dict(timeline_report.tables(study))
+    names = ["1 (slow)", "2 (slow)", "3 (fast)", "4 (fast)", "5 (fast)"]
+    assert tables["async, upload_bytes=10: clients"]["client"].tolist() == names
+    events = tmp_path / "events.json"
+    timeline_report.export(study, events)
+    trace = json.loads(events.read_text(encoding="utf-8"))["traceEvents"]
+    threads = [e["args"]["name"] for e in trace if e["name"] == "thread_name"]
+    assert threads[:6] == ["server", *(f"client {name}" for name in names)]
+    drawn = dict(timeline_report.standard(study))["gantt"].axes[0]
+    assert [tick.get_text() for tick in drawn.get_yticklabels()] == names
+    grouped = read_any(world).model_dump(mode="json")["clients"]
+    learned = studies.simulate(scenario(SGD, {"clients": grouped}), tmp_path / "s")
+    assert learned.table("clients")["client_group"].tolist() == expected
+    figure = figures.staleness_histogram(learned, "base")
+    titles = [axes.get_title(loc="left").split("\n")[0] for axes in figure.axes]
+    assert titles == [f"client {name}" for name in names]
+    divided = staleness.by_client_group(learned).set_index("clients")
+    assert divided.index.tolist() == ["all", "slow (2)", "fast (3)"]
+    jobs = frames.jobs(learned).dropna(subset="staleness")
+    of_group = jobs["client"].map(dict(enumerate(expected, start=1)))
+    for name, ages in (
+        ("all", jobs["staleness"]),
+        ("slow (2)", jobs.loc[of_group == "slow", "staleness"]),
+        ("fast (3)", jobs.loc[of_group == "fast", "staleness"]),
+    ):
+        row = divided.loc[name]
+        assert row["count"] == len(ages)
+        assert row["mean"] == pytest.approx(ages.mean())
+        assert row["max"] == ages.max()
+        assert row["95 %"] == np.quantile(ages, 0.95, method="inverted_cdf")
+    assert "by groups of clients" in page.html(learned)
+    assert staleness.by_client_group(
+        studies.simulate(scenario(SGD), tmp_path / "plain")
+    ).empty
 
 
 GOOD: dict[str, list[Any]] = {

@@ -96,8 +96,8 @@ class Fake:
             )
             if name == "central":
                 continue
-            for client in range(clients):
-                ages = generator.geometric(1 / (2 + client), 2_000)
+            for client in range(1, clients + 1):
+                ages = generator.geometric(1 / (1 + client), 2_000)
                 stale.append(histogram_of(run, client, ages))
                 table.append(client_of(run, client, ages))
         self.tables = {
@@ -121,6 +121,7 @@ def histogram_of(
             "run": run,
             "client": client,
             "quantity": quantity,
+            "start": False,
             "low": low,
             "high": low + 1,
             "count": count,
@@ -272,9 +273,9 @@ def privacy_of(run: int, epsilons: Sequence[float]) -> pd.DataFrame:
     The second accountant has ten times as much.
     """
     rows = [
-        (run, float(time), client, 0, None, factor * epsilon / (1 + client), 1e-5, name)
+        (run, float(time), client, 0, None, factor * epsilon / client, 1e-5, name)
         for time, epsilon in enumerate(epsilons)
-        for client in range(2)
+        for client in (1, 2)
         for factor, name in ((1, "rdp"), (10, "lemma2"))
     ]
     columns = [name for name in COLUMNS["privacy"] if name != "formal"]

@@ -31,7 +31,7 @@ def _probes(batch: tuple[int, ...] = (0,)) -> pd.DataFrame:
                         "group": group,
                         "commit": commit,
                         "time": 0.1 * commit,
-                        "client": 0,
+                        "client": 1,
                         "job": commit,
                         "samples": [*ids, report.PADDING],
                         "message": list(gradient + scale * rng.normal(size=73)),

@@ -138,14 +138,14 @@ def test_quantiles_of_ages_are_numpys() -> None:
     study = Fake(("async",))
     generator = np.random.default_rng(5)
     ages = generator.geometric(0.1, 4_000)
-    study.tables["staleness"] = histogram_of(0, 0, ages)
+    study.tables["staleness"] = histogram_of(0, 1, ages)
     frame = staleness.histogram(study, "async")
     assert staleness.mean(frame) == pytest.approx(ages.mean(), rel=1e-12)
     for part in (0.01, 0.5, 0.9, 0.95, 1.0):
         expected = np.quantile(ages, part, method="inverted_cdf")
         assert staleness.quantile(frame, part) == expected
     table = staleness.by_client(study, "async")
-    assert table["client"].tolist() == [0]
+    assert table["client"].tolist() == [1]
     assert table["count"].tolist() == [4_000]
     assert table["95 %"].tolist() == [np.quantile(ages, 0.95, method="inverted_cdf")]
 

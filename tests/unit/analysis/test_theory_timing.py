@@ -324,3 +324,31 @@ def test_random_edge_gossip(
 def test_impossible_edges(edges: list[tuple[int, int]]) -> None:
     with pytest.raises(ValueError, match=r"edges must (be pairs|hold a pair)"):
         theory_gossip.expected_pairwise_averaging(3, edges)
+
+
+@pytest.mark.parametrize("t", [1, 2, 500, 50_000, 99_999, 100_000])
+def test_order_statistics_of_many_like_clients(t: int) -> None:
+    # The t-th smallest of n uniform numbers has the mean t / (n + 1).
+    found = theory.expected_order_statistic([stats.uniform(0, 1)], t, [100_000])
+    assert found == pytest.approx(t / 100_001, rel=1e-8)
+    found = theory.expected_order_statistic([stats.expon(scale=2)], t, [100_000])
+    expected = theory.exponential_order_statistic(0.5, 100_000, t)
+    assert found == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("t", [1, 3, 5])
+def test_counts_stand_for_laws_written_out(t: int) -> None:
+    one, other = stats.gamma(2.0), stats.uniform(0.5, 2)
+    expected = theory.expected_order_statistic([one, one, one, other, other], t)
+    found = theory.expected_order_statistic([one, other], t, [3, 2])
+    assert found == pytest.approx(expected, rel=1e-10)
+    with pytest.raises(ValueError, match="at most 300 clients of several laws"):
+        theory.expected_order_statistic([one, other], 400, [300, 200])
+    with pytest.raises(ValueError, match="at most 300 different laws"):
+        theory.expected_maximum([stats.expon(scale=k) for k in range(1, 302)])
+    # The largest of many of two laws is that of the one with the longer tail.
+    long = theory.expected_maximum([stats.expon(scale=3)], [1_000_000])
+    both = theory.expected_maximum(
+        [stats.expon(scale=3), stats.expon(scale=0.1)], [1_000_000, 1_000_000]
+    )
+    assert both == pytest.approx(long, rel=1e-9)

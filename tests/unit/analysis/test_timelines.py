@@ -1,5 +1,6 @@
 """Measurements of timelines: by hand, and against the closed forms that they match."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,18 @@ from matplotlib.figure import Figure
 
 from analysis import (
     chrome,
+    frames,
     gantt,
+    theory,
     theory_gossip,
     timeline_comparison,
     timeline_report,
     timelines,
 )
-from analysis.timeline_theory import closed_forms, constant_downloads, law, parts
+from analysis.start import end_of_start
+from analysis.timeline_laws import laws
+from analysis.timeline_theory import closed_forms, constant_downloads
+from analysis.timeline_view import view
 from simulator.recording import record
 from simulator.scenario.setting import WorldScenario
 from simulator.trace import Study
@@ -25,20 +31,20 @@ NO_COMMIT = 2**63 - 1
 JOBS = pd.DataFrame(
     [
         # client, job, read, computed, sent, arrived, applied, read version, commit
-        (0, 0, 0.0, 1.0, 1.0, 1.5, 2.0, 0, 1, "APPLIED", 1),
-        (1, 0, 0.0, 2.0, 2.0, 3.0, 3.0, 0, 2, "APPLIED", 2),
-        (0, 1, 2.0, 4.0, 4.0, 4.0, 4.0, 1, 3, "APPLIED", 1),
-        (1, 1, 3.0, 5.0, 5.0, np.nan, np.nan, 2, NO_COMMIT, "LOST", 3),
-        (0, 2, 4.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "CRASHED", 0),
-        (0, 3, 9.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "IN_FLIGHT", 0),
+        (1, 0, 0.0, 1.0, 1.0, 1.5, 2.0, 0, 1, "APPLIED", 1),
+        (2, 0, 0.0, 2.0, 2.0, 3.0, 3.0, 0, 2, "APPLIED", 2),
+        (1, 1, 2.0, 4.0, 4.0, 4.0, 4.0, 1, 3, "APPLIED", 1),
+        (2, 1, 3.0, 5.0, 5.0, np.nan, np.nan, 2, NO_COMMIT, "LOST", 3),
+        (1, 2, 4.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "CRASHED", 0),
+        (1, 3, 9.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "IN_FLIGHT", 0),
     ],
     columns=[
         *("client", "job", "read_time", "computed_time", "sent_time", "arrived_time"),
         *("applied_time", "read_version", "commit", "outcome", "upload_messages"),
     ],
-).assign(run=0, kind="work")
+).assign(run=0, kind="work", staleness=[0, 1, 1, np.nan, np.nan, np.nan])
 INCIDENTS = pd.DataFrame(
-    {"run": 0, "time": [5.0, 6.0], "client": [0, 1], "incident": ["CRASHED", "GAVE_UP"]}
+    {"run": 0, "time": [5.0, 6.0], "client": [1, 2], "incident": ["CRASHED", "GAVE_UP"]}
 ).assign(messages=1)
 RUNS = pd.DataFrame(
     {
@@ -47,6 +53,7 @@ RUNS = pd.DataFrame(
         "virtual_s": [10.0],
         "commits": [3],
         "num_clients": [3],
+        "start_s": [np.nan],
     }
 )
 
@@ -71,12 +78,13 @@ def test_a_run_is_measured() -> None:
 
 def test_clients_are_measured() -> None:
     found = timelines.by_client(JOBS, INCIDENTS, RUNS).set_index("client")
-    assert found["utilisation"].tolist() == pytest.approx([0.3, 0.4, 0.0])
+    assert found["utilisation"].tolist() == pytest.approx([0.4, 0.4, 0.0])
     assert found["uploads"].tolist() == [2, 5, 0]
     assert found["incidents"].tolist() == [1, 1, 0]
     assert found["staleness_mean"].tolist()[:2] == [0.5, 1.0]
-    assert np.isnan(found.loc[2, "staleness_mean"])  # pyright: ignore
-    summary = timelines.by_part(found.reset_index(), ["x", "x", "y"])
+    assert np.isnan(found.loc[3, "staleness_mean"])  # pyright: ignore
+    parts = pd.Series(["x", "x", "y"], index=[1, 2, 3])
+    summary = timelines.by_part(found.reset_index(), parts)
     uploads = summary.loc[summary["measure"] == "uploads"].set_index("clients")
     assert uploads.loc["x", "mean"] == 3.5
     assert uploads.loc["x", "number"] == 2
@@ -93,20 +101,21 @@ def test_replicates_are_averaged_and_maxima_are_the_largest() -> None:
 
 def test_stages_follow_each_other() -> None:
     table = gantt.stages(JOBS, INCIDENTS, np.full(3, 0.25))
-    mine = table.loc[(table["client"] == 0) & (table["job"] == 0)]
+    mine = table.loc[(table["client"] == 1) & (table["job"] == 0)]
     assert mine["stage"].tolist() == ["download", "computing", "upload", "waiting"]
     assert mine["start"].tolist() == [0.0, 0.25, 1.0, 1.5]
     assert mine["end"].tolist() == [0.25, 1.0, 1.5, 2.0]
-    crashed = table.loc[(table["client"] == 0) & (table["job"] == 2)]
+    crashed = table.loc[(table["client"] == 1) & (table["job"] == 2)]
     assert crashed["end"].max() == 5.0
     unknown = gantt.stages(JOBS, INCIDENTS)
     assert unknown["stage"].iloc[0] == "download and computing"
-    assert gantt.first_seconds(JOBS, 2) == 3.0
+    assert gantt.first_seconds(JOBS, 3, 2) == 3.0
 
 
 def test_trace_events_have_what_the_format_asks_for() -> None:
     commits = np.array([2.0, 3.0, 4.0])
-    events = list(chrome.events(7, "a", JOBS, commits, INCIDENTS, 3))
+    names = ["phone-a", "client 2", "client 3"]
+    events = list(chrome.events(7, "a", JOBS, commits, INCIDENTS, names))
     assert {event["ph"] for event in events} == {"M", "X", "i"}
     for event in events:
         assert {"name", "ph", "ts", "pid", "tid"} <= set(event)
@@ -168,15 +177,17 @@ def test_what_is_measured_matches_its_closed_form(name: str, tmp_path: Path) -> 
     weights = entry["upload_bytes"], entry["download_bytes"]
     forms = closed_forms(entry["scenario"], entry["num_clients"], *weights)
     assert set(forms.of_run) == KNOWN[name]
+    jobs, incidents = frames.jobs(study), study.table("incidents")
     runs = pd.DataFrame([{**entry, "group": "base"}])
-    found = timelines.by_run(study.table("jobs"), runs).iloc[0]
+    runs = timelines.with_starts(jobs, runs)
+    found = timelines.by_run(jobs, runs).iloc[0]
+    assert 0 < found["start_s"] < 200
     # Over 4,000 s there are at least 900 cycles of each client; relative errors of
     # means are below 1/sqrt(900) = 3.3 % at one standard deviation of laws whose
     # standard deviation is at most their mean, and sums over clients are tighter. A
     # fixed seed makes this a regression test.
     for column, value in forms.of_run.items():
         assert found[column] == pytest.approx(value, rel=0.06, abs=1e-9), column
-    jobs, incidents = study.table("jobs"), study.table("incidents")
     clients = timelines.by_client(jobs, incidents, runs)
     for column, values in forms.of_clients.items():
         assert clients[column].to_numpy() == pytest.approx(values, rel=0.08), column
@@ -193,7 +204,9 @@ def test_the_law_of_staleness_is_drawn_where_it_is_known(tmp_path: Path) -> None
     ages, chances = forms.law
     assert chances.sum() == pytest.approx(1, abs=1e-4)
     assert ages @ chances == pytest.approx(3, abs=1e-2)
-    shares = timelines.histogram(study.table("jobs")).set_index("staleness")["share"]
+    jobs = frames.jobs(study)
+    runs = timelines.with_starts(jobs, frames.runs(study))
+    shares = timelines.histogram(jobs, runs).set_index("staleness")["share"]
     # 8,000 contributions: a share's standard error is below 0.006.
     for age in range(5):
         assert shares[age] == pytest.approx(chances[age], abs=0.02)
@@ -218,23 +231,21 @@ def test_nothing_is_guessed_where_an_assumption_fails(entries: dict[str, Any]) -
     assert closed_forms(bounded, 4).of_run == {}
 
 
-def test_availability_and_parts_and_downloads() -> None:
+def test_availability_and_downloads() -> None:
     times = {
         "kind": "on_off",
         "on": {"law": "expon", "scale": 3},
         "off": EXPON["compute"],
     }
-    groups = {"a": {"number": 2}, "b": {"number": 1, "availability": None}}
     world = {"clients": {**EXPON, "availability": times}, "protocol": ASYNC}
     assert closed_forms(world, 2).of_clients["available"].tolist() == [0.75, 0.75]
-    assert parts({"clients": {"groups": groups}}, 3) == ["a", "a", "b"]
     links = {"clients": {**LINKS, "number": 2}}
     found = constant_downloads(links, 2, 500)
     assert found is not None
     assert found.tolist() == [0.5, 0.5]
     rough = {"latency": {"law": "expon", "scale": 1}}
     assert constant_downloads({"clients": {"download": rough}}, 2, 0) is None
-    assert law({"law": "constant", "value": "2*m"}, 3, 4).mean() == 6
+    assert laws({"law": "constant", "value": "2*m"}, 4).mean().tolist() == [2, 4, 6, 8]
 
 
 def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
@@ -256,12 +267,12 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     names = ["gantt.png", "staleness.png", "comparison.png"]
     assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 10_000 for path in paths)
-    panel = next(timeline_report._panels(study, [0]))[1]
+    panel = next(timeline_report._panels(view(study), [0]))[1]
     figure = gantt.gantt([panel] * 6, 3.0, "x")
     assert isinstance(figure, Figure)
     assert len(figure.axes) == gantt.MOST_PANELS
     assert "4 of 6 groups" in str(figure.get_suptitle())
-    assert "clients 0 to 29 of 35" in figure.axes[0].get_title(loc="left")
+    assert "30 of 35 clients" in figure.axes[0].get_title(loc="left")
 
 
 @pytest.mark.parametrize("sweep", [{}, {"clients.number": [2, 3, 60]}])
@@ -275,7 +286,7 @@ def test_worlds_are_compared(tmp_path: Path, sweep: dict) -> None:
         variants={"a": {}, "b": {"protocol": {"kind": "buffered", "size": 2}}},
         sweep=sweep,
     )
-    compared = timeline_report._compared(study)
+    compared = timeline_report._compared(view(study))
     known = compared.loc[compared["variant"] == "a", "contributions_per_s_theory"]
     # K clients with exponential delays of mean 1 s contribute K times a second.
     assert sorted(known.round(9).unique()) == ([2, 3, 60] if sweep else [2])
@@ -292,7 +303,7 @@ def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> N
         protocol={"kind": "gossip", "graph": {"kind": "ring"}, "initiator": "every"},
         stop={"commits": 6000},
     )
-    jobs = study.table("jobs")
+    jobs = frames.jobs(study)
     staleness = timelines.contributions(jobs)["staleness"]
     # K jobs are always in flight, averagings take no time: K - 1 commits by the closed
     # form, up to the edges of the run, where at most K jobs miss at most the largest.
@@ -307,3 +318,150 @@ def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> N
     assert abs(gap - exact) < 5 * 0.0043
     titles = [title for title, _ in timeline_report.tables(study)]
     assert "world: averaging between workers" in titles
+
+
+@pytest.mark.parametrize("average", ["all", "neighbours"])
+def test_gradients_of_a_round_of_gossip_are_not_stale(
+    average: str, tmp_path: Path
+) -> None:
+    study = recorded(
+        tmp_path,
+        clients={"number": 6, "compute": {"law": "expon"}},
+        protocol={"kind": "gossip", "graph": {"kind": "ring"}, "average": average}
+        if average == "neighbours"
+        else {"kind": "gossip", "average": average},
+        stop={"commits": 60},
+    )
+    applied = timelines.contributions(frames.jobs(study))
+    assert len(applied) == 60
+    assert applied["staleness"].tolist() == [0] * 60
+    assert (
+        np.isnan(frames.jobs(study)["staleness"]).sum() == len(study.table("jobs")) - 60
+    )
+    (_, table), *_ = timeline_report.tables(study)
+    assert table["stale mean"].tolist() == ["0"]
+
+
+def test_the_start_is_over_when_the_jobs_that_filled_the_system_have_ended() -> None:
+    # Two jobs are in flight at once. The first to read end at 2 and 3 s; one is left
+    # to be applied then, after two that were: too few to speak of a steady state.
+    assert np.isnan(end_of_start(JOBS))
+    job = {"kind": "work", "outcome": "APPLIED", "client": 1, "begun_time": 0.0}
+    times = [(0.0, 5.0), (0.0, 2.0), (2.0, 4.0), (4.0, 6.0), (5.0, 7.0), (6.0, 8.0)]
+    frame = pd.DataFrame(
+        [
+            {**job, "read_time": a, "computed_time": b, "arrived_time": b}
+            | {"applied_time": b}
+            for a, b in times
+        ]
+    )
+    assert end_of_start(frame) == 5.0  # of the slower of the two that read at 0 s
+    lost = frame.assign(applied_time=frame["applied_time"].mask(frame.index == 0))
+    lost["outcome"] = lost["outcome"].mask(frame.index == 0, "LOST")
+    assert end_of_start(lost) == 5.0
+    going = lost.assign(outcome=lost["outcome"].replace("LOST", "IN_FLIGHT"))
+    assert np.isnan(end_of_start(going))
+    assert np.isnan(end_of_start(frame.iloc[:0]))
+
+
+@pytest.mark.parametrize("law", ["constant", "gamma", "expon"])
+def test_the_mean_after_the_start_is_unbiased_where_that_of_the_run_is_not(
+    law: str, tmp_path: Path
+) -> None:
+    compute = {
+        "constant": {"law": "constant", "value": 1},
+        "gamma": {"law": "gamma", "a": 16, "scale": 1 / 16},
+        "expon": {"law": "expon"},
+    }[law]
+    study = recorded(
+        tmp_path,
+        clients={"number": 32, "compute": compute},
+        protocol=ASYNC,
+        stop={"commits": 32 * 40},
+        replicates=40,
+    )
+    jobs = frames.jobs(study)
+    runs = timelines.with_starts(jobs, frames.runs(study))
+    kept = timelines.by_run(jobs, runs)["staleness_mean"].to_numpy()
+    whole = timelines.by_run(jobs, runs.assign(start_s=np.nan))["staleness_mean"]
+    # C - 1 = 31 for any law: each commit ages the 31 other jobs by one. What the 32
+    # jobs under way at the end have aged is missing from a whole run: K / 2 commits
+    # each for constant times, K for exponential ones, so 0.4 and 0.8 of 40 K commits.
+    assert whole.mean() < 31 - 0.3
+    error = kept.std(ddof=1) / np.sqrt(40)
+    # After the start the jobs under way are old from the beginning, but one is new, K
+    # commits too young, and all K are some K T / K too young, where T, the largest of K
+    # exponential times, is about ln K: K (1 + ln K) in all, over at least 30 K commits;
+    # less for the other laws, whose tails are shorter.
+    assert abs(kept.mean() - 31) < (1 + np.log(32)) / 30 + 4 * error
+    if law == "constant":
+        assert kept.tolist() == [31.0] * 40
+
+
+def test_a_run_that_is_too_short_says_so(tmp_path: Path) -> None:
+    study = recorded(
+        tmp_path, clients={**EXPON, "number": 50}, protocol=ASYNC, stop={"commits": 60}
+    )
+    title, table = next(timeline_report.tables(study))
+    assert "after the start" in title
+    assert table["start (s)"].tolist() == ["not over"]
+    jobs = frames.jobs(study)
+    whole = timelines.contributions(jobs)["staleness"].mean()
+    assert table["stale mean"].tolist() == [f"{whole:.4g} [49]"]
+
+
+def test_a_million_like_clients_have_closed_forms_at_once() -> None:
+    number = 1_000_000
+    groups = {"a": {"number": number // 2}, "b": {"number": number // 2}}
+    clients = {"compute": {"law": "expon", "scale": 2}, "groups": groups}
+    begun = time.process_time()
+    found = closed_forms({"clients": clients, "protocol": ASYNC}, number)
+    assert found.of_run["staleness_mean"] == number - 1
+    assert found.of_run["updates_per_s"] == pytest.approx(number / 2)
+    assert found.of_clients["staleness_mean"].tolist()[:2] == [number - 1.0] * 2
+    assert found.law is not None
+    ages, chances = found.law
+    assert ages.size <= 4096
+    assert np.trapezoid(chances, ages) == pytest.approx(1, abs=1e-3)
+    rounds = closed_forms(
+        {"clients": clients, "protocol": {"kind": "synchronous"}}, number
+    )
+    harmonic = theory.exponential_order_statistic(0.5, number, number)
+    assert rounds.of_run["updates_per_s"] == pytest.approx(1 / harmonic, rel=1e-9)
+    # 9 ms a client, as it was, are 2.5 hours.
+    assert time.process_time() - begun < 20
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_like_clients_have_the_closed_forms_of_each_written_out(name: str) -> None:
+    world = WORLDS[name]
+    number = world["clients"]["number"]
+    own = {k: v for k, v in world["clients"].items() if k != "number"}
+    if "m" in (own["compute"].get("scale"), own["compute"].get("mu")):
+        pytest.skip("m counts within a group")
+    groups = {f"g{k}": {"number": 1} for k in range(number)}
+    split = {**world, "clients": {**own, "groups": groups}}
+    sizes = (0, world.get("job", {}).get("download_bytes", 0))
+    one, other = (closed_forms(each, number, *sizes) for each in (world, split))
+    assert one.of_run == pytest.approx(other.of_run, rel=1e-9)
+    assert one.of_clients.keys() == other.of_clients.keys()
+    for column, values in one.of_clients.items():
+        assert values == pytest.approx(other.of_clients[column], rel=1e-12)
+
+
+def test_pictures_of_many_clients_have_few_lines_and_ticks(tmp_path: Path) -> None:
+    study = recorded(
+        tmp_path,
+        clients={"number": 3000, "compute": {"law": "expon"}},
+        protocol=ASYNC,
+        stop={"commits": 9000},
+    )
+    figure = dict(timeline_report.standard(study))["gantt"]
+    (axes,) = figure.axes
+    assert len(axes.get_yticks()) <= gantt.MOST_CLIENTS
+    assert len(axes.patches) < 400
+    commits = next(line for line in axes.get_lines() if line.get_marker() == "|")
+    assert 500 < len(np.asarray(commits.get_xdata())) <= gantt.TICKS
+    assert "30 of 3000 clients" in axes.get_title(loc="left")
+    drawn = {round(patch.get_y() + 0.31) for patch in axes.patches}
+    assert len(drawn) >= 25  # nine tenths of them end a job

@@ -126,13 +126,14 @@ def test_a_replay_ends_where_the_scenario_does_if_that_is_earlier(
         ({"commits": 50}, StopReason.COMMITS),
         ({"contributions": 60}, StopReason.CONTRIBUTIONS),
         ({"time": 20.0}, StopReason.TIME),
-        ({"time": 1e9}, StopReason.COMMITS),
+        ({"time": 1e9}, StopReason.RECORDING),
+        ({"commits": 1000}, StopReason.RECORDING),
     ):
         earlier = study.replaced(stop=stop)
         run = expand(replaying(earlier, tmp_path))[0]
         rows, jobs, why = everything(playing.timeline(run))
         assert why is reason
-        if stop == {"time": 1e9}:
+        if reason is StopReason.RECORDING:
             assert rows.time.size == 200
             continue
         expected, there, _ = everything(playing.timeline(expand(earlier)[0]))

@@ -1,0 +1,80 @@
+"""A recorded timeline with what several tables and figures take from it, found once."""
+
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from analysis import clients, frames, timelines
+from analysis.frames import Study
+from analysis.timeline_theory import ClosedForms, closed_forms
+
+
+class View:
+    """A recorded timeline as tables and figures look at it.
+
+    Args:
+        study: a timeline without numerics.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self.study, self.manifest = study, study.manifest
+
+    @property
+    def name(self) -> str:
+        """Name of the study."""
+        return self.manifest["name"]
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame:
+        """All jobs with their staleness."""
+        return frames.jobs(self.study)
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """The runs that have ended, and where their starts are over.
+
+        Raises:
+            StudyError: no run has ended.
+        """
+        known = frames.runs(self.study)
+        return timelines.with_starts(self.jobs, known)
+
+    @cached_property
+    def by_run(self) -> pd.DataFrame:
+        """What is measured of each run."""
+        return timelines.by_run(self.jobs, self.runs)
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """Rows of the timeline, one for each of their workers."""
+        return self.study.table("rows")
+
+    @cached_property
+    def incidents(self) -> pd.DataFrame:
+        """All incidents."""
+        return self.study.table("incidents")
+
+    @cached_property
+    def forms(self) -> dict[str, ClosedForms]:
+        """The closed forms of each group."""
+        found = {}
+        for group in dict.fromkeys(self.runs["group"]):
+            entry = self.entry(group)
+            weights = entry.get("upload_bytes", 0), entry.get("download_bytes", 0)
+            number = entry["num_clients"]
+            found[group] = closed_forms(entry["scenario"], number, *weights)
+        return found
+
+    def entry(self, group: str) -> dict[str, Any]:
+        """Returns what the manifest says of the first run of a group."""
+        return next(run for run in self.manifest["runs"] if run["label"] == group)
+
+    def who(self, group: str) -> pd.DataFrame:
+        """Returns who the clients of a group's first run are, as `clients.of_run`."""
+        return clients.of_run(self.study, self.entry(group)["run"])
+
+
+def view(study: Study | View) -> View:
+    """Returns the view of a study; a view is its own."""
+    return study if isinstance(study, View) else View(study)
