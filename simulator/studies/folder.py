@@ -44,7 +44,7 @@ CHECKPOINTS = ".checkpoints"
 """Folder, in that of a study, of the states of its tasks while it is run."""
 SAME = ("stalesim", "jax", "jaxlib", "numpy")
 """Libraries that must not change within a study."""
-WORDS = ("name", "source", "question", "claims", "replicates", "seed")
+WORDS = ("name", "source", "question", "claims", "replicates", "seed", "looks")
 """Entries of a scenario that a run's numbers do not depend on; it has its own seed."""
 MADE = ("commit", "dirty", "environment", "command", "started")
 """Entries of a manifest that stay when the study is continued."""

@@ -25,7 +25,8 @@ NASTY: tuple[Any, ...] = (
     1e300, float("nan"), float("inf"), float("-inf"), "", " ", "x", "x" * 5000, "0",
     "1e3", "~", "[/b]", "../../etc/passwd", "a\nb", "=1+1", "\x1b[31m", "{}", "2*m",
     "m**m**m", "__import__('os')", "9**9**9", [], {}, [1], [[1]], [None], {1: 2},
-    {"kind": "x"}, {"law": "expon"}, {"law": "gamma", "shape": -1}, {"kind": "asynchronous"},
+    {"kind": "x"}, {"law": "expon"},
+    {"law": "gamma", "shape": -1}, {"kind": "asynchronous"},
 )  # fmt: skip
 
 
