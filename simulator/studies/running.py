@@ -21,10 +21,10 @@ from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.studies import planning, spread, staged
-from simulator.studies.folder import CHECKPOINTS, DATA, OPEN, Folder
+from simulator.studies.folder import CHECKPOINTS, DATA, LOCKS, OPEN, Folder
 from simulator.studies.planning import Task
 from simulator.studies.spread import Progress, Workers
-from simulator.studies.work import LOCKS, TIMELINES
+from simulator.studies.work import TIMELINES
 from simulator.trace import DISK, Disk, Study, load
 from simulator.trace.disk import explained, locked, replace
 
@@ -269,10 +269,11 @@ def run(
         raise
     finally:
         folder.clear(TIMELINES)
-    # Not before: a process that outlives its study may hold one of the locks.
-    for name in (LOCKS, CHECKPOINTS):
-        folder.clear(name)
-    return folder.end()
+    folder.clear(CHECKPOINTS)
+    study = folder.end()
+    # Not before: a process that was given up may still live, and ask what is done.
+    folder.clear(LOCKS)
+    return study
 
 
 def _with_arrays(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from simulator.scenario.reading import read
 from simulator.trace import COLUMNS, Study, load
@@ -128,7 +129,7 @@ def differs(folder: Path, whole: Study) -> str:
     if not study.complete:
         return f"the study is {study.manifest['status']}"
     for name in COLUMNS:
-        one, other = study.table(name), whole.table(name)
+        one, other = (_sorted(each, name) for each in (study, whole))
         if len(one) != len(other):
             return f"table {name} has {len(one)} rows, not {len(other)}"
         for column in other:
@@ -139,3 +140,15 @@ def differs(folder: Path, whole: Study) -> str:
             if not same.all():
                 return f"table {name}, column {column}"
     return ""
+
+
+def _sorted(study: Study, name: str) -> pd.DataFrame:
+    """Returns a table with runs called by group and replicate.
+
+    An extended study numbers its runs in the order in which they came.
+    """
+    runs = study.manifest["runs"]
+    names = {run["run"]: f"{run['label']} {run['replicate']}" for run in runs}
+    table = study.table(name)
+    table["run"] = table["run"].map(names).astype(str)
+    return table.sort_values("run", kind="stable", ignore_index=True)
