@@ -2,7 +2,7 @@
 
 Arrays below (`statistics`, `theory`), labelled frames above (`frames`, `curves`,
 `targets`, `paired`, `staleness`, `claims`, `summary`), figures on top (`figures`,
-`heat`, `utility`, `costs`, `report`), and all of it on a page (`page`).
+`swept`, `heat`, `utility`, `costs`, `report`), and all of it on a page (`page`).
 Public names are imported only when they are used, pandas and matplotlib with them.
 """
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from analysis.frames import Study, evaluations, runs, tidy
     from analysis.heat import heat_map
     from analysis.report import markdown, save
+    from analysis.swept import commits_over, final_over
     from analysis.targets import final_values, time_to_target, times_to_target
     from analysis.utility import privacy_utility
 
@@ -24,9 +25,11 @@ _MODULES = ("claims", "figures", "paired", "style")
 _PUBLIC = {
     "Study": "analysis.frames",
     "area_under_curve": "analysis.curves",
+    "commits_over": "analysis.swept",
     "convergence": "analysis.figures",
     "cost_bars": "analysis.costs",
     "evaluations": "analysis.frames",
+    "final_over": "analysis.swept",
     "final_values": "analysis.targets",
     "heat_map": "analysis.heat",
     "markdown": "analysis.report",
@@ -45,10 +48,12 @@ __all__ = [
     "Study",
     "area_under_curve",
     "claims",
+    "commits_over",
     "convergence",
     "cost_bars",
     "evaluations",
     "figures",
+    "final_over",
     "final_values",
     "heat_map",
     "markdown",

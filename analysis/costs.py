@@ -111,6 +111,12 @@ def cost_bars(
             for name, color, hatch in zip(NAMES, colors, HATCHES, strict=False)
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=2)
+        counts = table.groupby("group").size()
+        pale = "pale: not all reached the target; until their end" if target else ""
+        pale = "" if table["reached"].all() else pale
+        words = f"Bars: means over {drawing.replicates(counts)}"
+        line = "lines: 95 % t-intervals of the sum" if counts.max() > 1 else ""
+        drawing.add_note(figure, (words, line, pale), legend_below=True)
     return figure
 
 
@@ -118,5 +124,4 @@ def _until(metric: str, target: float | None) -> str:
     if target is None:
         return "of whole runs"
     sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
-    goal = style.metric_label(metric).split(" (")[0].lower()
-    return f"to {goal} {sign} {target:.4g}"
+    return f"to {style.in_words(metric)} {sign} {target:.4g}"

@@ -1,6 +1,8 @@
 """What figures of a study have in common: titles, labels, legends, axes."""
 
 import math
+import textwrap
+from collections.abc import Iterable, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -10,11 +12,18 @@ from matplotlib.figure import Figure
 
 from analysis import style
 from analysis.frames import Study, runs
+from simulator.scenario.study import BASE
 
 LINES_OF_LEGEND = 20
 """Of text, in a column."""
 LINE = 0.165
 """Inches of a line of text."""
+CHARACTERS = 16.5
+"""Of a note, in an inch."""
+NOTE_SIZE = 7.5
+"""Points of a note."""
+NOTE_LINE = 1.2 * NOTE_SIZE / 72
+"""Inches of a line of it."""
 
 Size = tuple[float, float]
 """Inches, width and height."""
@@ -27,7 +36,7 @@ def titled(study: Study, size: Size, note: str = "") -> Figure:
     )
     title = style.text(study.manifest["name"], 60)
     if data:
-        title += f" — {', '.join(data)}"
+        title += f" — {style.text(', '.join(data), 60)}"
     if study.manifest.get("status") == "incomplete":
         title += " (incomplete)"
     figure = Figure(figsize=size)
@@ -35,12 +44,63 @@ def titled(study: Study, size: Size, note: str = "") -> Figure:
     return figure
 
 
+def add_note(
+    figure: Figure, words: Iterable[str], *, legend_below: bool = False
+) -> None:
+    """Writes below a figure what is drawn in it; `supxlabel("")` takes it off.
+
+    Args:
+        figure: with its legend.
+        words: of which empty ones are left out.
+        legend_below: whether the legend stands at the bottom; the note is above it.
+    """
+    note = "; ".join(word for word in words if word)
+    note = textwrap.fill(note, int(CHARACTERS * figure.get_figwidth()))
+    if legend_below and figure.legends:
+        height = figure.legends[0].get_window_extent().height / figure.dpi
+        note += "\n" * math.ceil(height / NOTE_LINE)
+    figure.supxlabel(note, fontsize=NOTE_SIZE, x=0.01, ha="left", color="#505050")
+
+
+def name(study: Study, group: str) -> str:
+    """Returns what a group is called: without variants by its swept values alone."""
+    if {run["variant"] for run in study.manifest["runs"]} != {BASE}:
+        return group
+    return group.removeprefix(BASE).removeprefix(", ")
+
+
 def label(study: Study, group: str) -> str:
     """Returns a group's name, and how many of its replicates diverged, if any."""
     table = runs(study)
     ends = table.loc[table["group"] == group, "stop"]
     diverged = int((ends == "diverged").sum())
-    return f"{group} ({diverged} of {len(ends)} diverged)" if diverged else group
+    called = name(study, group)
+    return f"{called} ({diverged} of {len(ends)} diverged)" if diverged else called
+
+
+def replicates(counts: Iterable[int]) -> str:
+    """Returns how many replicates groups have, in words."""
+    known = sorted(set(counts))
+    if len(known) < 2:
+        return f"{known[0]} replicates" if known else "no replicates"
+    return f"{known[0]} to {known[-1]} replicates"
+
+
+def within(
+    metric: str, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Cuts intervals where a metric cannot go.
+
+    Returns:
+        Lower and upper ends, and words on where intervals were cut, if any were.
+    """
+    if metric not in style.BOUNDS:
+        return low, high, ""
+    least, most = style.BOUNDS[metric]
+    ends = [f"{least:g}"] if (low < least).any() else []
+    ends += [f"{most:g}"] if (high > most).any() else []
+    cut = f", cut at {' and '.join(ends)}" if ends else ""
+    return np.clip(low, least, most), np.clip(high, least, most), cut
 
 
 def axis(study: Study, counted: str) -> style.Axis:
@@ -60,8 +120,13 @@ def axis(study: Study, counted: str) -> style.Axis:
     return found._replace(label=f"{found.label}\n(δ = {delta:g}, by {accountant})")
 
 
-def legend_size(labels: list[str]) -> tuple[float, float, int]:
-    """Returns inches that a legend takes, width and height, and its columns."""
+def legend_size(labels: Sequence[str]) -> tuple[float, float, int]:
+    """Returns inches that a legend takes, width and height, and its columns.
+
+    One group that has no name needs no legend.
+    """
+    if not any(labels):
+        return 0.0, 0.0, 1
     lines = [label.split("\n") for label in labels]
     columns = math.ceil(sum(map(len, lines)) / LINES_OF_LEGEND)
     rows = math.ceil(len(lines) / columns)
@@ -74,6 +139,8 @@ def add_legend(
     figure: Figure, handles: list[Artist], labels: list[str], size: Size | None
 ) -> None:
     """Adds a legend: beside the axes or, in a figure of a given size, below them."""
+    if not any(labels):
+        return
     if size is None:
         *_, columns = legend_size(labels)
         figure.legend(handles, labels, loc="outside right upper", ncols=columns)
@@ -99,7 +166,7 @@ def small() -> float:
     return mpl.rcParams["legend.fontsize"]
 
 
-def _entry(labels: list[str]) -> float:
+def _entry(labels: Sequence[str]) -> float:
     """Returns inches of a column of a legend."""
     longest = max(len(line) for label in labels for line in label.split("\n"))
     return 0.6 + 0.075 * longest

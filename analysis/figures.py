@@ -1,7 +1,6 @@
 """Figures of a study; each call returns a new one and touches no global state."""
 
 import math
-import textwrap
 
 import matplotlib as mpl
 import numpy as np
@@ -14,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from analysis import drawing, staleness, style
 from analysis.curves import mean_curve
 from analysis.drawing import Size
-from analysis.frames import Study, groups, joined, metric_of, runs
+from analysis.frames import Study, evaluations, groups, joined, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.swept import is_wide
 from analysis.targets import (
@@ -26,14 +25,10 @@ from analysis.targets import (
 from simulator.trace import StudyError
 
 MAX_PANELS = 12
+ROOM = 2.0
+"""Times the longest time, as far as intervals of others are drawn."""
 SHOWN = 0.995
 """Part of a distribution that a panel shows; it says how much lies beyond."""
-CHARACTERS = 16.5
-"""Of a note, in an inch."""
-BAR_NOTE = (
-    "Bars: median; lines: 95 % interval, an arrow if it is open; ×: times as fast as "
-    "the slowest; (k of n): replicates that reached it; hatched: until when they tried"
-)
 
 
 def convergence(
@@ -44,10 +39,10 @@ def convergence(
 ) -> Figure:
     """Draws each group's mean curve with its 95 % t-interval over replicates.
 
-    An interval is drawn as far as the metric can go: an accuracy is not above 1.
-    A centralised group is a dashed horizontal line at the mean of its final values: its
-    time is not that of any clients. So is a group that counts no such thing, as one
-    without privacy against epsilon.
+    An interval is drawn as far as the metric can go: an accuracy is not above 1. A note
+    below says what is drawn. A centralised group is a dashed horizontal line at the
+    mean of its final values: its time is not that of any clients. So is a group that
+    counts no such thing, as one without privacy against epsilon.
 
     Args:
         study: finished or not.
@@ -71,7 +66,7 @@ def convergence(
         width, height, _ = drawing.legend_size(labels)
         figure = drawing.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
         axes = figure.add_subplot()
-        handles = []
+        handles, cuts = [], dict.fromkeys([""])
         for group in known:
             if group in references:
                 final = _final_mean(study, group, metric)
@@ -80,10 +75,10 @@ def convergence(
                 continue
             curve = curves[group]
             x = axis.scale * curve["x"].to_numpy()
-            least, most = style.BOUNDS.get(metric, (-np.inf, np.inf))
-            low, high = (
-                np.clip(curve[end].to_numpy(), least, most) for end in ("low", "high")
+            low, high, cut = drawing.within(
+                metric, curve["low"].to_numpy(), curve["high"].to_numpy()
             )
+            cuts[cut] = None
             color = looks[group].color
             band = {"color": color, "alpha": 0.2, "lw": 0, "zorder": 1}
             axes.fill_between(x, low, high, step="post", **band)
@@ -98,7 +93,36 @@ def convergence(
             drawing.make_logarithmic(axes)
         axes.set(xlabel=axis.label, ylabel=style.metric_label(metric))
         drawing.add_legend(figure, handles, labels, size)
+        counts = {int(curve["replicates"].iloc[0]) for curve in curves.values()}
+        drawing.add_note(
+            figure,
+            (
+                _bands(counts, max(cuts, key=len)),
+                "dashed: mean final value" if references else "",
+                _content(study, known) if against == "commits" else "",
+            ),
+            legend_below=size is not None,
+        )
     return figure
+
+
+def _bands(counts: set[int], cut: str) -> str:
+    """Returns what lines and bands of mean curves are."""
+    if max(counts) < 2:
+        return "Lines: one replicate of each"
+    several = drawing.replicates(counts)
+    return f"Lines: means over {several}; bands: 95 % t-intervals{cut}"
+
+
+def _content(study: Study, known: list[str]) -> str:
+    """Returns how much a commit applies, where that differs between groups."""
+    last = evaluations(study).groupby("run").last()
+    ends = last.loc[last["commits"] > 0]
+    each = (ends["contributions"] / ends["commits"]).groupby(ends["group"]).mean()
+    of = [float(each[group]) for group in known if group in each.index]
+    if len(of) < 2 or max(of) <= 1.01 * min(of):
+        return ""
+    return f"a commit applies {min(of):.3g} to {max(of):.3g} contributions, by group"
 
 
 def staleness_histogram(
@@ -128,7 +152,12 @@ def staleness_histogram(
     shown = [int(client) for client in clients[np.rint(spread).astype(int)]]
     columns = min(len(shown), 4)
     rows = math.ceil(len(shown) / columns)
-    title = style.text(group, 60)
+    title = style.text(drawing.name(study, group), 60)
+    table = runs(study)
+    (variant,) = table.loc[table["group"] == group, "variant"].unique()
+    points = table.loc[table["variant"] == variant, "group"].nunique()
+    if points > 1:
+        title += f"; 1 of {points} swept points"
     if len(shown) < len(clients):
         title += f"; {len(shown)} of {len(clients)} clients"
     color = style.looks(groups(study))[group].color
@@ -174,8 +203,11 @@ def speed_up_bars(
     medians = table["median"].to_numpy(np.float64)
     reached = np.isfinite(medians)
     ends = np.where(reached, medians, horizons.loc[table.index].to_numpy(np.float64))
+    furthest = ROOM * max(float(ends.max()), float(horizons.max()))
+    highs = table["high"].to_numpy(np.float64)[reached]
+    cut = bool((highs > furthest).any())
     sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
-    goal = style.metric_label(metric).split(" (")[0].lower()
+    goal = style.in_words(metric)
     names = [style.text(drawing.label(study, group), 26) for group in table.index]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
@@ -189,7 +221,8 @@ def speed_up_bars(
                 axes.barh(row, tip, height=0.6, color=color, alpha=0.6)
                 label = f"{ends.max() / tip:.3g}×" if tip > 0 else "at once"
                 label = f"≥ {label}" if tip > 0 and not reached.all() else label
-                tip = _draw_interval(axes, row, one, max(tip, horizons[group]))
+                open_until = max(tip, horizons[group])
+                tip = _draw_interval(axes, row, one, open_until, furthest)
             else:
                 bar = axes.barh(row, tip, height=0.6, fill=False, edgecolor=color)
                 bar[0].set_hatch("////")
@@ -204,8 +237,7 @@ def speed_up_bars(
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.set_xlabel(f"Virtual time to {goal} {sign} {value:.4g} (s)")
-        note = textwrap.fill(BAR_NOTE, int(CHARACTERS * figure.get_figwidth()))
-        figure.supxlabel(note, fontsize=7.5, x=0.01, ha="left", color="#505050")
+        drawing.add_note(figure, _bar_words(reached, highs, cut=cut))
     return figure
 
 
@@ -213,7 +245,7 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     """Draws bins and their mean; each bar stands on the integers of its bin.
 
     Returns:
-        The mean, and which part of the distribution lies beyond the axis.
+        The mean, and which part of the distribution lies above the axis' last value.
     """
     edges = np.unique(frame[["low", "high"]].to_numpy())
     densities = np.zeros(edges.size - 1)
@@ -228,19 +260,45 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
     beyond = 100 * (1 - below[last])
     return f"mean {middle:.3g}" + (
-        f"; {beyond:.1g} % beyond" if right < edges[-1] else ""
+        f"; {beyond:.1g} % > {right - 1:g}" if right < edges[-1] else ""
     )
 
 
-def _draw_interval(axes: Axes, row: int, one: pd.Series, horizon: float) -> float:
-    """Draws a median's interval, with an arrow if it is open; returns where it ends."""
+def _bar_words(reached: np.ndarray, highs: np.ndarray, *, cut: bool) -> list[str]:
+    """Returns what is drawn of times to a target, in words."""
+    arrow = ", an arrow where it goes on" if cut else ""
+    known = not np.isnan(highs).all()
+    return [
+        "Bars: median",
+        f"lines: its 95 % interval{arrow}" if known else "",
+        "×: times as fast as the slowest",
+        "(k of n): replicates that reached it",
+        "" if reached.all() else "hatched: not reached, up to where it was tried",
+    ]
+
+
+def _draw_interval(
+    axes: Axes, row: int, one: pd.Series, open_until: float, furthest: float
+) -> float:
+    """Draws a median's interval, with an arrow where it goes on.
+
+    Args:
+        axes: to draw on.
+        row: of the group.
+        one: its median and interval.
+        open_until: where an interval that is open ends in the figure.
+        furthest: where one that is closed ends at the latest.
+
+    Returns:
+        Where it ends.
+    """
     low, high = float(one["low"]), float(one["high"])
     if math.isnan(low) or math.isnan(high):
         return float(one["median"])
-    end = high if math.isfinite(high) else horizon
+    end = min(high, furthest) if math.isfinite(high) else open_until
     axes.plot([low, end], [row, row], color=style.ink(), lw=1.2)
     axes.plot([low], [row], color=style.ink(), marker="|", ms=7)
-    closing = "|" if math.isfinite(high) else ">"
+    closing = "|" if high <= furthest else ">"
     axes.plot([end], [row], color=style.ink(), marker=closing, ms=5)
     return end
 

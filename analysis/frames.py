@@ -99,7 +99,8 @@ def runs(study: Study) -> pd.DataFrame:
         rows.append(row | {"group": run["label"]} | swept)
     if not rows:
         raise StudyError(
-            f"study {study.manifest['name']!r} has no run that has ended; run it again"
+            f"study {study.manifest['name']!r} has no run that has ended yet; wait if "
+            f"it is under way, else go on by stalesim resume"
         )
     return pd.DataFrame(rows)
 

@@ -142,14 +142,15 @@ def staleness(
         figure.suptitle(style.text(name, 60), x=0.01, ha="left")
         for number, (group, frame) in enumerate(histograms.items(), start=1):
             axes = figure.add_subplot(rows, columns, number)
-            _draw_histogram(axes, frame, looks[group].color)
+            beyond = _draw_histogram(axes, frame, looks[group].color)
             law, mean = laws.get(group), means.get(group)
             if law is not None:
                 axes.plot(*law, color=style.INK, lw=1.2, zorder=4)
             elif mean is not None:
                 axes.axvline(mean, color=style.INK, lw=3.5, alpha=0.3, zorder=2)
             found = float(np.average(frame["staleness"], weights=frame["count"]))
-            axes.set_title(f"{style.text(group)}\nmean {found:.3g}", fontsize=8)
+            said = f"mean {found:.3g}{beyond}"
+            axes.set_title(f"{style.text(group)}\n{said}".lstrip("\n"), fontsize=8)
             if number > len(histograms) - columns:
                 axes.set_xlabel(style.STALENESS["contribution"], fontsize=8)
         figure.supylabel("Share of contributions", fontsize=9)
@@ -252,7 +253,7 @@ def _draw_clients(
     title = style.text(panel.title, 60)
     if count < panel.num_clients:
         title += f"; clients 0 to {count - 1} of {panel.num_clients}"
-    axes.set_title(title)
+    axes.set_title(title.lstrip("; "))
     axes.set(ylim=(count - 0.5, -1.3), ylabel="Client")
     axes.set_yticks(range(0, count, max(1, count // 6)))
     axes.grid(visible=False, axis="y")
@@ -265,8 +266,12 @@ def _marker(what: str, label: str) -> Line2D:
     )  # fmt: skip
 
 
-def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> None:
-    """Draws a bar per staleness, or per several where there are too many."""
+def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
+    """Draws a bar per staleness, or per several where there are too many.
+
+    Returns:
+        Words on which part of the distribution lies above the axis' last value.
+    """
     ages, share = (frame[name].to_numpy() for name in ("staleness", "share"))
     last = ages[min(int(np.searchsorted(share.cumsum(), SHOWN)), ages.size - 1)]
     width = max(1, int(last + 1) // 60)
@@ -274,8 +279,11 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> None:
     heights, _ = np.histogram(ages, edges, weights=share / width)
     axes.stairs(heights, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
     axes.axvline(np.average(ages, weights=share), color=style.INK, ls=":", lw=1.2)
-    axes.set(xlim=(-0.5, max(last + width, 4) - 0.5), ylim=(0, None))
+    end = max(last + width, 4)
+    axes.set(xlim=(-0.5, end - 0.5), ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+    beyond = 100 * float(share[ages >= end].sum())
+    return f"; {beyond:.1g} % > {end - 1:g}" if beyond > 0 else ""
 
 
 def _ends(jobs: pd.DataFrame) -> pd.Series:

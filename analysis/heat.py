@@ -16,7 +16,8 @@ from matplotlib.patches import Rectangle
 from analysis import drawing, style
 from analysis.drawing import Size
 from analysis.frames import Study, ordered, runs, short, swept_columns
-from analysis.swept import RATIO, swept_keys
+from analysis.lines import pinned, swept_keys
+from analysis.swept import RATIO
 from analysis.targets import HIGHER_IS_BETTER, final_values, time_to_target
 from simulator.trace import StudyError
 
@@ -58,10 +59,11 @@ def heat_map(
     """
     table = cells(study, metric, keys, target, against, at)
     x, y = table.columns[1:3]
-    scale = style.Axis(style.metric_label(metric))
+    told = "mean of the last tenth of evaluations"
+    scale = style.Axis(f"{style.final_label(metric)}\n({told})")
     if target is not None:
         sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
-        goal = f"{metric.replace('_', ' ')} {sign} {target:.4g}"
+        goal = f"{style.in_words(metric)} {sign} {target:.4g}"
         scale = drawing.axis(study, against)
         scale = scale._replace(label=f"{scale.label} to {goal}")
     swept = table.dropna(subset=[x, y])
@@ -74,20 +76,22 @@ def heat_map(
         1.2 + rows * (0.5 + CELL[1] * max(len(steps[1]), 3)),
     )
     with style.context():
-        figure = drawing.titled(study, size or wanted, _not_swept(table, swept))
+        words = [style.text(pinned(at), 80), _not_swept(table, swept)]
+        note = "\n".join(word for word in words if word)
+        figure = drawing.titled(study, size or wanted, note)
         panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
         norm = _norm(scale.scale * swept["value"], logarithmic=target is not None)
         images = []
         for axes, variant in zip(panels.flat, variants, strict=False):
             mine = swept.loc[swept["variant"] == variant]
             images.append(_panel(axes, mine, steps, norm, scale.scale))
-            axes.set_title(style.text(variant))
+            axes.set_title(style.text(drawing.name(study, str(variant))))
         for axes in panels.flat[len(variants) :]:
             axes.set_visible(False)
         bar = figure.colorbar(images[0], ax=list(panels.flat))
         bar.set_label(scale.label)
         label = mpl.rcParams["axes.labelsize"]
-        names = (style.metric_label(key.split(".")[-1]) for key in (x, y))
+        names = (style.key_label(str(key)) for key in (x, y))
         for place, name in zip(
             (figure.supxlabel, figure.supylabel), names, strict=True
         ):

@@ -9,10 +9,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import figures, heat, staleness, style, swept, utility
+from analysis import figures, heat, lines, staleness, style, swept, utility
 from analysis.frames import Study, groups, joined, runs, swept_columns
 from analysis.saving import check_format, save_figure
 from analysis.targets import default_target
+from simulator.scenario.text import printable
+
+MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
+"""What Markdown takes for markup: code, emphasis, tags, cells, mathematics, links."""
 
 
 def save(
@@ -69,11 +73,19 @@ def markdown(frame: pd.DataFrame) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in [names, rules, *cells])
 
 
+def literal(text: str) -> str:
+    """Returns a text as Markdown that shows it as it is, in a table or elsewhere.
+
+    What would be markup stands as references of HTML, which all its dialects know.
+    """
+    text = " ".join(printable(text).split("\n"))
+    return MARKUP.sub(lambda sign: f"&#{ord(sign[0])};", text)
+
+
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4g}"
-    text = "" if value is None or value is pd.NA else str(value)
-    return text.replace("|", r"\|").replace("\n", " ")
+    return "" if value is None or value is pd.NA else literal(str(value))
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -88,17 +100,17 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     for other in study.manifest["scenario"]["evaluate"]["metrics"][1:]:
         figure = figures.convergence(study, other, counted)
         yield f"convergence-{counted}-{other}", figure
-    key = swept.swept_key(study)
+    key = lines.swept_key(study)
     if key is not None:
-        yield f"{metric}-over-{key}", swept.final_over(study, key, metric)
-    two = swept.swept_keys(study)
+        yield f"{metric}-over-{_plain(key)}", swept.final_over(study, key, metric)
+    two = lines.swept_keys(study)
     if len(two) == 2 and _is_a_grid(study, two):
-        name = f"{metric}-over-{two[0]}-and-{two[1]}"
+        name = f"{metric}-over-{_plain(two[0])}-and-{_plain(two[1])}"
         yield name, heat.heat_map(study, metric, (two[0], two[1]))
     if _privacy_differs(study, metric):
         yield f"{metric}-against-privacy", utility.privacy_utility(study, metric)
     if key is not None and study.manifest["scenario"]["stop"].get("windowed"):
-        yield f"commits-over-{key}", swept.commits_over(study, key)
+        yield f"commits-over-{_plain(key)}", swept.commits_over(study, key)
     measured = set(joined(study, "staleness")["group"])
     names = _file_names(known)
     for group in _first_groups(study):
@@ -143,10 +155,15 @@ def _file_names(known: list[str]) -> dict[str, str]:
     """Returns a different name for each group that any file system takes."""
     found: dict[str, str] = {}
     for group in known:
-        plain = re.sub(r"[^\w.]+", "-", group, flags=re.ASCII).strip("-.").lower()[:80]
-        name, number = plain or "group", 1
+        plain = _plain(group).lower() or "group"
+        name, number = plain, 1
         while name in found.values():
             number += 1
-            name = f"{plain or 'group'}-{number}"
+            name = f"{plain}-{number}"
         found[group] = name
     return found
+
+
+def _plain(name: str) -> str:
+    """Returns a user's name as any file system takes it; empty if nothing is left."""
+    return re.sub(r"[^\w.]+", "-", name, flags=re.ASCII).strip("-.")[:80]

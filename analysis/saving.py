@@ -5,6 +5,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from analysis import style
+from analysis.files import replaced
 from simulator.scenario.errors import UserError
 from simulator.scenario.suggestions import suggestion
 from simulator.trace import StudyError
@@ -43,11 +44,13 @@ def save_figure(figure: Figure, path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with style.context():
-            figure.savefig(path, dpi=DOTS_PER_INCH, metadata=_without_date(path))
+            with replaced(path) as new:
+                figure.savefig(new, dpi=DOTS_PER_INCH, metadata=_without_date(path))
             if path.suffix == ".png":
                 figure.set_layout_engine("none")  # is laid out, which takes long
                 beside = path.with_suffix(".pdf")
-                figure.savefig(beside, metadata=_without_date(beside))
+                with replaced(beside) as new:
+                    figure.savefig(new, metadata=_without_date(beside))
     except OSError as error:
         raise StudyError(
             f"{path}: the figure must be written, but {error.strerror or error}; make "

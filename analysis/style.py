@@ -4,6 +4,7 @@ An ordinary Matplotlib style overrides any of it: `plt.style.context` around the
 that draw and save, or `using`.
 """
 
+import functools
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -13,10 +14,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import matplotlib as mpl
+from matplotlib import font_manager
 from matplotlib import style as styles_of_matplotlib
 
 from simulator.scenario.errors import UserError
 from simulator.scenario.suggestions import suggestion
+from simulator.scenario.text import printable, shortened
 
 INK = "#000000"
 OKABE_ITO = (
@@ -92,6 +95,13 @@ METRICS = {
 LOGARITHMIC = ("gradient_norm_squared", "optimality_gap")
 """Metrics that go to zero, whose decay is read off a logarithmic axis."""
 
+
+LONGEST = 120
+"""Characters of a name in a figure."""
+TELLING = 4
+"""Letters of a key that says by itself what it is: `batch` does, `b` does not."""
+VAGUE = ("kind", "number", "scale", "value")
+"""Keys that stand in many places of a scenario."""
 
 BOUNDS = {"test_accuracy": (0.0, 1.0), "test_auc": (0.0, 1.0)}
 """Metrics that cannot leave an interval, though an interval of their mean may."""
@@ -176,7 +186,26 @@ def _words(group: str) -> tuple[str, ...]:
 
 def metric_label(metric: str) -> str:
     """Returns the label of a metric; a user's own is called what its column is."""
-    return METRICS.get(metric, metric.replace("_", " ").capitalize())
+    return METRICS.get(metric) or text(metric.replace("_", " ").capitalize(), 60)
+
+
+def in_words(metric: str) -> str:
+    """Returns what a metric is called within a sentence, without its unit."""
+    label = metric_label(metric).split(" (")[0]
+    return f"{label[0].lower()}{label[1:]}"
+
+
+def final_label(metric: str) -> str:
+    """Returns the label of final values of a metric."""
+    label = metric_label(metric)
+    return f"Final {label[0].lower()}{label[1:]}"
+
+
+def key_label(key: str) -> str:
+    """Returns the label of a swept key: its last part where that says enough."""
+    last = key.rsplit(".", 1)[-1]
+    told = len(last) >= TELLING and last not in VAGUE
+    return metric_label(last) if told else text(key, 60)
 
 
 def axis(column: str) -> Axis:
@@ -185,16 +214,40 @@ def axis(column: str) -> Axis:
 
 
 def text(name: str, width: int = 34) -> str:
-    """Returns a user's name as text: wrapped, and its `$` no mathematics.
+    r"""Returns a user's name as text: wrapped, and its `$` no mathematics.
+
+    Of a very long one the middle is left out. Control characters, and letters that the
+    fonts lack, are escapes such as `\u5feb`.
 
     Args:
         name: of a group or study.
         width: characters of a line.
     """
+    name = printable(shortened(" ".join(name.split()), LONGEST))
+    if not name.isascii():
+        name = "".join(map(_drawn, name))
     lines = textwrap.wrap(name, width) or [name]
     shown = "\n".join(lines).replace("$", r"\$")
     # Matplotlib leaves names with an underscore in front out of legends.
     return f" {shown}" if shown.startswith("_") else shown
+
+
+def _drawn(character: str) -> str:
+    """Returns a character as it is if a font of the style has it, else an escape."""
+    families = mpl.rcParams["font.family"]
+    if any(ord(character) in _letters(_file(family)) for family in families):
+        return character
+    return character.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _file(family: str) -> str:
+    properties = font_manager.FontProperties(family=[family])
+    return str(font_manager.findfont(properties))
+
+
+@functools.cache
+def _letters(file: str) -> frozenset[int]:
+    return frozenset(font_manager.get_font(file).get_charmap())
 
 
 def size(

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from analysis.escapes import escapes
 from analysis.frames import Study, evaluations, groups, joined, runs
 from analysis.statistics import Interval, t_interval
 from analysis.targets import Target, default_target, final_values, time_to_target
@@ -19,8 +20,9 @@ def summary(study: Study) -> pd.DataFrame:
     the scenario states no target, 95 % of the best group's final value); final value;
     mean and largest staleness (commits); commits, and MB sent by and to all clients;
     where privacy is accounted for, `epsilon`; commits per second of real time; why the
-    runs ended. Means over replicates. Names and cells have line breaks, so that a
-    terminal of 80 columns is wide enough.
+    runs ended, and how many times its beginning a loss was that had left its scale.
+    Means over replicates. Names and cells have line breaks, so that a terminal of 80
+    columns is wide enough; `notes` says what the columns are.
 
     Staleness is that of stored embeddings in vertical studies, of contributions else.
     The final value of a metric is the mean of the last tenth of a run's evaluations;
@@ -34,7 +36,7 @@ def summary(study: Study) -> pd.DataFrame:
     finals = final_values(study, metric)
     stale = staleness(study).reindex(groups(study)).to_dict("index")
     ended, last = runs(study), evaluations(study).groupby("run").last()
-    spent = epsilons(study)
+    spent, escaped = epsilons(study), escapes(study)
     rows = []
     for group in groups(study):
         mine = ended[ended["group"] == group]
@@ -53,10 +55,40 @@ def summary(study: Study) -> pd.DataFrame:
                 "commits\n(MB)": _two(commits, megabytes),
                 **({"epsilon": spent.get(group, "")} if spent else {}),
                 "updates/s": float((mine["commits"] / mine["elapsed_s"]).mean()),
-                "stop": ",\n".join(dict.fromkeys(mine["stop"])),
+                "stop": _stop(mine, escaped),
             }
         )
     return pd.DataFrame(rows)
+
+
+def notes(study: Study) -> list[str]:
+    """Returns what the columns of `summary` are, a sentence each.
+
+    Args:
+        study: as of `summary`.
+    """
+    target = default_target(study)
+    goal = f"{target.metric} {target.value:.3g}"
+    if not target.stated:
+        goal += ", 95 % of the best group's final value"
+    to_target = f"virtual seconds to {goal}; median, and how many replicates reached it"
+    final = "mean of the last tenth of a run's evaluations, ± 95 % t-interval"
+    megabytes = "megabytes sent by then, up and down"
+    found = [
+        f"s to {target.value:.3g}: {to_target}",
+        f"final: {final} over replicates",
+        "stale: age in commits of what was used; mean and, in brackets, largest",
+        f"commits (MB): made by the end and, in brackets, {megabytes}",
+    ]
+    if epsilons(study):
+        found.append("epsilon: of the client that spent most, by the first accountant")
+    found.append("updates/s: commits per second of real time")
+    if len(escapes(study)):
+        found.append(
+            "loss ×: the loss left its scale and ended so many times as high as it "
+            "began; a smaller step size may keep it"
+        )
+    return found
 
 
 def staleness(study: Study) -> pd.DataFrame:
@@ -108,6 +140,14 @@ def epsilons(study: Study) -> dict[str, str]:
             word = "formal" if bool(mine["formal"].all()) else "approx."
         found[str(group)] = f"{_number(float(mine['epsilon'].max()))}\n{word}"
     return found
+
+
+def _stop(runs_of_group: pd.DataFrame, escaped: pd.Series) -> str:
+    """Returns why a group's runs ended, and how far a loss had left its scale."""
+    mine = runs_of_group.loc[runs_of_group["stop"] != "diverged", "run"]
+    words = ",\n".join(dict.fromkeys(runs_of_group["stop"]))
+    factors = escaped.reindex(mine).dropna()
+    return f"{words},\nloss\n× {factors.max():.0e}" if len(factors) else words
 
 
 def _heading(target: Target) -> str:

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import style
+from analysis import drawing, style
 from analysis.statistics import t_interval
 
 PANELS = {
@@ -31,9 +30,8 @@ def comparison(measured: pd.DataFrame, name: str) -> Figure:
     with style.context():
         groups = measured["group"].nunique()
         height = 3.0 if swept else max(2.2, 0.9 + 0.32 * groups)
-        figure, axes = plt.subplots(
-            1, len(PANELS), figsize=(7.2, height), sharey=not swept
-        )
+        figure = Figure(figsize=(7.2, height))
+        axes = figure.subplots(1, len(PANELS), sharey=not swept)
         for axis, (column, label) in zip(axes, PANELS.items(), strict=True):
             (_lines if swept else _bars)(axis, measured, column)
             if swept:
@@ -41,11 +39,18 @@ def comparison(measured: pd.DataFrame, name: str) -> Figure:
             else:
                 axis.set_xlabel(label)
         if swept:
-            axes[1].set_xlabel(measured["parameter"].iloc[0])
+            axes[1].set_xlabel(style.key_label(measured["parameter"].iloc[0]))
         handles, labels = axes[0].get_legend_handles_labels()
         if handles:
             figure.legend(handles, labels, loc="outside lower center", ncols=4)
-        figure.suptitle(name, x=0.01, ha="left")
+        figure.suptitle(style.text(name, 60), x=0.01, ha="left")
+        counts = measured.groupby("group").size()
+        words = f"means over {drawing.replicates(counts)}"
+        parts = ("Points", "bands") if swept else ("Bars", "lines")
+        ends = f"{parts[1]}: 95 % t-intervals" if counts.max() > 1 else ""
+        drawing.add_note(
+            figure, (f"{parts[0]}: {words}", ends), legend_below=bool(handles)
+        )
     return figure
 
 
@@ -54,7 +59,8 @@ def _lines(axis: Axes, measured: pd.DataFrame, column: str) -> None:
         colour = style.OKABE_ITO[number % len(style.OKABE_ITO)]
         at = sorted(mine["x"].unique())
         low, mean, high = _intervals([mine.loc[mine["x"] == x, column] for x in at])
-        axis.plot(at, mean, marker="o", markersize=3, color=colour, label=str(variant))
+        label = style.text(str(variant)) or None
+        axis.plot(at, mean, marker="o", markersize=3, color=colour, label=label)
         axis.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
         theory = mine.groupby("x")[f"{column}_theory"].first()
         if theory.notna().any():

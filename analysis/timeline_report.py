@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import chrome, gantt, style, timeline_comparison, timelines
+from analysis import chrome, drawing, gantt, style, timeline_comparison, timelines
+from analysis.files import replaced
 from analysis.frames import Study, runs
 from analysis.saving import check_format, save_figure
 from analysis.timeline_theory import (
@@ -151,12 +152,13 @@ def export(study: Study, file: str | Path) -> None:
     """
     events: list[dict[str, Any]] = []
     for entry, panel in _panels(study, list(runs(study)["run"])):
-        label = f"{panel.title}, replicate {entry['replicate']}"
+        label = f"{entry['label']}, replicate {entry['replicate']}"
         rest = panel._replace(title=label)
         events += chrome.events(entry["run"], *rest[:5], rest.downloads)
     try:
         text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
-        Path(file).write_text(text, encoding="utf-8")
+        with replaced(Path(file)) as new:
+            new.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StudyError(
             f"{file}: the trace must be written, but {error.strerror or error}; choose "
@@ -184,9 +186,17 @@ def standard(
     laws = {group: forms[group].law for group in found}
     means = {group: forms[group].of_run.get("staleness_mean") for group in found}
     if found:
-        yield "staleness", gantt.staleness(found, laws, means, name)
+        figure = gantt.staleness(
+            _called(study, found), _called(study, laws), _called(study, means), name
+        )
+        yield "staleness", figure
     if len(laws) > 1:
         yield "comparison", timeline_comparison.comparison(_compared(study), name)
+
+
+def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
+    """Returns what is known of groups by what they are called in figures."""
+    return {drawing.name(study, group): value for group, value in of_groups.items()}
 
 
 def _compared(study: Study) -> pd.DataFrame:
@@ -202,7 +212,8 @@ def _compared(study: Study) -> pd.DataFrame:
     # Where a closed form of commits is known, all of them apply as many contributions.
     commits = measured.pop("updates_per_s_theory")
     measured["contributions_per_s_theory"] = commits * several
-    measured["variant"] = [entry["variant"] for entry in entries]
+    measured["variant"] = [drawing.name(study, entry["variant"]) for entry in entries]
+    measured["group"] = [drawing.name(study, entry["label"]) for entry in entries]
     swept = [entry["parameters"] for entry in entries]
     keys = {key for point in swept for key in point}
     values = [next(iter(point.values()), None) for point in swept]
@@ -241,7 +252,7 @@ def _panels(
         yield (
             entry,
             gantt.Panel(
-                entry["label"],
+                drawing.name(study, entry["label"]),
                 jobs.loc[jobs["run"] == run],
                 made.loc[made["run"] == run, "time"].to_numpy(np.float64),
                 incidents.loc[incidents["run"] == run],

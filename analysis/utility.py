@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from analysis import drawing, style
 from analysis.drawing import Size
-from analysis.frames import Study, runs
+from analysis.frames import Study, runs, swept_columns
+from analysis.lines import split
 from analysis.statistics import t_interval
 from analysis.swept import is_wide
 from analysis.targets import final_quantities, final_values
@@ -49,10 +50,13 @@ def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
 def privacy_utility(
     study: Study, metric: str = "test_accuracy", size: Size | None = None
 ) -> Figure:
-    """Draws final values against the epsilon spent, a line for each variant.
+    """Draws final values against the epsilon spent.
 
-    Bars are 95 % t-intervals over replicates, as far as the metric can go. A group
-    without a finite epsilon is a dashed horizontal line.
+    There is a line for each variant and, where other keys are swept besides the one
+    that epsilon depends on, for each of their values; where it depends on several, the
+    points of a variant are not joined. Bars are 95 % t-intervals over replicates, as
+    far as the metric can go. A group without a finite epsilon is a dashed horizontal
+    line.
 
     Args:
         study: finished or not.
@@ -69,39 +73,76 @@ def privacy_utility(
             f"study {study.manifest['name']!r} has no finite epsilon to draw against; "
             f"add noise to its messages"
         )
-    variants = list(dict.fromkeys(table["variant"]))
-    looks = style.looks(variants)
-    names = [
-        *dict.fromkeys(table.loc[finite, "variant"]),
-        *(f"{group} (no ε)" for group in table.loc[~finite, "group"]),
-    ]
-    labels = [style.text(name) for name in names]
+    spent = table.loc[finite]
+    others, joined = _others(study, spent)
+    lines = split(study, _with_keys(study, spent), others)
+    free = table.loc[~finite]
+    of_line = {
+        label: label if others else str(mine["variant"].iloc[0])
+        for label, mine in lines.items()
+    }
+    looks = style.looks(dict.fromkeys([*of_line.values(), *free["variant"]]))
+    unspent = (f"{drawing.name(study, group)} (no ε)" for group in free["group"])
+    labels = [style.text(name.strip()) for name in (*lines, *unspent)]
     with style.context():
         width, height, _ = drawing.legend_size(labels)
         figure = drawing.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
         axes = figure.add_subplot()
         handles: list[Artist] = []
-        least, most = style.BOUNDS.get(metric, (-np.inf, np.inf))
-        for variant in dict.fromkeys(table.loc[finite, "variant"]):
-            mine = table.loc[finite & (table["variant"] == variant)]
+        cuts = [""]
+        for name, mine in lines.items():
             mine = mine.sort_values("epsilon")
-            mean = mine["mean"].to_numpy(np.float64)
-            low, high = (
-                np.clip(mine[end].to_numpy(np.float64), least, most)
-                for end in ("low", "high")
-            )
+            mean, low, high = mine[["mean", "low", "high"]].to_numpy(np.float64).T
+            low, high, cut = drawing.within(metric, low, high)
+            cuts.append(cut)
             errors = np.nan_to_num(np.array([mean - low, high - mean]))
+            look = looks[of_line[name]]
+            look = look if joined else look._replace(linestyle="none")
             bars = axes.errorbar(
                 mine["epsilon"], mean, errors,
-                marker="o", ms=3.5, capsize=2, **looks[str(variant)]._asdict(),
+                marker="o", ms=3.5, capsize=2, **look._asdict(),
             )  # fmt: skip
             handles.append(bars)  # pyright: ignore[reportArgumentType]
-        for _, row in table.loc[~finite].iterrows():
+        for _, row in free.iterrows():
             look = looks[row["variant"]]._replace(linestyle=style.DASHED)
             handles.append(axes.axhline(row["mean"], zorder=1, **look._asdict()))
-        if is_wide(table.loc[finite, "epsilon"]):
+        if is_wide(spent["epsilon"]):
             axes.set_xscale("log")
         axis = drawing.axis(study, "epsilon")
-        axes.set(xlabel=axis.label, ylabel=style.metric_label(metric))
+        axes.set(xlabel=axis.label, ylabel=style.final_label(metric))
         drawing.add_legend(figure, handles, labels, size)
+        several = drawing.replicates(table["replicates"])
+        drawing.add_note(
+            figure,
+            (
+                "Final: mean of the last tenth of a run's evaluations",
+                f"points: means over {several}",
+                f"bars: 95 % t-intervals{max(cuts, key=len)}",
+                "" if joined else "not joined, as several swept keys change ε",
+            ),
+            legend_below=size is not None,
+        )
     return figure
+
+
+def _others(study: Study, spent: pd.DataFrame) -> tuple[list[str], bool]:
+    """Returns the swept keys that epsilon does not depend on, each a line's own.
+
+    And whether points are joined: not where epsilon depends on several keys.
+    """
+    columns, table = swept_columns(study), _with_keys(study, spent)
+    moving = []
+    for key in columns:
+        same = ["variant", *(columns[other] for other in columns if other != key)]
+        different = table.drop_duplicates([*same, "epsilon"])
+        if different.duplicated(same).any():
+            moving.append(key)
+    rest = [key for key in columns if key not in moving]
+    others = [key for key in rest if len(table[columns[key]].drop_duplicates()) > 1]
+    return others, len(moving) < 2
+
+
+def _with_keys(study: Study, table: pd.DataFrame) -> pd.DataFrame:
+    """Returns a table of groups with a column per swept key."""
+    known = runs(study).drop_duplicates("group")
+    return table.merge(known[["group", *swept_columns(study).values()]], on="group")

@@ -19,6 +19,7 @@ from printed import SPECIFIED, TABLES
 
 from analysis import claims, exchanges, summary, timeline_report
 from analysis.frames import Study
+from analysis.report import literal
 from analysis.targets import final_values, time_to_target
 from simulator.trace import load
 
@@ -191,7 +192,7 @@ def documents() -> dict[Path, str]:
         ROOT / "docs" / "tables.md": formulas.document(NOTE),
         ROOT / "README.md": f"{before}{BEGIN}\n{readme_table()}\n{END}{after}",
         ROOT / "docs" / "reproduction.md": (
-            f"# Every claim, and whether it holds\n\n{NOTE}\n{markdown(claimed)}\n"
+            f"# Every claim, and whether it holds\n\n{NOTE}\n{of_words(claimed)}\n"
         ),
     }
     if attacks := _attacks():
@@ -226,10 +227,15 @@ def documents() -> dict[Path, str]:
             "Kaplan-Meier medians with 95 % intervals, how many reached the value,\n"
             "and mean ± standard deviation of the final accuracy (last tenth of\n"
             "evaluations).\n\n"
-            f"{markdown(rows)}\n\n## Its readings as claims\n\n"
-            f"{markdown(_claims_of(CALIBRATION))}\n"
+            f"{of_words(rows)}\n\n## Its readings as claims\n\n"
+            f"{of_words(_claims_of(CALIBRATION))}\n"
         )
     return found
+
+
+def of_words(frame: pd.DataFrame) -> str:
+    """Returns a table of words of scenarios, none of which is markup."""
+    return markdown(frame.map(lambda x: literal(x) if isinstance(x, str) else x))
 
 
 def _attacks() -> str:
@@ -240,7 +246,7 @@ def _attacks() -> str:
         rows = pd.read_csv(folder / "attack.csv", dtype=str, keep_default_na=False)
         parts.append(
             f"## {folder.name}\n\n![recovered images](figures/{folder.name}.png)\n\n"
-            f"{markdown(rows)}\n"
+            f"{of_words(rows)}\n"
         )
     return "\n".join(parts)
 
@@ -253,7 +259,7 @@ def _compared() -> str:
             continue
         about = json.loads((folder / "about.json").read_text())
         rows = pd.read_csv(folder / "exchanges.csv", dtype=str, keep_default_na=False)
-        parts.append(f"## {title} ({about['dataset']})\n\n{markdown(rows)}\n")
+        parts.append(f"## {title} ({about['dataset']})\n\n{of_words(rows)}\n")
     return "\n".join(parts)
 
 
@@ -264,12 +270,13 @@ def _worlds() -> str:
             continue
         about = json.loads((folder / "about.json").read_text())
         rows = pd.read_csv(folder / "world.csv", dtype=str, keep_default_na=False)
-        name, source = about["name"], about["source"]
+        name, source = about["name"], literal(about["source"])
+        question = literal(about["question"])
         parts.append(
-            f"## {about['question']}\n\n`{experiments.file_of(name)}`. "
+            f"## {question}\n\n`{experiments.file_of(name)}`. "
             f"{source[:1].upper()}{source[1:]}.\n\n"
-            f"![{about['question']}](figures/{name}.png)\n\n{about['title']}\n\n"
-            f"{markdown(rows)}\n"
+            f"![{question}](figures/{name}.png)\n\n{literal(about['title'])}\n\n"
+            f"{of_words(rows)}\n"
         )
     return "\n".join(parts)
 

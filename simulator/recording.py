@@ -4,7 +4,9 @@ The folder is a study without numerics, which `trace.load` reads, and which a sc
 replays by `timeline: {replay: FOLDER}`.
 """
 
+import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +15,7 @@ import numpy as np
 
 from simulator import playing
 from simulator.protocols.played import Played, Traffic
+from simulator.scenario.errors import StudyError
 from simulator.scenario.setting import Setting
 from simulator.scenario.study import Run, expand
 from simulator.timeline import (
@@ -26,12 +29,19 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
-from simulator.trace import COLUMNS, Study, Words, Writer, compact, load, provenance
+from simulator.trace import COLUMNS, DISK, Files, Study, Words, Writer, load, provenance
 from simulator.trace import write_manifest as write
+from simulator.trace.disk import LOCK, PARTIAL, explained, locked
+from simulator.trace.journal import line
+from simulator.trace.manifest import NAME, read_manifest
+from simulator.trace.parts import compact
+from simulator.trace.study import journal_of, journal_session
 
 PAIRS = 65_536
 """Most workers of all rows of a chunk together."""
 LIBRARIES = ("numpy", "scipy", "simpy", "stalesim")
+LEFT = {LOCK, NAME, f"{NAME}{PARTIAL}", *COLUMNS}
+"""What a timeline that was cut short may have left in its folder."""
 Progress = Callable[[float], None]
 """Called with the fraction of all runs that is played."""
 
@@ -80,15 +90,30 @@ def write_all(
 ) -> Study:
     """Writes timelines as they come, run after run; a kill leaves readable parts.
 
+    What is refused before any of it is played leaves nothing.
+
     Args:
-        folder: new or empty.
+        folder: new or empty, or holding a timeline that was cut short, which is
+            replaced.
         scenario: for the manifest; its `name` is the study's.
         sources: the timelines.
         progress: hears the fraction that is written.
 
     Raises:
-        UserError: a timeline cannot be played, or the folder cannot be written.
+        UserError: a timeline cannot be played, or the folder cannot be written, or
+            holds something else.
     """
+    with locked(folder):
+        _clear(folder)
+        return _write_all(folder, scenario, sources, progress)
+
+
+def _write_all(
+    folder: Path,
+    scenario: dict[str, Any],
+    sources: list[Source],
+    progress: Progress,
+) -> Study:
     manifest = {
         "kind": "timeline",
         "name": scenario["name"],
@@ -96,28 +121,105 @@ def write_all(
         "question": scenario.get("question", ""),
         "status": "incomplete",
         "interrupted": False,
+        "session": 1,
         "scenario": scenario,
         "runs": [source.entry for source in sources],
+        "parts": {},
         **provenance(LIBRARIES),
     }
     write(folder, manifest)
     writer = Writer(folder, "timeline")
+    log = _Log(folder, manifest, writer)
     try:
         for number, source in enumerate(sources):
-            done = number / len(sources)
             for part in _write_run(source, writer):
-                progress(done + part / len(sources))
-            write(folder, manifest)
+                log.note()
+                progress((number + part) / len(sources))
     except KeyboardInterrupt:
         writer.flush()
-        manifest["interrupted"] = True
-        write(folder, manifest)
+        log.close(interrupted=True)
+        raise
+    except BaseException:
+        if not any((folder / table).exists() for table in COLUMNS):
+            DISK.remove(folder / NAME)
         raise
     writer.flush()
-    compact(folder)
-    manifest["status"] = "complete"
-    write(folder, manifest)
+    rows = Counter[str]()
+    for mine in writer.rows.values():
+        rows.update(mine)
+    log.note()
+    compact(DISK, folder, writer.parts, rows, log.note_joined)
+    log.close(status="complete")
     return load(folder)
+
+
+class _Log:
+    """Notes what a recording has written, so that a kill leaves it readable.
+
+    Args:
+        folder: of the recording.
+        manifest: of it, whose runs are completed as they end.
+        writer: of its tables.
+    """
+
+    def __init__(self, folder: Path, manifest: dict[str, Any], writer: Writer) -> None:
+        self._folder, self._manifest, self._writer = folder, manifest, writer
+        self._path = journal_of(folder, manifest["session"])
+        self._noted, self._ended = writer.next_part, 0
+
+    def note(self) -> None:
+        """Notes the parts that were written, and the runs that ended before."""
+        if self._writer.next_part == self._noted:
+            return
+        self._noted = self._writer.next_part
+        runs = self._manifest["runs"]
+        ended = [run for run in runs[self._ended :] if run["stop"] != "incomplete"]
+        self._ended += len(ended)
+        ends = {run["run"]: run for run in ended}
+        self._append({"ends": ends, "parts": self._writer.parts})
+
+    def note_joined(self, files: Files) -> None:
+        """Notes that a file replaces all others of its table."""
+        self._append({"ends": {}, "joined": files})
+
+    def _append(self, record: dict[str, Any]) -> None:
+        with explained(self._folder):
+            DISK.append(self._path, line(record))
+
+    def close(self, **also: Any) -> None:
+        """Writes all of it into the manifest."""
+        write(self._folder, self._manifest | {"parts": self._writer.parts, **also})
+        with explained(self._folder):
+            DISK.remove(self._path)
+
+
+def _clear(folder: Path) -> None:
+    """Removes a timeline that was cut short; refuses everything else.
+
+    Raises:
+        StudyError: there is something else.
+    """
+    names = {*DISK.names(folder)}
+    others = {name for name in names - LEFT if journal_session(name) is None}
+    if others or (NAME in names and not _was_cut_short(folder)):
+        raise StudyError(
+            f"{folder}: must be a new or empty folder, but there is something; choose "
+            f"another by --out"
+        )
+    for name in names - {LOCK}:
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _was_cut_short(folder: Path) -> bool:
+    try:
+        manifest = read_manifest(folder)
+    except StudyError:
+        return False
+    return (manifest.get("kind"), manifest["status"]) == ("timeline", "incomplete")
 
 
 def _source(run: Run, played: Played) -> Source:
@@ -168,6 +270,7 @@ def _write_run(source: Source, writer: Writer) -> Iterator[float]:
         contributions=contributions,
         virtual_s=source.horizon if at_horizon else last,
         elapsed_s=time.perf_counter() - begun,
+        rows=writer.rows.get(entry["run"], {}),
     )
 
 

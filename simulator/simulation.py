@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -45,6 +45,18 @@ SAMPLE_BYTES = 64 * 2**20
 
 Progress = Callable[[float], None]
 """Called with the fraction of a task's virtual horizon that is done."""
+
+
+class Keeper(Protocol):
+    """Keeps the state of runs that take long."""
+
+    def due(self) -> bool:
+        """Says whether it is time to keep it."""
+        ...
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Keeps nested mappings and lists of arrays, numbers and words."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -242,22 +254,6 @@ def check(run: Run) -> None:
         resolve(scenario.algorithm.step_size, known)
 
 
-def row_work(scenario: Scenario) -> int:
-    """Returns the multiplications of a forward pass of one row."""
-    data = playing.dataset(scenario.problem.data)
-    N = data.x_train.shape[0]
-    outputs = playing.num_outputs(scenario.problem, data)
-    workers = getattr(scenario.protocol, "t", 1)
-    if scenario.algorithm.family == "horizontal":
-        N //= scenario.num_clients
-        if rows_of(scenario.protocol) == "synchronous":
-            workers = scenario.num_clients
-    samples = scenario.algorithm.batch_size(N) * playing.local_steps(scenario)
-    held = playing.widths(scenario.problem)
-    work = sum(scenario.problem.model.work(own, outputs) for own in held)
-    return samples * work * workers
-
-
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:
     """Returns the bytes of models, registers and buffers of rows of runs alike.
 
@@ -299,6 +295,8 @@ def execute(
     progress: Progress = lambda _: None,
     *,
     timelines: Path | None = None,
+    keeper: Keeper | None = None,
+    saved: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Executes some runs together and writes what happened.
 
@@ -308,11 +306,13 @@ def execute(
         writer: of the tables.
         progress: hears how far the runs are.
         timelines: folder in which timelines are kept for other runs, if any share them.
+        keeper: keeps the state of the runs every so often.
+        saved: state that was kept, to go on from.
 
     Returns:
         For each run, what the manifest says of its end.
     """
-    begun = time.perf_counter()
+    since = time.perf_counter() - (saved["elapsed_s"] if saved else 0)
     if mode == "shared" and len({prepared.played.digest for prepared in runs}) > 1:
         raise AssertionError(
             "runs that share a timeline must have the same one; this is a defect of "
@@ -321,10 +321,27 @@ def execute(
     results = [_results(prepared, writer) for prepared in runs]
     precision = runs[0].run.scenario.engine.precision
     with jax.enable_x64(precision == "float64"):
-        for record in _drive(runs, mode, timelines).records():
-            results[record.run].add(record)
-            progress(sum(result.fraction for result in results) / len(results))
-    elapsed = (time.perf_counter() - begun) / len(runs)
+        drive = _drive(runs, mode, timelines)
+        if saved is not None:
+            drive.restore(saved["drive"])
+            writer.restore(saved["writer"])
+            for result, state in zip(results, saved["results"], strict=True):
+                result.restore(state)
+        pauses = (lambda: False) if keeper is None else keeper.due
+        for record in drive.records(pauses):
+            if record is not None:
+                results[record.run].add(record)
+                progress(sum(result.fraction for result in results) / len(results))
+            elif keeper is not None:
+                keeper.save(
+                    {
+                        "drive": drive.state(),
+                        "results": [result.state() for result in results],
+                        "writer": writer.state(),
+                        "elapsed_s": time.perf_counter() - since,
+                    }
+                )
+    elapsed = (time.perf_counter() - since) / len(runs)
     return [
         {
             **result.finish(),

@@ -1,5 +1,6 @@
 """What several tests need."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from simulator.scenario.stop import Stop
 from simulator.scenario.study import Run, merge
 from simulator.simulation import Prepared, prepare
 from simulator.timeline import Jobs, Rows, StopReason
+from simulator.trace import Writer, write_manifest
 
 
 def played(
@@ -104,3 +106,28 @@ def rows_of(plan: Prepared) -> tuple[Rows, np.ndarray]:
     """Returns all rows of a run and their samples."""
     rows, _, _ = everything(plan.played)
     return rows, plan.sampler.attach(rows)
+
+
+def write_study(
+    folder: Path, manifest: dict[str, Any], tables: dict[str, dict[str, Any]]
+) -> None:
+    """Writes tables and a manifest as the folder of a study.
+
+    Args:
+        folder: that is made.
+        manifest: what there is to say; what every study has is added.
+        tables: columns of each table.
+    """
+    folder.mkdir()
+    writer = Writer(folder, "00000")
+    for name, columns in tables.items():
+        writer.append(name, columns)
+    writer.flush()
+    for run in manifest["runs"]:
+        defaults = {"variant": run["label"], "parameters": {}, "seed": 0}
+        defaults |= {"stop_reason": "", "scenario": {}}
+        run |= {key: value for key, value in defaults.items() if key not in run}
+        if run["stop"] not in ("failed", "incomplete"):
+            run["rows"] = writer.rows.get(run["run"], {})
+    made = {"status": "complete", "session": 1, "scenario": {}, "environment": {}}
+    write_manifest(folder, made | manifest | {"parts": writer.parts})

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from analysis.exporting import mlflow, tables, tensorboard, wandb
 from analysis.exporting.records import has_ended
+from analysis.files import filled
 from analysis.frames import Study
 from simulator.trace import StudyError
 
@@ -16,6 +17,7 @@ TARGETS: dict[str, Callable[[Study, Path], None]] = {
     "wandb": wandb.write,
     "mlflow": mlflow.write,
 }
+"""Each writes a study into a folder whose content is moved up when it is whole."""
 
 
 class Exported(NamedTuple):
@@ -34,6 +36,9 @@ class Exported(NamedTuple):
 
 def export(study: Study, target: str, folder: str | Path) -> Exported:
     """Writes the runs of a study that have ended; reaches no network.
+
+    An export that is cut short leaves nothing that could be taken for a whole one, and
+    can be repeated at once.
 
     Args:
         study: finished or not.
@@ -55,16 +60,18 @@ def export(study: Study, target: str, folder: str | Path) -> Exported:
     if left_out.total() == len(runs):
         raise StudyError(
             f"study {study.manifest['name']!r} must have a run that has ended to be "
-            f"exported, but none has; run it again"
+            f"exported, but none has yet; wait if it is under way, else go on by "
+            f"stalesim resume"
         )
     path = Path(folder)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and not path.is_dir():
         raise StudyError(
-            f"{path}: must be a new or empty folder, but there is something; remove it "
-            f"or choose another by --out"
+            f"{path}: must be a new or empty folder, but is a file; choose another by "
+            f"--out"
         )
     try:
-        TARGETS[target](study, path)
+        with filled(path) as partial:
+            TARGETS[target](study, partial)
     except OSError as error:
         raise StudyError(
             f"{path}: the export must be written, but {error.strerror or error}; make "

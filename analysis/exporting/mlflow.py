@@ -1,5 +1,6 @@
 """A study as an experiment of MLflow, in a database in a local folder."""
 
+import json
 import logging
 import os
 import re
@@ -13,6 +14,7 @@ LONGEST = 6_000
 """Characters of a parameter that MLflow keeps; all are in `config.json`."""
 MOST_METRICS, MOST_PARAMS = 1_000, 100
 """Of one request."""
+ARTIFACTS = "artifacts"
 KEY = re.compile(r"[\w.\- :/]{1,250}", re.ASCII)
 """What MLflow takes as the name of a parameter."""
 
@@ -28,7 +30,7 @@ def write(study: Study, folder: Path) -> None:
 
     Args:
         study: with at least one run that has ended.
-        folder: new or empty.
+        folder: empty; its content is moved into the one that it lies in.
 
     Raises:
         UserError: mlflow-skinny is not installed, or what its database needs.
@@ -39,20 +41,25 @@ def write(study: Study, folder: Path) -> None:
     tracking = library("mlflow.tracking", "mlflow")
     entities = library("mlflow.entities", "mlflow")
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
-    folder.mkdir(parents=True, exist_ok=True)
-    where = folder.resolve()
-    client = tracking.MlflowClient(tracking_uri=f"sqlite:///{where / 'mlflow.db'}")
+    here = folder.resolve()
+    client = tracking.MlflowClient(tracking_uri=f"sqlite:///{here / 'mlflow.db'}")
+    artifacts = here.parent / ARTIFACTS  # MLflow keeps the whole path
     experiment = client.create_experiment(
-        study.manifest["name"], artifact_location=(where / "artifacts").as_uri()
+        study.manifest["name"], artifact_location=artifacts.as_uri()
     )
     for record in records(study):
-        _write_run(client, entities, experiment, record)
+        _write_run(client, entities, experiment, record, folder / ARTIFACTS)
 
 
-def _write_run(client: Any, entities: Any, experiment: str, record: Record) -> None:
+def _write_run(
+    client: Any, entities: Any, experiment: str, record: Record, artifacts: Path
+) -> None:
     created = client.create_run(experiment, run_name=record.name, tags=record.tags)
     run = created.info.run_id
-    client.log_dict(run, record.config, "config.json")
+    mine = artifacts / run / ARTIFACTS  # where MLflow looks for them
+    mine.mkdir(parents=True)
+    config = json.dumps(record.config, indent=2)
+    (mine / "config.json").write_text(config, encoding="utf-8")
     params = [
         entities.Param(key, str(value))
         for key, value in record.config.items()

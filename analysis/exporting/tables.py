@@ -1,6 +1,13 @@
-"""A study as CSV files: one per table of its trace that has rows, and `runs.csv`."""
+"""A study as CSV files: one per table of its trace that has rows, and `runs.csv`.
+
+Spreadsheets take a text that begins like a formula for one and compute it, whoever
+wrote it. Such a text has a single quote in front, which they do not show.
+
+Source: OWASP, CSV Injection.
+"""
 
 import json
+from csv import QUOTE_NONNUMERIC
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +19,38 @@ from analysis.exporting.records import flat, has_ended
 from analysis.frames import Study
 from simulator.trace import COLUMNS
 
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""How a text begins that a spreadsheet computes, full-width signs among them."""
+
 
 def write(study: Study, folder: Path) -> None:
     """Writes a file per table, with the columns of `simulator.trace.COLUMNS`.
 
     `runs.csv` has all runs, also those without results, which have no rows elsewhere:
     what the manifest says of each, and its resolved scenario by dotted keys. `run` is
-    the key that joins it to the others. Lists stand as JSON in their cells.
+    the key that joins it to the others. Lists stand as JSON in their cells. Numbers are
+    written as they are, texts that begin like a formula with a single quote in front.
 
     Args:
         study: with at least one run that has ended.
-        folder: new or empty.
+        folder: empty.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     described = [_described(run) for run in study.manifest["runs"]]
-    pd.DataFrame(described).to_csv(folder / "runs.csv", index=False)
+    # A carriage return in a name would end its row, were not all text in quotes.
+    pd.DataFrame(described).to_csv(
+        folder / "runs.csv", index=False, quoting=QUOTE_NONNUMERIC
+    )
     ended = [run["run"] for run in study.manifest["runs"] if has_ended(run)]
     for name, columns in COLUMNS.items():
         table = study.table(name)
         table = table.loc[table["run"].isin(ended)]
         if table.empty:
             continue
+        words = [c for c, of in columns.items() if of.dtype == "string" and c in table]
         lists = [c for c, of in columns.items() if of.dtype.startswith("list")]
         for column in set(lists) & set(table):
             table = table.assign(**{column: table[column].map(_as_json)})
-        _save(table, folder / f"{name}.csv")
+        _save(_literal(table, words), folder / f"{name}.csv")
 
 
 def _save(table: pd.DataFrame, path: Path) -> None:
@@ -47,13 +61,39 @@ def _save(table: pd.DataFrame, path: Path) -> None:
     csv.write_csv(pa.Table.from_pandas(table, preserve_index=False), path)
 
 
+def _literal(table: pd.DataFrame, words: list[str]) -> pd.DataFrame:
+    """Returns a table whose words are no formulas.
+
+    Args:
+        table: to look at.
+        words: columns that hold text; few different ones, where rows are many.
+    """
+    formulas = {
+        column: {word: _quoted(word) for word in table[column].unique()}
+        for column in words
+    }
+    return table.assign(
+        **{
+            column: table[column].map(quoted)
+            for column, quoted in formulas.items()
+            if any(isinstance(word, str) and word != q for word, q in quoted.items())
+        }
+    )
+
+
+def _quoted(cell: Any) -> Any:
+    formula = isinstance(cell, str) and cell.startswith(FORMULAS)
+    return f"'{cell}" if formula else cell
+
+
 def _described(run: dict[str, Any]) -> dict[str, Any]:
     told = {
         key: json.dumps(value) if isinstance(value, dict | list) else value
         for key, value in run.items()
         if key not in ("scenario", "parameters")
     }
-    return told | flat(run.get("scenario", {}))
+    told |= flat(run.get("scenario", {}))
+    return {_quoted(key): _quoted(value) for key, value in told.items()}
 
 
 def _as_json(cell: Any) -> str:

@@ -17,7 +17,7 @@ def write(study: Study, folder: Path) -> None:
 
     Args:
         study: with at least one run that has ended.
-        folder: new or empty.
+        folder: empty.
 
     Raises:
         UserError: tensorboardX is not installed.
@@ -36,7 +36,9 @@ def _write_run(record: Record, writer: Any, summaries: Any) -> None:
     for summary in about:
         writer.file_writer.add_summary(summary, global_step=0, walltime=0.0)
     for name, value in record.tags.items():
-        writer.add_text(name, value, global_step=0, walltime=0.0)
+        # TensorBoard takes text for Markdown, in which an indented line is literal.
+        literal = "\n".join(f"    {line}" for line in value.splitlines() or [""])
+        writer.add_text(name, literal, global_step=0, walltime=0.0)
     step, time = 0, 0.0
     for row in record.points.to_dict("records"):
         step, time = int(row["commits"]), float(row["time"])

@@ -20,14 +20,13 @@ def write(study: Study, folder: Path) -> None:
 
     Args:
         study: with at least one run that has ended.
-        folder: new or empty.
+        folder: empty.
 
     Raises:
         UserError: wandb is not installed.
     """
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # before it is imported
     wandb = library("wandb", "wandb")
-    folder.mkdir(parents=True, exist_ok=True)
     settings = wandb.Settings(
         silent=True,
         console="off",

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from analysis.page import world
-from analysis.page.item import Item, Rows
-from analysis.page.words import about, counted, entries, listed, shown
+from analysis.page.item import Item, Marked, Rows
+from analysis.page.words import about, entries, listed, shown
+from simulator.scenario.text import counted
 from simulator.trace import COLUMNS
 
 PARTS = ("clients", "server", "job", "protocol", "algorithm", "privacy")
@@ -109,8 +110,9 @@ def _described(kind: str, part: str, runs: list[dict[str, Any]]) -> Iterator[str
             used[name].append(run["variant"])
     for name, variants in used.items():
         text = " ".join(about(kind, name)) or UNKNOWN
-        whose = "" if len(used) == 1 else f" ({listed(variants)})"
-        yield f"`{name}`{whose}: {text}"
+        yield Marked(f"`{name}`: {text}")
+        if len(used) > 1:
+            yield f"This is what {listed(variants)} has."
 
 
 def data(manifest: dict[str, Any]) -> list[Item]:
@@ -147,7 +149,7 @@ def _sources(scenario: Mapping[str, Any], names: list[str]) -> Iterator[str]:
         yield "None: there are no numerics."
         return
     kind = str(scenario["problem"].get("data", {}).get("kind"))
-    yield f"`{kind}`: {' '.join(about('data', kind)) or UNKNOWN}"
+    yield Marked(f"`{kind}`: {' '.join(about('data', kind)) or UNKNOWN}")
     if names and names != [kind]:
         yield f"What the runs used: {listed(names)}."
 

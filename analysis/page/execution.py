@@ -7,7 +7,8 @@ from typing import Any
 from analysis.page import world
 from analysis.page.item import Item
 from analysis.page.runs import ended
-from analysis.page.words import counted, duration, entries, listed, ranges, span
+from analysis.page.words import duration, entries, listed, span
+from simulator.scenario.text import counted, ranges
 
 MACHINE = ("platform", "cores", "device", "backend")
 """Entries of the environment that are no software."""

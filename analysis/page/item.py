@@ -6,13 +6,22 @@ Rows = list[tuple[str, str]]
 """Names and what there is to say of each."""
 
 
+class Marked(str):
+    """A paragraph of ours, in which backquotes stand around code, in pairs.
+
+    All other text may be the user's, and its backquotes are backquotes.
+    """
+
+    __slots__ = ()
+
+
 class Item(NamedTuple):
     """One item of the checklist.
 
     Attributes:
         number: as in the checklist.
         title: of the item.
-        text: paragraphs.
+        text: paragraphs; some may be `Marked`.
         rows: a table.
         steps: what happens one after the other.
     """

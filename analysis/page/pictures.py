@@ -17,6 +17,7 @@ PIXELS_PER_INCH = 110
 SALT = "stalesim"
 """Of the names inside a drawing, which else are random."""
 
+_FINAL = "Final values (of the last tenth of evaluations)"
 _CAPTIONS = (
     ("^convergence-", "Mean over replicates with its 95 % interval"),
     ("^staleness-", "How stale what each client's work used was; line: mean or law"),
@@ -25,9 +26,9 @@ _CAPTIONS = (
     ("^commits-over-", "Commits until the target over what is swept"),
     ("^gantt$", "Who does what when: the first jobs"),
     ("^comparison$", "What was measured beside closed forms where known"),
-    ("-against-privacy$", "Final values against what clients spent of their privacy"),
-    ("-over-.*-and-", "Final values over what is swept, means over replicates"),
-    ("-over-", "Final values over what is swept, with 95 % intervals"),
+    ("-against-privacy$", f"{_FINAL} against what clients spent of their privacy"),
+    ("-over-.*-and-", f"{_FINAL} over what is swept, means over replicates"),
+    ("-over-", f"{_FINAL} over what is swept, with 95 % intervals"),
 )
 """What figures show, by a pattern of their names."""
 

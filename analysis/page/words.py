@@ -37,24 +37,6 @@ def listed(values: Iterable[Any]) -> str:
     return f"{', '.join(texts[:MOST_LISTED])}, ... ({len(texts)} in all)"
 
 
-def counted(number: int, noun: str) -> str:
-    """Returns a number and what is counted by it, in the plural where it needs one."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Returns whole numbers in short, such as `0 to 3, 5`."""
-    ends: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if ends and ends[-1][1] == number - 1:
-            ends[-1][1] = number
-        else:
-            ends.append([number, number])
-    return ", ".join(
-        str(low) if low == high else f"{low} to {high}" for low, high in ends
-    )
-
-
 def span(numbers: Iterable[float], unit: str) -> str:
     """Returns the smallest and the largest of some numbers with their unit."""
     known = sorted(numbers)

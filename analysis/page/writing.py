@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,11 +10,14 @@ import jinja2
 import pandas as pd
 
 from analysis import claims, report, summary, timeline_report
+from analysis.files import replaced
 from analysis.page import method, pictures, runs
-from analysis.page.words import counted, files
+from analysis.page.item import Marked
+from analysis.page.words import files
 from analysis.page.world import imported
 from simulator.scenario import dialect
 from simulator.scenario.study import without_nothing
+from simulator.scenario.text import counted, printable
 from simulator.trace import Study, StudyError
 
 NAME = "report.html"
@@ -32,6 +35,7 @@ class Table(NamedTuple):
     columns: list[str]
     rows: list[list[str]]
     numeric: list[bool]
+    notes: list[str]
 
 
 def write(study: Study, file: str | Path | None = None) -> Path:
@@ -54,7 +58,8 @@ def write(study: Study, file: str | Path | None = None) -> Path:
         )
     text = html(study)
     try:
-        path.write_text(text, encoding="utf-8")
+        with replaced(path) as new:
+            new.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StudyError(
             f"{path}: the page must be written, but {error.strerror or error}; choose "
@@ -117,7 +122,8 @@ def yaml_of(scenario: Mapping[str, Any]) -> str:
 
 def _tables(study: Study) -> Iterator[Table]:
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
-    yield _table(f"Final values are of {metric}.", summary.summary(study))
+    title = f"Final values are of {metric}."
+    yield _table(title, summary.summary(study), summary.notes(study))
 
 
 def _timeline_tables(study: Study) -> Iterator[Table]:
@@ -125,14 +131,14 @@ def _timeline_tables(study: Study) -> Iterator[Table]:
         yield _table(title, frame)
 
 
-def _table(title: str, frame: pd.DataFrame) -> Table:
+def _table(title: str, frame: pd.DataFrame, notes: Sequence[str] = ()) -> Table:
     """Returns a frame with its cells as text, numbers with four digits."""
     rows = [
         [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
         for row in frame.itertuples(index=False)
     ]
     numeric = [_are_numbers(cells) for cells in zip(*rows, strict=True)]
-    return Table(title, list(map(str, frame.columns)), rows, numeric)
+    return Table(title, list(map(str, frame.columns)), rows, numeric, list(notes))
 
 
 def _are_numbers(cells: tuple[str, ...]) -> bool:
@@ -188,12 +194,19 @@ def _bringing(command: list[str], verb: str) -> list[str]:
     return options if options[:1] == ["--import"] else []
 
 
+def _visible(value: Any) -> Any:
+    """Returns a user's text with its control characters as escapes."""
+    return printable(value) if type(value) is str else value
+
+
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("analysis"),
         autoescape=True,
+        finalize=_visible,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.tests["marked"] = lambda text: isinstance(text, Marked)
     return environment.get_template("page.html.j2")

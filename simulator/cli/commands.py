@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from simulator.cli import console, folders, printing
 from simulator.cli.console import err, out
 from simulator.scenario.errors import UserError
+from simulator.scenario.text import counted, shown
 
 if TYPE_CHECKING:
     from simulator.scenario.scenario import Scenario
@@ -31,16 +31,35 @@ USER_ERROR, FAILED = 2, 1
 
 def main() -> None:
     """Runs the command line; a user's mistake is one line and exit status 2."""
+    console.accept_any_text()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, console.interrupt)
+    sys.unraisablehook = console.repeat_interruption
     try:
+        _check_arguments(sys.argv[1:])
         app()
     except UserError as error:
-        err.print(f"stalesim: {error}", style="red", markup=False, soft_wrap=True)
+        err.say(f"stalesim: {error}", style="red")
         raise SystemExit(USER_ERROR) from None
     except KeyboardInterrupt:
-        err.print("stalesim: interrupted", style="red")
+        err.say("stalesim: interrupted", style="red")
         raise SystemExit(console.INTERRUPTED) from None
+
+
+def _check_arguments(arguments: list[str]) -> None:
+    """Refuses what is no text: tables and pages could not be written with such names.
+
+    Raises:
+        UserError: an argument is not UTF-8.
+    """
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UserError(
+                f"arguments must be UTF-8, got {shown(argument)}; rename the file or "
+                f"folder"
+            ) from None
 
 
 @app.callback()
@@ -75,6 +94,16 @@ Scheduler = Annotated[
     str | None,
     typer.Option(help="address of a Dask scheduler, whose workers execute the runs"),
 ]
+Checkpoint = Annotated[
+    float,
+    typer.Option(
+        "--checkpoint",
+        min=0,
+        help="seconds after which the state of a long run is kept again, so that a "
+        "kill loses no more; 0: never",
+    ),
+]
+EVERY_S = 300.0
 Plots = Annotated[bool, typer.Option(help="draw the figures at the end")]
 
 
@@ -87,6 +116,7 @@ def run(
     ] = None,
     jobs: Jobs = 0,
     scheduler: Scheduler = None,
+    checkpoint: Checkpoint = EVERY_S,
     *,
     dry_run: Annotated[bool, typer.Option(help="only say what would be run")] = False,
     plots: Plots = True,
@@ -97,8 +127,11 @@ def run(
     continued, one with more replicates, variants or points than before extended.
     """
     from simulator.scenario.reading import read
+    from simulator.scenario.remarks import remarks
 
     config = read(scenario, set_ or ())
+    for remark in remarks(config):
+        err.say(f"stalesim: warning: {remark}", style="yellow")
     if dry_run:
         from simulator.studies import memory, planned
 
@@ -106,7 +139,7 @@ def run(
         printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
         return
     folder = folder or folders.new(config.name)
-    _simulate(config, folder, jobs, scheduler, plots=plots)
+    _simulate(config, folder, jobs, scheduler, checkpoint, plots=plots)
 
 
 @app.command()
@@ -114,23 +147,35 @@ def resume(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
     jobs: Jobs = 0,
     scheduler: Scheduler = None,
+    checkpoint: Checkpoint = EVERY_S,
     *,
     plots: Plots = True,
 ) -> None:
     """Runs what is left of a study: what was interrupted, and what failed."""
     from simulator.studies.running import scenario_of
 
-    _simulate(scenario_of(folder), folder, jobs, scheduler, plots=plots)
+    _simulate(scenario_of(folder), folder, jobs, scheduler, checkpoint, plots=plots)
 
 
 def _simulate(
-    config: "Scenario", folder: Path, jobs: int, scheduler: str | None, *, plots: bool
+    config: "Scenario",
+    folder: Path,
+    jobs: int,
+    scheduler: str | None,
+    checkpoint: float,
+    *,
+    plots: bool,
 ) -> None:
     from simulator import studies
 
     with console.interruptible(folder), console.progress(config.name) as hear:
         study = studies.simulate(
-            config, folder, jobs=jobs, scheduler=scheduler, progress=hear
+            config,
+            folder,
+            jobs=jobs,
+            scheduler=scheduler,
+            progress=hear,
+            checkpoint_s=checkpoint or None,
         )
     printing.close(study, plots=plots)
     if printing.show_failures(study):
@@ -186,15 +231,19 @@ def timeline(
     if log is not None:
         from simulator.importing import import_log
 
-        folder = folders.new_or_chosen(folder, f"{log.stem}-timeline")
-        printing.close_timeline(import_log(log, folder), gantt, chrome, plots=plots)
+        with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
+            study = import_log(log, folder)
+        printing.close_timeline(study, gantt, chrome, plots=plots)
     elif scenario is not None:
         from simulator.recording import record
         from simulator.scenario.reading import read_any
 
         config = read_any(scenario, set_ or ())
-        folder = folders.new_or_chosen(folder, f"{config.name}-timeline")
-        with console.interruptible(folder), console.progress(config.name) as hear:
+        with (
+            folders.chosen_or_new(folder, f"{config.name}-timeline") as folder,
+            console.interruptible(folder),
+            console.progress(config.name) as hear,
+        ):
             study = record(config, folder, hear)
         printing.close_timeline(study, gantt, chrome, plots=plots)
 
@@ -236,7 +285,7 @@ def report(
     from analysis import page
     from simulator import trace
 
-    out.print(f"Report: {page.write(trace.load(folder), file)}", soft_wrap=True)
+    out.say(f"Report: {page.write(trace.load(folder), file)}")
 
 
 @app.command()
@@ -254,7 +303,7 @@ def check(
                 f"{folder}: must be a study with numerics to have claims, but is a "
                 f"timeline; run its scenario by `stalesim run`"
             )
-        out.print(study.manifest["name"], style="bold")
+        out.say(study.manifest["name"], style="bold")
         printing.show_claims(claims.evaluate(study))
 
 
@@ -284,7 +333,7 @@ def attack(
         table.add_row(str(group), *means, *counts)
     out.print(table)
     for path in attacks.save(study, recovered, folder):
-        out.print(f"Written: {path}", soft_wrap=True)
+        out.say(f"Written: {path}")
 
 
 @app.command()
@@ -307,8 +356,9 @@ def export(
     study = trace.load(folder)
     done = exporting.export(study, target, into or folder / f"export-{target}")
     for how, number in done.left_out.items():
-        err.print(f"Left out: {number} runs that are {how}", style="yellow")
-    out.print(f"Exported: {done.folder} ({done.num_runs} runs)", soft_wrap=True)
+        which = counted(number, "run that is", "runs that are")
+        err.say(f"Left out: {which} {how}", style="yellow")
+    out.say(f"Exported: {done.folder} ({counted(done.num_runs, 'run')})")
 
 
 @app.command("list")
@@ -324,8 +374,7 @@ def list_() -> None:
             about = (entry.config.__doc__ or "").strip().partition("\n")[0]
             name = tag(entry.config)
             name = "(any of scipy.stats)" if name == OPEN else name
-            source = Text(entry.source)
-            table.add_row(kind, name, *[source] * sources, Text(about))
+            table.add_row(kind, name, *[entry.source] * sources, about)
     out.print(table)
 
 
@@ -352,14 +401,12 @@ def calibrate(
     found = calibration.calibration(
         epsilon, delta, releases, mechanism, sampling_ratio, accountant
     )
-    out.print(
+    out.say(
         f"noise multiplier {found.multiplier:.6g}: scale of the {mechanism} noise over "
-        f"the sensitivity, by {accountant}",
-        soft_wrap=True,
-        highlight=False,
+        f"the sensitivity, by {accountant}"
     )
     if found.per_release is not None:
-        out.print(f"epsilon of a message: {found.per_release:.6g}", highlight=False)
+        out.say(f"epsilon of a message: {found.per_release:.6g}")
     table = Table(
         "accountant", f"epsilon at delta {delta:g}", "proved", "within", box=None
     )

@@ -1,21 +1,56 @@
 """The terminal: where is printed, what moves during a run, and what interrupts it."""
 
 import contextlib
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
+from rich.style import Style
+from rich.text import Text
 
-out = Console()
-err = Console(stderr=True)
+from simulator.scenario.text import one_line, printable
+
+
+class Terminal(Console):
+    """Shows text as it is: nothing in it is markup, an emoji's name or an escape.
+
+    All words that are printed are somebody's: of a scenario, a log, a path.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Returns a text, also the cell of a table, as it is shown."""
+        return super().render_str(printable(text), **options)
+
+    def say(self, text: str, style: str | Style | None = None) -> None:
+        """Prints one line of any length, whatever is in its text."""
+        self.print(one_line(text), style=style, soft_wrap=True)
+
+
+out = Terminal()
+err = Terminal(stderr=True)
 
 INTERRUPTED = 130
 """Exit status."""
 
+AGAIN_S = 0.05
+"""Real seconds after which an interruption that nobody heard is repeated."""
+
 _interrupted = threading.Event()
-"""Where Python raises an interruption in a callback, it is printed and forgotten; this
-remembers it."""
+"""Where a library swallows an interruption, this remembers it."""
+
+
+def accept_any_text() -> None:
+    """Lets letters that the terminal's encoding lacks be written as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # where it is no substitute
+            stream.reconfigure(errors="backslashreplace")  # pyright: ignore
 
 
 def interrupt(signum: int, frame: object) -> None:
@@ -24,15 +59,30 @@ def interrupt(signum: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
+def repeat_interruption(unraisable: Any) -> None:
+    """Repeats an interruption that came while Python was in a callback.
+
+    There an exception cannot be raised: it is printed and forgotten. To be Python's
+    hook for such exceptions.
+    """
+    if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+    elif not sys.is_finalizing():
+        main = threading.main_thread().ident
+        again = threading.Timer(AGAIN_S, signal.pthread_kill, (main, signal.SIGINT))
+        again.daemon = True
+        again.start()
+
+
 @contextlib.contextmanager
 def interruptible(folder: Path) -> Iterator[None]:
     """Ends with one line, not a traceback, where the user interrupts a run."""
     try:
         yield
     except KeyboardInterrupt:
-        err.print(
-            f"stalesim: interrupted; {folder} holds what was written, "
-            f"marked incomplete",
+        err.say(
+            f"stalesim: interrupted; {folder} holds what was written, marked "
+            f"incomplete",
             style="red",
         )
         raise SystemExit(INTERRUPTED) from None
@@ -47,13 +97,13 @@ def progress(name: str) -> Iterator[Callable[[float], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
     )
     bar = Progress(*columns, console=err, transient=True)
-    task = bar.add_task(name, total=1.0)
+    task = bar.add_task(one_line(name), total=1.0)
 
     def hear(fraction: float) -> None:
         bar.start()  # does nothing where it has begun

@@ -30,8 +30,7 @@ def show_machine() -> None:
     }
     width = max(map(len, rows)) + 2
     for name, value in rows.items():
-        line = f"{name:{width}}{value}"
-        out.print(line, markup=False, highlight=False, soft_wrap=True)
+        out.say(f"{name:{width}}{value}")
 
 
 def show_encryption() -> None:
@@ -46,9 +45,9 @@ def show_encryption() -> None:
     table = Table("CKKS, one ciphertext", "default", "here", box=None, pad_edge=False)
     for name, default, here in zip(Costs._fields, Ckks().costs, found, strict=True):
         table.add_row(name, _number(default), _number(here))
-    out.print(table, highlight=False)
-    out.print("\nFor a scenario:\n", highlight=False)
-    out.print(snippet(found), markup=False, highlight=False, soft_wrap=True)
+    out.print(table)
+    out.print("\nFor a scenario:\n")
+    out.print(snippet(found), soft_wrap=True)
 
 
 def snippet(costs: Costs) -> str:

@@ -1,5 +1,7 @@
 """Folders for what a command writes, where the user names none."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from simulator.scenario.errors import UserError
@@ -22,12 +24,15 @@ def new(name: str) -> Path:
             return folder
 
 
-def new_or_chosen(chosen: Path | None, name: str) -> Path:
-    """Returns the folder for a timeline: the chosen one if empty, else a fresh one."""
-    if chosen is None:
-        return new(name)
-    if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
-        raise UserError(
-            f"--out must be a new or empty folder, got {chosen}; choose another"
-        )
-    return chosen
+@contextlib.contextmanager
+def chosen_or_new(chosen: Path | None, name: str) -> Iterator[Path]:
+    """Yields the folder for a timeline: the chosen one, or one that nobody else has.
+
+    Where nothing comes of it, the latter is removed.
+    """
+    folder = chosen or new(name)
+    try:
+        yield folder
+    finally:
+        if chosen is None and folder.exists() and not any(folder.iterdir()):
+            folder.rmdir()

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
 from simulator.cli.console import err, out
+from simulator.scenario.text import LONGEST, brief, counted, one_line, ranges, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,22 +24,33 @@ SHOWN = 40
 
 def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
     """Shows which runs of a study would be executed together, and with what memory."""
-    table = Table("batch", "mode", "runs", "which", box=None)
+    table = Table("batch", "mode", "runs", Column("which", overflow="fold"), box=None)
     for number, task in enumerate(tasks[:SHOWN]):
-        labels = dict.fromkeys(run.label for run in task.runs)
-        table.add_row(str(number), task.mode, str(len(task.runs)), "; ".join(labels))
+        table.add_row(str(number), task.mode, str(len(task.runs)), _which(task.runs))
     out.print(table)
     if len(tasks) > SHOWN:
-        out.print(f"... and {len(tasks) - SHOWN} batches more")
-    out.print(f"{len(runs)} runs in {len(tasks)} batches; nothing was run")
-    out.print(
-        f"memory: about {memory.total / 2**20:.0f} MiB: {memory.processes} processes "
-        f"with {memory.process / 2**20:.0f} MiB each for the program, "
+        out.say(f"... and {counted(len(tasks) - SHOWN, 'batch', 'batches')} more")
+    batches = counted(len(tasks), "batch", "batches")
+    out.say(f"{counted(len(runs), 'run')} in {batches}; nothing was run")
+    out.say(
+        f"memory: about {memory.total / 2**20:.0f} MiB in "
+        f"{counted(memory.processes, 'process', 'processes')}; in each "
+        f"{memory.process / 2**20:.0f} for the program, "
         f"{memory.data / 2**20:.0f} for data and up to {memory.state / 2**20:.0f} for "
-        f"a batch",
-        soft_wrap=True,
-        highlight=False,
+        f"a batch"
     )
+
+
+def _which(runs: Sequence[Any]) -> str:
+    """Returns the groups of a batch's runs, and which replicates of them."""
+    found: dict[str, list[int]] = {}
+    for run in runs:
+        found.setdefault(_named(run.label), []).append(run.replicate)
+    labels: dict[str, list[str]] = {}
+    for label, replicates in found.items():
+        word = "replicate" if len(replicates) == 1 else "replicates"
+        labels.setdefault(f"({word} {ranges(replicates)})", []).append(label)
+    return "; ".join(f"{'; '.join(names)} {of}" for of, names in labels.items())
 
 
 def close(study: "Study", *, plots: bool) -> None:
@@ -46,11 +59,13 @@ def close(study: "Study", *, plots: bool) -> None:
 
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
     show_table(f"{study.manifest['name']}: {metric}", summary.summary(study))
+    for note in summary.notes(study):
+        out.print(note, style="dim")
     found = claims.evaluate(study)
     show_claims(found)
     if plots:
         draw(study)
-    out.print(f"Study: {study.folder}", soft_wrap=True)
+    out.say(f"Study: {study.folder}")
 
 
 def show_failures(study: "Study") -> bool:
@@ -61,22 +76,15 @@ def show_failures(study: "Study") -> bool:
         return False
     reasons: dict[str, list[str]] = {}
     for run in failed:
-        name = f"{run['label']} (replicate {run['replicate']})"
+        name = f"{_named(run['label'])} (replicate {run['replicate']})"
         reasons.setdefault(run["stop_reason"], []).append(name)
     for reason, names in reasons.items():
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        err.print(
-            f"stalesim: {names[0]}{others} failed: {reason}",
-            style="red",
-            markup=False,
-            soft_wrap=True,
-        )
-    err.print(
+        err.say(f"stalesim: {names[0]}{others} failed: {reason}", style="red")
+    err.say(
         f"stalesim: {len(failed)} of {len(runs)} runs failed; the others are in "
         f"{study.folder}; stalesim resume {study.folder} tries these again",
         style="red",
-        markup=False,
-        soft_wrap=True,
     )
     return True
 
@@ -86,7 +94,7 @@ def draw(study: "Study", form: str = "png", styles: Sequence[str] = ()) -> None:
     from analysis import report
 
     for path in report.save(study, study.folder, form, styles):
-        out.print(f"Figure: {path}", soft_wrap=True)
+        out.say(f"Figure: {path}")
 
 
 def close_timeline(
@@ -106,19 +114,16 @@ def close_timeline(
         show_table(title, frame)
     for run in study.manifest["runs"]:
         if run["replicate"] == 0:
-            out.print(
-                f"{run['label']}: {run['commits']} updates in {run['virtual_s']:.4g} "
-                f"virtual s; {run['stop_reason']}",
-                soft_wrap=True,
-                markup=False,
-                highlight=False,
+            out.say(
+                f"{_named(run['label'])}: {run['commits']} updates in "
+                f"{run['virtual_s']:.4g} virtual s; {run['stop_reason']}"
             )
     if plots:
         draw_timeline(study, seconds)
     if chrome is not None:
         timeline_report.export(study, chrome)
-        out.print(f"Trace events: {chrome}", soft_wrap=True)
-    out.print(f"Timeline: {study.folder}", soft_wrap=True)
+        out.say(f"Trace events: {chrome}")
+    out.say(f"Timeline: {study.folder}")
 
 
 def draw_timeline(
@@ -131,13 +136,13 @@ def draw_timeline(
     from analysis import timeline_report
 
     for path in timeline_report.save(study, study.folder, seconds, form, styles):
-        out.print(f"Figure: {path}", soft_wrap=True)
+        out.say(f"Figure: {path}")
 
 
 def show_table(title: str, frame: "pd.DataFrame") -> None:
     """Shows a table under its title."""
     table = Table(
-        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+        title=_named(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
     )
     for column in frame.columns:
         table.add_column(str(column), overflow="fold")
@@ -152,15 +157,20 @@ def show_claims(found: "pd.DataFrame") -> None:
     rows: Any = found.itertuples()
     for claim in rows:
         style = colours.get(str(claim.verdict), "yellow")
-        out.print(f"[{style}]{claim.verdict}[/]: {claim.says}", soft_wrap=True)
-        out.print(
-            f"    {claim.claim}; {claim.measured}; {claim.replicates} replicates; "
-            f"{claim.why}",
-            soft_wrap=True,
-            markup=False,
-            highlight=False,
+        verdict, says = (claim.verdict, style), f": {one_line(brief(claim.says))}"
+        out.print(Text.assemble(verdict, says), soft_wrap=True)
+        out.say(
+            f"    {brief(claim.claim)}; {claim.measured}; {claim.replicates} "
+            f"replicates; {brief(claim.why)}"
         )
 
 
+def _named(label: str) -> str:
+    """Returns a group's name for a line of text."""
+    return one_line(shortened(label, LONGEST))
+
+
 def _text(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return shortened(str(value), LONGEST)

@@ -3,15 +3,15 @@
 While the device executes one buffer of rows, the host plays the next.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from simulator.algorithms.base import Event, Info
-from simulator.engine.execute import Carry, Program, null_events, put
-from simulator.engine.feed import Feed, Piece, Point
+from simulator.engine.execute import Carry, Program, device, host, null_events, put
+from simulator.engine.feed import Feed, Piece, Point, nothing
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.metrics import HIGHER_IS_BETTER
 from simulator.timeline import Chunk, Kind, Rows, StopReason
@@ -170,21 +170,53 @@ class Drive:
         self._recent = [np.zeros(0)] * num_runs
         self._alive = [True] * num_runs
         self._ended: dict[int, StopReason] = {}  # runs whose last evaluation is due
-        self._last: dict[int, Rows] = {}
         self._pending: dict[int, Point] = {}
         self._carry: Carry = program.start(keys, num_registers)
 
-    def records(self) -> Iterator[Record]:
-        """Yields what happened, in order within each run."""
+    def records(
+        self, pauses: Callable[[], bool] = lambda: False
+    ) -> Iterator[Record | None]:
+        """Yields what happened, in order within each run.
+
+        Args:
+            pauses: says whether to pause: then None is yielded as soon as everything
+                that was executed has been, and `state` may be asked for.
+        """
         ahead = self._dispatch()
         while ahead is not None:
-            done, ahead = ahead, self._dispatch()
+            pausing = pauses()
+            done, ahead = ahead, None if pausing else self._dispatch()
             yield from self._collect(done)
+            if pausing:
+                yield None
+                ahead = self._dispatch()
         if (mismatches := int(np.sum(np.asarray(self._carry.mismatches)))) > 0:
             raise AssertionError(
                 f"{mismatches} reads found another version in their register than the "
                 f"timeline says; this is a defect of the simulator, please report it"
             )
+
+    def state(self) -> dict[str, Any]:
+        """Returns what the rest depends on, in a pause: arrays, numbers and words."""
+        return {
+            "carry": [host(leaf) for leaf in jax.tree.leaves(self._carry)],
+            "taken": [feed.taken for feed in self._feeds],
+            "recent": self._recent,
+            "alive": self._alive,
+            "ended": {str(run): stop.name for run, stop in self._ended.items()},
+            "pending": {str(feed): [*point] for feed, point in self._pending.items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes to where `state` was asked for, in runs that have not started yet."""
+        leaves, tree = jax.tree.flatten(self._carry)
+        pairs = zip(leaves, state["carry"], strict=True)
+        self._carry = jax.tree.unflatten(tree, [device(*pair) for pair in pairs])
+        for feed, taken in zip(self._feeds, state["taken"], strict=True):
+            feed.skip(*taken)
+        self._recent, self._alive = state["recent"], state["alive"]
+        self._ended = {int(r): StopReason[name] for r, name in state["ended"].items()}
+        self._pending = {int(f): Point(*p) for f, p in state["pending"].items()}
 
     def _lives(self, feed: int) -> bool:
         """Says whether a feed has rows left that somebody still wants."""
@@ -307,9 +339,8 @@ class Drive:
                     for columns in zip(*(p.piece.rows for p in pieces), strict=True)
                 )
             )
-            self._last[run] = rows.slice(rows.time.size, rows.time.size)
         else:  # an evaluation that the others' rows have kept waiting
-            rows = self._last[run]
+            rows = nothing(self._width)[0]
         samples = np.concatenate([p.piece.samples for p in pieces] or [np.zeros(0)])
         mine = {k: self._of_run(run, values)[at] for k, values in infos.items()}
         located = [

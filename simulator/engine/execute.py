@@ -57,6 +57,27 @@ def advance(
     return Carry(state, slots, carry.mismatches + wrong.sum(dtype=jnp.int32)), info
 
 
+def host(leaf: Array) -> np.ndarray:
+    """Returns an array of a carry on the host; of a key its data."""
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+
+def device(like: Array, values: np.ndarray) -> Array:
+    """Returns values of `host` as the array that they were taken from.
+
+    Raises:
+        ValueError: they are of another shape or type.
+    """
+    is_key = jnp.issubdtype(like.dtype, jax.dtypes.prng_key)
+    found = jnp.asarray(values)
+    if is_key:
+        found = jax.random.wrap_key_data(found, impl=jax.random.key_impl(like))
+    if (found.shape, found.dtype) != (like.shape, like.dtype):
+        raise ValueError(f"must be {like.shape} {like.dtype}, got {found.shape}")
+    return found
+
+
 class Program:
     """One algorithm on one problem, ready to execute rows.
 

@@ -84,6 +84,10 @@ class Feed:
         sampler: of the run.
         every: when to evaluate, besides before the first row and at the end.
         probe: commits from one to the next whose numbers are to be saved, if any are.
+
+    Attributes:
+        ended: whether nothing is left.
+        taken: rows so far, and pieces without rows.
     """
 
     def __init__(
@@ -96,7 +100,7 @@ class Feed:
         self._source, self._sampler, self._every = source, sampler, every
         self._probe = probe
         self._probes: deque[int] = deque()
-        self._chunk = Chunk(*_nothing(source.width), None)
+        self._chunk = Chunk(*nothing(source.width), None)
         self._samples = sampler.attach(self._chunk.rows)
         self._slots = np.full(1, NO_SLOT, np.int32)
         self._at = 0
@@ -104,7 +108,21 @@ class Feed:
         self._cuts: deque[tuple[int, Point]] = deque([(0, self._made)])
         self._next_point = 1
         self._mixed = 0  # averagings of all so far
+        self._skipping = False
         self.ended = False
+        self.taken = 0, 0
+
+    def skip(self, rows: int, empty: int) -> None:
+        """Passes over what was `taken` before: so many rows, and pieces without any.
+
+        Where pieces end depends on who asks, but not the order of rows and of pieces
+        without rows.
+        """
+        self._skipping = True
+        while self.taken != (rows, empty):
+            self.next(max(1, rows - self.taken[0]))
+        self._skipping = False
+        self._samples = self._sampler.attach(self._chunk.rows)
 
     def next(self, limit: int) -> Piece:
         """Returns the next piece, of at most `limit` rows (>= 1)."""
@@ -120,6 +138,7 @@ class Feed:
             stop = min(stop, max(probes[0], begin))
         taken = slice(begin, stop)
         self._at = stop
+        self.taken = self.taken[0] + stop - begin, self.taken[1] + (stop == begin)
         point = cuts.popleft()[1] if cuts and cuts[0][0] == stop else None
         complete = stop == rows.time.size and not cuts
         self.ended = complete and self._chunk.stop is not None
@@ -137,7 +156,8 @@ class Feed:
         chunk = next(self._source.chunks)
         rows = chunk.rows
         self._chunk, self._at = chunk, 0
-        self._samples = self._sampler.attach(rows)
+        if not self._skipping:
+            self._samples = self._sampler.attach(rows)
         self._slots = np.append(self._slots[-1:], rows.write_slot)
         if self._probe is not None:
             due = (rows.version + 1) % self._probe == 0
@@ -219,7 +239,7 @@ class Feed:
         return (row, float(rows.time[row - 1])) if row <= size else None
 
 
-def _nothing(width: int) -> tuple[Rows, Jobs]:
+def nothing(width: int) -> tuple[Rows, Jobs]:
     """Returns no rows and no jobs, in the right shapes."""
     flat, wide = np.zeros(0, np.int32), np.zeros((0, width), np.int32)
     rows = Rows(*(wide if name in _WIDE else flat for name in Rows._fields))

@@ -291,6 +291,19 @@ class Accountant:
         self._releases = np.zeros(num_clients, dtype=np.int64)
         self._exact = np.ones(num_clients, dtype=bool)
 
+    def state(self) -> dict[str, np.ndarray]:
+        """Returns what further releases add to."""
+        return {
+            "squares": self._squares,
+            "releases": self._releases,
+            "exact": self._exact,
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Takes up what `state` has returned."""
+        self._squares, self._releases = state["squares"], state["releases"]
+        self._exact = state["exact"]
+
     def release(
         self,
         clients: int | Sequence[int] | np.ndarray,

@@ -9,7 +9,7 @@ when a run is over.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -66,6 +66,20 @@ class Ledger:
         self._added: list[Int[np.ndarray, " K"]] = []
         self._client = np.zeros(0, np.int64)
         self._sent = np.zeros(0)
+
+    def state(self) -> dict[str, Any]:
+        """Returns what further messages and evaluations add to."""
+        return {
+            "times": self._times,
+            "added": self._added,
+            "client": self._client,
+            "sent": self._sent,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Takes up what `state` has returned."""
+        self._times, self._added = state["times"], state["added"]
+        self._client, self._sent = state["client"], state["sent"]
 
     def evaluate(self, time: float) -> None:
         """Notes an evaluation, at no earlier a time than the last one."""

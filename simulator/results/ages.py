@@ -34,6 +34,14 @@ class Ages:
         self.largest = np.zeros(num_clients, np.int64)
         self.bins = np.zeros((num_clients, NUM_BINS), np.int64)
 
+    def state(self) -> dict[str, np.ndarray]:
+        """Returns what the rest of a run adds to."""
+        return dict(vars(self))
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Takes up what `state` has returned."""
+        vars(self).update(state)
+
     def mean(self) -> np.ndarray:
         """Returns the mean of each client, NaN where there is nothing."""
         with np.errstate(invalid="ignore"):
@@ -68,6 +76,18 @@ class Staleness:
         self.contributions = Ages(num_clients)
         self.embeddings: Ages | None = None
         self._num_parties = num_parties
+
+    def state(self) -> dict[str, Any]:
+        """Returns what the rest of a run adds to."""
+        ages = {"contributions": self.contributions, "embeddings": self.embeddings}
+        return {name: one.state() for name, one in ages.items() if one is not None}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Takes up what `state` has returned."""
+        self.contributions.restore(state["contributions"])
+        if "embeddings" in state:
+            self.embeddings = Ages(self._num_parties)
+            self.embeddings.restore(state["embeddings"])
 
     def add(self, record: Record) -> None:
         """Adds the ages of a record's commits."""

@@ -49,6 +49,16 @@ class JobTables:
             self._per_job[:] = [played.protocol.messages_of(m, n) for m in range(n)]
         self._jobs = self._incidents = 0  # written so far
 
+    def state(self) -> dict[str, Any]:
+        """Returns what the rest of a run adds to."""
+        written = [self._jobs, self._incidents]
+        return {"started": self.started, "sent": self.sent, "written": written}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Takes up what `state` has returned."""
+        self.started, self.sent = state["started"], state["sent"]
+        self._jobs, self._incidents = state["written"]
+
     def add(self, chunk: Chunk) -> None:
         """Writes the jobs and incidents of a chunk."""
         self._add_jobs(chunk.jobs)

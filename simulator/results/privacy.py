@@ -53,6 +53,20 @@ class Privacy:
                 num_clients, perturbation.accountant, sampling_ratio
             )
 
+    def state(self) -> dict[str, Any]:
+        """Returns what the rest of a run adds to."""
+        parts = {"accountant": self._accountant, "ledger": self._ledger}
+        found: dict[str, Any] = {"releases": self.releases}
+        return found | {name: p.state() for name, p in parts.items() if p is not None}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Takes up what `state` has returned."""
+        self.releases = state["releases"]
+        if self._accountant is not None:
+            self._accountant.restore(state["accountant"])
+        if self._ledger is not None:
+            self._ledger.restore(state["ledger"])
+
     @property
     def perturbed(self) -> bool:
         """Whether the uploads are perturbed embeddings."""

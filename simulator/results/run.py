@@ -76,6 +76,26 @@ class Results:
         )
         self._jobs = JobTables(run, played, writer, self._privacy.send)
 
+    def state(self) -> dict[str, Any]:
+        """Returns what the rest of the run adds to: arrays, numbers and words."""
+        return {
+            "stop": None if self.stop is None else self.stop.name,
+            "diverged_at": self.diverged_at,
+            "last": [*self._last],
+            "staleness": self._staleness.state(),
+            "privacy": self._privacy.state(),
+            "jobs": self._jobs.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Takes up what `state` has returned."""
+        self.stop = None if state["stop"] is None else StopReason[state["stop"]]
+        self.diverged_at, self._last = state["diverged_at"], Point(*state["last"])
+        self._staleness.restore(state["staleness"])
+        self._privacy.restore(state["privacy"])
+        self._jobs.restore(state["jobs"])
+        self.fraction = 1.0 if self.stop else self._progress()
+
     def add(self, record: Record) -> None:
         """Writes one record."""
         if record.rows.time.size:

@@ -139,12 +139,25 @@ def _note(
         raise ScenarioError(
             f"{place(line)}: {key} must be plain YAML, got the tag {tag}; remove it"
         )
+    if isinstance(node, yaml.ScalarNode):
+        _check_text(node.value, place(line))
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             _note(item, (*keys, index), marks, place)
     elif isinstance(node, yaml.MappingNode):
         for key_node, value in node.value:
             _note(value, _key(key_node, keys, marks, place), marks, place)
+
+
+def _check_text(value: str, where: str) -> None:
+    r"""Refuses halves of characters, which an escape such as \ud800 makes."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        half = value[error.start]
+        raise ScenarioError(
+            f"{where}: must be text, but has the character {half!r}; remove it"
+        ) from None
 
 
 def _is_formed(node: yaml.Node) -> bool:
@@ -162,6 +175,7 @@ def _key(
         raise ScenarioError(
             f"{place(line)}: a key must be text, got {got}; put it in quotes"
         )
+    _check_text(node.value, place(line))
     key = (*keys, str(node.value))
     if key in marks:
         raise ScenarioError(

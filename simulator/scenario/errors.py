@@ -1,11 +1,17 @@
 """The errors that a user can cause: one line each, never a traceback."""
 
+from simulator.scenario.text import brief
+
 
 class UserError(ValueError):
     """Something the user can put right; the command line prints it and exits 2.
 
-    The message says in one line what is wrong, where, and what to do.
+    The message says in one line what is wrong, where, and what to do. Of a
+    name or value that would fill the screen it has the beginning and the end.
     """
+
+    def __str__(self) -> str:
+        return brief(super().__str__())
 
 
 class ScenarioError(UserError):

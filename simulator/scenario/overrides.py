@@ -8,6 +8,7 @@ from simulator.scenario.dialect import Keys, Mark
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.study import replace
 from simulator.scenario.suggestions import shown
+from simulator.scenario.text import LONGEST, shortened
 
 
 class Place(NamedTuple):
@@ -43,7 +44,7 @@ def apply(tree: Mapping[str, Any], override: str, places: Places) -> dict[str, A
     Raises:
         ScenarioError: it is not of this form, or goes through a value that has no keys.
     """
-    where = f"override {override!r}"
+    where = f"override {shortened(repr(override), LONGEST)}"
     key, equals, text = override.partition("=")
     keys = _split(key.strip())
     if not equals or not all(keys):

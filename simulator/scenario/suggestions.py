@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from simulator.scenario.base import PlacedError, Says
 from simulator.scenario.entry import Parts
+from simulator.scenario.text import one_line, shown
 
 Path = tuple[str | int, ...]
 
@@ -104,19 +105,6 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
-def one_line(text: str) -> str:
-    """Returns a text with line breaks and control characters written as escapes."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def shown(value: object) -> str:
-    """Returns a value as a message quotes it: as YAML has it, and short."""
-    if value is None:
-        return "nothing"
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def _path(detail: Any, tree: Any) -> Path:
     """Returns the keys of an entry: pydantic's location without the tags of unions."""
     path: list[str | int] = []
@@ -178,7 +166,7 @@ def _message(
     if kind == "union_tag_invalid":
         got = context["tag"]
         near = suggestion(got, _kinds(path[:-1], tree, root))
-        return f"{key} must be a known one, got {got!r}; {near}"
+        return f"{key} must be a known one, got {shown(got)}; {near}"
     if kind == "literal_error":
         words = [str(word) for word in _words_at(path, tree, root)]
         near = suggestion(value, words)

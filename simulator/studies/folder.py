@@ -8,31 +8,37 @@ cost of writing does not grow with the number of runs.
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator
+import warnings
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from filelock import FileLock, Timeout
+import numpy as np
 
 from simulator.scenario.errors import StudyError
 from simulator.scenario.study import Run
 from simulator.studies.planning import Task
 from simulator.trace import (
-    JOURNAL,
+    DISK,
+    Disk,
+    Files,
     Study,
-    compact,
+    StudyWarning,
+    journal,
     load,
+    parts,
     provenance,
-    recover,
-    remove_parts,
     write_manifest,
 )
-from simulator.trace.manifest import git_commit
+from simulator.trace.disk import LOCK, PARTIAL, explained
+from simulator.trace.manifest import NAME, git_commit
+from simulator.trace.study import journal_of, journal_session
 
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox", "stalesim")
-LOCK = ".lock"
-DATA, PARTIAL_DATA = "data.npz", ".partial.npz"
-"""Arrays that were given in place of a data set; and while they are written."""
+DATA = "data.npz"
+"""Arrays that were given in place of a data set."""
+CHECKPOINTS = ".checkpoints"
+"""Folder, in that of a study, of the states of its tasks while it is run."""
 SAME = ("stalesim", "jax", "jaxlib", "numpy")
 """Libraries that must not change within a study."""
 WORDS = ("name", "source", "question", "claims", "replicates", "seed")
@@ -41,52 +47,31 @@ MADE = ("commit", "environment", "command", "started")
 """Entries of a manifest that stay when the study is continued."""
 OPEN = ("incomplete", "failed")
 """Ends of runs that are still to be made."""
+UNFINISHED = {"stop": "incomplete", "stop_reason": "the run has not ended"}
+"""What is said of a run that is still to be made."""
 
 Ends = dict[int, dict[str, Any]]
 """What is to be known of the ends of runs, by their numbers."""
 
 
+class Done(NamedTuple):
+    """What a task leaves.
+
+    Attributes:
+        ends: of its runs.
+        files: that hold their rows.
+    """
+
+    ends: Ends
+    files: Files
+
+
 def content(run: Run) -> str:
     """Returns a hash of everything that a run's numbers depend on."""
     tree = run.scenario.model_dump(mode="json")
-    parts = {key: value for key, value in tree.items() if key not in WORDS}
-    text = json.dumps({"seed": run.seed, **parts}, sort_keys=True)
+    mine = {key: value for key, value in tree.items() if key not in WORDS}
+    text = json.dumps({"seed": run.seed, **mine}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Makes the folder, and keeps others from writing it until the end.
-
-    Raises:
-        StudyError: it cannot be made, or another process writes it.
-    """
-    lock = FileLock(folder / LOCK, timeout=0)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout:
-        raise StudyError(
-            f"{folder}: must be written by one process at a time, but another one is "
-            f"at it; wait for it, or choose another folder by --out"
-        ) from None
-    except OSError as error:
-        raise StudyError(
-            f"{folder}: must be a folder that can be written, but "
-            f"{error.strerror or error}; choose another by --out"
-        ) from None
-    try:
-        yield
-    finally:
-        _remove_if_empty(folder)
-        lock.release()
-
-
-def _remove_if_empty(folder: Path) -> None:
-    """Removes a folder in which nothing was begun, for want of a valid scenario."""
-    if [file.name for file in folder.iterdir()] == [LOCK]:
-        (folder / LOCK).unlink()
-        folder.rmdir()
 
 
 class Folder:
@@ -94,35 +79,61 @@ class Folder:
 
     Args:
         path: of the folder, whose lock is held.
+        disk: on which it lies.
+
+    Attributes:
+        disk: on which it lies.
+        repeated: labels of runs whose rows are missing or damaged, by their numbers.
 
     Raises:
         StudyError: there are files in it, but no study.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, disk: Disk = DISK) -> None:
+        self.path, self.disk = path, disk
         self._entries: dict[int, dict[str, Any]] = {}
+        self._files: Files = {}
         self.manifest: dict[str, Any] = {}
-        if (path / "manifest.json").exists():
-            self.manifest = load(path).manifest
+        self.repeated: dict[int, str] = {}
+        self._place: Any = None
+        if disk.exists(path / NAME):
+            study = load(path, disk)
+            self.manifest, self._files = study.manifest, study.files
             if self.manifest.get("kind") == "timeline":
                 raise StudyError(
                     f"{path}: must be new or empty, but holds a timeline; choose "
                     f"another folder by --out"
                 )
-            if any("content" not in entry for entry in self.manifest["runs"]):
-                raise StudyError(
-                    f"{path}: must hold a study of this version, but was written by an "
-                    f"older one, which did not note what its runs depend on; choose "
-                    f"another folder by --out"
-                )
             self._entries = {entry["run"]: entry for entry in self.manifest["runs"]}
-        elif any(
-            file.name not in (LOCK, DATA, PARTIAL_DATA) for file in path.iterdir()
-        ):
+            self._find_lost()
+        elif not all(map(_is_left, disk.names(path))):
             raise StudyError(
                 f"{path}: must be new or empty, or hold a study, but holds other "
                 f"files; choose another folder by --out"
+            )
+
+    def _find_lost(self) -> None:
+        """Marks runs as not ended of which rows are missing or damaged."""
+        counts: Counter[tuple[int, str]] = Counter()
+        for name, mine in self._files.items():
+            for file, seal in mine.items():
+                with contextlib.suppress(StudyError):
+                    table = parts.read(self.disk, self.path / name / file, seal)
+                    for pair in table.column("run").value_counts().to_pylist():
+                        counts[pair["values"], name] += pair["counts"]
+        for number, entry in self._entries.items():
+            rows = entry.get("rows", {})
+            names = {*rows, *(name for run, name in counts if run == number)}
+            if any(counts[number, name] != rows.get(name, 0) for name in names):
+                self.repeated[number] = entry["label"]
+                entry |= UNFINISHED
+        if self.repeated:
+            first = next(iter(self.repeated.values()))
+            warnings.warn(
+                f"{self.path}: rows of {len(self.repeated)} runs ({first}, ...) are "
+                f"missing or damaged; these runs are repeated",
+                StudyWarning,
+                stacklevel=2,
             )
 
     def numbered(self, runs: list[Run]) -> list[Run]:
@@ -149,48 +160,69 @@ class Folder:
             raise self._other(next(iter(known.values()))["label"])
         return found
 
-    def open_tasks(self, runs: list[Run]) -> tuple[list[Task], list[Run]]:
-        """Returns tasks that were planned here and have not ended, and the new runs.
-
-        A task is repeated as it was planned, so that a resumed study is the one that
-        nobody interrupted.
+    def planned(self, runs: list[Run]) -> list[Task]:
+        """Returns the tasks that were planned here, whether they have ended or not.
 
         Args:
             runs: numbered.
-
-        Raises:
-            StudyError: they were planned by other versions of the libraries.
         """
-        planned: dict[int, list[Run]] = {}
+        members: dict[int, list[Run]] = {}
         for run in runs:
             if (entry := self._entries.get(run.number)) is not None:
-                planned.setdefault(entry["task"], []).append(run)
-        tasks = []
-        for number, members in sorted(planned.items()):
-            entries = [self._entries[run.number] for run in members]
-            if any(entry["stop"] in OPEN for entry in entries):
-                tasks.append(Task(entries[0]["mode"], tuple(members), number))
-        new = [run for run in runs if run.number not in self._entries]
-        if (tasks or new) and self._entries:
-            self._check_versions()
-        return tasks, new
+                members.setdefault(entry["task"], []).append(run)
+        return [
+            Task(self._entries[mine[0].number]["mode"], tuple(mine), number)
+            for number, mine in sorted(members.items())
+        ]
+
+    def left(self, tasks: list[Task]) -> list[Task]:
+        """Returns the tasks that have not ended, of those that were planned here.
+
+        A task is repeated as it was planned, so that a resumed study is the one that
+        nobody interrupted.
+        """
+        return [
+            task
+            for task in tasks
+            if any(self._entries[run.number]["stop"] in OPEN for run in task.runs)
+        ]
+
+    def new(self, runs: list[Run]) -> list[Run]:
+        """Returns the runs that were not planned here yet."""
+        return [run for run in runs if run.number not in self._entries]
 
     @property
     def num_tasks(self) -> int:
         """Tasks that were planned here so far."""
         return 1 + max((entry["task"] for entry in self._entries.values()), default=-1)
 
-    def begin(self, scenario: Any, runs: list[Run], tasks: list[Task]) -> None:
+    def begin(
+        self,
+        scenario: Any,
+        runs: list[Run],
+        tasks: list[Task],
+        regrouped: list[int] | None = None,
+    ) -> None:
         """Writes what will be run, and removes what unfinished tasks left.
 
         Args:
             scenario: of the study.
             runs: all of it, numbered.
             tasks: that are to be executed.
+            regrouped: numbers of runs that a study of all these runs, run at once,
+                would have executed together with others; by default those that were
+                noted before.
+
+        Raises:
+            StudyError: the disk is full, or the folder cannot be written.
         """
-        recover(self.path)
-        remove_parts(self.path, {task_name(task.number) for task in tasks})
         of_run = {run.number: task for task in tasks for run in task.runs}
+        if self.repeated:
+            self._forget({*of_run} & {*self._entries})
+        writers = {task_name(task.number) for task in tasks}
+        for mine in self._files.values():
+            for file in [file for file in mine if file.split("-")[1] in writers]:
+                del mine[file]
         entries = []
         for run in runs:
             task = of_run.get(run.number)
@@ -198,7 +230,7 @@ class Folder:
                 self._entries[run.number] if task is None else _entry(run, task)
             )
         self._entries = {entry["run"]: entry for entry in entries}
-        begun, here = self.manifest, {"commit": git_commit(), **_provenance()}
+        known, here = self.manifest, {"commit": git_commit(), **_provenance()}
         self.manifest = {
             **here,
             "name": scenario.name,
@@ -206,33 +238,79 @@ class Folder:
             "question": scenario.question,
             "status": "incomplete",
             "interrupted": False,
+            "session": known.get("session", 0) + 1,
             "scenario": scenario.model_dump(mode="json"),
             "runs": entries,
-            **{key: begun[key] for key in MADE if key in begun},
+            "regrouped": known.get("regrouped", []) if regrouped is None else regrouped,
+            "parts": self._files,
+            **{key: known[key] for key in MADE if key in known},
         }
-        if begun:
+        if known:
             again = {key: here[key] for key in ("command", "started")}
-            self.manifest["continued"] = [*begun.get("continued", ()), again]
-        write_manifest(self.path, self.manifest)
-        (self.path / JOURNAL).unlink(missing_ok=True)
+            self.manifest["continued"] = [*known.get("continued", ()), again]
+        with explained(self.path):
+            self.disk.write(journal_of(self.path, self.manifest["session"]), b"")
+        write_manifest(self.path, self.manifest, self.disk)
+        self._place = self.disk.identity(self.path / NAME)
+        self._remove_journals(but=self.manifest["session"])
+        kept = writers & {*self.disk.names(self.path / CHECKPOINTS)}
+        parts.remove_orphans(self.disk, self.path, self._files, kept)
 
-    def note(self, ends: Ends) -> None:
-        """Notes the ends of a task's runs.
+    def _forget(self, runs: set[int]) -> None:
+        """Removes the rows of runs that are repeated, and damaged files."""
+        import pyarrow as pa
+
+        for name, mine in self._files.items():
+            left, changed = [], False
+            for file, seal in parts.ordered(mine).items():
+                try:
+                    table = parts.read(self.disk, self.path / name / file, seal)
+                except StudyError:
+                    changed = True
+                    continue
+                others = ~np.isin(table.column("run").to_numpy(), sorted(runs))
+                left.append(table.filter(pa.array(others)))
+                changed |= left[-1].num_rows < table.num_rows
+            if changed:
+                self._files[name] = parts.rewrite(
+                    self.disk, self.path, name, mine, left, self._note_joined
+                )
+
+    def note(self, done: Done) -> None:
+        """Notes what a task has left.
 
         Raises:
-            StudyError: the disk is full, or the folder cannot be written.
+            StudyError: the disk is full, the folder cannot be written, or is gone.
         """
-        for number, end in ends.items():
-            self._entries[number].update(end)
-        try:
-            with (self.path / JOURNAL).open("a", encoding="utf-8") as journal:
-                journal.write(json.dumps(ends, allow_nan=False) + "\n")
-        except OSError as error:
+        if self.disk.identity(self.path / NAME) != self._place:
             raise StudyError(
-                f"{self.path}: the study must be written, but "
-                f"{error.strerror or error}; make room, then stalesim resume "
-                f"{self.path}"
-            ) from error
+                f"{self.path}: must stay in place while its study is run, but was "
+                f"removed or replaced; run the scenario again into a new folder"
+            )
+        for number, end in done.ends.items():
+            self._entries[number].update(end)
+        for name, mine in done.files.items():
+            self._files.setdefault(name, {}).update(mine)
+        self._append({"ends": done.ends, "parts": done.files})
+        with explained(self.path):
+            for task in {self._entries[run]["task"] for run in done.ends}:
+                self.disk.remove(checkpoint_of(self.path, task))
+
+    def _note_joined(self, files: Files) -> None:
+        self._append({"ends": {}, "joined": files})
+        with explained(self.path):  # before the files that were joined are removed
+            self.disk.sync(journal_of(self.path, self.manifest["session"]))
+            self.disk.sync(self.path)
+
+    def _append(self, record: dict[str, Any]) -> None:
+        with explained(self.path):
+            path = journal_of(self.path, self.manifest["session"])
+            self.disk.append(path, journal.line(record))
+
+    def clear(self, name: str) -> None:
+        """Removes a folder that is needed while the study is run alone."""
+        with contextlib.suppress(OSError):
+            self.disk.remove_folder(self.path / name)
 
     def interrupt(self) -> None:
         """Notes that the user interrupted the study."""
@@ -240,15 +318,32 @@ class Folder:
         self._write()
 
     def end(self) -> Study:
-        """Joins the tables' parts and says that nothing is left to be run."""
-        compact(self.path)
+        """Joins the tables' parts and says that nothing is left to be run.
+
+        Raises:
+            StudyError: rows are missing or damaged, or the disk is full.
+        """
+        rows: Counter[str] = Counter()
+        for entry in self._entries.values():
+            rows.update(entry.get("rows", {}))
+        parts.compact(self.disk, self.path, self._files, rows, self._note_joined)
+        for name, mine in self._files.items():
+            parts.sync(self.disk, self.path, name, mine)
         self.manifest["status"] = "complete"
         self._write()
-        return load(self.path)
+        return load(self.path, self.disk)
 
     def _write(self) -> None:
-        write_manifest(self.path, self.manifest)
-        (self.path / JOURNAL).unlink(missing_ok=True)
+        write_manifest(self.path, self.manifest, self.disk)
+        self._place = self.disk.identity(self.path / NAME)
+        self._remove_journals()
+
+    def _remove_journals(self, but: int | None = None) -> None:
+        """Removes what sessions have noted that are over, or all."""
+        with explained(self.path):
+            for name in self.disk.names(self.path):
+                if journal_session(name) not in (None, but):
+                    self.disk.remove(self.path / name)
 
     def _name(self, entry: dict[str, Any]) -> tuple[str, str, int]:
         return entry["variant"], _text(entry["parameters"]), entry["replicate"]
@@ -259,7 +354,14 @@ class Folder:
             f"{label!r} is none of the scenario's; choose another folder by --out"
         )
 
-    def _check_versions(self) -> None:
+    def check_versions(self) -> None:
+        """Refuses to continue with other libraries than those that were used here.
+
+        Raises:
+            StudyError: naming the first that differs.
+        """
+        if not self._entries:
+            return
         here, then = _provenance()["environment"], self.manifest["environment"]
         for name in SAME:
             if here.get(name) != then.get(name):
@@ -270,9 +372,20 @@ class Folder:
                 )
 
 
+def _is_left(name: str) -> bool:
+    """Says whether a file is what a kill leaves of a study's first moments."""
+    known = name in (LOCK, DATA) or name.endswith(PARTIAL)
+    return known or journal_session(name) is not None
+
+
 def task_name(number: int) -> str:
     """Returns the name of a task's parts among those of the study."""
     return f"{number:05d}"
+
+
+def checkpoint_of(folder: Path, task: int) -> Path:
+    """Returns where the state of a task is kept."""
+    return folder / CHECKPOINTS / task_name(task)
 
 
 def _text(parameters: dict[str, Any]) -> str:
@@ -289,8 +402,7 @@ def _entry(run: Run, task: Task) -> dict[str, Any]:
         "protocol": run.scenario.protocol.kind,
         "algorithm": run.scenario.algorithm.kind,
         "num_clients": run.scenario.num_clients,
-        "stop_reason": "the run has not ended",
-        "stop": "incomplete",
+        **UNFINISHED,
         "scenario": run.scenario.model_dump(mode="json"),
     }
 

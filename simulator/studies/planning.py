@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from typing import NamedTuple
 
 from simulator.engine import device
@@ -11,8 +10,6 @@ from simulator.scenario.study import Run, expand
 
 MOST_RUNS = 64
 """Runs of one batch."""
-TINY = 32_768
-"""Multiplications of a row's forward pass below which batching runs pays on CPU."""
 
 
 class Task(NamedTuple):
@@ -23,12 +20,17 @@ class Task(NamedTuple):
         runs: several only where the mode is one of the last two.
         number: among the tasks of the study, part of its files' names.
         keeps_timelines: whether another task plays the same, and may read them.
+        session: of the study's folder, in which alone it may be executed.
+        checkpoint_s: real seconds from one keeping of its state to the next; None for
+            never.
     """
 
     mode: str
     runs: tuple[Run, ...]
     number: int = 0
     keeps_timelines: bool = False
+    session: int = 0
+    checkpoint_s: float | None = None
 
 
 def structure(scenario: Scenario) -> str:
@@ -66,19 +68,17 @@ def timeline(run: Run) -> str:
     return json.dumps(parts, sort_keys=True)
 
 
-def plan(
-    runs: list[Run], *, backend: str, tiny: Callable[[Scenario], bool]
-) -> list[Task]:
+def plan(runs: list[Run], *, backend: str) -> list[Task]:
     """Decides which runs are executed together: a fixed rule, never a stopwatch.
 
     On a GPU whatever fits together is batched. On CPU runs are batched where they share
-    a timeline or the model is tiny; all others are single-threaded runs, spread over
-    processes.
+    a timeline; all others are single-threaded runs, spread over processes. Batching
+    those would gain less than half where the model is tiny, lose where it is not, and
+    make a run's last digits depend on how many replicates there are.
 
     Args:
         runs: of a study.
         backend: JAX's name of the device, `cpu` or another.
-        tiny: says whether a scenario's model is.
     """
     groups: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
@@ -94,9 +94,7 @@ def plan(
                 tasks += _batches("shared", same)
             else:
                 alone += same
-        together = mode == "batched" or (
-            mode == "auto" and (backend != "cpu" or tiny(scenario))
-        )
+        together = mode == "batched" or (mode == "auto" and backend != "cpu")
         if together and len(alone) > 1 and scenario.protocol.kind != "bounded":
             tasks += _batches("batched", alone)
         else:
@@ -137,6 +135,29 @@ def _world(run: Run) -> str:
     return f"{run.scenario.num_clients} {protocol} {timeline(run)}"
 
 
+def regrouped(runs: list[Run], tasks: list[Task]) -> list[int]:
+    """Returns the runs that were or are executed otherwise than in a study run at once.
+
+    A study that is extended does not repeat what has ended. So new runs may miss the
+    company of old ones, and the other way round; float32 numbers of such runs may
+    differ in their last digits from those of a study of all runs.
+
+    Args:
+        runs: of the whole study.
+        tasks: by which they were or are executed.
+    """
+
+    def company(tasks: list[Task]) -> dict[int, tuple[str, frozenset[int]]]:
+        found = {}
+        for task in tasks:
+            numbers = frozenset(run.number for run in task.runs)
+            found |= dict.fromkeys(numbers, (task.mode, numbers))
+        return found
+
+    actual, at_once = company(tasks), company(of_runs(runs))
+    return sorted(run for run in actual if actual[run] != at_once[run])
+
+
 def processes(jobs: int) -> int:
     """Returns a number of processes: as many as asked for, or one a core for 0."""
     import joblib
@@ -167,11 +188,5 @@ def of_runs(runs: list[Run], first: int = 0) -> list[Task]:
     device.before_import()
     import jax
 
-    from simulator import simulation
-
-    tasks = plan(
-        runs,
-        backend=jax.default_backend(),
-        tiny=lambda s: simulation.row_work(s) <= TINY,
-    )
+    tasks = plan(runs, backend=jax.default_backend())
     return [task._replace(number=first + i) for i, task in enumerate(tasks)]

@@ -1,9 +1,11 @@
 """Executes a study: begins it, continues one that was interrupted, or extends it."""
 
+import io
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -16,13 +18,17 @@ from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.studies import planning, spread
-from simulator.studies.folder import DATA, OPEN, PARTIAL_DATA, Folder, locked
-from simulator.studies.spread import Progress
+from simulator.studies.folder import CHECKPOINTS, DATA, OPEN, Folder
+from simulator.studies.planning import Task
+from simulator.studies.spread import Progress, Workers
 from simulator.studies.work import LOCKS, TIMELINES
-from simulator.trace import Study, load
+from simulator.trace import DISK, Disk, Study, load
+from simulator.trace.disk import explained, locked, replace
 
 Source = Scenario | str | Path | Mapping[str, Any]
 """A scenario, the file that it stands in, or its entries as nested mappings."""
+CHECKPOINT_S = 300.0
+"""Real seconds from one keeping of a run's state to the next."""
 
 
 def simulate(
@@ -33,6 +39,7 @@ def simulate(
     jobs: int = 1,
     scheduler: str | None = None,
     progress: Progress = lambda _: None,
+    checkpoint_s: float | None = CHECKPOINT_S,
 ) -> Study:
     """Runs a scenario with all its variants, sweep points and replicates.
 
@@ -52,6 +59,8 @@ def simulate(
         scheduler: address of a Dask scheduler whose workers share the runs instead, and
             the folder's file system.
         progress: hears the fraction of what is left that is done.
+        checkpoint_s: real seconds after which the state of a run is kept again, so that
+            a kill loses no more; None for never.
 
     Returns:
         The study, as `simulator.trace.load` reads it.
@@ -62,11 +71,14 @@ def simulate(
     """
     scenario = _scenario(scenario)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
+    workers = partial(
+        spread.workers, jobs=planning.processes(jobs), scheduler=scheduler
+    )
     try:
         with locked(path):
             if data is not None:
                 scenario = _with_arrays(scenario, data, path)
-            study = _run(scenario, path, planning.processes(jobs), scheduler, progress)
+            study = run(scenario, path, workers, progress, checkpoint_s=checkpoint_s)
     except BaseException:
         if folder is None:
             shutil.rmtree(path, ignore_errors=True)
@@ -142,31 +154,50 @@ def _scenario(source: Source) -> Scenario:
     return validated(source) if isinstance(source, Mapping) else read(source)
 
 
-def _run(
+def run(
     scenario: Scenario,
     path: Path,
-    jobs: int,
-    scheduler: str | None,
-    progress: Progress,
+    workers: Callable[[list[Task]], Workers],
+    progress: Progress = lambda _: None,
+    disk: Disk = DISK,
+    checkpoint_s: float | None = None,
 ) -> Study:
-    """Executes what is left of a study in its locked folder."""
-    folder = Folder(path)
+    """Executes what is left of a study in its locked folder.
+
+    Args:
+        scenario: of the study.
+        path: of its folder.
+        workers: chooses who executes some tasks.
+        progress: hears the fraction of what is left that is done.
+        disk: on which the folder lies.
+        checkpoint_s: as in `simulate`.
+
+    Raises:
+        UserError: something in the scenario, the data or the folder is wrong.
+    """
+    folder = Folder(path, disk)
     runs = folder.numbered(expand(scenario))
-    tasks, new = folder.open_tasks(runs)
+    known, new = folder.planned(runs), folder.new(runs)
     planning.check(new)
-    tasks += planning.of_runs(new, folder.num_tasks)
-    folder.begin(scenario, runs, tasks)
-    tasks = planning.keeping(tasks)
-    options = {"jobs": jobs, "scheduler": scheduler, "progress": progress}
+    added = planning.of_runs(new, folder.num_tasks)
+    tasks = folder.left(known) + added
+    if tasks:
+        folder.check_versions()
+    differ = planning.regrouped(runs, known + added) if known and added else None
+    folder.begin(scenario, runs, tasks, differ)
+    here = {"session": folder.manifest["session"], "checkpoint_s": checkpoint_s}
+    tasks = [task._replace(**here) for task in planning.keeping(tasks)]
     try:
-        for ends in spread.execute(tasks, path, **options):
-            folder.note(ends)
+        for done in spread.execute(tasks, path, workers(tasks), progress, disk):
+            folder.note(done)
     except KeyboardInterrupt:
         folder.interrupt()
         raise
     finally:
-        for name in (TIMELINES, LOCKS):
-            shutil.rmtree(path / name, ignore_errors=True)
+        folder.clear(TIMELINES)
+    # Not before: a process that outlives its study may hold one of the locks.
+    for name in (LOCKS, CHECKPOINTS):
+        folder.clear(name)
     return folder.end()
 
 
@@ -178,9 +209,10 @@ def _with_arrays(
     if file.exists():
         _check_arrays(file, data)
     else:
-        partial = folder / PARTIAL_DATA
-        np.savez_compressed(partial, **data)  # pyright: ignore[reportArgumentType]
-        partial.replace(file)
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **data)  # pyright: ignore[reportArgumentType]
+        with explained(folder):
+            replace(DISK, file, buffer.getvalue())
     problem = scenario.problem
     options = {k: getattr(problem.data, k) for k in Data.model_fields}
     given = Npz(path=str(file.resolve()), **options)

@@ -2,145 +2,198 @@
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from simulator.scenario.errors import UserError
-from simulator.studies.folder import Ends
+from simulator.studies.folder import Done
 from simulator.studies.planning import Task
 from simulator.studies.work import failed, work
+from simulator.trace import DISK, Disk
 
 Progress = Callable[[float], None]
 """Called with the fraction of the whole study that is done."""
-BEGUN = 1e-9
-"""Fraction of a task that has begun and not done anything yet."""
+Hear = Callable[[int, float], None]
+"""Called with a task and the fraction of it that is done."""
+STARTED = 1e-9
+"""Fraction of a task that was started and has not done anything yet."""
 KILLED = "its process was killed, perhaps because memory ran out"
 CONNECT_S = 20
 """Real seconds to wait for a scheduler."""
 
 
+class WorkerDiedError(Exception):
+    """A process was killed.
+
+    Args:
+        started: tasks of which one has killed it, as far as that is known.
+    """
+
+    def __init__(self, started: list[int]) -> None:
+        super().__init__(started)
+        self.started = started
+
+
+class Workers(Protocol):
+    """Processes that execute tasks."""
+
+    def execute(
+        self, tasks: Mapping[int, Task], folder: Path, hear: Hear
+    ) -> Iterator[tuple[int, Done]]:
+        """Yields what each task has left, as it ends.
+
+        Args:
+            tasks: to be executed, in this order as far as possible.
+            folder: of the study.
+            hear: is told the fraction of each task that is done.
+
+        Raises:
+            WorkerDiedError: a process was killed. What has not been yielded is to be
+                executed again.
+            UserError: the folder cannot be written.
+        """
+        ...
+
+
 def execute(
     tasks: list[Task],
     folder: Path,
-    *,
-    jobs: int = 1,
-    scheduler: str | None = None,
+    workers: Workers,
     progress: Progress = lambda _: None,
-) -> Iterator[Ends]:
-    """Executes tasks; yields the ends of each one's runs as it ends.
+    disk: Disk = DISK,
+) -> Iterator[Done]:
+    """Executes tasks; yields what each one leaves as it ends.
 
-    The longest are begun first, so that no process ends long after the others.
+    The longest are started first, so that no process ends long after the others. Where
+    a process is killed, the tasks that it may have been at are executed one by one; the
+    one that kills its process again has failed.
 
     Args:
         tasks: of a study.
         folder: of the study.
-        jobs: processes on this machine.
-        scheduler: address of a Dask scheduler, whose workers are used instead.
+        workers: that execute them.
         progress: hears the fraction of all tasks that is done.
+        disk: on which the study lies.
 
     Raises:
-        UserError: the folder cannot be written, or the scheduler not be reached.
+        UserError: the folder cannot be written.
     """
     if not tasks:
         return
     tasks = sorted(tasks, key=lambda task: -len(task.runs))
     weights = np.array([len(task.runs) for task in tasks], np.float64)
     weights /= weights.sum()
-    if scheduler is not None:
-        yield from _on_cluster(tasks, folder, scheduler, weights, progress)
-    elif min(jobs, len(tasks)) == 1:
-        yield from _here(tasks, folder, weights, progress)
-    else:
-        yield from _on_processes(tasks, folder, jobs, weights, progress)
-
-
-def _here(
-    tasks: list[Task], folder: Path, weights: np.ndarray, progress: Progress
-) -> Iterator[Ends]:
     done = np.zeros(len(tasks))
-    for index, task in enumerate(tasks):
 
-        def hear(fraction: float, index: int = index) -> None:
-            done[index] = fraction
-            progress(float(done @ weights))
-
-        yield work(task, folder, hear)
-        hear(1.0)
-
-
-def _on_processes(
-    tasks: list[Task],
-    folder: Path,
-    jobs: int,
-    weights: np.ndarray,
-    progress: Progress,
-) -> Iterator[Ends]:
-    """Spreads tasks; where a process is killed, finds out in which one."""
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
+    def hear(index: int, fraction: float) -> None:
+        done[index] = fraction
+        progress(float(done @ weights))
 
     left = dict(enumerate(tasks))
-    with tempfile.TemporaryDirectory(prefix="stalesim-") as scratch:
-        shared = Path(scratch) / "progress"
-        watch = _Watch(shared, weights, progress)
+    while left:
         try:
-            while left:
-                try:
-                    for index, ends in _parallel(left, folder, jobs, shared):
-                        del left[index]
-                        yield ends
-                except TerminatedWorkerError:
-                    begun = [index for index in left if watch.fraction(index) > 0]
-                    for index in begun or list(left):
-                        yield _alone(index, left.pop(index), folder, shared)
-        finally:
-            watch.stop()
+            for index, found in workers.execute(dict(left), folder, hear):
+                del left[index]
+                hear(index, 1.0)
+                yield found
+        except WorkerDiedError as death:
+            for index in [i for i in death.started if i in left] or list(left):
+                yield _alone(workers, index, left.pop(index), folder, hear, disk)
 
 
-def _parallel(
-    tasks: dict[int, Task], folder: Path, jobs: int, shared: Path
-) -> Iterator[tuple[int, Ends]]:
-    import joblib
-
-    parallel = joblib.Parallel(
-        n_jobs=min(jobs, max(2, len(tasks))),  # one would be this very process
-        backend="loky",
-        return_as="generator_unordered",
-        batch_size=1,  # pyright: ignore[reportArgumentType]
-    )
-    calls = (
-        joblib.delayed(_work_elsewhere)(index, task, folder, shared)
-        for index, task in list(tasks.items())
-    )
-    ends: Any = parallel(calls)
-    yield from ends
-
-
-def _alone(index: int, task: Task, folder: Path, shared: Path) -> Ends:
+def _alone(
+    workers: Workers,
+    index: int,
+    task: Task,
+    folder: Path,
+    hear: Hear,
+    disk: Disk,
+) -> Done:
     """Executes a task in a process of its own; if that is killed, it was the task."""
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
     try:
-        ((_, ends),) = _parallel({index: task}, folder, 2, shared)
-    except TerminatedWorkerError:
-        return failed(task, folder, KILLED)
-    return ends
+        ((_, found),) = workers.execute({index: task}, folder, hear)
+    except WorkerDiedError:
+        found = failed(task, folder, KILLED, disk)
+    hear(index, 1.0)
+    return found
+
+
+class Here:
+    """This very process.
+
+    Args:
+        disk: on which studies lie.
+    """
+
+    def __init__(self, disk: Disk = DISK) -> None:
+        self._disk = disk
+
+    def execute(
+        self, tasks: Mapping[int, Task], folder: Path, hear: Hear
+    ) -> Iterator[tuple[int, Done]]:
+        """Yields what each task has left, one after the other."""
+        for index, task in tasks.items():
+
+            def progress(fraction: float, index: int = index) -> None:
+                hear(index, fraction)
+
+            yield index, work(task, folder, progress, self._disk)
+
+
+class Processes:
+    """Processes of this machine.
+
+    Args:
+        jobs: how many at most.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+
+    def execute(
+        self, tasks: Mapping[int, Task], folder: Path, hear: Hear
+    ) -> Iterator[tuple[int, Done]]:
+        """Yields what each task has left, as it ends."""
+        import joblib
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+        parallel = joblib.Parallel(
+            n_jobs=min(self._jobs, max(2, len(tasks))),  # one would be this process
+            backend="loky",
+            return_as="generator_unordered",
+            batch_size=1,  # pyright: ignore[reportArgumentType]
+        )
+        with tempfile.TemporaryDirectory(prefix="stalesim-") as scratch:
+            shared = Path(scratch) / "progress"
+            watch = _Watch(shared, list(tasks), hear)
+            calls = (
+                joblib.delayed(_work_elsewhere)(place, index, task, folder, shared)
+                for place, (index, task) in enumerate(tasks.items())
+            )
+            found: Any = parallel(calls)
+            try:
+                yield from found
+            except TerminatedWorkerError:
+                raise WorkerDiedError(watch.started()) from None
+            finally:
+                watch.stop()
 
 
 def _work_elsewhere(
-    index: int, task: Task, folder: Path, shared: Path
-) -> tuple[int, Ends]:
+    place: int, index: int, task: Task, folder: Path, shared: Path
+) -> tuple[int, Done]:
     done = np.memmap(shared, np.float64, "r+")
-    done[index] = BEGUN
+    done[place] = STARTED
 
     def hear(fraction: float) -> None:
-        done[index] = max(fraction, BEGUN)
+        done[place] = max(fraction, STARTED)
 
-    ends = work(task, folder, hear)
+    found = work(task, folder, hear)
     hear(1.0)
-    return index, ends
+    return index, found
 
 
 class _Watch:
@@ -148,27 +201,28 @@ class _Watch:
 
     Args:
         shared: file to be made, in which the processes note their tasks' fractions.
-        weights: of the tasks.
-        progress: hears the fraction of all.
+        tasks: their indices, in the order of that file.
+        hear: is told the fraction of each task.
     """
 
-    def __init__(self, shared: Path, weights: np.ndarray, progress: Progress) -> None:
-        self._over = threading.Event()
+    def __init__(self, shared: Path, tasks: list[int], hear: Hear) -> None:
+        self._over, self._tasks = threading.Event(), tasks
         self._done: np.ndarray | None = np.memmap(
-            shared, np.float64, "w+", shape=weights.shape
+            shared, np.float64, "w+", shape=(len(tasks),)
         )
-        self._thread = threading.Thread(
-            target=self._watch, args=(weights, progress), daemon=True
-        )
+        self._thread = threading.Thread(target=self._watch, args=(hear,), daemon=True)
         self._thread.start()
 
-    def _watch(self, weights: np.ndarray, progress: Progress) -> None:
+    def _watch(self, hear: Hear) -> None:
         while not self._over.wait(0.2) and self._done is not None:
-            progress(float(self._done @ weights))
+            for index, fraction in zip(self._tasks, self._done.tolist(), strict=True):
+                hear(index, fraction)
 
-    def fraction(self, index: int) -> float:
-        """Returns how much of a task is done; above zero if it has begun."""
-        return 0.0 if self._done is None else float(self._done[index])
+    def started(self) -> list[int]:
+        """Returns the tasks that were started."""
+        if self._done is None:
+            return []
+        return [self._tasks[place] for place in np.flatnonzero(self._done > 0)]
 
     def stop(self) -> None:
         """Stops watching and lets go of the file, so that its folder can be removed."""
@@ -177,50 +231,56 @@ class _Watch:
         self._done = None
 
 
-def _on_cluster(
-    tasks: list[Task],
-    folder: Path,
-    scheduler: str,
-    weights: np.ndarray,
-    progress: Progress,
-) -> Iterator[Ends]:
-    """Spreads tasks over the workers of a Dask cluster, which share the folder.
+class Cluster:
+    """The workers of a Dask cluster, which share the study's folder.
 
-    Raises:
-        UserError: Dask is not installed, the scheduler cannot be reached, has no
-            workers, or they do not see the folder.
+    Args:
+        scheduler: address of the scheduler.
     """
-    try:
-        from distributed import Client, as_completed
-        from distributed.scheduler import KilledWorker
-    except ImportError:
-        raise UserError(
-            '--scheduler needs Dask; install it: pip install "stalesim[dask]"'
-        ) from None
-    try:
-        client = Client(scheduler, timeout=CONNECT_S)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise UserError(
-            f"--scheduler must be the address of a running Dask scheduler, got "
-            f"{scheduler!r} ({error}); start one by `dask scheduler`"
-        ) from None
-    with client:
-        folder = folder.resolve()
-        _check_workers(client, folder, scheduler)
-        futures: dict[Any, int] = {
-            client.submit(work, task, folder, key=f"{folder}-{task.number}"): index
-            for index, task in enumerate(tasks)
-        }
-        done = 0.0
-        for future in as_completed(futures):
-            index = futures[future]
-            try:
-                ends = future.result()
-            except KilledWorker:
-                ends = failed(tasks[index], folder, KILLED)
-            done += float(weights[index])
-            progress(done)
-            yield ends
+
+    def __init__(self, scheduler: str) -> None:
+        self._scheduler = scheduler
+
+    def execute(
+        self, tasks: Mapping[int, Task], folder: Path, hear: Hear
+    ) -> Iterator[tuple[int, Done]]:
+        """Yields what each task has left, as it ends.
+
+        A task whose worker was killed was tried on others by the scheduler.
+
+        Raises:
+            UserError: Dask is not installed, the scheduler cannot be reached, has no
+                workers, or they do not see the folder.
+        """
+        try:
+            from distributed import Client, as_completed
+            from distributed.scheduler import KilledWorker
+        except ImportError:
+            raise UserError(
+                '--scheduler needs Dask; install it: pip install "stalesim[dask]"'
+            ) from None
+        scheduler = self._scheduler
+        try:
+            client = Client(scheduler, timeout=CONNECT_S)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise UserError(
+                f"--scheduler must be the address of a running Dask scheduler, got "
+                f"{scheduler!r} ({error}); start one by `dask scheduler`"
+            ) from None
+        with client:
+            folder = folder.resolve()
+            _check_workers(client, folder, scheduler)
+            futures: dict[Any, int] = {
+                client.submit(work, task, folder, key=f"{folder}-{task.number}"): index
+                for index, task in tasks.items()
+            }
+            for future in as_completed(futures):
+                index = futures[future]
+                try:
+                    found = future.result()
+                except KilledWorker:
+                    found = failed(tasks[index], folder, KILLED)
+                yield index, found
 
 
 def _check_workers(client: Any, folder: Path, scheduler: str) -> None:
@@ -237,3 +297,16 @@ def _check_workers(client: Any, folder: Path, scheduler: str) -> None:
             f"{folder}: must be seen by all workers, but {blind[0]} does not; choose a "
             f"folder on a file system that they share by --out"
         )
+
+
+def workers(tasks: list[Task], jobs: int, scheduler: str | None) -> Workers:
+    """Returns what executes tasks.
+
+    Args:
+        tasks: of a study.
+        jobs: processes on this machine.
+        scheduler: address of a Dask scheduler, whose workers are used instead.
+    """
+    if scheduler is not None:
+        return Cluster(scheduler)
+    return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs)

@@ -1,18 +1,22 @@
 """What one process does: a task's runs, executed and written, or why they failed."""
 
+import contextlib
 import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-
-from filelock import FileLock
+from typing import Any
 
 from simulator.engine import device
 from simulator.scenario.errors import StudyError, UserError
 from simulator.scenario.suggestions import one_line
-from simulator.studies.folder import Ends, task_name
+from simulator.studies.checkpoints import Keeper
+from simulator.studies.folder import Done, Ends, task_name
 from simulator.studies.planning import Task
-from simulator.trace import Writer, remove_parts
+from simulator.trace import DISK, Disk, Writer
+from simulator.trace.disk import explained
+from simulator.trace.parts import remove_parts
+from simulator.trace.study import journal_of
 
 FAILURES = "failures"
 """Folder, in that of a study, for what its author may want to report."""
@@ -28,7 +32,12 @@ _one_at_a_time = threading.Lock()
 """A cluster's worker may have several threads; they execute one task at a time."""
 
 
-def work(task: Task, folder: Path, progress: Progress = lambda _: None) -> Ends:
+def work(
+    task: Task,
+    folder: Path,
+    progress: Progress = lambda _: None,
+    disk: Disk = DISK,
+) -> Done:
     """Executes one task and writes its tables.
 
     Whatever goes wrong in it ends its own runs alone, as failed.
@@ -37,63 +46,79 @@ def work(task: Task, folder: Path, progress: Progress = lambda _: None) -> Ends:
         task: of a study.
         folder: of the study.
         progress: hears the fraction that is done.
+        disk: on which the study lies.
 
     Returns:
-        What is to be known of the end of each run.
+        What is to be known of the end of each run, and the files of their rows.
 
     Raises:
-        StudyError: the disk is full, or the folder cannot be written.
+        StudyError: the disk is full, the folder cannot be written, or the session
+            that planned the task is over.
     """
-    # A process of a study that was killed may still be at this task.
-    lock = FileLock(_made(folder / LOCKS) / task_name(task.number))
-    with _one_at_a_time, lock:
-        remove_parts(folder, {task_name(task.number)})
+    with _one_at_a_time, contextlib.ExitStack() as held:
+        with explained(folder):
+            disk.make(folder / LOCKS)
+            # A process of a study that was killed may still be at this task.
+            lock = disk.lock(folder / LOCKS / task_name(task.number), wait=True)
+            held.enter_context(lock)
+            if not disk.exists(journal_of(folder, task.session)):
+                raise StudyError(
+                    f"{folder}: must be written by the process that runs the study, "
+                    f"but that has ended or another one goes on with it"
+                )
+        keeper = Keeper(task, folder, disk)
+        saved = keeper.saved()
+        stays = saved["writer"]["parts"] if saved else None
+        remove_parts(disk, folder, task_name(task.number), but=stays)
         try:
-            return _execute(task, folder, progress)
+            return _execute(task, folder, progress, disk, keeper, saved)
         except StudyError:
             raise
         except UserError as error:
-            return failed(task, folder, str(error))
+            return failed(task, folder, str(error), disk)
         except Exception as error:  # a defect must not take the other runs down
-            where = _made(folder / FAILURES) / f"{task_name(task.number)}.txt"
-            where.write_text(traceback.format_exc(), encoding="utf-8")
+            where = folder / FAILURES / f"{task_name(task.number)}.txt"
+            with explained(folder):
+                disk.make(where.parent)
+                disk.write(where, traceback.format_exc().encode())
             reason = one_line(f"{type(error).__name__}: {error}")
-            return failed(task, folder, f"{reason[:200]} (see {where})")
+            return failed(task, folder, f"{reason[:200]} (see {where})", disk)
 
 
-def _execute(task: Task, folder: Path, progress: Progress) -> Ends:
+def _execute(
+    task: Task,
+    folder: Path,
+    progress: Progress,
+    disk: Disk,
+    keeper: Keeper,
+    saved: dict[str, Any] | None,
+) -> Done:
     device.before_import()
     from simulator import simulation
 
     device.use_cache()
-    writer = Writer(folder, task_name(task.number))
+    writer = Writer(folder, task_name(task.number), disk)
     prepared = [simulation.prepare(run) for run in task.runs]
     timelines = folder / TIMELINES if task.keeps_timelines else None
-    ends = simulation.execute(
-        prepared, task.mode, writer, progress, timelines=timelines
+    found = simulation.execute(
+        prepared,
+        task.mode,
+        writer,
+        progress,
+        timelines=timelines,
+        keeper=keeper,
+        saved=saved,
     )
     writer.flush()
-    return {run.number: end for run, end in zip(task.runs, ends, strict=True)}
+    ends: Ends = {
+        run.number: {**end, "rows": writer.rows.get(run.number, {})}
+        for run, end in zip(task.runs, found, strict=True)
+    }
+    return Done(ends, writer.parts)
 
 
-def failed(task: Task, folder: Path, reason: str) -> Ends:
+def failed(task: Task, folder: Path, reason: str, disk: Disk = DISK) -> Done:
     """Returns the ends of a failed task's runs; removes what it has written."""
-    remove_parts(folder, {task_name(task.number)})
+    remove_parts(disk, folder, task_name(task.number))
     end = {"stop": "failed", "stop_reason": reason}
-    return {run.number: dict(end) for run in task.runs}
-
-
-def _made(folder: Path) -> Path:
-    """Returns a folder of the study, made if need be.
-
-    Raises:
-        StudyError: the disk is full, or the study's folder is gone.
-    """
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise StudyError(
-            f"{folder.parent}: the study must be written, but {error.strerror}; make "
-            f"room, then stalesim resume {folder.parent}"
-        ) from error
-    return folder
+    return Done({run.number: dict(end) for run in task.runs}, {})

@@ -3,29 +3,31 @@
 A *study* is a folder that holds `manifest.json` and one folder of Parquet parts per
 table. `columns.COLUMNS` says what a column is called, holds and means; `writing` and
 `study` write and read the tables, whose files `parts` knows; `manifest` says what was
-run, with what, and how it ended.
+run, with what, and how it ended; `journal` what was done since it was written. All of
+it goes through `disk`, and whatever is read is what was written, by its checksum.
 """
 
 from simulator.scenario.errors import StudyError
 from simulator.trace.columns import COLUMNS, Column
+from simulator.trace.disk import DISK, Disk
+from simulator.trace.journal import Files, StudyWarning
 from simulator.trace.manifest import git_commit, provenance, write_manifest
-from simulator.trace.parts import compact, recover, remove_parts
-from simulator.trace.study import JOURNAL, Study, load
+from simulator.trace.study import Study, load
 from simulator.trace.writing import Words, Writer
 
 __all__ = [
     "COLUMNS",
-    "JOURNAL",
+    "DISK",
     "Column",
+    "Disk",
+    "Files",
     "Study",
     "StudyError",
+    "StudyWarning",
     "Words",
     "Writer",
-    "compact",
     "git_commit",
     "load",
     "provenance",
-    "recover",
-    "remove_parts",
     "write_manifest",
 ]

@@ -1,6 +1,7 @@
-"""The manifest of a study: how it is written, and where and with what it was made."""
+"""The manifest of a study: written with a checksum, and read back with a look at it."""
 
 import datetime as dt
+import hashlib
 import json
 import os
 import platform
@@ -8,28 +9,129 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NotRequired
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
 from simulator.scenario.errors import StudyError
+from simulator.trace.disk import DISK, Disk, explained, replace
+
+NAME = "manifest.json"
+FORMAT = 2
+"""Of the folder. 2: checksums of all files, numbers of rows, a journal per session."""
+CHECKSUM = "checksum"
 
 
-def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Writes the manifest of a study, all of it or nothing.
+@with_config(ConfigDict(strict=True))
+class _Entry(TypedDict):
+    """What is needed of a run."""
+
+    run: int
+    label: str
+    variant: str
+    parameters: dict[str, Any]
+    replicate: int
+    seed: int
+    stop: str
+    stop_reason: str
+    scenario: dict[str, Any]
+    rows: NotRequired[dict[str, int]]
+
+
+@with_config(ConfigDict(strict=True))
+class _Manifest(TypedDict):
+    """What is needed of a study."""
+
+    format: int
+    session: int
+    name: str
+    status: Literal["complete", "incomplete"]
+    scenario: dict[str, Any]
+    runs: list[_Entry]
+    parts: dict[str, dict[str, list[int]]]
+    environment: dict[str, Any]
+
+
+_SHAPE = TypeAdapter(_Manifest)
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any], disk: Disk = DISK) -> None:
+    """Writes the manifest of a study, all of it or nothing, with its checksum.
 
     Raises:
-        StudyError: the disk is full, or the folder cannot be written.
+        StudyError: the disk is full, or the folder cannot be written or is not there.
     """
-    partial = folder / "manifest.json.partial"
+    sealed = {"format": FORMAT, **manifest, CHECKSUM: None}
+    sealed[CHECKSUM] = _checksum(sealed)
+    text = "{\n" + ",\n".join(map(_entry_text, sealed.items())) + "\n}\n"
+    remedy = "make room, or choose another folder by --out"
+    with explained(folder, remedy):
+        replace(disk, folder / NAME, text.encode())
+
+
+def read_manifest(folder: Path, disk: Disk = DISK) -> dict[str, Any]:
+    """Returns the manifest of a study as it was written.
+
+    Raises:
+        StudyError: there is none, it is damaged, or another version has written it.
+    """
+    path = folder / NAME
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(manifest, indent=1, allow_nan=False)
-        partial.write_text(text + "\n", encoding="utf-8")
-        partial.replace(folder / "manifest.json")
+        manifest = json.loads(disk.read(path).decode())
+    except FileNotFoundError:
+        raise StudyError(
+            f"{folder}: must be the folder of a study, but has no {NAME}; give the "
+            f"folder that `stalesim run` printed"
+        ) from None
     except OSError as error:
         raise StudyError(
-            f"{folder}: the study must be written, but {error.strerror or error}; make "
-            f"room or choose another folder by --out"
-        ) from error
+            f"{path}: must be readable, but {error.strerror or error}; mend that first"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"is not JSON ({str(error)[:80]})") from None
+    found = manifest.get("format", 1) if isinstance(manifest, dict) else FORMAT
+    if found != FORMAT:
+        raise StudyError(
+            f"{path}: must have format {FORMAT}, got {found!r:.40}; read it with the "
+            f"version of stalesim that wrote it, or run its scenario again"
+        )
+    try:
+        _SHAPE.validate_python(manifest)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise _damaged(path, f"{where}: {first['msg']}") from None
+    if manifest.get(CHECKSUM) != _checksum(manifest):
+        raise _damaged(path, "its checksum differs")
+    return manifest
+
+
+def _entry_text(entry: tuple[str, Any]) -> str:
+    """Returns an entry as a line, and lists of several with a line for each item.
+
+    With indentation, JSON is written by Python and takes ten times as long.
+    """
+    key, value = entry
+    text = json.dumps(value, allow_nan=False)
+    if isinstance(value, list) and len(value) > 1:
+        items = (json.dumps(item, allow_nan=False) for item in value)
+        text = "[\n  " + ",\n  ".join(items) + "\n ]"
+    return f" {json.dumps(key)}: {text}"
+
+
+def _checksum(manifest: dict[str, Any]) -> str:
+    rest = {key: value for key, value in manifest.items() if key != CHECKSUM}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _damaged(path: Path, why: str) -> StudyError:
+    return StudyError(
+        f"{path}: must be as stalesim wrote it, but {why}; restore it from a copy, or "
+        f"run the scenario again into another folder; its tables are Parquet files "
+        f"that pandas can read"
+    )
 
 
 def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:

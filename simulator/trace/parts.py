@@ -1,11 +1,14 @@
-"""The Parquet parts of a table: written, found and joined."""
+"""The Parquet files of a table: sealed when they are written, looked at when read."""
 
-import shutil
+import zlib
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simulator.scenario.errors import StudyError
 from simulator.trace.columns import COLUMNS
+from simulator.trace.disk import PARTIAL, Disk, explained, replace
+from simulator.trace.journal import Files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -13,6 +16,10 @@ if TYPE_CHECKING:
 
 ENOUGH = 10_000
 """Rows of a part, in the mean, from which on joining parts saves nothing."""
+JOINED = "all"
+"""Stands for the writer in the name of a file that joins those of several."""
+
+Filters = list[tuple[str, str, Any]]
 
 
 def arrow_type(dtype: str) -> "pa.DataType":
@@ -26,74 +33,222 @@ def arrow_type(dtype: str) -> "pa.DataType":
     return {"bool": pa.bool_()}.get(dtype) or getattr(pa, dtype)()
 
 
-def write(path: Path, table: "pa.Table") -> None:
+def file_name(writer: str, number: int) -> str:
+    """Returns the name of a part among those of its table."""
+    return f"part-{writer}-{number:05d}.parquet"
+
+
+def ordered(files: Mapping[str, list[int]]) -> dict[str, list[int]]:
+    """Returns the files of a table in an order that does not depend on who was first.
+
+    What was joined is older than what was not.
+    """
+    return dict(sorted(files.items(), key=lambda item: (not _is_joined(item[0]), item)))
+
+
+def _is_joined(file: str) -> bool:
+    return file.split("-")[1] == JOINED
+
+
+def write(
+    disk: Disk, path: Path, table: "pa.Table", *, durable: bool = False
+) -> list[int]:
     """Writes one part, renamed into place when it is finished.
 
+    Args:
+        disk: on which the study lies.
+        path: of the part, in the folder of its table.
+        table: its rows.
+        durable: whether it must survive a loss of power. A part that was lost is seen
+            to be missing, and its runs are repeated.
+
+    Returns:
+        Its bytes and CRC-32, which are asked for when it is read.
+
     Raises:
-        StudyError: the disk is full, or the folder cannot be written.
-    """
-    import pyarrow.parquet as pq
-
-    partial = path.with_suffix(".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, partial, compression="zstd")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise StudyError(
-            f"{path.parent.parent}: the study must be written, but "
-            f"{error.strerror or error}; what was written before is kept; make room or "
-            f"choose another folder by --out"
-        ) from error
-
-
-def found(folder: Path, name: str) -> list[Path]:
-    """Returns the parts of a table, also where `compact` was killed half-way."""
-    where = folder / name
-    if not where.exists():
-        where = folder / f"{name}.parts"
-    return sorted(where.glob("part-*.parquet"))
-
-
-def compact(folder: Path) -> None:
-    """Joins the parts of a finished study's tables, unless they are large enough.
-
-    The joined file is complete before the parts go, and a reader looks for those where
-    a kill came between.
+        StudyError: the disk is full, or the folder cannot be written or is gone.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for name in COLUMNS:
-        parts = sorted((folder / name).glob("part-*.parquet"))
-        rows = sum(pq.read_metadata(path).num_rows for path in parts)
-        if len(parts) < 2 or rows >= ENOUGH * len(parts):
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    data = sink.getvalue().to_pybytes()
+    with explained(path.parent.parent):
+        disk.make(path.parent)
+        replace(disk, path, data, durable=durable)
+    return [len(data), zlib.crc32(data)]
+
+
+def read(
+    disk: Disk, path: Path, seal: Sequence[int], filters: Filters | None = None
+) -> "pa.Table":
+    """Returns the rows of a part.
+
+    Args:
+        disk: on which the study lies.
+        path: of the part.
+        seal: its bytes and CRC-32.
+        filters: on columns, as PyArrow has them; by default all rows.
+
+    Raises:
+        StudyError: it is missing, or is not what was written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        data = disk.read(path)
+    except FileNotFoundError:
+        raise _lost(path, "is missing") from None
+    except OSError as error:
+        raise _lost(path, f"cannot be read ({error.strerror or error})") from None
+    if [len(data), zlib.crc32(data)] != list(seal):
+        raise _lost(path, "is damaged (its checksum differs)")
+    return pq.read_table(
+        pa.BufferReader(data), filters=filters, page_checksum_verification=True
+    )
+
+
+def _lost(path: Path, why: str) -> StudyError:
+    folder = path.parent.parent
+    return StudyError(
+        f"{path}: must be as it was written, but {why}; restore it from a copy, or "
+        f"repeat the runs whose rows it held by stalesim resume {folder}"
+    )
+
+
+def compact(
+    disk: Disk,
+    folder: Path,
+    files: Files,
+    rows: Mapping[str, int],
+    note: Callable[[Files], None],
+) -> None:
+    """Joins the parts of a finished study's tables, unless they are large enough.
+
+    A joined file is complete before it is noted, and noted before the parts go.
+
+    Args:
+        disk: on which the study lies.
+        folder: of the study.
+        files: of its tables; changed to those that are left.
+        rows: of each table.
+        note: is told which files replace those of which tables.
+
+    Raises:
+        StudyError: a part is missing or damaged, or the disk is full.
+    """
+    for name, mine in files.items():
+        if len(mine) < 2 or rows.get(name, 0) >= ENOUGH * len(mine):
             continue
-        tables = [pq.read_table(path).unify_dictionaries() for path in parts]
-        joined = pa.concat_tables(tables, promote_options="permissive")
-        replaced = folder / f"{name}.joined"
-        write(replaced / "part-all-00000.parquet", joined.unify_dictionaries())
-        old = folder / f"{name}.parts"
-        (folder / name).rename(old)
-        replaced.rename(folder / name)
-        shutil.rmtree(old)
+        paths = {folder / name / file: seal for file, seal in ordered(mine).items()}
+        tables = [read(disk, path, seal) for path, seal in paths.items()]
+        files[name] = rewrite(disk, folder, name, mine, tables, note)
 
 
-def remove_parts(folder: Path, writers: set[str]) -> None:
-    """Removes what some writers have left of a study's tables."""
-    for name in COLUMNS:
-        for path in (folder / name).glob("part-*.*"):
-            if path.name.split("-")[1] in writers:
-                path.unlink()
+def rewrite(
+    disk: Disk,
+    folder: Path,
+    name: str,
+    old: dict[str, list[int]],
+    tables: "Iterable[pa.Table]",
+    note: Callable[[Files], None],
+) -> dict[str, list[int]]:
+    """Replaces the files of a table by one that holds some rows.
+
+    Returns:
+        The file and its seal; nothing if there are no rows.
+    """
+    whole = joined(name, tables)
+    path = folder / name / file_name(JOINED, _generation(old))
+    new = {}
+    if whole.num_rows:
+        new = {path.name: write(disk, path, whole, durable=True)}
+    note({name: new})
+    with explained(folder):
+        for file in old:
+            disk.remove(folder / name / file)
+    return new
 
 
-def recover(folder: Path) -> None:
-    """Undoes, or completes, what a kill left half-way of `compact`."""
-    for name in COLUMNS:
-        shutil.rmtree(folder / f"{name}.joined", ignore_errors=True)
-        old = folder / f"{name}.parts"
-        if old.exists() and (folder / name).exists():
-            shutil.rmtree(old)
-        elif old.exists():
-            old.rename(folder / name)
+def joined(name: str, tables: "Iterable[pa.Table]") -> "pa.Table":
+    """Returns all rows of some tables of one name, in their order."""
+    import pyarrow as pa
+
+    unified = [table.unify_dictionaries() for table in tables]
+    if not unified:
+        types = {c: arrow_type(d.dtype) for c, d in COLUMNS[name].items()}
+        return pa.schema(list(types.items())).empty_table()
+    return pa.concat_tables(unified, promote_options="permissive").unify_dictionaries()
+
+
+def _generation(files: Iterable[str]) -> int:
+    """Returns a number for a joined file that no other of its table has had."""
+    numbers = [
+        int(file.removesuffix(".parquet").split("-")[2])
+        for file in files
+        if _is_joined(file)
+    ]
+    return 1 + max(numbers, default=-1)
+
+
+def sync(disk: Disk, folder: Path, name: str, files: Iterable[str]) -> None:
+    """Returns when files of a table survive a loss of power.
+
+    Raises:
+        StudyError: one is missing, or the folder cannot be written.
+    """
+    with explained(folder):
+        for file in files:
+            disk.sync(folder / name / file)
+        disk.sync(folder / name)
+
+
+def remove_parts(
+    disk: Disk, folder: Path, writer: str, but: Files | None = None
+) -> None:
+    """Removes what a writer has left of a study's tables.
+
+    Args:
+        disk: on which the study lies.
+        folder: of the study.
+        writer: its name.
+        but: files that stay.
+
+    Raises:
+        StudyError: the folder cannot be written.
+    """
+    with explained(folder):
+        for name in COLUMNS:
+            for file in disk.names(folder / name):
+                stays = file in (but or {}).get(name, {})
+                if file.startswith(f"part-{writer}-") and not stays:
+                    disk.remove(folder / name / file)
+
+
+def remove_orphans(
+    disk: Disk, folder: Path, files: Files, writers: Container[str] = ()
+) -> None:
+    """Removes parts that nothing names: a kill left them before they were noted.
+
+    Args:
+        disk: on which the study lies.
+        folder: of the study.
+        files: that are named.
+        writers: whose parts stay, because they may go on after them.
+
+    Raises:
+        StudyError: the folder cannot be written.
+    """
+    with explained(folder):
+        for name in COLUMNS:
+            for file in disk.names(folder / name):
+                known = file in files.get(name, {})
+                if known or not file.startswith("part-"):
+                    continue
+                if file.split("-")[1] not in writers:
+                    disk.remove(folder / name / file)
+        for file in disk.names(folder):
+            if file.endswith(PARTIAL):
+                disk.remove(folder / file)

@@ -1,21 +1,21 @@
 """Reads the tables and the manifest of a study from its folder."""
 
-import contextlib
-import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from simulator.scenario.errors import StudyError
-from simulator.trace import parts
+from simulator.trace import journal, parts
 from simulator.trace.columns import COLUMNS, ORDERS
+from simulator.trace.disk import DISK, Disk
+from simulator.trace.journal import Files
+from simulator.trace.manifest import read_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-
-JOURNAL = "ends.jsonl"
-"""File of a study that is being written: a line for each task that has ended."""
 
 
 class Study:
@@ -24,10 +24,14 @@ class Study:
     Attributes:
         folder: where it lies.
         manifest: what was run, with what, and how each run ended.
+        files: of its tables, as far as their runs have ended.
     """
 
-    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
-        self.folder, self.manifest = folder, manifest
+    def __init__(
+        self, folder: Path, manifest: dict[str, Any], files: Files, disk: Disk = DISK
+    ) -> None:
+        self.folder, self.manifest, self.files = folder, manifest, files
+        self._disk = disk
 
     @property
     def complete(self) -> bool:
@@ -35,13 +39,13 @@ class Study:
         return self.manifest["status"] == "complete"
 
     def table(self, name: str) -> "pd.DataFrame":
-        """Returns one table.
+        """Returns one table: the rows of all runs that have ended.
 
         Args:
             name: a key of `COLUMNS`.
 
         Raises:
-            StudyError: there is no such table, or a part is damaged.
+            StudyError: there is no such table, or rows of it are missing or damaged.
         """
         frame = self.arrow(name).to_pandas(strings_to_categorical=False)
         for column in frame.columns:
@@ -59,62 +63,82 @@ class Study:
             run: alone; by default all of the study.
 
         Raises:
-            StudyError: there is no such table, or a part is damaged.
+            StudyError: there is no such table, or rows of it are missing or damaged.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         if name not in COLUMNS:
             raise StudyError(f"table must be one of {', '.join(COLUMNS)}, got {name!r}")
-        wanted = None if run is None else [("run", "=", run)]
-        tables = []
-        for path in parts.found(self.folder, name):
-            try:
-                tables.append(pq.read_table(path, filters=wanted))
-            except (OSError, pa.ArrowInvalid) as error:
+        filters: parts.Filters | None = None if run is None else [("run", "=", run)]
+        found = parts.joined(
+            name,
+            [
+                parts.read(self._disk, self.folder / name / file, seal, filters)
+                for file, seal in parts.ordered(self.files.get(name, {})).items()
+            ],
+        )
+        runs = found.column("run").to_numpy()
+        self._check_rows(name, runs, run)
+        return found if (mine := self._of_ended(runs)) is None else found.filter(mine)
+
+    def _of_ended(self, runs: np.ndarray) -> "pa.Array | None":
+        """Returns which rows are of runs that have ended; None if all are.
+
+        Where the line that noted a run's end is damaged, its rows may be there. What
+        was recorded of a timeline that was interrupted is given.
+        """
+        import pyarrow as pa
+
+        if self.manifest.get("kind") == "timeline":
+            return None
+        ended = [entry["run"] for entry in self.manifest["runs"] if "rows" in entry]
+        known = np.isin(runs, ended)
+        return None if known.all() else pa.array(known)
+
+    def _check_rows(self, name: str, runs: np.ndarray, only: int | None) -> None:
+        """Refuses a table that has not the rows that its runs have left.
+
+        Raises:
+            StudyError: naming the first run of which rows are missing or too many.
+        """
+        counts = np.bincount(runs, minlength=1)
+        for entry in self.manifest["runs"]:
+            number = entry["run"]
+            if "rows" not in entry or only not in (None, number):
+                continue
+            expected = entry["rows"].get(name, 0)
+            there = int(counts[number]) if number < counts.size else 0
+            if there != expected:
                 raise StudyError(
-                    f"{path}: the part must be a Parquet file, but it is damaged; "
-                    f"remove it to read the rest"
-                ) from error
-        if not tables:
-            types = {c: parts.arrow_type(d.dtype) for c, d in COLUMNS[name].items()}
-            tables = [pa.schema(list(types.items())).empty_table()]
-        unified = [table.unify_dictionaries() for table in tables]
-        return pa.concat_tables(unified, promote_options="permissive")
+                    f"{self.folder}: table {name} must have {expected} rows of run "
+                    f"{number} ({entry['label']}), but has {there}; restore it from a "
+                    f"copy, or repeat the run by stalesim resume {self.folder}"
+                )
 
 
-def load(folder: str | Path) -> Study:
+def load(folder: str | Path, disk: Disk = DISK) -> Study:
     """Reads a study.
 
     Args:
         folder: that `stalesim run` wrote.
+        disk: on which it lies.
 
     Raises:
         StudyError: it is not the folder of a study, or its manifest is damaged.
     """
-    path = Path(folder) / "manifest.json"
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StudyError(
-            f"{folder}: must be the folder of a study, but has no manifest.json; "
-            f"give the folder that `stalesim run` printed"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise StudyError(f"{path}: must be readable JSON, but {error}") from error
-    _catch_up(manifest, Path(folder) / JOURNAL)
-    return Study(Path(folder), manifest)
+    path = Path(folder)
+    manifest = read_manifest(path, disk)
+    noted = journal.read(disk, journal_of(path, manifest["session"]), manifest["parts"])
+    entries = {entry["run"]: entry for entry in manifest["runs"]}
+    for run, end in noted.ends.items():
+        entries[run].update(end)
+    return Study(path, manifest, noted.files, disk)
 
 
-def _catch_up(manifest: dict[str, Any], journal: Path) -> None:
-    """Adds the ends of runs that were noted since the manifest was written.
+def journal_of(folder: Path, session: int) -> Path:
+    """Returns where a session notes what it does; it is there while the session is."""
+    return folder / f"journal-{session}.log"
 
-    A last line that a kill has cut off is of a task that is to be repeated.
-    """
-    if not journal.exists():
-        return
-    entries = {str(entry["run"]): entry for entry in manifest["runs"]}
-    for line in journal.read_text(encoding="utf-8").splitlines():
-        with contextlib.suppress(ValueError):
-            for run, end in json.loads(line).items():
-                entries[run].update(end)
+
+def journal_session(name: str) -> int | None:
+    """Returns the session of which a file is the journal; None if it is none."""
+    found = re.fullmatch(r"journal-([0-9]+)\.log", name)
+    return None if found is None else int(found[1])

@@ -8,6 +8,8 @@ import numpy as np
 
 from simulator.trace import parts
 from simulator.trace.columns import COLUMNS, Column
+from simulator.trace.disk import DISK, Disk
+from simulator.trace.journal import Files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,19 +38,40 @@ PART_SECONDS = 30.0
 class Writer:
     """Writes tables of one study as Parquet parts, renamed into place when finished.
 
-    A kill leaves every finished part readable.
-
     Args:
         folder: of the study.
         name: of this writer among those of the study, part of its files' names.
-        first: number of its first part.
+        disk: on which the study lies.
+
+    Attributes:
+        parts: that were written, with their seals.
+        rows: of each run in each table, written or not yet.
+        next_part: number of the part that is written next.
     """
 
-    def __init__(self, folder: Path, name: str, first: int = 0) -> None:
-        self._folder, self._name, self._part = folder, name, first
+    def __init__(self, folder: Path, name: str, disk: Disk = DISK) -> None:
+        self._folder, self._name, self._disk = folder, name, disk
         self._tables: dict[str, list[dict[str, Any]]] = {}
-        self._rows: dict[str, int] = {}
+        self._pending: dict[str, int] = {}
         self._since = time.monotonic()
+        self.next_part = 0
+        self.parts: Files = {}
+        self.rows: dict[int, dict[str, int]] = {}
+
+    def state(self) -> dict[str, Any]:
+        """Returns what was written so far; everything is flushed before.
+
+        Raises:
+            StudyError: the disk is full, or the folder cannot be written.
+        """
+        self.flush()
+        rows = {str(run): mine for run, mine in self.rows.items()}
+        return {"next_part": self.next_part, "parts": self.parts, "rows": rows}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on after what `state` has returned."""
+        self.next_part, self.parts = state["next_part"], state["parts"]
+        self.rows = {int(run): mine for run, mine in state["rows"].items()}
 
     def append(self, table: str, columns: dict[str, Any]) -> None:
         """Adds rows to a table.
@@ -60,28 +83,35 @@ class Writer:
         Raises:
             StudyError: the disk is full, or the folder cannot be written.
         """
-        size = len(columns["run"])
-        if not size:
+        runs = columns["run"]
+        if not len(runs):
             return
         self._tables.setdefault(table, []).append(columns)
-        self._rows[table] = self._rows.get(table, 0) + size
+        self._pending[table] = self._pending.get(table, 0) + len(runs)
+        for run, count in zip(*np.unique(runs, return_counts=True), strict=True):
+            mine = self.rows.setdefault(int(run), {})
+            mine[table] = mine.get(table, 0) + int(count)
         old = time.monotonic() - self._since > PART_SECONDS
-        if old or self._rows[table] >= PART_ROWS:
+        if old or self._pending[table] >= PART_ROWS:
             self.flush()
 
     def flush(self) -> None:
-        """Writes everything that was added so far."""
+        """Writes everything that was added so far.
+
+        Raises:
+            StudyError: the disk is full, or the folder cannot be written.
+        """
         import pyarrow as pa
 
         for name, pieces in self._tables.items():
             names = dict.fromkeys(column for piece in pieces for column in piece)
             columns = {column: _concatenate(name, column, pieces) for column in names}
-            parts.write(
-                self._folder / name / f"part-{self._name}-{self._part:05d}.parquet",
-                pa.table(columns),
-            )
-        self._tables, self._rows = {}, {}
-        self._part += 1
+            file = parts.file_name(self._name, self.next_part)
+            path = self._folder / name / file
+            seal = parts.write(self._disk, path, pa.table(columns))
+            self.parts.setdefault(name, {})[file] = seal
+        self._tables, self._pending = {}, {}
+        self.next_part += 1
         self._since = time.monotonic()
 
 

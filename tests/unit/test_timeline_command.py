@@ -16,12 +16,13 @@ import pytest
 from simulator import playing, studies
 from simulator.importing import import_log
 from simulator.recording import record
-from simulator.scenario.errors import DataError, ScenarioError
+from simulator.scenario.errors import DataError, ScenarioError, StudyError
 from simulator.scenario.reading import read, read_any
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand, to_yaml
 from simulator.timeline import check
-from simulator.trace import load
+from simulator.trace import load, write_manifest
+from simulator.trace.manifest import read_manifest
 from tests.support import SGD, everything, scenario
 
 WORLD = """\
@@ -161,7 +162,7 @@ def test_a_killed_run_leaves_readable_parts(
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     begun = time.monotonic()
     while time.monotonic() - begun < 120:
-        if list(folder.glob("rows/part-*.parquet")):
+        if sum(path.stat().st_size for path in folder.glob("journal-*.log")):
             break
         time.sleep(0.05)
     process.send_signal(number)
@@ -174,6 +175,73 @@ def test_a_killed_run_leaves_readable_parts(
         assert process.returncode == 130
         assert "marked incomplete" in errors
         assert study.manifest["interrupted"]
+    again = record(read_any(world), folder)  # the folder can be used at once
+    assert again.complete
+    assert again.table("rows")["time"].max() <= 50
+
+
+def test_a_refused_recording_leaves_nothing(tmp_path: Path) -> None:
+    study = scenario(SGD)
+    played = record(study, tmp_path / "played")
+    replaying = study.replaced(timeline={"replay": str(played.folder)})
+    part = next(played.folder.glob("rows/part-*.parquet"))
+    whole = part.read_bytes()
+    part.write_bytes(whole[:200])
+    with pytest.raises(StudyError, match="is damaged"):
+        record(replaying, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StudyError, match="is damaged"):
+        record(replaying, tmp_path / "empty")
+    assert list((tmp_path / "empty").iterdir()) == []
+    part.write_bytes(whole)
+    assert record(replaying, tmp_path / "again").complete
+
+
+def test_a_timeline_replaces_none_but_one_that_was_cut_short(
+    world: Path, tmp_path: Path
+) -> None:
+    config, folder = read_any(world), tmp_path / "out"
+    record(config, folder)
+    with pytest.raises(StudyError, match="must be a new or empty folder"):
+        record(config, folder)
+    manifest = folder / "manifest.json"
+    write_manifest(folder, read_manifest(folder) | {"status": "incomplete"})
+    (folder / "mine.txt").write_text("mine")
+    with pytest.raises(StudyError, match="must be a new or empty folder"):
+        record(config, folder)
+    assert (folder / "mine.txt").read_text() == "mine"
+    (folder / "mine.txt").unlink()
+    assert record(config, folder).complete
+    for text in ('{"kind": "study", "status": "incomplete"}', "{", "[]"):
+        manifest.write_text(text)
+        with pytest.raises(StudyError, match="must be a new or empty folder"):
+            record(config, folder)
+        assert manifest.read_text() == text
+    manifest.unlink()
+    (folder / "manifest.json.partial").write_text("{")
+    assert record(config, folder).complete  # killed before the first manifest
+
+
+def test_a_refused_log_is_no_obstacle_to_the_mended_one(tmp_path: Path) -> None:
+    log = written(tmp_path, pd.DataFrame(GOOD | {"read_time": [0, 3.0, 2]}))
+    command = [sys.executable, "-m", "simulator.cli", "timeline", "--import", str(log)]
+    options: dict[str, Any] = {
+        "cwd": tmp_path, "capture_output": True, "text": True, "timeout": 120,
+        "env": {**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[2])},
+    }  # fmt: skip
+    for out in ([], ["-o", "chosen"]):
+        refused = subprocess.run([*command, *out], **options)
+        assert refused.returncode == 2
+        assert "line 3: must have arrived_time" in refused.stderr
+    assert not (tmp_path / "chosen").exists()
+    assert list(tmp_path.glob("runs/*")) == []
+    written(tmp_path, pd.DataFrame(GOOD))
+    for out in ([], ["-o", "chosen"]):
+        done = subprocess.run([*command, "--no-plots", *out], **options)
+        assert done.returncode == 0, done.stderr
+    assert load(tmp_path / "runs" / "log-timeline").complete
+    assert load(tmp_path / "chosen").complete
 
 
 def written(folder: Path, frame: pd.DataFrame, name: str = "log.csv") -> Path:

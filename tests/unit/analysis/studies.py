@@ -102,6 +102,7 @@ class Fake:
                 table.append(client_of(run, client, ages))
         self.tables = {
             "evaluations": pd.concat(evaluations, ignore_index=True),
+            "commits": empty("commits"),
             "staleness": pd.concat(stale[1:] or stale, ignore_index=True),
             "clients": pd.concat(table[1:] or table, ignore_index=True),
         }
@@ -177,6 +178,7 @@ class Curves:
                     frames.append(evaluations_of(number, times, test_accuracy=accuracy))
         self.tables = {
             "evaluations": pd.concat(frames[1:] or frames, ignore_index=True),
+            "commits": empty("commits"),
             "staleness": empty("staleness"),
             "clients": empty("clients"),
         }

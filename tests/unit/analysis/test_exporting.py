@@ -1,4 +1,7 @@
+import csv
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -7,11 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import exporting
+from analysis import exporting, files
 from analysis.exporting import records
 from simulator.scenario.errors import UserError
-from simulator.trace import COLUMNS, StudyError, Writer, load, write_manifest
+from simulator.trace import COLUMNS, StudyError, load
+from tests.support import write_study
 from tests.unit.analysis.exported import ACCURACY, EPSILON, Exported
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_record_says_what_a_run_was_and_what_it_cost() -> None:
@@ -69,25 +75,158 @@ def test_csv_has_a_file_per_table_with_rows_and_says_which_runs_are_left_out(
     assert about["seed"].tolist()[:2] == [40, 41]
 
 
+def test_text_in_csv_is_no_formula_and_numbers_are_numbers(tmp_path: Path) -> None:
+    study = Exported()
+    formulas = ('=HYPERLINK("http://evil")', "+1", "-1+1", "@sum(A1)", "\t=1", "\r=1")
+    plain = ("a=1", "'=1", "[-1]", " =1")
+    runs = study.manifest["runs"]
+    study.manifest["runs"] = [
+        runs[0] | {"run": number, "label": text, "commits": -5}
+        for number, text in enumerate((*formulas, *plain))
+    ]
+    for run in study.manifest["runs"]:
+        run["scenario"] = {"clients": {"scale": "-m", "loc": -2.5}, "=key": "=1"}
+    table = study.tables["privacy"]
+    study.tables["privacy"] = table.assign(accountant="=cmd()", epsilon=-0.5)
+    exporting.export(study, "csv", tmp_path / "out")
+    lines = (tmp_path / "out" / "runs.csv").read_text(encoding="utf-8")
+    with (tmp_path / "out" / "runs.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["label"] for row in rows] == [
+        *(f"'{text}" for text in formulas),
+        *plain,
+    ]
+    assert {row["commits"] for row in rows} == {"-5"}
+    assert {row["clients.loc"] for row in rows} == {"-2.5"}
+    assert {row["clients.scale"] for row in rows} == {"'-m"}
+    assert {row["'=key"] for row in rows} == {"'=1"}
+    assert not [
+        cell
+        for row in csv.reader(lines.splitlines())
+        for cell in row
+        if cell.startswith(("=", "+", "@"))
+    ]
+    spent = pd.read_csv(tmp_path / "out" / "privacy.csv")
+    assert set(spent["accountant"]) == {"'=cmd()"}
+    assert set(spent["epsilon"]) == {-0.5}
+
+
+def test_an_export_that_was_cut_short_can_be_repeated_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "out"
+
+    def half(study: Exported, into: Path) -> None:
+        del study
+        (into / "runs.csv").write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(exporting.TARGETS, "csv", half)
+    with pytest.raises(StudyError, match="No space left on device; make room"):
+        exporting.export(Exported(), "csv", folder)
+    assert not folder.exists()
+    monkeypatch.undo()
+    folder.mkdir()
+    exporting.export(Exported(), "csv", folder)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"runs.csv", "evaluations.csv", "staleness.csv", "privacy.csv"}
+
+
+KILLED = """\
+import os, signal, sys
+from pathlib import Path
+from analysis import exporting
+from tests.unit.analysis.exported import Exported
+
+def half(study, into):
+    (into / "runs.csv").write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+exporting.TARGETS["csv"] = half
+exporting.export(Exported(), "csv", Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_killed_export_is_not_taken_for_a_whole_one_and_can_be_repeated(
+    tmp_path: Path, *, there: bool
+) -> None:
+    folder = tmp_path / "out"
+    if there:
+        folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(folder)], timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), *sys.path))},
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL
+    assert not (folder / "runs.csv").exists()
+    exporting.export(Exported(), "csv", folder)
+    assert (folder / "runs.csv").read_text() != "half"
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+    with pytest.raises(StudyError, match="must be a new or empty folder"):
+        exporting.export(Exported(), "csv", folder)
+
+
+def test_what_others_put_beside_a_killed_export_stays(tmp_path: Path) -> None:
+    (tmp_path / files.PARTIAL).mkdir()
+    (tmp_path / files.PARTIAL / "runs.csv").write_text("half")
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(StudyError, match="must be a new or empty folder"):
+        exporting.export(Exported(), "csv", tmp_path)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_kill_among_the_last_moves_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / files.WHOLE).mkdir()
+    (tmp_path / files.WHOLE / "runs.csv").write_text("whole")
+    with pytest.raises(StudyError, match="must be a new or empty folder"):
+        exporting.export(Exported(), "csv", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.csv"]
+
+
+def test_two_exports_do_not_meet_in_one_folder(tmp_path: Path) -> None:
+    with files.filled(tmp_path / "out") as one:
+        (one / "a").write_text("a")
+        with pytest.raises(StudyError, match="by one process at a time"):
+            exporting.export(Exported(), "csv", tmp_path / "out")
+        assert (one / "a").exists()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"]
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    (tmp_path / ".stalesim-partial-page.html").write_text("of a killed one")
+
+    def write(text: str, *, fail: bool) -> None:
+        with files.replaced(path) as new:
+            new.write_text(text)
+            if fail:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write("half", fail=True)
+    assert path.read_text() == "old"
+    write("new", fail=False)
+    assert path.read_text() == "new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
+
+
 def test_csv_of_a_trace_on_disk_keeps_lists_words_and_exact_numbers(
     tmp_path: Path,
 ) -> None:
     run = {"run": 0, "label": "base", "replicate": 0, "stop": "time"}
-    write_manifest(tmp_path / "study", {"name": "x", "status": "done", "runs": [run]})
-    writer = Writer(tmp_path / "study", "00000")
     message = np.array([[0.1, -2.5, 1e-30]], np.float32)
-    writer.append(
-        "probes",
-        {
-            "run": np.zeros(1, np.int32),
-            "commit": np.array([2**53 + 1]),
-            "time": np.array([0.1 + 0.2]),
-            "client": np.zeros(1, np.int32),
-            "job": np.zeros(1, np.int32),
-            "message": message,
-        },
-    )
-    writer.flush()
+    columns = {
+        "run": np.zeros(1, np.int32),
+        "commit": np.array([2**53 + 1]),
+        "time": np.array([0.1 + 0.2]),
+        "client": np.zeros(1, np.int32),
+        "job": np.zeros(1, np.int32),
+        "message": message,
+    }
+    manifest = {"name": "x", "runs": [run]}
+    write_study(tmp_path / "study", manifest, {"probes": columns})
     exporting.export(load(tmp_path / "study"), "csv", tmp_path / "out")
     (row,) = pd.read_csv(tmp_path / "out" / "probes.csv").to_dict("records")
     assert set(row) <= set(COLUMNS["probes"])
@@ -124,17 +263,15 @@ def test_a_missing_library_is_named_with_its_extra(
 
 def test_the_command_exports_and_says_what_it_left_out(tmp_path: Path) -> None:
     study = Exported()
-    write_manifest(tmp_path / "study", study.manifest)
-    writer = Writer(tmp_path / "study", "00000")
     table = study.table("evaluations")
-    writer.append("evaluations", {name: table[name].to_numpy() for name in table})
-    writer.flush()
+    columns = {name: table[name].to_numpy() for name in table}
+    write_study(tmp_path / "study", study.manifest, {"evaluations": columns})
     command = [sys.executable, "-m", "simulator.cli", "export", str(tmp_path / "study")]
     done = subprocess.run(
         [*command, "--to", "csv"], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    assert "Left out: 1 runs that are failed" in done.stderr
+    assert "Left out: 1 run that is failed" in done.stderr
     assert "(2 runs)" in done.stdout
     assert (tmp_path / "study" / "export-csv" / "evaluations.csv").exists()
     again = subprocess.run(

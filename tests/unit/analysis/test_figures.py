@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,9 @@ def test_staleness_histogram() -> None:
         at = np.searchsorted(edges, np.asarray(ages)[:3]) - 1
         np.testing.assert_allclose(values[at], np.asarray(density)[:3], atol=0.03)
         assert axes.get_title(loc="left").startswith(f"client {client}\nmean ")
-        assert " % beyond" in axes.get_title(loc="left")
+        last = axes.get_xlim()[1] - 0.5
+        title = axes.get_title(loc="left")
+        assert re.search(rf"; 0\.[1-5] % > {last:g}$", title), title
     assert figure.get_supxlabel() == "Age of embeddings when used (commits)"
     _outside(figure)
 
@@ -260,6 +263,130 @@ def test_speed_up_bars_say_who_did_not_arrive() -> None:
     assert "1× (5 of 5)" in _texts(figures.speed_up_bars(study, "test_accuracy", 0.2))
     at_once = figures.speed_up_bars(study, "test_accuracy", 0.05)
     assert "at once (5 of 5)" in _texts(at_once)
+
+
+def note_of(figure: Figure) -> str:
+    """Returns the note below a figure, in one line."""
+    return " ".join(figure.get_supxlabel().split())
+
+
+def test_notes_say_what_is_drawn_and_no_more() -> None:
+    study = Fake(noise=0.3)
+    assert note_of(figures.convergence(study)) == (
+        "Lines: means over 5 replicates; bands: 95 % t-intervals, cut at 0 and 1; "
+        "dashed: mean final value"
+    )
+    calm = Fake(("async", "sync"))
+    assert note_of(figures.convergence(calm)) == (
+        "Lines: means over 5 replicates; bands: 95 % t-intervals"
+    )
+    calm.manifest["runs"][0]["stop"] = "diverged"
+    assert "over 4 to 5 replicates" in note_of(figures.convergence(calm))
+    calm.manifest["runs"] = calm.manifest["runs"][::REPLICATES]
+    alone = "Lines: one replicate of each"
+    assert note_of(figures.convergence(calm)) == alone
+
+
+def test_commits_of_unlike_content_are_said_to_be() -> None:
+    study = Fake(("async", "sync"))
+    table = study.tables["evaluations"]
+    table["contributions"] = table["commits"] * np.where(table["run"] < 5, 1, 8)
+    said = "a commit applies 1 to 8 contributions, by group"
+    assert said in note_of(figures.convergence(study, against="commits"))
+    assert said not in note_of(figures.convergence(study, against="time"))
+    table["contributions"] = 3 * table["commits"]
+    same = figures.convergence(study, against="commits")
+    assert "contributions" not in note_of(same)
+
+
+def test_intervals_of_times_are_closed_where_all_arrived() -> None:
+    study = Fake(("async", "async private"))
+    figure = figures.speed_up_bars(study, "test_accuracy", 0.8)
+    markers = [line.get_marker() for line in figure.axes[0].get_lines()]
+    assert ">" not in markers
+    assert markers.count("|") == 4
+    assert note_of(figure) == (
+        "Bars: median; lines: its 95 % interval; ×: times as fast as the slowest; "
+        "(k of n): replicates that reached it"
+    )
+    some = figures.speed_up_bars(Fake(), "test_accuracy", 0.8)
+    assert note_of(some).endswith("; hatched: not reached, up to where it was tried")
+    slow = Fake(("async", "sync"))
+    table = slow.tables["evaluations"]
+    table.loc[table["run"] == 0, "test_accuracy"] = 0.1
+    opened = figures.speed_up_bars(slow, "test_accuracy", 0.8)
+    assert ">" in [line.get_marker() for line in opened.axes[0].get_lines()]
+    assert "an arrow where it goes on" in note_of(opened)
+
+
+def test_a_wide_interval_does_not_crush_the_bars() -> None:
+    study = Fake(("async", "async private"))
+    study.manifest["runs"] = [
+        run for run in study.manifest["runs"] if run["replicate"] < 2
+    ]
+    table = study.tables["evaluations"]
+    early = (table["run"] == 0) & (table["time"] >= 4)
+    table.loc[early, "test_accuracy"] = 0.9
+    (axes,) = figures.speed_up_bars(study, "test_accuracy", 0.8).axes
+    # Two times, of which one is 4 s: their t-interval goes on for hours.
+    assert axes.get_xlim()[1] < 2.5 * table["time"].max()
+    assert ">" in [line.get_marker() for line in axes.get_lines()]
+
+
+def test_groups_of_a_study_without_variants_are_called_by_what_is_swept() -> None:
+    study = Fake(("base, b=1", "base, b=2"))
+    for run in study.manifest["runs"]:
+        run["variant"] = "base"
+    figure = figures.convergence(study)
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert shown == ["b=1", "b=2"]
+    title = figures.staleness_histogram(study, "base, b=1").get_suptitle()
+    assert title.splitlines()[1] == "b=1; 1 of 2 swept points"
+    alone = Fake(("base",))
+    assert figures.convergence(alone).legends == []
+
+
+def test_title_and_note_can_be_taken_off() -> None:
+    heights = []
+    for off in (False, True):
+        figure = figures.convergence(Fake(), size=style.size("one"))
+        if off:
+            figure.suptitle("")
+            figure.supxlabel("")
+        figure.draw_without_rendering()
+        heights.append(figure.axes[0].get_position().height)
+        texts = {figure.get_suptitle(), figure.get_supxlabel()}
+        assert (texts == {""}) == off
+    assert heights[1] > heights[0] + 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("$x$", r"\$x\$"),
+        ("_hidden", " _hidden"),
+        ("back\\slash", "back\\slash"),
+        ("ctl\x1b[31m\x07", r"ctl\x1b[31m\x07"),
+        ("\u202eabc", r"\u202eabc"),
+        ("two\nlines", "two lines"),
+        ("\u5feb", r"\u5feb"),  # DejaVu Sans has no such letter
+        ("\u03b5 é", "\u03b5 é"),
+    ],
+)
+def test_text_in_figures_is_literal(name: str, shown: str) -> None:
+    assert style.text(name) == shown
+    figure = figures.convergence(Fake((name, "other")))
+    assert figure.legends[0].get_texts()[0].get_text() == shown
+    figure.draw_without_rendering()  # a letter that is missing would be a warning
+
+
+def test_a_name_of_thousands_of_letters_leaves_room_for_the_figure() -> None:
+    names = tuple(f"{number}{'a' * 10_000}{number}" for number in range(5))
+    figure = figures.convergence(Fake(names))
+    assert max(figure.get_size_inches()) < 12
+    _outside(figure)
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [text[0] for text in shown] == [text[-1] for text in shown] == list("01234")
 
 
 def test_report_is_reproducible(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_parameters_are_columns() -> None:
 def test_a_study_of_which_nothing_has_ended() -> None:
     study = Fake()
     study.manifest["runs"] = [run_of(0, "async", 0, stop="incomplete")]
-    with pytest.raises(StudyError, match="'fake' has no run that has ended"):
+    with pytest.raises(StudyError, match="'fake' has no run that has ended yet; wait"):
         frames.runs(study)
 
 

@@ -48,9 +48,10 @@ def test_final_values() -> None:
     words = [label.get_text() for label in first.get_yticklabels()]
     assert words == ["lognorm(s=1.5)", "expon"]
     assert [a.get_title(loc="left") for a in (first, second)] == ["a", "b"]
-    assert figure.get_supxlabel() == "Q"
+    assert figure.get_supxlabel() == "algorithm.q"
     assert figure.get_supylabel() == "Compute"
-    assert bar.get_ylabel() == "Test accuracy"
+    said = "Final test accuracy\n(mean of the last tenth of evaluations)"
+    assert bar.get_ylabel() == said
     assert "not swept over both: central 0.95" in figure.get_suptitle()
 
 

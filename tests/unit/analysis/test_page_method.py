@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from analysis.page import method, runs, world
-from analysis.page.words import duration, entries, files, listed, ranges, shown, span
+from analysis.page.words import duration, entries, files, listed, shown, span
 from simulator.scenario.reading import read_any
 from simulator.scenario.study import expand
+from simulator.scenario.text import ranges
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").rglob("*.yaml"))
 ITEMS = [

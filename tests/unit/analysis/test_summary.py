@@ -1,9 +1,12 @@
+import html
 import io
 import math
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
+from markdown_it import MarkdownIt
 from rich.console import Console
 
 from analysis import report, staleness, summary
@@ -162,9 +165,25 @@ def test_markdown() -> None:
         {"who | what": ["a|b", "c\nd"], "n": [1, 2], "x": [0.123456, math.nan]}
     )
     assert report.markdown(frame) == (
-        "| who \\| what | n | x |\n"
+        "| who &#124; what | n | x |\n"
         "| --- | ---: | ---: |\n"
-        "| a\\|b | 1 | 0.1235 |\n"
+        "| a&#124;b | 1 | 0.1235 |\n"
         "| c d | 2 |  |\n"
     )
     assert report.markdown(frame[:0]).count("\n") == 2
+
+
+def test_markdown_shows_words_as_they_are() -> None:
+    words = [
+        *("[/b]", "$x$ $$y$$", "_a_ b_c __d__", r"back\slash \* \(x\)", "~~gone~~ ~a~"),
+        *("`c` **b** *i* [l](http://e) | x", "![i](u) [r][s] [^1]", "<b>&amp;</b>"),
+        *("# no head", "- 1", "=1", "test_accuracy 0.9 [0.8, 1]", "<http://e> <!--"),
+    ]
+    frame = pd.DataFrame({word: [word] for word in words})
+    page = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    shown = page.render(report.markdown(frame))
+    cells = re.findall(r"<t[hd]>(.*?)</t[hd]>", shown)
+    assert [html.unescape(cell) for cell in cells] == [*words, *words]
+    assert set(re.findall(r"<(\w+)", shown)) == {
+        *("table", "thead", "tbody", "tr", "th", "td"),
+    }

@@ -10,7 +10,6 @@ from simulator.problems.data.names import RGB, pixels
 from simulator.problems.partitions.columns import strips, vertical
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import Strips, Vertical
-from simulator.simulation import row_work
 from simulator.studies import planned
 from tests.support import scenario
 from tests.unit.problems.test_partitions import dataset, lists
@@ -89,7 +88,6 @@ def test_a_network_of_strips_can_be_planned(*, centralised: bool) -> None:
     of_party = run.scenario.problem.model.num_weights(32, 1)
     assert plan(run).shape.num_weights == 2 * of_party
     # 17 samples, of two parties with parts of 8 x 4 pixels
-    assert row_work(run.scenario) == 17 * 2 * run.scenario.problem.model.work(32, 1)
 
 
 def test_a_pattern_takes_columns_in_their_own_order() -> None:

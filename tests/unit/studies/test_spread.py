@@ -18,7 +18,7 @@ from simulator import studies
 from simulator.scenario.errors import StudyError, UserError
 from simulator.studies import spread
 from simulator.studies.planning import Task
-from simulator.trace import JOURNAL, load
+from simulator.trace import load
 
 TREE: dict[str, Any] = {
     "name": "spread",
@@ -62,8 +62,8 @@ def wait_for(happened: Any) -> None:
 
 
 def finished_tasks(folder: Path) -> int:
-    journal = folder / JOURNAL
-    return len(journal.read_text().splitlines()) if journal.exists() else 0
+    journal = folder / "journal-1.log"
+    return len(journal.read_bytes().splitlines()) if journal.exists() else 0
 
 
 def closing(folder: Path) -> pd.DataFrame:
@@ -146,17 +146,19 @@ def test_a_killed_process_is_replaced(undisturbed: Path, tmp_path: Path) -> None
     pd.testing.assert_frame_equal(closing(folder), closing(undisturbed))
 
 
-def dying(index: int, task: Task, folder: Path, shared: Path) -> Any:
+def dying(place: int, index: int, task: Task, folder: Path, shared: Path) -> Any:
     """Stands for tasks of which the first takes more memory than there is."""
     import os
     import signal
 
     import numpy as np
 
-    np.memmap(shared, np.float64, "r+")[index] = 1e-9
+    from simulator.studies.folder import Done
+
+    np.memmap(shared, np.float64, "r+")[place] = 1e-9
     if task.number == 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    return index, {run.number: {"stop": "commits"} for run in task.runs}
+    return index, Done({run.number: {"stop": "commits"} for run in task.runs}, {})
 
 
 def test_a_task_that_kills_its_process_is_the_one_that_fails(
@@ -166,8 +168,8 @@ def test_a_task_that_kills_its_process_is_the_one_that_fails(
     monkeypatch.setattr(dying, "__module__", "__main__")  # is sent as it stands here
     monkeypatch.setattr(spread, "_work_elsewhere", dying)
     ends: dict[int, Any] = {}
-    for found in spread.execute(tasks, tmp_path, jobs=2):
-        ends |= found
+    for done in spread.execute(tasks, tmp_path, spread.Processes(2)):
+        ends |= done.ends
     assert sorted(ends) == [0, 1, 2, 3]
     failed = {run: end for run, end in ends.items() if end["stop"] == "failed"}
     assert set(failed) == {tasks[0].runs[0].number}

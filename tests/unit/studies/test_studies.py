@@ -1,6 +1,5 @@
 """Studies: continued, extended, spread, shared, failed; the same whatever happens."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from simulator.scenario.study import expand
 from simulator.studies import folder as folders
 from simulator.studies import memory, work
 from simulator.studies.planning import Task, keeping
-from simulator.trace import JOURNAL, load
+from simulator.trace import load, write_manifest
+from simulator.trace.disk import locked
 
 TREE: dict[str, Any] = {
     "name": "small",
@@ -84,6 +84,29 @@ def test_more_replicates_and_points_extend_a_study(tmp_path: Path) -> None:
             assert run == known, "a run that was finished is left as it was"
 
 
+def test_runs_that_had_other_company_are_named(tmp_path: Path) -> None:
+    """Runs that share a timeline are executed together; later ones come too late."""
+    tree = TREE | {"engine": {"mode": "auto", "chunk": 64}}
+    one = tree | {"sweep": {"algorithm.step_size": [0.1]}}
+    assert studies.simulate(one, tmp_path / "s").manifest["regrouped"] == []
+    more = studies.simulate(one | {"replicates": 3}, tmp_path / "s")
+    assert more.manifest["regrouped"] == [], "a replicate has a timeline of its own"
+    fresh = studies.simulate(one | {"replicates": 3}, tmp_path / "fresh")
+    assert_same(more, fresh)
+    wider = studies.simulate(tree | {"replicates": 3}, tmp_path / "s")
+    assert wider.manifest["regrouped"] == [0, 1, 2, 3, 4, 5]
+    again = studies.resume(tmp_path / "s")
+    assert again.manifest["regrouped"] == [0, 1, 2, 3, 4, 5]
+    at_once = studies.simulate(tree | {"replicates": 3}, tmp_path / "at_once")
+    assert at_once.manifest["regrouped"] == []
+    found, whole = tables(wider), tables(at_once)
+    for name in ("jobs", "clients", "staleness"):
+        pd.testing.assert_frame_equal(found[name], whole[name])
+    pd.testing.assert_frame_equal(
+        found["evaluations"], whole["evaluations"], rtol=1e-5, check_exact=False
+    )
+
+
 def test_a_study_of_other_runs_is_not_touched(tmp_path: Path) -> None:
     study = studies.simulate(TREE, tmp_path / "s")
     for change in (
@@ -144,46 +167,47 @@ def test_a_line_that_a_kill_cut_off_is_a_task_to_be_repeated(
         context.setattr(folders.Folder, "end", lambda self: None)
         with pytest.raises(AttributeError):  # stands for a kill before the end
             studies.simulate(TREE, path)
-    journal = path / JOURNAL
-    lines = journal.read_text().splitlines(keepends=True)
+    journal = path / "journal-1.log"
+    lines = journal.read_bytes().splitlines(keepends=True)
     assert len(lines) == 4
-    journal.write_text("".join(lines[:2]) + lines[2][: len(lines[2]) // 2])
+    journal.write_bytes(b"".join(lines[:2]) + lines[2][: len(lines[2]) // 2])
     ends = [run["stop"] for run in load(path).manifest["runs"]]
     assert ends.count("commits") == 2
     assert ends.count("incomplete") == 2
     assert_same(studies.resume(path), studies.simulate(TREE, tmp_path / "fresh"))
 
 
-def test_a_kill_while_parts_are_joined_loses_nothing(tmp_path: Path) -> None:
+def test_what_a_kill_left_that_no_line_names_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "s"
     study = studies.simulate(TREE, path)
     before = tables(study)
-    (path / "commits").rename(path / "commits.parts")  # before the rename of the joined
-    (path / "jobs.parts").mkdir()  # after it, before the parts were removed
-    (path / "evaluations.joined").mkdir()
-    manifest = json.loads((path / "manifest.json").read_text())
-    (path / "manifest.json").write_text(json.dumps(manifest | {"status": "incomplete"}))
+    (known,) = (path / "commits").iterdir()
+    left = [path / "commits" / f"part-{name}.parquet" for name in ("all-00009", "9-0")]
+    left += [path / "jobs" / "part-9-0.parquet.partial", path / "manifest.json.partial"]
+    for file in left:
+        file.write_bytes(known.read_bytes())
+    for name, table in tables(load(path)).items():
+        pd.testing.assert_frame_equal(table, before[name])
     resumed = studies.resume(path)
     for name, table in tables(resumed).items():
         pd.testing.assert_frame_equal(table, before[name])
-    assert not [*path.glob("*.parts"), *path.glob("*.joined")]
+    assert not any(file.exists() for file in left)
 
 
 def test_another_version_does_not_continue_a_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted(tmp_path / "s", monkeypatch, after=1)
-    path = tmp_path / "s" / "manifest.json"
-    manifest = json.loads(path.read_text())
+    manifest = load(tmp_path / "s").manifest
     manifest["environment"]["jax"] = "0.0.1"
-    path.write_text(json.dumps(manifest))
+    write_manifest(tmp_path / "s", manifest)
     with pytest.raises(StudyError, match=r"continued with jax 0\.0\.1"):
         studies.resume(tmp_path / "s")
 
 
 def test_one_process_writes_a_folder_at_a_time(tmp_path: Path) -> None:
     with (
-        folders.locked(tmp_path / "s"),
+        locked(tmp_path / "s"),
         pytest.raises(StudyError, match="another one is at it"),
     ):
         studies.simulate(TREE, tmp_path / "s")

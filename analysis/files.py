@@ -1,0 +1,87 @@
+"""Files and folders that are there as a whole, or not at all."""
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from simulator.trace import StudyError
+
+PARTIAL, WHOLE = ".stalesim-partial", ".stalesim-whole"
+"""In a folder: what is being written; what is written and to be moved up."""
+LOCK = ".stalesim-lock"
+OURS = (PARTIAL, WHOLE, LOCK)
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Yields a path for a new file, which takes another's place when it is written.
+
+    Whatever goes wrong before, the other is left as it was. What a killed writer has
+    left behind is replaced by the next one.
+
+    Args:
+        path: of the file; its folder exists.
+    """
+    partial = path.with_name(f".stalesim-partial-{path.name}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def filled(folder: Path) -> Iterator[Path]:
+    """Yields a folder whose content stands in another when all of it is written.
+
+    Whatever goes wrong before, that other one stays empty, or is not made. What a
+    killed writer has left in it, which has names of its own, is removed by the next.
+
+    Args:
+        folder: new or empty.
+
+    Raises:
+        StudyError: it holds something, or another process is filling it.
+        OSError: it cannot be written.
+    """
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise StudyError(
+            f"{folder}: must be written by one process at a time, but another one is "
+            f"at it; wait for it, or choose another folder by --out"
+        ) from None
+    try:
+        _move_up(folder)
+        if any(entry.name not in OURS for entry in folder.iterdir()):
+            raise StudyError(
+                f"{folder}: must be a new or empty folder, but there is something; "
+                f"remove it or choose another by --out"
+            )
+        partial = folder / PARTIAL
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        yield partial
+        partial.rename(folder / WHOLE)
+        _move_up(folder)
+    finally:
+        shutil.rmtree(folder / PARTIAL, ignore_errors=True)
+        (folder / LOCK).unlink(missing_ok=True)
+        lock.release()
+        if made and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _move_up(folder: Path) -> None:
+    """Moves what is written as a whole to where it belongs, after a kill as well."""
+    whole = folder / WHOLE
+    if whole.is_dir():
+        for entry in whole.iterdir():
+            entry.rename(folder / entry.name)
+        whole.rmdir()

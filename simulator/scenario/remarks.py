@@ -1,0 +1,34 @@
+"""What is allowed in a scenario, but hardly meant."""
+
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import BASE, expand
+
+UNITS = {
+    "time": "virtual s",
+    "commits": "commits",
+    "rounds": "rounds",
+    "epochs": "epochs",
+}
+"""Of periods of evaluation and of ends of runs, by their keys."""
+
+
+def remarks(scenario: Scenario) -> list[str]:
+    """Returns what the author of a scenario should know before it is run, a line each.
+
+    Args:
+        scenario: that is valid.
+    """
+    found: dict[str, None] = {}
+    # Replicates differ in nothing that is looked at here.
+    for run in expand(scenario.model_copy(update={"replicates": 1})):
+        every, stop = run.scenario.evaluate.every, run.scenario.stop
+        for key, unit in UNITS.items():
+            period, end = getattr(every, key), getattr(stop, key)
+            if period is not None and end is not None and period > end:
+                whose = "runs" if run.variant == BASE else f"those of {run.variant}"
+                line = (
+                    f"evaluate.every.{key} is {period:g} {unit}, but {whose} end at "
+                    f"{end:g}: they are evaluated at their beginning and end alone"
+                )
+                found[line] = None
+    return list(found)

@@ -1,0 +1,82 @@
+"""Text as it is shown. A user's says what it says, and does nothing.
+
+Names, labels and paths may hold anything: control characters that a terminal obeys,
+marks that turn the direction of the text around them, ten thousand letters.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+JOINERS = "\u200c\u200d"
+"""Signs between letters, and between parts of an emoji; nothing around them moves."""
+QUOTED = 60
+"""Characters of a value that a message quotes."""
+LONGEST = 200
+"""Characters to which `brief` shortens."""
+_ENDLESS = re.compile(r"(?<![^\s(])'[^']{201,}'|\S{401,}")
+"""A long quotation, or a word that is longer than paths are."""
+
+
+def printable(text: str) -> str:
+    r"""Returns a text with control characters as escapes such as `\x1b`.
+
+    Line breaks stay, and so do spaces of all widths.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if _is_shown(c) else repr(c)[1:-1] for c in text)
+
+
+def one_line(text: str) -> str:
+    """Returns a text with line breaks and control characters as escapes."""
+    return printable(text).replace("\n", r"\n")
+
+
+def shortened(text: str, most: int) -> str:
+    """Returns a text of at most some characters: its beginning and its end.
+
+    Args:
+        text: of any length.
+        most: characters, >= 6.
+    """
+    if len(text) <= most:
+        return text
+    end = (most - 3) // 3
+    return f"{text[: most - 3 - end]}...{text[-end:]}"
+
+
+def shown(value: object) -> str:
+    """Returns a value as a message quotes it: as YAML has it, and short."""
+    if value is None:
+        return "nothing"
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= QUOTED else f"{text[: QUOTED - 3]}..."
+
+
+def brief(message: str) -> str:
+    """Returns a message with its endless words and quotations shortened."""
+    return _ENDLESS.sub(lambda found: shortened(found[0], LONGEST), message)
+
+
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Returns a number and what is counted by it, in the plural where it needs one."""
+    return f"{number} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Returns whole numbers in short, such as `0 to 3, 5`."""
+    ends: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ends and ends[-1][1] == number - 1:
+            ends[-1][1] = number
+        else:
+            ends.append([number, number])
+    return ", ".join(
+        str(low) if low == high else f"{low} to {high}" for low, high in ends
+    )
+
+
+def _is_shown(character: str) -> bool:
+    space = unicodedata.category(character) == "Zs"
+    return character.isprintable() or space or character in f"\n{JOINERS}"

@@ -1,0 +1,68 @@
+"""Where a task is, kept every so often, so that a kill costs minutes and not hours."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from simulator.scenario.errors import StudyError
+from simulator.studies.folder import checkpoint_of, content
+from simulator.studies.planning import Task
+from simulator.trace import Disk, checkpoint, parts
+
+
+class Keeper:
+    """Keeps the state of a task, and finds it again.
+
+    Args:
+        task: of a study.
+        folder: of the study.
+        disk: on which it lies.
+    """
+
+    def __init__(self, task: Task, folder: Path, disk: Disk) -> None:
+        self._task, self._folder, self._disk = task, folder, disk
+        self._since = time.monotonic()
+        self._runs = [content(run) for run in task.runs]
+
+    def due(self) -> bool:
+        """Says whether it is time to keep the state again."""
+        every = self._task.checkpoint_s
+        return every is not None and time.monotonic() - self._since >= every
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Keeps a state in place of the last one.
+
+        Args:
+            state: of the task, with that of its `writer`, all of whose parts must
+                survive a loss of power as well.
+
+        Raises:
+            StudyError: the disk is full, or the folder cannot be written.
+        """
+        whole = {"runs": self._runs, "mode": self._task.mode, **state}
+        for name, mine in state["writer"]["parts"].items():
+            parts.sync(self._disk, self._folder, name, mine)
+        checkpoint.write(
+            self._disk, checkpoint_of(self._folder, self._task.number), whole
+        )
+        self._since = time.monotonic()
+
+    def saved(self) -> dict[str, Any] | None:
+        """Returns the state that was kept last; None if there is none that fits.
+
+        It must be of the same runs, and all of what they had written must be there.
+        """
+        path = checkpoint_of(self._folder, self._task.number)
+        state = checkpoint.read(self._disk, path)
+        if state is None or (state["runs"], state["mode"]) != (
+            self._runs,
+            self._task.mode,
+        ):
+            return None
+        try:
+            for name, mine in state["writer"]["parts"].items():
+                for file, seal in mine.items():
+                    parts.read(self._disk, self._folder / name / file, seal)
+        except StudyError:
+            return None
+        return state

@@ -1,0 +1,74 @@
+"""A run that is half done, in a file: arrays, numbers and words, with a checksum."""
+
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.trace.disk import Disk, explained, replace
+
+ARRAY = "array:"
+"""Stands, with its name, for an array in what is otherwise JSON."""
+DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+def write(disk: Disk, path: Path, state: Any) -> None:
+    """Writes a state, all of it or nothing.
+
+    Args:
+        disk: on which it lies.
+        path: of the file; its folder is made if need be.
+        state: nested mappings and lists of arrays, numbers and words.
+
+    Raises:
+        StudyError: the disk is full, or the folder cannot be written.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    text = json.dumps(_without_arrays(state, arrays))
+    buffer = io.BytesIO()
+    arrays["state"] = np.frombuffer(text.encode(), np.uint8)
+    np.savez(buffer, **arrays)  # pyright: ignore[reportArgumentType]
+    data = buffer.getvalue()
+    with explained(path.parent.parent):
+        disk.make(path.parent)
+        replace(disk, path, hashlib.sha256(data).digest() + data)
+
+
+def read(disk: Disk, path: Path) -> Any | None:
+    """Returns a state as it was written; None if there is none, or it is damaged."""
+    try:
+        data = disk.read(path)
+    except OSError:
+        return None
+    digest, data = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
+    if hashlib.sha256(data).digest() != digest:
+        return None
+    with np.load(io.BytesIO(data)) as arrays:
+        return _with_arrays(json.loads(arrays["state"].tobytes()), arrays)
+
+
+def _without_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    match tree:
+        case np.ndarray():
+            name = f"{ARRAY}{len(arrays)}"
+            arrays[name] = tree
+            return name
+        case dict():
+            return {key: _without_arrays(value, arrays) for key, value in tree.items()}
+        case list() | tuple():
+            return [_without_arrays(value, arrays) for value in tree]
+    return tree
+
+
+def _with_arrays(tree: Any, arrays: Any) -> Any:
+    match tree:
+        case str() if tree.startswith(ARRAY):
+            return arrays[tree]
+        case dict():
+            return {key: _with_arrays(value, arrays) for key, value in tree.items()}
+        case list():
+            return [_with_arrays(value, arrays) for value in tree]
+    return tree

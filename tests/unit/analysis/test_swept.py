@@ -1,0 +1,210 @@
+"""Figures over a swept number: what is drawn as a line, and what never is averaged."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
+
+import analysis
+from analysis import report, style, swept
+from analysis.lines import lines_over
+from simulator.trace import StudyError
+from tests.unit.analysis.studies import Grid
+
+T = 4.302653  # t(0.975, 2)
+BS, STEPS = (1.1, 2.0, 4.0), (0.01, 0.1)
+
+
+def _value(b: float, step: float, replicate: int) -> float:
+    return 0.5 + 0.02 * b + step + 0.01 * (replicate - 1)
+
+
+def two_keys(**more: Any) -> Grid:
+    """Returns a study of two keys: three replicates, 0.01 apart, at each point."""
+    points = [
+        (
+            "base",
+            {"clients.compute.b": b, "algorithm.step_size": step},
+            [_value(b, step, replicate) for replicate in range(3)],
+        )
+        for b in BS
+        for step in STEPS
+    ]
+    return Grid(points, **more)
+
+
+def bars(axes: Axes) -> list[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]:
+    """Returns places, heights and ends of what has error bars."""
+    found = []
+    for container in axes.containers:
+        assert isinstance(container, ErrorbarContainer)
+        line, _, (ends,) = container
+        x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+        found.append((x, y, ends.get_segments()))
+    return found
+
+
+def labels(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def test_another_swept_key_is_never_taken_for_replicates() -> None:
+    # Pooled, every point would have 6 values, and an interval of 0.12 about their mean.
+    figure = analysis.final_over(two_keys(), "clients.compute.b")
+    (axes,) = figure.axes
+    lines = bars(axes)
+    assert len(lines) == len(STEPS)
+    for step, (x, y, ends) in zip(STEPS, lines, strict=True):
+        np.testing.assert_allclose(x, BS, atol=0.05)
+        np.testing.assert_allclose(y, [_value(b, step, 1) for b in BS])
+        half = [end[1, 1] - y[0] for end in ends[:1]]
+        np.testing.assert_allclose(half, T * 0.01 / math.sqrt(3), rtol=1e-6)
+    assert labels(figure) == ["step_size=0.01", "step_size=0.1"]
+    note = figure.get_supxlabel().replace("\n", " ")
+    assert "Final: mean of the last tenth" in note
+    assert "means over 3 replicates" in note
+    assert axes.get_ylabel() == "Final test accuracy"
+    assert axes.get_xlabel() == "clients.compute.b"
+
+
+def test_the_other_key_can_be_fixed() -> None:
+    at = {"algorithm.step_size": 0.1}
+    figure = analysis.final_over(two_keys(), "clients.compute.b", at=at)
+    (line,) = bars(figure.axes[0])
+    np.testing.assert_allclose(line[0], BS)
+    np.testing.assert_allclose(line[1], [_value(b, 0.1, 1) for b in BS])
+    assert figure.legends == []  # without variants there is nothing to be told apart
+    assert "algorithm.step_size = 0.1" in figure.get_suptitle()
+    other = analysis.final_over(two_keys(), "algorithm.step_size")
+    assert labels(other) == ["b=1.1", "b=2", "b=4"]
+    assert other.axes[0].get_xlabel() == "Step size"
+
+
+def test_every_group_is_in_one_line() -> None:
+    study = Grid(
+        [
+            *(
+                (variant, {"x": x, "y": y, "z": z}, [0.5])
+                for variant in ("a", "b")
+                for x in (1, 2)
+                for y in (1, 2)
+                for z in ("p", "q")
+            ),
+            ("free", {}, [0.6]),
+            ("half", {"y": 1}, [0.7]),
+            ("half", {"y": 2}, [0.8]),
+        ]
+    )
+    drawn = lines_over(study, "x")
+    groups = [group for line in drawn.lines for group in line.groups]
+    assert sorted(groups) == sorted({run["label"] for run in study.manifest["runs"]})
+    assert [line.label for line in drawn.lines] == [
+        *(f"{v}, y={y}, z={z}" for v in "ab" for y in (1, 2) for z in "pq"),
+        "free",
+        *("half, y=1", "half, y=2"),
+    ]
+    assert [line.is_level for line in drawn.lines] == [False] * 8 + [True] * 3
+    assert drawn.along == []
+    confined = lines_over(study, "x", {"y": 2, "z": "p"})
+    assert [line.label for line in confined.lines] == ["a", "b", "free", "half"]
+
+
+def test_keys_that_change_along_a_line_are_named() -> None:
+    study = Grid([("base", {"x": x, "lr": 1 / x}, [0.5, 0.6]) for x in (1, 2, 4)])
+    drawn = lines_over(study, "x")
+    assert [line.groups for line in drawn.lines] == [
+        ["base, x=1, lr=1.0", "base, x=2, lr=0.5", "base, x=4, lr=0.25"]
+    ]
+    assert drawn.along == ["lr"]
+    figure = swept.final_over(study, "x")
+    assert "along with it changes lr" in figure.get_supxlabel().replace("\n", " ")
+
+
+def test_what_cannot_be_drawn_is_said_in_one_line() -> None:
+    study = two_keys()
+    with pytest.raises(StudyError, match="w is not swept; known are clients"):
+        swept.final_over(study, "w")
+    with pytest.raises(StudyError, match=r"at must name values .*step_size = 7"):
+        swept.final_over(study, "clients.compute.b", at={"algorithm.step_size": 7})
+    laws = Grid([("base", {"law": {"law": law}}, [0.5]) for law in ("expon", "norm")])
+    with pytest.raises(StudyError, match=r"law must be swept over .* got expon"):
+        swept.final_over(laws, "law")
+    many = Grid([("a", {"x": x, "y": y}, [0.5]) for x in (1, 2) for y in range(30)])
+    with pytest.raises(StudyError, match=r"more than x .* 30 lines; .* by at: y"):
+        swept.final_over(many, "x")
+
+
+def test_intervals_that_are_cut_are_said_to_be() -> None:
+    study = Grid([("a", {"x": x}, [0.8, 1.0, 1.0]) for x in (1, 2)])
+    figure = swept.final_over(study, "x")
+    ends = bars(figure.axes[0])[0][2]
+    assert [end[1, 1] for end in ends] == [1, 1]
+    assert "95 % t-intervals, cut at 1" in figure.get_supxlabel().replace("\n", " ")
+    alone = swept.final_over(Grid([("a", {"x": x}, [0.8]) for x in (1, 2)]), "x")
+    assert "interval" not in alone.get_supxlabel()
+    assert "means over" not in alone.get_supxlabel()
+
+
+def test_commits_to_a_target_are_medians_of_replicates_alone() -> None:
+    study = two_keys(stop="target")
+    for run in study.manifest["runs"]:
+        b, step = run["parameters"].values()
+        run["commits"] = round(100 * b * (1 + run["replicate"]) / step)
+        if (b, step) == (4.0, 0.01):
+            run["stop"] = "commits"
+    figure = analysis.commits_over(study, "clients.compute.b")
+    lines = bars(figure.axes[0])
+    np.testing.assert_allclose(lines[0][1], [200 * b / 0.01 for b in BS[:2]])
+    np.testing.assert_allclose(lines[1][1], [200 * b / 0.1 for b in BS])
+    triangles = [
+        line for line in figure.axes[0].get_lines() if line.get_marker() == "^"
+    ]
+    assert [list(np.asarray(line.get_ydata())) for line in triangles] == [[120_000], []]
+    note = figure.get_supxlabel().replace("\n", " ")
+    assert "△: not reached by then" in note
+    assert "medians over 3 replicates" in note
+
+
+@pytest.mark.parametrize(
+    ("key", "label"),
+    [
+        ("algorithm.step_size", "Step size"),
+        ("clients.compute.b", "clients.compute.b"),
+        ("clients.groups.slow.compute.scale", "clients.groups.slow.compute.scale"),
+        ("algorithm.batch", "Batch"),
+        ("clients.groups.$x$.n", r"clients.groups.\$x\$.n"),
+    ],
+)
+def test_an_axis_says_which_key_it_is(key: str, label: str) -> None:
+    assert style.key_label(key) == label
+
+
+def test_print_size_keeps_note_and_legend_apart() -> None:
+    size = style.size("one")
+    study = Grid([(v, {"x": x}, [0.8, 0.9]) for v in ("a", "b") for x in (1, 2)])
+    figure = swept.final_over(study, "x", size=size)
+    figure.draw_without_rendering()
+    legend = figure.legends[0].get_window_extent()
+    label = figure.axes[0].get_tightbbox()
+    assert label is not None
+    lines = figure.get_supxlabel().rstrip("\n").count("\n") + 1
+    note = lines * 1.2 * 7.5 / 72 * figure.dpi
+    assert label.y0 - legend.y1 >= 0.9 * note
+
+
+def test_a_study_of_two_keys_has_a_heat_map_and_no_figure_over_one() -> None:
+    drawn = dict(report.standard(two_keys()))
+    assert not [name for name in drawn if "-over-" in name and "-and-" not in name]
+    for figure in drawn.values():
+        assert not [text for text in labels(figure) if text.startswith("base")]
+
+
+def test_the_name_of_a_key_is_no_path() -> None:
+    key = "clients.groups.../../x.n"
+    study = Grid([("a", {key: x}, [0.8]) for x in (1, 2)])
+    names = [name for name, _ in report.standard(study) if "-over-" in name]
+    assert names == ["test_accuracy-over-clients.groups...-..-x.n"]

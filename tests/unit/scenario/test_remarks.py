@@ -1,0 +1,53 @@
+"""What is allowed, but hardly meant."""
+
+import pytest
+
+from simulator.scenario.reading import loads
+from simulator.scenario.remarks import remarks
+
+TEXT = """\
+name: study
+problem:
+  data: {kind: digits, scale: unit}
+  partition: {kind: vertical, parties: 4}
+clients:
+  compute: {law: expon, scale: 1}
+protocol: {kind: asynchronous}
+algorithm: {kind: vafl, step_size: 0.1, batch: 8, upload: all}
+stop: {time: 20}
+evaluate: {every: {time: 50}}
+"""
+SAID = (
+    "evaluate.every.time is 50 virtual s, but runs end at 20: they are evaluated at "
+    "their beginning and end alone"
+)
+
+
+def test_a_period_beyond_the_end_is_remarked_once() -> None:
+    assert remarks(loads(f"{TEXT}replicates: 3\n", "x.yaml")) == [SAID]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "evaluate: {every: {time: 20}}",
+        "stop: {time: 50}",
+        "stop: {commits: 20}",  # nobody knows which of the two comes first
+        "evaluate: {every: {commits: 50}}",
+    ],
+)
+def test_other_periods_are_not_remarked(line: str) -> None:
+    others = [old for old in TEXT.splitlines() if old[:4] != line[:4]]
+    assert remarks(loads("\n".join([*others, line]), "x.yaml")) == []
+
+
+def test_the_variant_or_swept_value_that_ends_early_is_found() -> None:
+    variants = "variants: {long: {stop: {time: 60}}, short: {}}\n"
+    assert remarks(loads(TEXT + variants, "x.yaml")) == [
+        SAID.replace("runs end", "those of short end")
+    ]
+    swept = "sweep: {stop.time: [10, 60, 20]}\n"
+    assert [line.split(":")[0] for line in remarks(loads(TEXT + swept, "x.yaml"))] == [
+        f"evaluate.every.time is 50 virtual s, but runs end at {end}"
+        for end in (10, 20)
+    ]

@@ -1,0 +1,266 @@
+"""Whatever is damaged in a study's folder is said; no number changes without a word."""
+
+import contextlib
+import json
+import re
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import claims, summary
+from simulator import studies
+from simulator.recording import record
+from simulator.scenario.errors import UserError
+from simulator.scenario.reading import validated
+from simulator.scenario.setting import WorldScenario
+from simulator.trace import COLUMNS, Study, StudyError, StudyWarning, load
+from simulator.trace.manifest import NAME
+from tests.support import SGD, VAFL
+
+LEARNING: dict[str, Any] = {
+    "name": "damaged",
+    "replicates": 3,
+    **SGD,
+    "clients": {"compute": {"law": "expon"}, "loss": {"chance": 0.2, "timeout": 1}},
+    "protocol": {"kind": "asynchronous"},
+    "algorithm": {
+        **SGD["algorithm"],
+        "mechanism": {"clip_bound": 1.0, "multiplier": 1.0},
+    },
+    "privacy": {"delta": 1e-5},
+    "stop": {"commits": 60},
+    "evaluate": {"every": {"commits": 20}},
+    "probe": {"every": 30, "what": ["message"]},
+    "engine": {"mode": "compiled"},
+    "variants": {"slow": {}, "fast": {"clients": {"compute": {"scale": 0.5}}}},
+    "claims": [
+        {"faster": "fast", "than": "slow", "to": {"test_accuracy": 0.3}, "says": "so"}
+    ],
+}
+"""A study that has rows in nearly every table."""
+
+
+def shown(study: Study) -> dict[str, pd.DataFrame]:
+    """Returns everything that a study says."""
+    found = {name: study.table(name) for name in COLUMNS}
+    if study.manifest.get("kind") != "timeline":
+        found["summary"] = summary.summary(study)
+        found["claims"] = claims.evaluate(study)
+    entries = [
+        json.dumps({k: v for k, v in run.items() if k != "rows"}, sort_keys=True)
+        for run in study.manifest["runs"]
+    ]
+    found["manifest"] = pd.DataFrame({"entry": entries})
+    return found
+
+
+def differs(one: dict[str, pd.DataFrame], other: dict[str, pd.DataFrame]) -> bool:
+    return any(not one[name].equals(other[name]) for name in one)
+
+
+@pytest.fixture(name="study", scope="module")
+def _study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return studies.simulate(validated(LEARNING), tmp_path_factory.mktemp("a") / "s")
+
+
+@pytest.fixture(name="running", scope="module")
+def _running(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """A study that was killed before its end."""
+    folder = tmp_path_factory.mktemp("b") / "s"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(studies.running.Folder, "end", lambda self: load(self.path))
+        studies.simulate(validated(LEARNING), folder)
+    return load(folder)
+
+
+@pytest.fixture(name="timeline", scope="module")
+def _timeline(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    world = {key: VAFL[key] for key in ("name", "clients", "protocol", "stop")}
+    world["clients"] = {**world["clients"], "number": 4}
+    return record(
+        WorldScenario.model_validate(world), tmp_path_factory.mktemp("c") / "s"
+    )
+
+
+def flip(data: bytes, rng: np.random.Generator) -> bytes:
+    place = int(rng.integers(len(data)))
+    changed = data[place] ^ (1 << int(rng.integers(8)))
+    return data[:place] + bytes([changed]) + data[place + 1 :]
+
+
+def zero(data: bytes, rng: np.random.Generator) -> bytes:
+    first = int(rng.integers(len(data)))
+    last = min(len(data), first + int(rng.integers(1, 512)))
+    return data[:first] + bytes(last - first) + data[last:]
+
+
+def truncate(data: bytes, rng: np.random.Generator) -> bytes:
+    return data[: int(rng.integers(len(data)))]
+
+
+def append(data: bytes, rng: np.random.Generator) -> bytes:
+    return data + rng.bytes(int(rng.integers(1, 64)))
+
+
+def delete(data: bytes, rng: np.random.Generator) -> None:
+    return None
+
+
+DAMAGES: dict[Callable[..., bytes | None], int] = {
+    flip: 12, zero: 5, truncate: 3, append: 2, delete: 1
+}  # fmt: skip
+"""Ways of damaging a file, and how often each is tried with each file."""
+
+
+def files_of(study: Study) -> list[Path]:
+    return sorted(
+        path.relative_to(study.folder)
+        for path in study.folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
+        if re.match("part-0000[1-9]-", path.name) is None  # of one task
+    )
+
+
+def damaged(study: Study, place: Path) -> Iterator[str]:
+    """Damages one file after the other in a copy of a study; yields what it did."""
+    rng = np.random.default_rng(7)
+    shutil.copytree(study.folder, place)
+    for file in files_of(study):
+        whole = (place / file).read_bytes()
+        for damage, times in DAMAGES.items():
+            for _ in range(times):
+                data = damage(whole, rng)
+                if data == whole:
+                    continue
+                (place / file).unlink()
+                if data is not None:
+                    (place / file).write_bytes(data)
+                yield f"{damage.__name__} {file}"
+        (place / file).write_bytes(whole)
+
+
+@pytest.mark.parametrize("which", ["study", "running", "timeline"])
+def test_no_damage_is_silent(
+    which: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    study: Study = request.getfixturevalue(which)
+    right, tried, said = shown(study), 0, 0
+    for what in damaged(study, tmp_path / "s"):
+        tried += 1
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            try:
+                found = shown(load(tmp_path / "s"))
+            except StudyError as error:
+                said += "\n" not in str(error) and len(str(error)) < 600
+                continue
+        if any(issubclass(one.category, StudyWarning) for one in heard):
+            said += 1
+            continue
+        # A journal whose end is cut off is that of a study that was killed earlier.
+        entries = found["manifest"]["entry"]
+        if "journal" in what and any('"incomplete"' in entry for entry in entries):
+            said += 1
+            continue
+        assert not differs(right, found), what
+    assert tried > 60
+    assert said > 0.95 * tried
+
+
+@pytest.mark.parametrize(
+    "file", ["commits/*.parquet", "evaluations/*.parquet", "jobs/*.parquet"]
+)
+@pytest.mark.parametrize("damage", [flip, delete])
+def test_runs_whose_rows_are_damaged_are_repeated(
+    file: str, damage: Any, study: Study, tmp_path: Path
+) -> None:
+    shutil.copytree(study.folder, tmp_path / "s")
+    (path,) = (tmp_path / "s").glob(file)
+    data = damage(path.read_bytes(), np.random.default_rng(1))
+    path.unlink()
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.warns(StudyWarning, match="6 runs .* are repeated"):
+        again = studies.resume(tmp_path / "s")
+    for name in COLUMNS:
+        pd.testing.assert_frame_equal(again.table(name), study.table(name))
+
+
+def test_damage_of_one_task_repeats_its_runs_alone(
+    running: Study, tmp_path: Path
+) -> None:
+    folder = tmp_path / "s"
+    shutil.copytree(running.folder, folder)
+    (folder / "commits" / "part-00002-00000.parquet").unlink()
+    with pytest.warns(StudyWarning, match="rows of 1 runs"):
+        again = studies.resume(folder)
+    assert again.complete
+    for name in COLUMNS:
+        pd.testing.assert_frame_equal(again.table(name), running.table(name))
+
+
+SHAPES = {
+    "a list": [],
+    "a number": 1,
+    "runs are a number": {"runs": 3},
+    "a run is a list": {"runs": [[1]]},
+    "a run without a label": {"runs": [{"run": 0}]},
+    "no scenario": {"scenario": None},
+    "parts are a list": {"parts": [1]},
+    "seals are words": {"parts": {"commits": {"a": ["x", "y"]}}},
+    "another status": {"status": "done"},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
+def test_a_manifest_of_another_shape_is_one_line(
+    shape: Any, study: Study, tmp_path: Path
+) -> None:
+    manifest = study.manifest | shape if isinstance(shape, dict) else shape
+    (tmp_path / NAME).write_text(json.dumps(manifest))
+    with pytest.raises(StudyError, match=r"manifest\.json: must be") as error:
+        load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"[" * 100_000, b"", b"\x00" * 100])
+def test_a_manifest_that_is_no_json_is_one_line(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(data)
+    with pytest.raises(StudyError, match=r"is not JSON"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("text", [b"[1]\n", b'{"99": {}}\n', b'{"0": 3}\n', b"\xff\n"])
+def test_strange_lines_of_a_journal_are_said(
+    text: bytes, running: Study, tmp_path: Path
+) -> None:
+    folder = tmp_path / "s"
+    shutil.copytree(running.folder, folder)
+    with (folder / "journal-1.log").open("ab") as journal:
+        journal.write(text)
+    with pytest.warns(StudyWarning, match="1 lines must be as they were written"):
+        study = load(folder)
+    for name in COLUMNS:
+        pd.testing.assert_frame_equal(study.table(name), running.table(name))
+
+
+@pytest.mark.parametrize("name", ["manifest.json.partial", "data.npz.partial"])
+def test_a_first_file_half_written_blocks_nothing(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"{")
+    assert studies.simulate(validated(LEARNING | {"replicates": 1}), tmp_path).complete
+    assert not (tmp_path / name).exists()
+
+
+def test_a_study_of_an_older_format_is_one_line(study: Study, tmp_path: Path) -> None:
+    manifest = {k: v for k, v in study.manifest.items() if k not in ("format", "parts")}
+    (tmp_path / NAME).write_text(json.dumps(manifest))
+    with pytest.raises(StudyError, match="must have format 2, got 1"):
+        load(tmp_path)
+    with contextlib.suppress(UserError):
+        studies.resume(tmp_path)

@@ -1,0 +1,126 @@
+"""What the terminal shows: text as it is, and interruptions that nobody can miss."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rich.table import Table
+
+from simulator.cli import console, printing
+from simulator.cli.console import Terminal
+from simulator.studies.memory import Estimate
+from simulator.studies.planning import Task
+from tests.support import scenario
+
+HOSTILE = ("[/b]", "x[red]y", ":smile:", "\x1b[31mred", "\x07", "\u202eabc", "$x$")
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    file = io.StringIO()
+    found = Terminal(file=file, width=80, force_terminal=True, color_system="truecolor")
+    monkeypatch.setattr(printing, "out", found)
+    monkeypatch.setattr(printing, "err", found)
+    return file
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_is_neither_markup_nor_an_order(text: str, terminal: io.StringIO) -> None:
+    shown = text.encode("unicode_escape").decode()
+    printing.out.say(text)
+    assert terminal.getvalue() == f"{shown}\n"
+    table = Table(text, title=text)
+    table.add_row(text)
+    printing.out.print(table)
+    printing.show_table(text, pd.DataFrame({text: [text]}))
+    claim = {"verdict": "holds", "says": text, "claim": text, "measured": text}
+    printing.show_claims(pd.DataFrame([claim | {"replicates": 1, "why": text}]))
+    said = terminal.getvalue()
+    assert said.count(shown) == 11
+    assert text == shown or text not in said
+
+
+def test_a_plan_says_which_replicates_a_batch_has(terminal: io.StringIO) -> None:
+    from simulator.scenario.study import expand
+
+    runs = expand(scenario({"replicates": 3, "variants": {"[/a]": {}, "b": {}}}))
+    tasks = [Task("batched", tuple(runs[:4])), Task("compiled", tuple(runs[4:5]))]
+    printing.show_plan(runs[:5], tasks, Estimate(1, 2**20, 2**20, 2**20))
+    words = terminal.getvalue().split()
+    said = " ".join(words)
+    assert "4 [/a] (replicates 0 to 2); b (replicate 0)" in said
+    assert "1 b (replicate 1)" in said
+    assert "5 runs in 2 batches; nothing was run" in said
+    assert "memory: about 3 MiB in 1 process; in each 1 for" in said
+    terminal.truncate(0)
+    printing.show_plan(runs[:1], tasks[1:], Estimate(1, 0, 0, 0))
+    assert "1 run in 1 batch; nothing" in " ".join(terminal.getvalue().split())
+
+
+CALLBACK = """\
+import gc, signal, sys, time
+from simulator.cli import console
+
+signal.signal(signal.SIGINT, console.interrupt)
+sys.unraisablehook = console.repeat_interruption
+gc.callbacks.append(lambda *_: time.sleep(1.0))
+print("ready", flush=True)
+try:
+    gc.collect()
+    for _ in range(600):
+        time.sleep(0.1)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_an_interruption_inside_of_a_callback_is_neither_lost_nor_printed(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "callback.py"
+    script.write_text(CALLBACK, encoding="utf-8")
+    path = os.pathsep.join((str(Path(__file__).parents[2]), *sys.path))
+    process = subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=30)
+    assert out == "interrupted\n"
+    assert errors == ""
+
+
+def test_letters_that_a_terminal_lacks_are_escapes() -> None:
+    code = (
+        "from simulator.cli import console;"
+        "console.accept_any_text();"
+        "console.out.say('caf\\u00e9 \\u5feb')"
+    )
+    path = os.pathsep.join((str(Path(__file__).parents[2]), *sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "latin-1"},
+        check=True,
+    )
+    assert done.stdout == b"caf\xe9 \\u5feb\n"
+
+
+def test_the_bar_shows_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(console, "err", Terminal(file=file, force_terminal=True))
+    with console.progress("[/b]\x1b[31m") as hear:
+        hear(0.5)
+    assert "[/b]\\x1b[31m" in file.getvalue()
