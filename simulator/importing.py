@@ -13,7 +13,6 @@ those at one instant in the order of the file. A client reads the version of all
 made until then, those of the same instant among them. Times count from the first read.
 """
 
-import hashlib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from simulator import inputs
+from simulator.problems.data import digests, limits, table
 from simulator.protocols.played import Traffic
 from simulator.recording import Source, write_all
 from simulator.scenario.errors import DataError
@@ -67,6 +68,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     """
     path = Path(log)
     frame = _checked(_read(path), path)
+    held = digests.of_file(path)
     labels, client = _numbered(frame["client"])
     _check_overlaps(frame, client, path)
     began = float(frame["read_time"].min())
@@ -93,7 +95,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "num_clients": len(labels),
         "width": 1,
         "num_registers": num_registers,
-        "timeline": hashlib.sha256(path.read_bytes()).hexdigest()[:16],
+        "timeline": held.sha256[:16],
         "upload_bytes": 0,
         "download_bytes": 0,
         "stop_reason": "the run has not ended",
@@ -104,7 +106,8 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     }
     chunks: Iterator[Chunk] = iter([Chunk(rows, jobs, StopReason.STALLED)])
     source = Source(entry, chunks, Traffic(0, 0, len(labels)))
-    return write_all(Path(folder), scenario, [source])
+    read = {str(log): inputs.Input(str(path.absolute()), *held)._asdict()}
+    return write_all(Path(folder), scenario, [source], {"inputs": read})
 
 
 def _read(path: Path) -> "pd.DataFrame":
@@ -113,6 +116,7 @@ def _read(path: Path) -> "pd.DataFrame":
     if path.suffix not in (".csv", ".parquet"):
         raise DataError(f"{path}: must end in .csv or .parquet; convert or rename it")
     try:
+        _check_size(path)
         if path.suffix == ".parquet":
             frame = pd.read_parquet(path)
         else:
@@ -138,6 +142,23 @@ def _read(path: Path) -> "pd.DataFrame":
     if frame.empty:
         raise DataError(f"{path}: must have a row per job, but has none; add some")
     return frame
+
+
+def _check_size(path: Path) -> None:
+    """Refuses a log that would take too much memory.
+
+    Raises:
+        ValueError: in one line.
+    """
+    from pyarrow import parquet
+
+    size = path.stat().st_size
+    if path.suffix == ".parquet":
+        with parquet.ParquetFile(path) as file:
+            table.check_parquet(file, file.schema_arrow.names, size)
+    elif size > limits.MOST_TEXT:
+        most = limits.shown(limits.MOST_TEXT)
+        raise ValueError(f"it has {limits.shown(size)}, where {most} are allowed")
 
 
 def _checked(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":

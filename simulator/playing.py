@@ -12,8 +12,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from simulator import inputs
 from simulator.privacy import ledger
 from simulator.privacy.of_runs import Guarantee, guarantees
+from simulator.problems.data import files
 from simulator.problems.data.base import Dataset
 from simulator.problems.sampler import Sampler
 from simulator.protocols.played import Played, Traffic
@@ -30,6 +32,8 @@ from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
 from simulator.streams import Purpose, Streams
 
+MOST_WEIGHTS = 250_000_000
+"""Of all clients' models, 1 GB in float32; their registers take as much again."""
 MOST_REMEMBERED = 8
 """Data sets and problems that a process keeps."""
 
@@ -122,6 +126,11 @@ def plan(run: Run) -> Plan:
     )
     outputs = num_outputs(config, data)
     weights = sum(config.model.num_weights(own, outputs) for own in widths(config))
+    if weights > MOST_WEIGHTS:
+        raise ScenarioError(
+            f"problem.model must have at most {MOST_WEIGHTS:,} weights, got "
+            f"{weights:,}; make it smaller"
+        )
     exchanged = outputs
     if config.transfer is not None:
         exchanged = config.model.hidden * (config.model.hidden + 2)
@@ -222,13 +231,17 @@ def _quota(
 
 
 def remembered(build: Callable[..., Any]) -> Callable[..., Any]:
-    """Keeps the last few results of a function of a configuration, by its content."""
+    """Keeps the last few results of a function of a configuration, by its content.
+
+    What its data are read from belongs to that.
+    """
     results: dict[Any, Any] = {}
 
     @wraps(build)
     def remembering(config: Config, *rest: Any, **options: Any) -> Any:
         content = type(config).__name__, config.model_dump_json()
-        key = (*content, rest, tuple(sorted(options.items())))
+        read = inputs.state(config)
+        key = (*content, read, rest, tuple(sorted(options.items())))
         if key not in results:
             while len(results) >= MOST_REMEMBERED:
                 results.pop(next(iter(results)))
@@ -240,8 +253,15 @@ def remembered(build: Callable[..., Any]) -> Callable[..., Any]:
 
 @remembered
 def dataset(config: Any) -> Dataset:
-    """Returns the data of a configuration, once for all runs that share it."""
-    return factory(config, "data")(config)
+    """Returns the data of a configuration, once for all runs that share it.
+
+    Raises:
+        DataError: a file is missing, damaged, or has changed since the study began.
+    """
+    with files.noted() as read:
+        data = factory(config, "data")(config)
+    inputs.confirm(config, "problem.data", read)
+    return data
 
 
 def local_steps(scenario: Scenario) -> int:

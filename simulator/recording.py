@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator import playing
+from simulator import inputs, playing
 from simulator.protocols.played import Played, Traffic
 from simulator.scenario.errors import StudyError
 from simulator.scenario.setting import Setting
@@ -75,16 +75,20 @@ def record(
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
     """
-    sources = [_source(run, playing.timeline(run)) for run in expand(scenario)]
-    return write_all(
-        Path(folder), scenario.model_dump(mode="json"), sources, progress=progress
-    )
+    runs = expand(scenario)
+    tree = scenario.model_dump(mode="json")
+    read = inputs.collect(run.scenario for run in runs)
+    with inputs.held(read):
+        sources = [_source(run, playing.timeline(run)) for run in runs]
+        told = inputs.told(read)
+        return write_all(Path(folder), tree, sources, told, progress=progress)
 
 
 def write_all(
     folder: Path,
     scenario: dict[str, Any],
     sources: list[Source],
+    read: dict[str, Any],
     *,
     progress: Progress = lambda _: None,
 ) -> Study:
@@ -97,6 +101,7 @@ def write_all(
             replaced.
         scenario: for the manifest; its `name` is the study's.
         sources: the timelines.
+        read: what the manifest says of what is read for them.
         progress: hears the fraction that is written.
 
     Raises:
@@ -105,13 +110,14 @@ def write_all(
     """
     with locked(folder):
         _clear(folder)
-        return _write_all(folder, scenario, sources, progress)
+        return _write_all(folder, scenario, sources, read, progress)
 
 
 def _write_all(
     folder: Path,
     scenario: dict[str, Any],
     sources: list[Source],
+    read: dict[str, Any],
     progress: Progress,
 ) -> Study:
     manifest = {
@@ -123,6 +129,7 @@ def _write_all(
         "interrupted": False,
         "session": 1,
         "scenario": scenario,
+        **read,
         "runs": [source.entry for source in sources],
         "parts": {},
         **provenance(LIBRARIES),

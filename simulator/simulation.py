@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
-from simulator import playing
+from simulator import inputs, playing
 from simulator.algorithms.base import Algorithm, Context, Revealing
 from simulator.algorithms.step_rules import Constants, resolve
 from simulator.engine import compiler
@@ -214,6 +214,12 @@ def _prepare(run: Run) -> Prepared:
         mixing=playing.mixing(scenario, run.seed),
     )
     made = factory(algorithm, "algorithms")(algorithm, context)
+    for part, key in (
+        (config.partition, "problem.partition"),
+        (config.model, "problem.model"),
+        (algorithm, "algorithm"),
+    ):
+        inputs.confirm(part, key)
     if scenario.probe is not None and not isinstance(made, Revealing):
         raise ScenarioError(
             f"probe must not be set for the algorithm {algorithm.kind!r}, which does "

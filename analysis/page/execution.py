@@ -108,7 +108,15 @@ def access(manifest: dict[str, Any]) -> Item:
     """Returns what is needed to have the same program."""
     version = (manifest.get("environment") or {}).get("stalesim", "of unknown version")
     text = [f"Simulated by stalesim {version}. The scenario and commands stand below."]
-    commit = manifest.get("commit")
-    known = f"Git commit of the folder in which the study was run: {commit}."
-    text.append(known if commit else "The git commit is not known.")
+    begun = (manifest, *manifest.get("continued", ()))
+    states = dict.fromkeys(_state(each) for each in begun)
+    text.append(f"The program's git commit: {', then '.join(states)}.")
     return Item("6.1", "Computer model sharing statement", text)
+
+
+def _state(begun: Mapping[str, Any]) -> str:
+    """Returns the state of the program at one of the times that a study was begun."""
+    commit = begun.get("commit")
+    if not commit:
+        return "not known"
+    return f"{commit} with local changes" if begun.get("dirty") else str(commit)

@@ -9,8 +9,6 @@ from simulator.scenario.entry import tag
 
 MOST_LISTED = 12
 """Values of a list that are written out."""
-FILES = ("path", "replay")
-"""Keys of a scenario whose values name a file or folder."""
 
 
 def shown(value: Any) -> str:
@@ -69,18 +67,6 @@ def entries(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
             yield from entries(value, name)
         else:
             yield name, shown(value)
-
-
-def files(tree: Any) -> list[str]:
-    """Returns the files and folders that a scenario names, each once."""
-    found: list[str] = []
-    if isinstance(tree, Mapping):
-        for key, value in tree.items():
-            is_file = key in FILES and isinstance(value, str)
-            found += [value] if is_file else files(value)
-    elif isinstance(tree, list | tuple):
-        found += [name for item in tree for name in files(item)]
-    return list(dict.fromkeys(found))
 
 
 def about(kind: str, name: str) -> list[str]:

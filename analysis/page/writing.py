@@ -1,7 +1,6 @@
 """A study as one page that needs nothing else: results, method, how to repeat it."""
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,9 +10,8 @@ import pandas as pd
 
 from analysis import claims, report, summary, timeline_report
 from analysis.files import replaced
-from analysis.page import method, pictures, runs
+from analysis.page import method, pictures, repeating, runs
 from analysis.page.item import Marked
-from analysis.page.words import files
 from analysis.page.world import imported
 from simulator.scenario import dialect
 from simulator.scenario.study import without_nothing
@@ -24,8 +22,6 @@ NAME = "report.html"
 """Of the page in a study's folder."""
 ENDINGS = (".html", ".htm")
 NUMBERS = re.compile(r"(?:[-+±\d.,e%/()\[\]\s]|never|none|nan|inf)*")
-PINNED = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox")
-"""Libraries whose version may play a part in the last digits."""
 
 
 class Table(NamedTuple):
@@ -103,9 +99,11 @@ def html(study: Study) -> str:
         scenario=scenario,
         scenario_name=name,
         scenario_uri=pictures.data_uri("application/yaml", scenario.encode()),
-        started="\n".join(_started(manifest)),
-        commands=list(_commands(manifest, name)),
-        files=files(manifest["scenario"]),
+        started="\n".join(repeating.started(manifest)),
+        commands=list(repeating.commands(manifest, name)),
+        cautions=list(repeating.cautions(manifest)),
+        needed=repeating.needed(manifest),
+        quoted=repeating.QUOTED,
         imported=imported(manifest["scenario"]),
     )
 
@@ -154,44 +152,6 @@ def _verdicts(found: pd.DataFrame) -> str:
     words = (claims.HOLDS, claims.FAILS, claims.OPEN)
     numbers = ", ".join(f"{word} {counts.get(word, 0)}" for word in words)
     return f"{counted(len(found), 'verdict')} on claims: {numbers}."
-
-
-def _commands(manifest: dict[str, Any], name: str) -> Iterator[str]:
-    """Yields the commands that repeat a study, one at a time.
-
-    Args:
-        manifest: of the study.
-        name: of the file that its scenario is saved as.
-    """
-    environment = manifest.get("environment") or {}
-    if manifest.get("commit"):
-        yield f"git checkout {shlex.quote(manifest['commit'])}"
-    pins = [f"{each}=={environment[each]}" for each in PINNED if environment.get(each)]
-    yield shlex.join(["pip", "install", ".", *pins])
-    again = f"{manifest['name']}-again"
-    command = list(map(str, manifest.get("command") or ()))
-    if imported(manifest["scenario"]):
-        yield shlex.join(command)
-        return
-    timeline = manifest.get("kind") == "timeline"
-    verb = "timeline" if timeline else "run"
-    yield shlex.join(["stalesim", *_bringing(command, verb), verb, name, "-o", again])
-    if not timeline:
-        yield shlex.join(["stalesim", "check", again])
-    yield shlex.join(["stalesim", "report", again])
-
-
-def _started(manifest: dict[str, Any]) -> Iterator[str]:
-    """Yields the commands that began the study and continued it."""
-    for begun in (manifest, *manifest.get("continued", ())):
-        if begun.get("command"):
-            yield shlex.join(map(str, begun["command"]))
-
-
-def _bringing(command: list[str], verb: str) -> list[str]:
-    """Returns the options of a command before its verb: modules that bring parts."""
-    options = command[1 : command.index(verb)] if verb in command else []
-    return options if options[:1] == ["--import"] else []
 
 
 def _visible(value: Any) -> Any:

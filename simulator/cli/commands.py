@@ -152,9 +152,11 @@ def resume(
     plots: Plots = True,
 ) -> None:
     """Runs what is left of a study: what was interrupted, and what failed."""
-    from simulator.studies.running import scenario_of
+    from simulator.studies.running import scenario_of, where_begun
 
-    _simulate(scenario_of(folder), folder, jobs, scheduler, checkpoint, plots=plots)
+    with where_begun(folder):
+        scenario = scenario_of(folder)
+        _simulate(scenario, folder, jobs, scheduler, checkpoint, plots=plots)
 
 
 def _simulate(

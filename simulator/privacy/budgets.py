@@ -9,6 +9,10 @@ from simulator.scenario.errors import UserError
 
 MOST = 10**9
 """Releases that `releases_within` counts up to."""
+MOST_CALIBRATED = 10**8
+"""Releases that noise is found for: the optimal composition takes seconds for them."""
+MOST_OF = {"pld": 10**5}
+"""Of accountants that take as long for fewer: loss distributions grow with releases."""
 
 _TOLERANCE = 1e-6
 _WIDEST = 2.0**60
@@ -42,10 +46,11 @@ def calibrate(
     """
     _check_target(target_epsilon)
     check_delta(delta)
-    if num_releases < 1:
+    most = MOST_OF.get(accountant.NAME, MOST_CALIBRATED)
+    if not 1 <= num_releases <= most:
         raise UserError(
-            f"releases must be >= 1, got {num_releases}; "
-            "give the number of messages that a client will send"
+            f"releases must be from 1 to {most:,} by {accountant.NAME}, got "
+            f"{num_releases:,}; give the number of messages that a client will send"
         )
 
     def fits(multiplier: float) -> bool:

@@ -14,7 +14,7 @@ import simpy
 from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
 
-from simulator.problems.data import files
+from simulator import inputs
 from simulator.protocols.gossip_recorder import GossipRecorder
 from simulator.protocols.plain_recorder import PlainRecorder
 from simulator.protocols.recorder import Batch, Recorder
@@ -137,15 +137,26 @@ class Played:
         }
         if self.quota is not None:
             parts["quota"] = self.quota
-        parts["files"] = _contents(parts["clients"])
+        parts["files"] = [
+            sha256
+            for key, part in self._world.items()
+            for sha256 in inputs.contents(part, key)
+        ]
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def _world(self) -> dict[str, Any]:
+        """What durations are drawn from, by its place in the scenario."""
+        parts = ("clients", "server", "protocol")
+        return {name: getattr(self, name) for name in parts}
 
     def chunks(self, num_rows: int) -> Iterator[Chunk]:
         """Plays the world and yields chunks of at most `num_rows` rows.
 
         Raises:
             ScenarioError: a law gave an impossible duration, or time stands still.
+            DataError: a file of measurements has changed since the study began.
         """
         step = getattr(self.protocol, "step", None)
         traffic = self.traffic
@@ -172,6 +183,8 @@ class Played:
         if self.quota is not None:
             world.quota = Quota(self.quota)
         factory(self.protocol, "protocols")(self.protocol, world, recorder)
+        for key, part in self._world.items():
+            inputs.confirm(part, key)
         reason = None
         stuck_at, stuck_rows = -1.0, 0
         while reason is None:
@@ -346,19 +359,6 @@ class Played:
         event.callbacks.append(_end_time)  # pyright: ignore[reportOptionalMemberAccess]
         event._ok, event._value = True, None
         world.env.schedule(event, priority=AFTER_ALL, delay=limit)
-
-
-def _contents(tree: Any, key: str = "clients") -> list[str]:
-    """Returns hashes of the files of measurements that a configuration names."""
-    if isinstance(tree, list):
-        tree = dict(enumerate(tree))
-    if not isinstance(tree, dict):
-        return []
-    own = []
-    if "path" in tree:
-        own = [files.md5(files.located(tree["path"], f"{key}.path"))]
-    parts = (_contents(part, f"{key}.{name}") for name, part in tree.items())
-    return own + [found for part in parts for found in part]
 
 
 class _TimeIsOver(Exception):  # noqa: N818

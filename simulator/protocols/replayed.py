@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from simulator import inputs
+from simulator.problems.data import files
 from simulator.protocols.played import FOREVER, Played
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.setting import Recording
@@ -40,10 +42,12 @@ class Replayed(Played):
     It ends where the recording does, or earlier where the scenario stops earlier.
 
     Attributes:
-        study: that holds the recording.
+        config: where the recording is.
+        study: that holds it.
         entry: what the study's manifest says of the recorded run.
     """
 
+    config: Recording | None = None
     study: Study | None = None
     entry: dict[str, Any] | None = None
 
@@ -70,10 +74,12 @@ class Replayed(Played):
         """Reads the recording and yields chunks of at most `num_rows` rows.
 
         Raises:
-            StudyError: a part of the recording is damaged.
+            DataError: the recording has changed since the study began.
+            StudyError: a part of it is damaged.
             ValueError: its rows are none that a world can have produced.
         """
         rows, jobs, incidents = self._rows(), self._jobs(), self._incidents()
+        inputs.confirm(self.config, "timeline")
         check(rows, self.num_registers)
         reason = StopReason[str(self._entry["stop"]).upper()]
         if self._may_end_earlier:
@@ -193,7 +199,7 @@ def replayed(played: Played, config: Recording, run: Run) -> Replayed:
         ScenarioError: the recording holds no such run, or does not fit the scenario.
         StudyError: the folder holds no recording.
     """
-    study = load(config.replay)
+    study = load(files.folder(config.replay))
     entry = _chosen(study, config.replay, run)
     pairs = {
         "clients": (entry["num_clients"], played.num_clients),
@@ -210,7 +216,8 @@ def replayed(played: Played, config: Recording, run: Run) -> Replayed:
     if entry["stop"] == "time" and entry["virtual_s"] < (stop.time or inf):
         stop = stop.replaced(time=entry["virtual_s"])
     options: dict[str, Any] = {f.name: getattr(played, f.name) for f in fields(Played)}
-    return Replayed(**(options | {"stop": stop, "study": study, "entry": entry}))
+    options |= {"stop": stop, "config": config, "study": study, "entry": entry}
+    return Replayed(**options)
 
 
 def _chosen(study: Study, folder: str, run: Run) -> dict[str, Any]:

@@ -194,11 +194,11 @@ class WarmupStep(Config):
     """Of the first epoch."""
     value: Annotated[float, Field(ge=0)]
     """Of the last epoch of the warm-up."""
-    rising: Annotated[int, Field(ge=2)]
+    rising: Annotated[int, Field(ge=2, le=10_000)]
     """Epochs of the warm-up."""
     factor: Annotated[float, Field(gt=0, le=1)] = 1.0
     """By which it falls each epoch from then on."""
-    falling: Annotated[int, Field(ge=0)] = 0
+    falling: Annotated[int, Field(ge=0, le=10_000)] = 0
     """Epochs in which it falls; then it stays."""
 
     @property

@@ -1,5 +1,6 @@
 """What every part of a scenario has in common."""
 
+from enum import Enum
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args
 
 from pydantic import (
@@ -19,6 +20,30 @@ class Says(NamedTuple):
 
     rule: str
     example: str
+
+
+class Reads(Enum):
+    """Marks an entry whose value names what a run reads; put into `Annotated`."""
+
+    FILE = "file"
+    RECORDING = "recording"
+    """The folder of a recorded timeline."""
+
+
+FilePath = Annotated[str, Field(json_schema_extra={"format": "file-path"}), Reads.FILE]
+"""A file that a run reads: in the working folder, or in the data folder. What it holds
+is a part of what the run is identified by."""
+RecordingPath = Annotated[
+    str,
+    Field(min_length=1, json_schema_extra={"format": "directory-path"}),
+    Reads.RECORDING,
+]
+"""A folder that `stalesim timeline` wrote, and whose content counts in the same way."""
+
+
+MOST_CLIENTS = 1_000_000
+"""Clients or parties of a world: each has durations, jobs and rows of its own."""
+NumClients = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
 
 
 class PlacedError(ScenarioError):

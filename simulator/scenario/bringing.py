@@ -6,6 +6,7 @@ kinds to tuples of entries; the variable `STALESIM_IMPORT` names such modules, s
 the processes of a study find the same ones.
 """
 
+import hashlib
 import os
 import sys
 import traceback
@@ -14,7 +15,7 @@ from importlib import import_module, invalidate_caches
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from simulator.scenario.entry import Entry, tag
 from simulator.scenario.entry_checks import checked
@@ -26,6 +27,23 @@ VARIABLE = "STALESIM_IMPORT"
 ATTRIBUTE = "STALESIM"
 """Of a module: what it brings."""
 DOCUMENTED = "see docs/extending.md"
+
+
+class Source(NamedTuple):
+    """The code that brings parts.
+
+    Attributes:
+        file: of the module, or folder of the package that it belongs to.
+        sha256: of the file when it was imported, or of all .py files of the package; ""
+            for what is in no file that can be read, as in a notebook.
+    """
+
+    file: str
+    sha256: str
+
+
+_sources: dict[str, Source] = {}
+"""Of everything that was imported, by the source that its entries name."""
 
 
 def everything(own: Mapping[str, tuple[Entry, ...]]) -> dict[str, tuple[Entry, ...]]:
@@ -67,6 +85,11 @@ def located(module: str | Path) -> str:
     return str(Path(text).absolute()) if text.endswith(".py") else text
 
 
+def source(name: str) -> Source:
+    """Returns the code behind an entry's `source`, as it was when it was imported."""
+    return _sources.get(name, Source("", ""))
+
+
 def _of_entry_points(
     own: Mapping[str, tuple[Entry, ...]],
 ) -> Iterator[tuple[str, Entry, str]]:
@@ -82,6 +105,7 @@ def _of_entry_points(
                     f"{place} must be importable, got {_brief(error)}; mend or "
                     f"uninstall the package"
                 ) from error
+            _note(package, point.module)
             yield kind, checked(given, kind, place, package), place
 
 
@@ -90,9 +114,10 @@ def _of_modules(
 ) -> Iterator[tuple[str, Entry, str]]:
     for name in named():
         module = _imported(name)
-        source = module.__name__
+        brings = module.__name__
+        _note(brings, brings)
         for kind, entries in _given(module, name).items():
-            place = f"{ATTRIBUTE} of {shown(source)}"
+            place = f"{ATTRIBUTE} of {shown(brings)}"
             if kind not in own:
                 raise UserError(
                     f"{place} must have kinds of parts as keys, got {shown(kind)}; "
@@ -105,7 +130,37 @@ def _of_modules(
                 )
             for number, entry in enumerate(entries):
                 at = f"{place}, {kind} {number + 1},"
-                yield kind, checked(entry, kind, at, source), at
+                yield kind, checked(entry, kind, at, brings), at
+
+
+def _note(name: str, module: str) -> None:
+    """Notes the code of a module that has just been imported, or of its package."""
+    if name in _sources:
+        return
+    words = module.split(".")
+    above = [sys.modules.get(".".join(words[: i + 1])) for i in range(len(words))]
+    # The outermost that is no namespace, in which strangers may lie.
+    files = (getattr(module, "__file__", None) for module in above)
+    file = next(filter(None, files), None)
+    if file is None:
+        return
+    path = Path(file)
+    package = path.name == "__init__.py"
+    paths = sorted(path.parent.rglob("*.py")) if package else [path]
+    try:
+        contents = {each: each.read_bytes() for each in paths}
+    except OSError:  # in a zip file, say
+        return
+    told = [
+        f"{each.relative_to(path.parent).as_posix()} {_sha256(content)}\n"
+        for each, content in contents.items()
+    ]
+    digest = _sha256("".join(told).encode() if package else contents[path])
+    _sources[name] = Source(str(path.parent if package else path), digest)
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _given(module: ModuleType, name: str) -> Mapping[Any, Any]:

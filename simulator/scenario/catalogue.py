@@ -5,7 +5,7 @@ when the part is used. `simulator.scenario.bringing` finds those of other packag
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 from simulator.scenario import (
     algorithms,
+    bringing,
     decentralised,
     edge_cloud,
     fedbcd,
@@ -114,6 +115,19 @@ def brought(kind: str) -> tuple[Entry, ...]:
         UserError: what is brought, of whatever kind, is not as it should be.
     """
     return everything(KINDS)[kind]
+
+
+def sources(configs: Iterable[Config]) -> dict[str, bringing.Source]:
+    """Returns the code that brings some parts, by the names that `source` has.
+
+    Args:
+        configs: of parts; those of this package are not looked at.
+    """
+    others = {entry.config: entry.source for kind in KINDS for entry in brought(kind)}
+    if not others:
+        return {}
+    used = {others[type(each)] for each in configs if type(each) in others}
+    return {name: bringing.source(name) for name in sorted(used)}
 
 
 def factory(config: Config, kind: str) -> Callable[..., Any]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.scenario.base import Config, Quantity
+from simulator.scenario.base import Config, FilePath, NumClients, Quantity
 from simulator.scenario.laws import Law, Parameter
 
 Count = Annotated[int, Field(ge=1)]
@@ -55,7 +55,7 @@ class Traced(Config):
     """
 
     kind: Literal["trace"] = "trace"
-    path: str
+    path: FilePath
 
 
 Availability = Annotated[OnOff | Periodic | Traced, Field(discriminator="kind")]
@@ -162,13 +162,13 @@ class Behaviour(Config):
 class Group(Behaviour):
     """Some clients in succession, alike in law; `m` and `M` count within the group."""
 
-    number: Count
+    number: NumClients
 
 
 class Clients(Behaviour):
     """All clients; entries of a group replace those that stand here."""
 
-    number: Count | None = None
+    number: NumClients | None = None
     """How many, where no partition of data says it."""
     groups: dict[str, Group] = Field(default_factory=dict)
     """Divide the clients in order, such as `phones: {number: 30, compute: ...}`."""

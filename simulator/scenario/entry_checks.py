@@ -7,6 +7,7 @@ from simulator.scenario.algorithms import Algorithm
 from simulator.scenario.base import Config
 from simulator.scenario.entry import Entry
 from simulator.scenario.errors import UserError
+from simulator.scenario.named import unmarked
 from simulator.scenario.problems import Data
 from simulator.scenario.protocols import LIKE
 from simulator.scenario.suggestions import shown
@@ -58,6 +59,7 @@ def checked(given: Any, kind: str, place: str, source: str) -> Entry:
                 f"{place} must have a class with {', '.join(MEMBERS[kind])}, got "
                 f"{config.__name__} without {member}; add it"
             )
+    _check_files(config, place)
     like = getattr(config, "like", None)
     if kind == "protocols" and like is not None and like not in LIKE:
         raise UserError(
@@ -65,6 +67,17 @@ def checked(given: Any, kind: str, place: str, source: str) -> Entry:
             f"change {config.__name__}.like"
         )
     return Entry(config, factory, source)
+
+
+def _check_files(config: type[Config], place: str) -> None:
+    """Refuses a file that a study would not notice to have changed."""
+    name = unmarked(config)
+    if name is not None:
+        raise UserError(
+            f"{place} must mark entries that name files, got {config.__name__}.{name} "
+            f"without; write {name}: FilePath (of simulator.scenario.base), or rename "
+            f"it if it names none"
+        )
 
 
 def _check_name(config: type[Config], kind: str, place: str) -> None:

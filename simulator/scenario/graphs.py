@@ -12,6 +12,12 @@ from simulator.scenario.base import Config, PlacedError
 
 TRIES = 100
 """Random graphs that are drawn before giving up."""
+MOST_WORKERS = 100_000
+"""Of gossip: each has a model of its own."""
+MOST_MIXED = 2_000
+"""Workers that average all at once, by a matrix of all with all: 32 MB."""
+MOST_PAIRS = 1_000_000
+"""Pairs of workers of which a graph is made."""
 SHUFFLES = 20
 """Vain shuffles of a random regular graph's loose ends before it is begun anew."""
 
@@ -118,6 +124,14 @@ def check_graph(graph: Config, num_workers: int, *, must_have_sides: bool) -> No
             f"clients",
             ("protocol",),
         )
+    number, kind = num_pairs(graph, num_workers), getattr(graph, "kind", "")
+    if number > MOST_PAIRS:
+        raise PlacedError(
+            f"protocol.graph must be made of at most {MOST_PAIRS:,} pairs of workers, "
+            f"got {kind!r} of {num_workers:,} workers with {number:,}; take a sparser "
+            f"graph, or fewer clients",
+            ("protocol", "graph"),
+        )
     if isinstance(graph, RandomRegular):
         _check_degree(graph.degree, num_workers)
     elif isinstance(graph, DIRECTED):
@@ -126,6 +140,43 @@ def check_graph(graph: Config, num_workers: int, *, must_have_sides: bool) -> No
         edges = build_edges(graph, num_workers)
         if must_have_sides and find_senders(edges, num_workers) is None:
             raise no_sides()
+
+
+def check_size(num_workers: int, *, mixed: bool) -> None:
+    """Refuses more workers than can have models of their own.
+
+    Args:
+        num_workers: K.
+        mixed: whether all of them average at once.
+
+    Raises:
+        PlacedError: saying how many there may be.
+    """
+    most = MOST_MIXED if mixed else MOST_WORKERS
+    if num_workers > most:
+        how = "average all at once" if mixed else "average in pairs"
+        raise PlacedError(
+            f"protocol gossip must have at most {most:,} workers that {how}, got "
+            f"{num_workers:,}; take fewer clients",
+            ("protocol",),
+        )
+
+
+def num_pairs(graph: Config, n: int) -> int:
+    """Returns how many pairs of workers are looked at to make a graph."""
+    match graph:
+        case Complete() | ErdosRenyi():
+            return n * (n - 1) // 2
+        case Bipartite():
+            return n * n // 4
+        case RandomRegular(degree=degree):
+            dense = 2 * degree > n - 1
+            return n * (n - 1) // 2 if dense else n * degree // 2
+        case Edges(edges=listed) | Arcs(arcs=listed):
+            return len(listed)
+        case Exponential():
+            return n * n.bit_length()
+    return 2 * n
 
 
 def no_sides() -> PlacedError:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
@@ -19,8 +20,8 @@ ZIPPED, RANDOM, NUM = "zipped", "random", "num"
 """Keys of a sweep, and of what is drawn, that are no dotted keys of a scenario."""
 DIGITS = 4
 """Significant digits of computed values: what a label says is what is run."""
-MOST = 100_000
-"""Points of a range or of random draws."""
+MOST = 10_000
+"""Points of a sweep: each is a scenario of its own, 15 kB and 2 ms of validation."""
 
 Swept = Annotated[
     Annotated[tuple[Any, ...], Field(min_length=1)] | dict[str, Any],
@@ -99,6 +100,14 @@ def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
         else:
             axes.append([{key: value} for value in _values(entry, (key,))])
     _check_keys(axes)
+    number = math.prod(len(axis) for axis in axes)
+    if number > MOST:
+        told = " x ".join(f"{len(axis):,}" for axis in axes)
+        raise PlacedError(
+            f"sweep must have at most {MOST:,} points, got {number:,} ({told}); take "
+            f"fewer values, or draw points by random",
+            ("sweep",),
+        )
     return [
         {key: value for part in combination for key, value in part.items()}
         for combination in itertools.product(*axes)
@@ -173,7 +182,7 @@ def _random(entry: Any, seed: int) -> list[Point]:
     if not isinstance(num, int) or num is True or not 1 <= num <= MOST:
         raise _mistake(
             (RANDOM,),
-            f"must have num, a whole number from 1 to {MOST}, and keys with laws or "
+            f"must have num, a whole number from 1 to {MOST:,}, and keys with laws or "
             f"lists to draw from, got {shown(entry)}; write for example {{num: 20, "
             f"algorithm.step_size: {{law: loguniform, a: 0.001, b: 1}}}}",
         )

@@ -13,6 +13,7 @@ from simulator.scenario.base import (
     QUANTITY,
     Config,
     Expression,
+    FilePath,
     Quantity,
     Says,
     refuse_booleans,
@@ -99,7 +100,7 @@ class Empirical(Config):
     """
 
     law: Literal["empirical"] = "empirical"
-    path: str
+    path: FilePath
     """Of the file: in the working folder or the data folder."""
     column: str
     """Of durations, virtual seconds."""

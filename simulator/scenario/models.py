@@ -219,12 +219,12 @@ class Lstm(Config):
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     sequential: ClassVar[bool] = True
     """It is for data with a class for every frame, and for no other."""
-    layers: Annotated[int, Field(ge=1)] = 6
+    layers: Annotated[int, Field(ge=1, le=100)] = 6
     cells: Annotated[int, Field(ge=1)] = 512
     """Of each direction, in each layer."""
     projection: Annotated[int, Field(ge=1)] = 256
     """Outputs of the linear layer between the last of the LSTM and the logits."""
-    frames: Annotated[int, Field(ge=1)] = 21
+    frames: Annotated[int, Field(ge=1, le=10_000)] = 21
     """Of a row, which holds their features one frame after the other."""
 
     def shapes(

@@ -4,9 +4,18 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from simulator.scenario.base import Config, PlacedError, Quantity, Says
+from simulator.scenario.base import (
+    Config,
+    FilePath,
+    NumClients,
+    PlacedError,
+    Quantity,
+    Says,
+)
 
 T = TypeVar("T", int, str)
+MOST_NUMBERS = 50_000_000
+"""Of data that are drawn: 400 MB before they are rounded to float32."""
 
 
 def _different(classes: tuple[T, ...]) -> tuple[T, ...]:
@@ -154,7 +163,7 @@ class Speech(Data):
     source: Literal["auto", "npz", "standin"] = "auto"
     scale: Literal["raw", "unit", "standard"] = "standard"
     """By the statistics of a feature in all frames."""
-    frames: Annotated[int, Field(ge=1)] = 21
+    frames: Annotated[int, Field(ge=1, le=10_000)] = 21
     """Of a row."""
 
     @model_validator(mode="after")
@@ -179,19 +188,29 @@ class SyntheticLogistic(Data):
     num_features: Annotated[int, Field(ge=1)] = 20
     data_seed: Annotated[int, Field(ge=0)] = 0
 
+    @model_validator(mode="after")
+    def _in_memory(self) -> "SyntheticLogistic":
+        if self.num_samples * self.num_features > MOST_NUMBERS:
+            raise PlacedError(
+                f"num_samples x num_features must be at most {MOST_NUMBERS:,}, got "
+                f"{self.num_samples:,} x {self.num_features:,}; lower one of them",
+                ("num_samples",),
+            )
+        return self
+
 
 class Npz(Data):
     """The user's own arrays: `x` `[N, P]`, `y` `[N]`, perhaps `x_test` and `y_test`."""
 
     kind: Literal["npz"] = "npz"
-    path: str
+    path: FilePath
 
 
 class Csv(Data):
     """The user's own table: one row a sample, one column the label."""
 
     kind: Literal["csv"] = "csv"
-    path: str
+    path: FilePath
     label: str
     """Name of the label's column; labels are numbered in sorted order."""
 
@@ -205,7 +224,7 @@ class Vertical(Config):
 
     kind: Literal["vertical"] = "vertical"
     family: ClassVar[str] = "vertical"
-    parties: Annotated[int, Field(ge=1)] | None = None
+    parties: NumClients | None = None
     """Number of contiguous blocks of columns."""
     groups: (
         Annotated[
@@ -237,7 +256,7 @@ class Strips(Config):
 
     kind: Literal["strips"] = "strips"
     family: ClassVar[str] = "vertical"
-    parties: Annotated[int, Field(ge=1)]
+    parties: NumClients
     image: tuple[int, int, int] | None = None
     """Height, width and depth of the whole images; by default square ones."""
 
@@ -251,7 +270,7 @@ class Horizontal(Config):
     """What every partition by rows has: its clients, who hold all columns."""
 
     family: ClassVar[str] = "horizontal"
-    clients: Annotated[int, Field(ge=1)]
+    clients: NumClients
 
     @property
     def num_clients(self) -> int:

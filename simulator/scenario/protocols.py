@@ -6,7 +6,13 @@ from pydantic import Field, model_validator
 
 from simulator.scenario.base import Config, PlacedError
 from simulator.scenario.clients import Behaviour, Clients, Server
-from simulator.scenario.graphs import Bipartite, Draw, Graph, check_graph
+from simulator.scenario.graphs import (
+    Bipartite,
+    Draw,
+    Graph,
+    check_graph,
+    check_size,
+)
 from simulator.scenario.laws import Constant, Law
 from simulator.scenario.mixing import is_directed, receivers
 
@@ -256,6 +262,7 @@ class Gossip(Config):
             )
         for part in (clients, *clients.groups.values()) if clients else ():
             _refuse_absence(part)
+        check_size(n, mixed=self.in_rounds)
         if self.average != "all":
             check_graph(self.graph, n, must_have_sides=self.initiator == "sender")
         if is_directed(self.graph):

@@ -11,7 +11,7 @@ from simulator.scenario.errors import ScenarioError
 from simulator.scenario.overrides import Place, Places
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import VariantError, expand
+from simulator.scenario.study import VariantError, check
 from simulator.scenario.suggestions import first_error, one_line
 
 LEARNING = ("problem", "algorithm")
@@ -95,7 +95,7 @@ def validated(tree: Mapping[str, Any]) -> Scenario:
         scenario = Scenario.model_validate(tree)
     except ValidationError as error:
         raise ScenarioError(first_error(error, tree, Scenario).message) from None
-    expand(scenario)
+    check(scenario)
     return scenario
 
 
@@ -140,7 +140,7 @@ def _loads(text: str, name: str, changes: Sequence[str], *, worlds: bool) -> Any
         )
     else:
         try:
-            expand(scenario)
+            check(scenario)
         except VariantError as error:
             keys, message = error.keys, str(error)
         else:

@@ -10,7 +10,13 @@ from pydantic import (
     model_validator,
 )
 
-from simulator.scenario.base import Config, PlacedError, Says
+from simulator.scenario.base import (
+    MOST_CLIENTS,
+    Config,
+    PlacedError,
+    RecordingPath,
+    Says,
+)
 from simulator.scenario.clients import Behaviour, Clients, Link, OnOff, Server
 from simulator.scenario.entry import Parts
 from simulator.scenario.grid import Swept
@@ -23,7 +29,7 @@ Count = Annotated[int, Field(ge=1)]
 class Recording(Config):
     """A timeline that is there already: the world is not played, but read."""
 
-    replay: Annotated[str, Field(min_length=1)]
+    replay: RecordingPath
     """Folder that `stalesim timeline` wrote, from a scenario or from a log; of its runs
     the one with the same label and replicate, or else the only one."""
 
@@ -77,6 +83,12 @@ class Setting(Config, ABC):
             PlacedError: saying where, what and what to do.
         """
         protocol, n = self.protocol, self.num_clients
+        if n > MOST_CLIENTS:
+            raise PlacedError(
+                f"clients must be at most {MOST_CLIENTS:,} in all, got {n:,}; take "
+                f"fewer",
+                ("clients",),
+            )
         played = getattr(self, "timeline", None) is None
         alone = protocol.kind in ("centralised", "cyclic")
         if self.clients is None and not alone and played:

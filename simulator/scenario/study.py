@@ -15,6 +15,8 @@ from simulator.scenario.suggestions import first_error, shown, suggestion
 
 BASE = "base"
 """Name of the only variant of a scenario without variants."""
+MOST_RUNS = 100_000
+"""Of a study. Each takes 3 kB in its manifest, which is read and written as a whole."""
 OF_STUDY = ("name", "seed", "replicates", "variants", "sweep", "claims")
 """Entries that are the same for all runs of a study."""
 
@@ -77,6 +79,7 @@ def expand(scenario: Setting) -> list[Run]:
             claim names none.
     """
     _check_study_wide(scenario)
+    _check_number(scenario)
     base = scenario.model_dump(mode="json") | {
         "variants": {},
         "sweep": {},
@@ -93,6 +96,16 @@ def expand(scenario: Setting) -> list[Run]:
                 runs.append(Run(len(runs), variant, values, replicate, seed, resolved))
     _check_claims(scenario, runs)
     return runs
+
+
+def check(scenario: Setting) -> None:
+    """Refuses what `expand` refuses, without making every replicate.
+
+    Raises:
+        VariantError: as `expand` does.
+    """
+    _check_number(scenario)
+    expand(scenario.model_copy(update={"replicates": 1}))
 
 
 def replicate_seed(seed: int, replicate: int) -> int:
@@ -203,6 +216,29 @@ def _check_study_wide(scenario: Setting) -> None:
                     f"for all runs of a study; set {key} at the top",
                     ("variants", variant, key),
                 )
+
+
+def _check_number(scenario: Setting) -> None:
+    """Refuses studies of more runs than a manifest holds.
+
+    Raises:
+        VariantError: naming the replicates, or the sweep if that is too large alone.
+    """
+    variants = scenario.variants or {BASE: {}}
+    number = sum(len(_points(scenario, *each)) for each in variants.items())
+    if number > MOST_RUNS:
+        raise VariantError(
+            f"sweep must leave at most {MOST_RUNS:,} runs, got {number:,} points of "
+            f"all variants; take fewer values or variants",
+            ("sweep",),
+        )
+    if number * scenario.replicates > MOST_RUNS:
+        raise VariantError(
+            f"replicates must leave at most {MOST_RUNS:,} runs, got "
+            f"{scenario.replicates:,} of each of {number:,} variants and points; lower "
+            f"it, or make several studies",
+            ("replicates",),
+        )
 
 
 def _points(

@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulator import inputs
+from simulator.inputs import Inputs
 from simulator.scenario.errors import StudyError
 from simulator.scenario.study import Run
+from simulator.studies import origins
 from simulator.studies.planning import Task
 from simulator.trace import (
     DISK,
@@ -31,7 +34,7 @@ from simulator.trace import (
     write_manifest,
 )
 from simulator.trace.disk import LOCK, PARTIAL, explained
-from simulator.trace.manifest import NAME, git_commit
+from simulator.trace.manifest import NAME
 from simulator.trace.study import journal_of, journal_session
 
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox", "stalesim")
@@ -43,8 +46,10 @@ SAME = ("stalesim", "jax", "jaxlib", "numpy")
 """Libraries that must not change within a study."""
 WORDS = ("name", "source", "question", "claims", "replicates", "seed")
 """Entries of a scenario that a run's numbers do not depend on; it has its own seed."""
-MADE = ("commit", "environment", "command", "started")
+MADE = ("commit", "dirty", "environment", "command", "started")
 """Entries of a manifest that stay when the study is continued."""
+AGAIN = ("commit", "dirty", "command", "started")
+"""What is noted each time that it is continued."""
 OPEN = ("incomplete", "failed")
 """Ends of runs that are still to be made."""
 UNFINISHED = {"stop": "incomplete", "stop_reason": "the run has not ended"}
@@ -67,10 +72,13 @@ class Done(NamedTuple):
 
 
 def content(run: Run) -> str:
-    """Returns a hash of everything that a run's numbers depend on."""
-    tree = run.scenario.model_dump(mode="json")
-    mine = {key: value for key, value in tree.items() if key not in WORDS}
-    text = json.dumps({"seed": run.seed, **mine}, sort_keys=True)
+    """Returns a hash of everything that a run's numbers depend on.
+
+    What it reads counts by its content, not by its name.
+    """
+    tree = inputs.identified(run.scenario)
+    parts = {key: value for key, value in tree.items() if key not in WORDS}
+    text = json.dumps({"seed": run.seed, **parts}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -85,9 +93,14 @@ class Folder:
         disk: on which it lies.
         repeated: labels of runs whose rows are missing or damaged, by their numbers.
 
+    Attributes:
+        inputs: what the study's runs read.
+
     Raises:
         StudyError: there are files in it, but no study.
     """
+
+    inputs: Inputs
 
     def __init__(self, path: Path, disk: Disk = DISK) -> None:
         self.path, self.disk = path, disk
@@ -136,6 +149,16 @@ class Folder:
                 stacklevel=2,
             )
 
+    def read(self, found: Inputs) -> None:
+        """Takes what the runs of a scenario read, all of them, for what the study has.
+
+        Raises:
+            StudyError: a file holds something else than when the study was begun.
+        """
+        if self.manifest:
+            origins.check_files(self.path, self.manifest, found)
+        self.inputs = found
+
     def numbered(self, runs: list[Run]) -> list[Run]:
         """Returns the runs of a scenario with the numbers that they have here.
 
@@ -154,7 +177,7 @@ class Folder:
                 following += 1
                 continue
             if entry["content"] != content(run):
-                raise self._other(entry["label"])
+                raise self._other(entry["label"], run.scenario)
             found.append(run._replace(number=entry["run"]))
         if known:
             raise self._other(next(iter(known.values()))["label"])
@@ -230,7 +253,7 @@ class Folder:
                 self._entries[run.number] if task is None else _entry(run, task)
             )
         self._entries = {entry["run"]: entry for entry in entries}
-        known, here = self.manifest, {"commit": git_commit(), **_provenance()}
+        known, here = self.manifest, _provenance()
         self.manifest = {
             **here,
             "name": scenario.name,
@@ -240,13 +263,14 @@ class Folder:
             "interrupted": False,
             "session": known.get("session", 0) + 1,
             "scenario": scenario.model_dump(mode="json"),
+            **origins.told(self.inputs, self.manifest),
             "runs": entries,
             "regrouped": known.get("regrouped", []) if regrouped is None else regrouped,
             "parts": self._files,
             **{key: known[key] for key in MADE if key in known},
         }
         if known:
-            again = {key: here[key] for key in ("command", "started")}
+            again = {key: here[key] for key in AGAIN}
             self.manifest["continued"] = [*known.get("continued", ()), again]
         with explained(self.path):
             self.disk.write(journal_of(self.path, self.manifest["session"]), b"")
@@ -348,20 +372,27 @@ class Folder:
     def _name(self, entry: dict[str, Any]) -> tuple[str, str, int]:
         return entry["variant"], _text(entry["parameters"]), entry["replicate"]
 
-    def _other(self, label: str) -> StudyError:
+    def _other(self, label: str, scenario: Any = None) -> StudyError:
+        files = origins.other_files(self.manifest, self.inputs, scenario)
+        if files:
+            return StudyError(
+                f"{self.path}: must be continued with the files that it was begun "
+                f"with, but {files}"
+            )
         return StudyError(
             f"{self.path}: must be new or empty, or hold this very study, but its run "
             f"{label!r} is none of the scenario's; choose another folder by --out"
         )
 
     def check_versions(self) -> None:
-        """Refuses to continue with other libraries than those that were used here.
+        """Refuses to continue with other libraries or modules than were used here.
 
         Raises:
             StudyError: naming the first that differs.
         """
         if not self._entries:
             return
+        origins.check_modules(self.path, self.manifest, self.inputs)
         here, then = _provenance()["environment"], self.manifest["environment"]
         for name in SAME:
             if here.get(name) != then.get(name):

@@ -43,7 +43,7 @@ def estimate(tasks: list[Task], jobs: int) -> Estimate:
         tasks: of a study, whose runs were checked.
         jobs: processes, or 0 for one a core.
     """
-    from simulator import playing, simulation
+    from simulator import inputs, playing, simulation
     from simulator.studies.planning import structure
 
     sizes: dict[tuple[str, int], int] = {}
@@ -53,12 +53,14 @@ def estimate(tasks: list[Task], jobs: int) -> Estimate:
         shape = structure(scenario), len(task.runs)
         if shape in sizes:
             continue
-        sizes[shape] = simulation.state_bytes(
-            simulation.prepare(task.runs[0]),
-            len(task.runs),
-            shared=task.mode != "batched",
-        )
-        arrays = (np.asarray(part) for part in playing.dataset(scenario.problem.data))
+        with inputs.held(task.inputs):
+            sizes[shape] = simulation.state_bytes(
+                simulation.prepare(task.runs[0]),
+                len(task.runs),
+                shared=task.mode != "batched",
+            )
+            dataset = playing.dataset(scenario.problem.data)
+        arrays = (np.asarray(part) for part in dataset)
         data = max(data, 2 * sum(part.nbytes for part in arrays))
     return Estimate(
         min(processes(jobs), len(tasks)), PROGRAM, data, max(sizes.values(), default=0)

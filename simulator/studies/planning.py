@@ -4,7 +4,9 @@ import json
 from collections import Counter
 from typing import NamedTuple
 
+from simulator import inputs
 from simulator.engine import device
+from simulator.inputs import Inputs
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, expand
 
@@ -23,6 +25,7 @@ class Task(NamedTuple):
         session: of the study's folder, in which alone it may be executed.
         checkpoint_s: real seconds from one keeping of its state to the next; None for
             never.
+        inputs: what the study's runs read.
     """
 
     mode: str
@@ -31,6 +34,7 @@ class Task(NamedTuple):
     keeps_timelines: bool = False
     session: int = 0
     checkpoint_s: float | None = None
+    inputs: Inputs | None = None
 
 
 def structure(scenario: Scenario) -> str:
@@ -115,8 +119,10 @@ def planned(scenario: Scenario) -> tuple[list[Run], list[Task]]:
         UserError: a run's parts do not fit each other or the data.
     """
     runs = expand(scenario)
-    check(runs)
-    return runs, of_runs(runs)
+    read = inputs.collect(run.scenario for run in runs)
+    with inputs.held(read):
+        check(runs)
+        return runs, [task._replace(inputs=read) for task in of_runs(runs)]
 
 
 def keeping(tasks: list[Task]) -> list[Task]:

@@ -4,7 +4,8 @@ import io
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from simulator import inputs
+from simulator.problems.data import files, limits
 from simulator.scenario.errors import StudyError
 from simulator.scenario.problems import Data, Npz
 from simulator.scenario.reading import read, validated
@@ -130,7 +133,28 @@ def resume(folder: str | Path, **options: Any) -> Study:
     Raises:
         UserError: there is no study in the folder, or as in `simulate`.
     """
-    return simulate(scenario_of(folder), folder, **options)
+    with where_begun(folder):
+        return simulate(scenario_of(folder), folder, **options)
+
+
+@contextmanager
+def where_begun(folder: str | Path) -> Iterator[None]:
+    """Lets the relative paths of a study's scenario start from where they did then.
+
+    From the current folder if that one is not there, as after a move.
+
+    Args:
+        folder: of the study.
+
+    Raises:
+        StudyError: there is none in it.
+    """
+    begun: Any = load(folder).manifest.get("working_folder")
+    there = isinstance(begun, str) and Path(begun).is_dir()
+    working = Path(begun) if there else Path()
+    places = working.absolute(), files.data_folder().absolute()
+    with files.looking_in(files.Places(*map(str, places))):
+        yield
 
 
 def scenario_of(folder: str | Path) -> Scenario:
@@ -145,7 +169,10 @@ def scenario_of(folder: str | Path) -> Scenario:
             f"{folder}: must be a study with numerics to be resumed, but is a "
             f"timeline; play it again by `stalesim timeline`"
         )
-    return validated(manifest["scenario"])
+    scenario = validated(manifest["scenario"])
+    given, here = Path(getattr(scenario.problem.data, "path", "")), Path(folder) / DATA
+    moved = given.name == DATA and not given.is_file() and here.is_file()
+    return _reading(scenario, here) if moved else scenario
 
 
 def _scenario(source: Source) -> Scenario:
@@ -176,16 +203,23 @@ def run(
         UserError: something in the scenario, the data or the folder is wrong.
     """
     folder = Folder(path, disk)
-    runs = folder.numbered(expand(scenario))
-    known, new = folder.planned(runs), folder.new(runs)
-    planning.check(new)
-    added = planning.of_runs(new, folder.num_tasks)
-    tasks = folder.left(known) + added
-    if tasks:
-        folder.check_versions()
-    differ = planning.regrouped(runs, known + added) if known and added else None
-    folder.begin(scenario, runs, tasks, differ)
-    here = {"session": folder.manifest["session"], "checkpoint_s": checkpoint_s}
+    runs = expand(scenario)
+    folder.read(inputs.collect(run.scenario for run in runs))
+    with inputs.held(folder.inputs):
+        runs = folder.numbered(runs)
+        known, new = folder.planned(runs), folder.new(runs)
+        planning.check(new)
+        added = planning.of_runs(new, folder.num_tasks)
+        tasks = folder.left(known) + added
+        if tasks:
+            folder.check_versions()
+        differ = planning.regrouped(runs, known + added) if known and added else None
+        folder.begin(scenario, runs, tasks, differ)
+    here = {
+        "inputs": folder.inputs,
+        "session": folder.manifest["session"],
+        "checkpoint_s": checkpoint_s,
+    }
     tasks = [task._replace(**here) for task in planning.keeping(tasks)]
     try:
         for done in spread.execute(tasks, path, workers(tasks), progress, disk):
@@ -209,10 +243,20 @@ def _with_arrays(
     if file.exists():
         _check_arrays(file, data)
     else:
+        arrays: Any = data
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, **data)  # pyright: ignore[reportArgumentType]
+        np.savez_compressed(buffer, **arrays)
+        size = sum(np.asarray(array).nbytes for array in data.values())
+        if size > limits.limit(buffer.tell()):
+            buffer = io.BytesIO()
+            np.savez(buffer, **arrays)  # packed so tight, it would not be read
         with explained(folder):
             replace(DISK, file, buffer.getvalue())
+    return _reading(scenario, file)
+
+
+def _reading(scenario: Scenario, file: Path) -> Scenario:
+    """Returns a scenario that reads the arrays of a file in place of its data."""
     problem = scenario.problem
     options = {k: getattr(problem.data, k) for k in Data.model_fields}
     given = Npz(path=str(file.resolve()), **options)

@@ -169,8 +169,9 @@ class Processes:
         with tempfile.TemporaryDirectory(prefix="stalesim-") as scratch:
             shared = Path(scratch) / "progress"
             watch = _Watch(shared, list(tasks), hear)
+            path = folder.absolute()  # its processes stay, where they once were started
             calls = (
-                joblib.delayed(_work_elsewhere)(place, index, task, folder, shared)
+                joblib.delayed(_work_elsewhere)(place, index, task, path, shared)
                 for place, (index, task) in enumerate(tasks.items())
             )
             found: Any = parallel(calls)

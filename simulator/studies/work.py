@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from simulator import inputs
 from simulator.engine import device
 from simulator.scenario.errors import StudyError, UserError
 from simulator.scenario.suggestions import one_line
@@ -71,7 +72,8 @@ def work(
         stays = saved["writer"]["parts"] if saved else None
         remove_parts(disk, folder, task_name(task.number), but=stays)
         try:
-            return _execute(task, folder, progress, disk, keeper, saved)
+            with inputs.held(task.inputs):
+                return _execute(task, folder, progress, disk, keeper, saved)
         except StudyError:
             raise
         except UserError as error:

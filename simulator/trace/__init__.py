@@ -11,7 +11,7 @@ from simulator.scenario.errors import StudyError
 from simulator.trace.columns import COLUMNS, Column
 from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files, StudyWarning
-from simulator.trace.manifest import git_commit, provenance, write_manifest
+from simulator.trace.manifest import provenance, write_manifest
 from simulator.trace.study import Study, load
 from simulator.trace.writing import Words, Writer
 
@@ -26,7 +26,6 @@ __all__ = [
     "StudyWarning",
     "Words",
     "Writer",
-    "git_commit",
     "load",
     "provenance",
     "write_manifest",

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import platform
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from simulator.scenario.errors import StudyError
+from simulator.trace.commit import of_program
 from simulator.trace.disk import DISK, Disk, explained, replace
 
 NAME = "manifest.json"
@@ -142,6 +142,7 @@ def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
         also: what else there is to say of the environment.
     """
     return {
+        **of_program()._asdict(),
         "environment": {
             "python": platform.python_version(),
             "platform": platform.platform(),
@@ -152,21 +153,6 @@ def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "started": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     }
-
-
-def git_commit() -> str | None:
-    """Returns the git commit of the current folder, if it is in a repository."""
-    try:
-        found = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=5,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return found.stdout.strip()
 
 
 def _version(name: str) -> str | None:

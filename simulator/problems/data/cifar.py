@@ -25,6 +25,26 @@ RECORD = 1 + PIXELS
 """Bytes of a record: the label, then the red, green and blue planes row by row."""
 
 
+VERSIONS = {"binary": (*TRAIN, TEST), "python": PYTHON}
+
+
+def _read(config: Cifar10) -> tuple[str, dict[str, Path]]:
+    """Returns which version is read, "" for the stand-in, and what lies there."""
+    if config.source == "standin":
+        return "", {}
+    found = find()
+    if config.source != "auto":
+        return config.source, found
+    whole = (v for v, six in VERSIONS.items() if found.keys() >= {*six})
+    return next(whole, ""), found
+
+
+def _files(config: Cifar10) -> list[Path]:
+    version, found = _read(config)
+    return [found[name] for name in VERSIONS.get(version, ()) if name in found]
+
+
+@files.finding(_files)
 def cifar10(config: Cifar10) -> Dataset:
     """Returns CIFAR-10 from its binary files, from its pickles, or its stand-in.
 
@@ -35,23 +55,15 @@ def cifar10(config: Cifar10) -> Dataset:
         DataError: files that are demanded and missing, or damaged.
         ScenarioError: too high a limit.
     """
-    if config.source == "standin":
+    version, found = _read(config)
+    if not version:
         return cifar10_standin(config)
-    found = find()
-    versions = {"binary": (*TRAIN, TEST), "python": PYTHON}
-    if config.source == "auto":
-        whole = [v for v, six in versions.items() if found.keys() >= {*six}]
-        if not whole:
-            return cifar10_standin(config)
-        version = whole[0]
-    else:
-        version = config.source
-    absent = [name for name in versions[version] if name not in found]
+    absent = [name for name in VERSIONS[version] if name not in found]
     if absent:
         archive = f"cifar-10-{version}.tar.gz"
         raise files.missing("cifar10", absent, version, f"; all six are in {archive}")
     read = parse if version == "binary" else cifar_pickled.parse
-    *batches, test = [read(found[name]) for name in versions[version]]
+    *batches, test = [read(found[name]) for name in VERSIONS[version]]
     return finished(
         config,
         "cifar10",

@@ -45,6 +45,19 @@ CODES = {"SEX": (1, 2), "EDUCATION": tuple(range(7)), "MARRIAGE": tuple(range(4)
 """Every code that the file has, documented by UCI or not (0, 5 and 6 are not)."""
 
 
+def _read(config: Credit) -> tuple[str, Path] | None:
+    """Returns the kind and the path of the file that is read; None for the stand-in."""
+    found = {} if config.source == "standin" else find()
+    kinds = ("csv", "xls") if config.source == "auto" else (config.source,)
+    return next(((kind, found[kind]) for kind in kinds if kind in found), None)
+
+
+def _files(config: Credit) -> list[Path]:
+    read = _read(config)
+    return [] if read is None else [read[1]]
+
+
+@files.finding(_files)
 def credit(config: Credit) -> Dataset:
     """Returns UCI 350: 18 payment and 15 profile columns, class 1 for a default.
 
@@ -59,14 +72,11 @@ def credit(config: Credit) -> Dataset:
     Source: UCI 350, Default of Credit Card Clients (Yeh and Lien, 2009); the encoding:
         F-16, the only one of all codes that makes 18 + 15 columns of the file's 23.
     """
-    if config.source == "standin":
-        return credit_standin(config)
-    found = find()
-    kinds = ("csv", "xls") if config.source == "auto" else (config.source,)
-    for kind in kinds:
-        if kind in found:
-            return _load(config, found[kind], kind)
-    if config.source == "auto":
+    read = _read(config)
+    if read is not None:
+        kind, path = read
+        return _load(config, path, kind)
+    if config.source in ("auto", "standin"):
         return credit_standin(config)
     name = CSV if config.source == "csv" else XLS
     raise files.missing("credit", [name], config.source)

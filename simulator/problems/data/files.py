@@ -2,14 +2,18 @@
 
 import gzip
 import hashlib
+import io
 import os
 import re
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import platformdirs
 
+from simulator.problems.data import limits
 from simulator.scenario.errors import DataError
 
 FOLDER = "STALESIM_DATA"
@@ -17,14 +21,47 @@ FOLDER = "STALESIM_DATA"
 GZIP = b"\x1f\x8b"
 
 
+class Places(NamedTuple):
+    """Folders in which files are looked for.
+
+    Attributes:
+        working: that relative paths start from.
+        data: of real data files.
+    """
+
+    working: str
+    data: str
+
+
+_places: list[Places] = []
+"""Those of the study that this process works for, if it does; the last one counts."""
+
+
+@contextmanager
+def looking_in(places: Places) -> Iterator[None]:
+    """Looks for files where another process does, or another day did."""
+    _places.append(places)
+    try:
+        yield
+    finally:
+        _places.pop()
+
+
+def working_folder() -> Path:
+    """Returns the folder that relative paths start from: by default the current one."""
+    return Path(_places[-1].working) if _places else Path.cwd()
+
+
 def data_folder() -> Path:
     """Returns the folder of real data files: `STALESIM_DATA`, else the user's own."""
+    if _places:
+        return Path(_places[-1].data)
     named = os.environ.get(FOLDER)
     return Path(named or platformdirs.user_data_dir("stalesim")).expanduser()
 
 
 def located(path: str, key: str) -> Path:
-    """Returns a user's file: from the current folder, else from the data folder.
+    """Returns a user's file: from the working folder, else from the data folder.
 
     Args:
         path: as the scenario has it.
@@ -34,14 +71,38 @@ def located(path: str, key: str) -> Path:
         DataError: it is in neither.
     """
     given = Path(path).expanduser()
-    beside = data_folder() / given
-    for place in (given, beside):
+    here, beside = working_folder() / given, data_folder() / given
+    for place in (here, beside):
         if place.is_file():
-            return place
+            return given if place == Path.cwd() / given else place
     raise DataError(
-        f"{key} must be a file, got {path!r}; it is neither at {given.absolute()} nor "
-        f"at {beside}"
+        f"{key} must be a file, got {path!r}; it is neither at {here} nor at {beside}"
     )
+
+
+def folder(path: str) -> Path:
+    """Returns a user's folder, which need not exist: from the working folder on."""
+    given = Path(path).expanduser()
+    place = working_folder() / given
+    return given if place == Path.cwd() / given else place
+
+
+Loader = TypeVar("Loader", bound=Callable[..., Any])
+
+
+def finding(find: Callable[[Any], Iterable[Path]]) -> Callable[[Loader], Loader]:
+    """Marks the loader of a data set that finds its files by itself.
+
+    Args:
+        find: returns the files that the loader reads, by the configuration; none where
+            it takes a stand-in.
+    """
+
+    def mark(loader: Loader) -> Loader:
+        loader.finds = find  # pyright: ignore[reportFunctionMemberAccess]
+        return loader
+
+    return mark
 
 
 def plain(name: str) -> str:
@@ -84,6 +145,20 @@ def folder_of(path: Path, folders: Collection[str]) -> str:
     return next((plain(part) for part in parts[::-1] if plain(part) in folders), "")
 
 
+_noted: list[set[str]] = []
+"""Where the paths of files that are read are noted, if somebody asks."""
+
+
+@contextmanager
+def noted() -> Iterator[set[str]]:
+    """Notes the absolute paths of the files that `read` reads meanwhile."""
+    _noted.append(set())
+    try:
+        yield _noted[-1]
+    finally:
+        _noted.pop()
+
+
 def head(path: Path, size: int) -> bytes:
     """Returns the first bytes of a file's content, fewer if it cannot be read."""
     try:
@@ -101,9 +176,17 @@ def read(path: Path) -> bytes:
     """Returns the content of a file, unzipped if it is gzipped.
 
     Raises:
-        DataError: it cannot be read, or its gzip stream is damaged.
+        DataError: it cannot be read, is too large, or its gzip stream is damaged.
     """
+    for paths in _noted:
+        paths.add(str(path.absolute()))
     try:
+        size = path.stat().st_size
+        if size > limits.LARGEST:
+            raise DataError(
+                f"{path} must have {limits.shown(limits.LARGEST)} at most, got "
+                f"{limits.shown(size)}; take fewer rows"
+            )
         content = path.read_bytes()
     except OSError as error:
         raise DataError(
@@ -113,7 +196,12 @@ def read(path: Path) -> bytes:
     if not content.startswith(GZIP):
         return content
     try:
-        return gzip.decompress(content)
+        with gzip.open(io.BytesIO(content)) as file:
+            return limits.unpack(file.read, len(content))
+    except ValueError as error:
+        raise DataError(
+            f"{path} must not unpack to so much, got {error}; unpack it yourself"
+        ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(
             f"{path} must be a whole gzip file, got: {error}; download it again"

@@ -48,6 +48,20 @@ LARGEST_GZIP = 64 * 2**20
 """No official file has as many bytes, so that larger ones need no md5."""
 
 
+def _read(config: Mnist | FashionMnist) -> dict[str, Path]:
+    """Returns the files that are read, by their role; none for what stands in."""
+    if config.source in ("bundled", "standin"):
+        return {}
+    found = find(config.kind)
+    whole = config.source == "idx" or len(found) == len(ROLES)
+    return found if whole else {}
+
+
+def _files(config: Mnist | FashionMnist) -> list[Path]:
+    return [*_read(config).values()]
+
+
+@files.finding(_files)
 def mnist(config: Mnist) -> Dataset:
     """Returns MNIST from idx files, or its 5,000 bundled images as `mnist5k`.
 
@@ -55,13 +69,13 @@ def mnist(config: Mnist) -> Dataset:
         DataError: files that are demanded and missing, or damaged.
         ScenarioError: too high a limit or test fraction.
     """
-    if config.source != "bundled":
-        found = find("mnist")
-        if config.source == "idx" or len(found) == len(ROLES):
-            return _load(config, "mnist", found)
+    found = _read(config)
+    if found or config.source == "idx":
+        return _load(config, "mnist", found)
     return mnist5k(config)
 
 
+@files.finding(_files)
 def fashion_mnist(config: FashionMnist) -> Dataset:
     """Returns Fashion-MNIST from idx files, or its stand-in.
 
@@ -69,10 +83,9 @@ def fashion_mnist(config: FashionMnist) -> Dataset:
         DataError: files that are demanded and missing, or damaged.
         ScenarioError: too high a limit.
     """
-    if config.source != "standin":
-        found = find("fashion_mnist")
-        if config.source == "idx" or len(found) == len(ROLES):
-            return _load(config, "fashion_mnist", found)
+    found = _read(config)
+    if found or config.source == "idx":
+        return _load(config, "fashion_mnist", found)
     return fashion_mnist_standin(config)
 
 

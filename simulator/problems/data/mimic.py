@@ -28,6 +28,27 @@ HALVES = ("train", "test")
 HOURS = 48.0
 
 
+def _root(config: Mimic) -> Path | None:
+    """Returns the folder that is read, None for the stand-in."""
+    root = None if config.source == "standin" else find()
+    if config.source == "auto" and root is not None and _absent(root):
+        return None
+    return root
+
+
+def _files(config: Mimic) -> list[Path]:
+    """Returns the lists of stays, and the stays that they name and that are there."""
+    root = _root(config)
+    if root is None:
+        return []
+    found = []
+    for half, names in zip(HALVES, (TRAIN, TEST), strict=True):
+        found += [root / name for name in names]
+        found += [root / half / stay for stay in _classes(root, names)]
+    return [path for path in found if path.is_file()]
+
+
+@files.finding(_files)
 def mimic(config: Mimic) -> Dataset:
     """Returns 714 statistics of 17 variables, class 1 for a death in hospital.
 
@@ -43,12 +64,10 @@ def mimic(config: Mimic) -> Dataset:
     Source: Johnson et al., MIMIC-III (2016); Harutyunyan et al., Multitask learning and
         benchmarking with clinical time series data (2019).
     """
-    if config.source == "standin":
+    root = _root(config)
+    if root is None and config.source != "csv":
         return mimic_standin(config)
-    root = find()
     absent = [] if root is None else _absent(root)
-    if config.source == "auto" and (root is None or absent):
-        return mimic_standin(config)
     if root is None or absent:
         names = [f"{ROOT}/{name}" for name in absent or (TRAIN[0], TEST[0])]
         raise files.missing(

@@ -29,6 +29,21 @@ NAME = re.compile(
 FOLDERS = ("nuswide",)
 
 
+def _read(config: NusWide) -> dict[str, Path]:
+    """Returns the files that are read, by their names; none for the stand-in.
+
+    Of the chosen concepts' files those that are there, for one may be misspelt, which
+    must not end in the stand-in.
+    """
+    found = {} if config.source == "standin" else find()
+    inputs = [name for half in HALVES for name in _inputs(half)]
+    if config.source != "dat" and not found.keys() >= {*inputs}:
+        return {}
+    labels = [name for half in HALVES for name in _labels(config, half)]
+    return {name: found[name] for name in (*inputs, *labels) if name in found}
+
+
+@files.finding(lambda config: [*_read(config).values()])
 def nus_wide(config: NusWide) -> Dataset:
     """Returns 634 image features and 1,000 tags, class 1 for the first concept.
 
@@ -41,16 +56,12 @@ def nus_wide(config: NusWide) -> Dataset:
 
     Source: Chua, Tang, Hong, Li, Luo and Zheng, NUS-WIDE (2009); concepts: F-13.
     """
-    if config.source == "standin":
+    found = _read(config)
+    if not found and config.source != "dat":
         return nus_wide_standin(config)
-    found = find()
-    absent = [name for half in HALVES for name in _inputs(half) if name not in found]
-    if absent and config.source == "auto":
-        return nus_wide_standin(config)
-    # Never the stand-in for want of these: a concept may be misspelt.
-    absent += [
-        name for half in HALVES for name in _labels(config, half) if name not in found
-    ]
+    wanted = [name for half in HALVES for name in _inputs(half)]
+    wanted += [name for half in HALVES for name in _labels(config, half)]
+    absent = [name for name in wanted if name not in found]
     if absent:
         raise files.missing("nus_wide", absent, "dat")
     train, test = (_half(config, found, half) for half in HALVES)

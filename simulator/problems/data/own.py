@@ -16,7 +16,8 @@ from simulator.scenario.problems import Csv, Npz
 def npz(config: Npz) -> Dataset:
     """Returns the user's arrays `x`, `y` and, if there are, `x_test`, `y_test`.
 
-    Labels are whole numbers from 0; the largest says how many classes there are.
+    Labels are whole numbers from 0, and every one up to the largest stands in some row,
+    or else one stray label would make classes that no row has, and change every loss.
 
     Raises:
         DataError: no such file, arrays missing, of other shapes, or not finite.
@@ -34,14 +35,7 @@ def npz(config: Npz) -> Dataset:
                 f"x_test of {path} must have the {len(columns)} columns of x, got "
                 f"{test[0].shape[1]}; save both with the same features"
             )
-    labels = train[1] if test is None else np.concatenate([train[1], test[1]])
-    num_classes = int(labels.max()) + 1
-    if num_classes > labels.size:
-        raise DataError(
-            f"y of {path} must number its classes from 0 without gaps, got "
-            f"{num_classes - 1} among {labels.size} rows; number them by "
-            "numpy.unique(y, return_inverse=True)[1]"
-        )
+    num_classes = _count(path, train[1], None if test is None else test[1])
     if num_classes < 2:
         raise DataError(
             f"y of {path} must hold two classes or more, got only 0; check y"
@@ -143,6 +137,33 @@ def _whole(
             f"numpy.unique({name}, return_inverse=True)[1]"
         )
     return labels.astype(np.int32)
+
+
+def _count(
+    path: Path,
+    train: Int32[np.ndarray, " N"],
+    test: Int32[np.ndarray, " N_test"] | None,
+) -> int:
+    """Returns how many classes there are, if they are numbered without gaps.
+
+    Raises:
+        DataError: some numbers below the largest are no row's.
+    """
+    labels = train if test is None else np.concatenate([train, test])
+    known = np.unique(labels)
+    gaps = np.flatnonzero(np.diff(known, prepend=-1) > 1)
+    if gaps.size:
+        next_ = int(known[gaps[0]])
+        last = int(known[gaps[0] - 1]) if gaps[0] else -1
+        missing = f"{last + 1}" if next_ - last == 2 else f"{last + 1} to {next_ - 1}"
+        y = "y" if test is None else "numpy.concatenate([y, y_test])"
+        raise DataError(
+            f"y of {path} must number its classes from 0 without gaps, got no row of "
+            f"class {missing}, but some of class {next_}; remove a stray label, or "
+            f"number the {known.size} classes by numpy.unique({y}, "
+            f"return_inverse=True)[1]"
+        )
+    return known.size
 
 
 def _classes(cells: table.Table, label: str) -> tuple[Int32[np.ndarray, " N"], int]:

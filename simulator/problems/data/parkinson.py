@@ -19,6 +19,12 @@ HEAD = 65_536
 """Bytes that hold both header rows."""
 
 
+def _files(config: Parkinson) -> list[Path]:
+    path = None if config.source == "standin" else find()
+    return [] if path is None else [path]
+
+
+@files.finding(_files)
 def parkinson(config: Parkinson) -> Dataset:
     """Returns UCI 470: gender and 752 speech features, class 1 for a patient.
 
@@ -31,14 +37,12 @@ def parkinson(config: Parkinson) -> Dataset:
 
     Source: UCI 470, Parkinson's Disease Classification (Sakar et al., 2018).
     """
-    if config.source == "standin":
-        return parkinson_standin(config)
-    path = find()
-    if path is None and config.source == "auto":
-        return parkinson_standin(config)
-    if path is None:
+    found = _files(config)
+    if found:
+        return _load(config, found[0])
+    if config.source == "csv":
         raise files.missing("parkinson", [FILE], "csv")
-    return _load(config, path)
+    return parkinson_standin(config)
 
 
 def find() -> Path | None:

@@ -20,6 +20,12 @@ FOLDERS = ("speech", "swb300")
 NAME = re.compile("speech|swb", re.IGNORECASE)
 
 
+def _files(config: Speech) -> list[Path]:
+    path = None if config.source == "standin" else find()
+    return [] if path is None else [path]
+
+
+@files.finding(_files)
 def speech(config: Speech) -> Dataset:
     """Returns pieces of utterances with a state for every frame, or the stand-in.
 
@@ -43,13 +49,12 @@ def speech(config: Speech) -> Dataset:
 
     Source: A(DP)²SGD, section 5.1 of its specification (SWB300).
     """
-    if config.source == "standin":
-        return speech_standin(config)
-    path = find()
-    if path is None and config.source == "auto":
-        return speech_standin(config)
-    if path is None:
+    found = _files(config)
+    if not found and config.source == "npz":
         raise files.missing("speech", [FILE], "npz")
+    if not found:
+        return speech_standin(config)
+    (path,) = found
     arrays = _arrays(path)
     train = _utterances(path, arrays, "", config.frames)
     test = None

@@ -4,14 +4,19 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Shaped
 
-from simulator.problems.data import files
+from simulator.problems.data import files, limits
 from simulator.scenario.errors import DataError
 
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+NUMBER = 8
+"""Bytes of a number in memory."""
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -41,8 +46,14 @@ def read(path: Path, header: int = 0) -> Table:
     Raises:
         DataError: no text, no rows, a column named twice, or rows of unequal length.
     """
+    content = files.read(path)
+    if len(content) > limits.MOST_TEXT:
+        raise DataError(
+            f"{path} must hold {limits.shown(limits.MOST_TEXT)} of text at most, got "
+            f"{limits.shown(len(content))}; save it as npz, or take fewer rows"
+        )
     try:
-        text = files.read(path).decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
         reader = csv.reader(io.StringIO(text, newline=""))
         numbered = [(row, reader.line_num) for row in reader if row]
     except (UnicodeDecodeError, csv.Error) as error:
@@ -127,11 +138,18 @@ def measurements(
 
 def _parquet(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
     import pyarrow as pa
-    from pyarrow import parquet
+    from pyarrow import parquet, types
 
+    numbers = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
     try:
-        stored = parquet.read_table(path)
-        _refuse_missing(path, columns, stored.column_names)
+        with parquet.ParquetFile(path) as file:
+            _refuse_missing(path, columns, file.schema_arrow.names)
+            check_parquet(file, columns, path.stat().st_size)
+            for name in columns:
+                kind = file.schema_arrow.field(name).type
+                if not any(known(kind) for known in numbers):
+                    raise ValueError(f"{kind} in {name}")
+            stored = file.read([*columns])
         return {
             name: stored[name].to_numpy().astype(np.float64, copy=False)
             for name in columns
@@ -141,6 +159,27 @@ def _parquet(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
             f"{path} must be a Parquet file with numbers in {', '.join(columns)}, got: "
             f"{error}; write it again"
         ) from error
+
+
+def check_parquet(file: "ParquetFile", columns: Sequence[str], packed: int) -> None:
+    """Refuses a Parquet file that would take too much memory.
+
+    Args:
+        file: opened; its footer alone is looked at.
+        columns: that are to be read.
+        packed: bytes of the file.
+
+    Raises:
+        ValueError: in one line.
+    """
+    footer = file.metadata
+    stored = sum(
+        column.total_uncompressed_size
+        for group in map(footer.row_group, range(footer.num_row_groups))
+        for column in map(group.column, range(group.num_columns))
+        if column.path_in_schema in columns
+    )
+    limits.check(max(stored, footer.num_rows * len(columns) * NUMBER), packed)
 
 
 def _refuse_missing(path: Path, wanted: Sequence[str], held: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
-from simulator.problems.data import files, names
+from simulator.problems.data import files, limits, names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.selecting import Samples
@@ -28,6 +28,7 @@ NAMES = {"usps": TRAIN, "usps.bz2": TRAIN, "usps.t": TEST, "usps.t.bz2": TEST}
 """What files may be called, unpacked or not."""
 NAME = re.compile("usps", re.IGNORECASE)
 FOLDERS = ("usps",)
+HALVES = ("train", "test")
 SIDE, NUM_CLASSES = 16, 10
 PIXELS = SIDE * SIDE
 BZ2, HDF5 = b"BZh", b"\x89HDF\r\n\x1a\n"
@@ -37,6 +38,25 @@ TOLERANCE = 1e-6
 """By which a stored value may lie beyond the extremes, as float32 rounds them."""
 
 
+def _read(config: Usps) -> tuple[str, dict[str, Path]]:
+    """Returns the format that is read, "" for the stand-in, and what lies there."""
+    if config.source == "standin":
+        return "", {}
+    found = find()
+    if config.source != "auto":
+        return config.source, found
+    if TRAIN in found and TEST in found:
+        return "libsvm", found
+    return "h5" if H5 in found else "", found
+
+
+def _files(config: Usps) -> list[Path]:
+    version, found = _read(config)
+    names = {"libsvm": (TRAIN, TEST), "h5": (H5,)}.get(version, ())
+    return [found[name] for name in names if name in found]
+
+
+@files.finding(_files)
 def usps(config: Usps) -> Dataset:
     """Returns USPS, 16x16 pixels of digits, or its stand-in.
 
@@ -51,15 +71,10 @@ def usps(config: Usps) -> Dataset:
     Source: Hull, A database for handwritten text recognition research (1994); the
         files of the LIBSVM data page.
     """
-    if config.source == "standin":
+    version, found = _read(config)
+    if not version:
         return usps_standin(config)
-    found = find()
-    both = TRAIN in found and TEST in found
-    if config.source == "libsvm" or (config.source == "auto" and both):
-        return _libsvm(config, found)
-    if config.source == "h5" or H5 in found:
-        return _h5(config, found)
-    return usps_standin(config)
+    return _libsvm(config, found) if version == "libsvm" else _h5(config, found)
 
 
 def find() -> dict[str, Path]:
@@ -132,7 +147,8 @@ def parse(path: Path) -> tuple[Float64[np.ndarray, "N P"], Int64[np.ndarray, " N
     from_zero: Any = False  # scikit-learn's annotation knows only "auto"
     try:
         if content.startswith(BZ2):
-            content = bz2.decompress(content)
+            with bz2.open(io.BytesIO(content)) as file:
+                content = limits.unpack(file.read, len(content))
         loaded = load_svmlight_file(
             io.BytesIO(content), n_features=PIXELS, zero_based=from_zero
         )
@@ -165,9 +181,12 @@ def parse_h5(path: Path) -> tuple[Samples, Samples]:
         ) from None
     try:
         with h5py.File(path, "r") as file:
+            names = ("data", "target")
+            size = sum(file[half][name].nbytes for half in HALVES for name in names)
+            limits.check(size, path.stat().st_size)
             train, test = (
                 (np.asarray(file[half]["data"]), np.asarray(file[half]["target"]))
-                for half in ("train", "test")
+                for half in HALVES
             )
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise DataError(

@@ -8,6 +8,7 @@ from jaxtyping import Float32, Int, Int32
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divide, finished
+from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import Speech
 
 FEATURES = (
@@ -76,8 +77,14 @@ def dataset(
         num_states: states are 0 to this, exclusive.
 
     Raises:
-        ScenarioError: too high a limit or test fraction.
+        ScenarioError: too high a limit or test fraction, or frames of a piece.
     """
+    longest = min(int(part.lengths.max()) for part in (train, test) if part is not None)
+    if config.frames > longest:
+        raise ScenarioError(
+            f"problem.data.frames must be at most {longest}, as the longest utterance "
+            f"of {name} has, got {config.frames}; lower it"
+        )
     x, y, utterance = cut(train, config.frames)
     if test is None:
         kept, tested = divide(config, utterance, "utterances")

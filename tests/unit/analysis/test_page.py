@@ -214,6 +214,57 @@ def test_modules_that_bring_parts_are_brought_again(
     text = read(page.html(changed(study, tmp_path / "brought", bring))).text
     assert "stalesim --import 'my laws.py' run tiny.yaml -o tiny-again" in text
     assert "stalesim --import 'my laws.py' run x.yaml stalesim resume x" in text
+    assert "--import executes Python code with all rights of whoever calls" in text
+    before, beware, _ = text.partition("Beware.")
+    assert beware, "said before the commands"
+    assert "stalesim --import" not in before
+
+
+def test_other_options_of_a_command_are_not_the_way_to_repeat(
+    study: Study, tmp_path: Path
+) -> None:
+    def bring(manifest: dict[str, Any]) -> None:
+        other = ["--import", "a.py", "--evil", "b", "--import", "c.py"]
+        manifest["command"] = ["stalesim", *other, "run", "x.yaml"]
+        manifest["commit"] = "--upload-pack=evil"
+
+    text = read(page.html(changed(study, tmp_path / "brought", bring))).text
+    assert "stalesim --import a.py run tiny.yaml -o tiny-again" in text
+    assert "git checkout" not in text
+
+
+def test_local_changes_of_the_program_are_told(study: Study, tmp_path: Path) -> None:
+    clean, other = "c0ffee" * 6 + "c0ff", "beef" * 10
+
+    def know(manifest: dict[str, Any]) -> None:
+        manifest.update(commit=clean, dirty=False, continued=[])
+
+    def change(manifest: dict[str, Any]) -> None:
+        again = {"command": ["stalesim", "resume"], "commit": other, "dirty": True}
+        manifest.update(commit=clean, dirty=False, continued=[again])
+
+    text = read(page.html(changed(study, tmp_path / "clean", know))).text
+    assert f"The program's git commit: {clean}." in text
+    assert "Beware." not in text
+    text = read(page.html(changed(study, tmp_path / "dirty", change))).text
+    said = f"The program's git commit: {clean}, then {other} with local changes."
+    assert said in text
+    assert "Beware. The program had local changes that are not in its git" in text
+    assert f"git checkout {clean}" in text
+
+
+def test_what_a_study_read_is_told_with_its_content(
+    study: Study, tmp_path: Path
+) -> None:
+    def read_files(manifest: dict[str, Any]) -> None:
+        manifest["inputs"] = {f"{SCRIPT}.npz": {"sha256": "ab" * 32}, "odd": 3}
+        manifest["modules"] = {"mine": {"sha256": "cd" * 32}}
+
+    text = read(page.html(changed(study, tmp_path / "reads", read_files))).text
+    assert f"{SCRIPT}.npz SHA-256 {'ab' * 32}" in text
+    assert f"mine SHA-256 {'cd' * 32}" in text
+    assert "odd of unknown content" in text
+    assert "--import executes Python code" in text, "by an entry point, say"
 
 
 def test_runs_that_diverged_are_told_with_the_commit(
@@ -362,6 +413,7 @@ def test_an_imported_log_has_a_page(tmp_path: Path) -> None:
     reader = read(page.html(import_log(log, tmp_path / "imported")))
     assert "the log of a real system" in reader.text
     assert "Nothing is drawn." in reader.text
+    assert f"stalesim timeline --import {log} -o log-again" in reader.text
     assert not [link for link in reader.links if link.startswith("data:")]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analysis.page import method, runs, world
-from analysis.page.words import duration, entries, files, listed, shown, span
+from analysis.page.words import duration, entries, listed, shown, span
 from simulator.scenario.reading import read_any
 from simulator.scenario.study import expand
 from simulator.scenario.text import ranges
@@ -178,5 +178,3 @@ def test_words() -> None:
     assert shown(None) == "nothing"
     tree = {"a": {"b": 1, "c": None, "d": []}, "e": {"law": "expon", "scale": 2}}
     assert list(entries(tree, "x")) == [("x.a.b", "1"), ("x.e", "expon(scale=2)")]
-    data = {"path": "d.csv", "of": [{"path": "e.csv"}, {"path": "d.csv"}]}
-    assert files({"data": data, "timeline": {"replay": "f"}}) == ["d.csv", "e.csv", "f"]

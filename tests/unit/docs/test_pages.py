@@ -72,7 +72,7 @@ def test_every_key_of_a_scenario_is_listed_with_a_link_that_exists(pages: Any) -
     assert not re.search(r"^#.*\{.*\{", text, re.MULTILINE)  # would be no anchor
     anchors = set(re.findall(r"\{ #(\w+) \}", text))
     assert set(re.findall(r"\]\(#(\w+)\)", text)) <= anchors
-    of_range = "| `num` | whole number at least 2 at most 100000 | required | How many,"
+    of_range = "| `num` | whole number at least 2 at most 10000 | required | How many,"
     assert of_range in text
 
 

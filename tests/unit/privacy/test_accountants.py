@@ -393,7 +393,10 @@ def test_releases_within_a_budget() -> None:
         (lambda: make("moments"), "accountant must be one of basic, .*'moments'"),
         (lambda: calibrate(0.0, DELTA, 1, Rdp()), "target epsilon must be > 0"),
         (lambda: calibrate(1.0, -1.0, 1, Rdp()), "delta must be in"),
-        (lambda: calibrate(1.0, DELTA, 0, Rdp()), "releases must be >= 1, got 0"),
+        (
+            lambda: calibrate(1.0, DELTA, 0, Rdp()),
+            "releases must be from 1 to 100,000,000 by rdp, got 0",
+        ),
         (lambda: calibrate(1.0, 0.0, 1, Rdp()), "must be reachable, got 1.0"),
         (lambda: releases_within(0.0, 0.0, Pure(1.0), Rdp()), "target epsilon must"),
         (lambda: releases_within(1.0, 1.0, Pure(1.0), Rdp()), "delta must be in"),

@@ -78,7 +78,13 @@ def execute(runs: Any, mode: str, writer: Any, *rest: Any, **options: Any) -> An
 
 def fake(patch: pytest.MonkeyPatch) -> None:
     """Makes a study cost nothing but its files."""
-    made = {"environment": {"stalesim": "1"}, "command": ["x"], "started": "now"}
+    made = {
+        "commit": None,
+        "dirty": None,
+        "environment": {"stalesim": "1"},
+        "command": ["x"],
+        "started": "now",
+    }
     contents = {(run.seed, run.label): folder.content(run) for run in RUNS}
     patch.setattr(simulation, "prepare", lambda run: run)
     patch.setattr(simulation, "execute", execute)
@@ -98,7 +104,6 @@ def fake(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(work, "_one_at_a_time", contextlib.nullcontext())
     patch.setattr(folder, "content", lambda run: contents[run.seed, run.label])
     patch.setattr(folder, "_provenance", lambda: made)
-    patch.setattr(folder, "git_commit", lambda: None)
 
 
 class Small:

@@ -5,9 +5,21 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+
+from simulator.scenario.errors import DataError
+
+STAND_IN = dict.fromkeys(
+    (
+        *("fashion_mnist", "cifar10", "usps", "parkinson", "mimic", "nus_wide"),
+        *("credit", "speech"),
+    ),
+    "standin",
+) | {"mnist": "bundled"}
+"""Sources of data sets that read no file of the user."""
 
 
 @pytest.fixture(scope="session")
@@ -60,3 +72,36 @@ def write_set() -> Callable[..., dict[str, np.ndarray]]:
         return {name: array.astype(np.uint8) for name, array in arrays.items()}
 
     return write
+
+
+def _outcome(loader: Callable[..., Any], config: Any) -> Any:
+    """Returns all that a loader returns, or its mistake without the names of files."""
+    try:
+        data = loader(config)
+    except DataError as error:
+        return type(error)
+    return [part.tobytes() if hasattr(part, "tobytes") else part for part in data]
+
+
+@pytest.fixture
+def check_files(root: Path) -> Callable[[Callable[..., Any], Any], None]:
+    """Checks that a loader says exactly which files of the data folder it reads.
+
+    A file is read if what is loaded is something else without it.
+    """
+
+    def check(loader: Callable[..., Any], config: Any) -> None:
+        (root / "notes.csv").write_text("nothing,of,ours\n")
+        whole = _outcome(loader, config)
+        said = [str(path) for path in loader.finds(config)]  # pyright: ignore
+        read = []
+        for path in [path for path in root.rglob("*") if path.is_file()]:
+            content = path.read_bytes()
+            path.unlink()
+            if _outcome(loader, config) != whole:
+                read.append(str(path))
+            path.write_bytes(content)
+        assert sorted(said) == sorted(read) != []
+        assert loader.finds(config.replaced(source=STAND_IN[config.kind])) == []  # pyright: ignore
+
+    return check

@@ -1,6 +1,7 @@
 """CIFAR-10's binary batches."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,3 +69,10 @@ def test_label_out_of_range(batches: Path) -> None:
     path.write_bytes(b"\x0a" + path.read_bytes()[1:])
     with pytest.raises(DataError, match="labels from 0 to 9, got 10"):
         cifar10(Cifar10())
+
+
+@pytest.mark.parametrize("source", ["binary", "auto"])
+def test_says_which_files_it_reads(
+    batches: Path, check_files: Any, source: str
+) -> None:
+    check_files(cifar10, Cifar10(source=source))  # pyright: ignore

@@ -195,3 +195,8 @@ def test_damaged(tmp_path: Path, content: bytes, says: str) -> None:
         parse(path)
     assert "\n" not in str(error.value)
     assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("source", ["python", "auto"])
+def test_says_which_files_it_reads(folder: Path, check_files: Any, source: str) -> None:
+    check_files(cifar10, Cifar10(source=source))  # pyright: ignore

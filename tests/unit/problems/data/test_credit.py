@@ -236,3 +236,13 @@ def test_standin_auc(columns: slice, level: float) -> None:
         model = LogisticRegression().fit(data.x_train[:, columns], data.y_train)
     score = model.decision_function(data.x_test[:, columns])
     assert roc_auc_score(data.y_test, score) == pytest.approx(level, abs=0.005)
+
+
+@pytest.mark.parametrize("kind", ["csv", "xls"])
+def test_says_which_file_it_reads(root: Path, check_files: Any, kind: str) -> None:
+    if kind == "csv":
+        write_csv(root / "UCI_Credit_Card.csv")
+    else:
+        write_xls(root / "credit/x.xls")
+    for source in (kind, "auto"):
+        check_files(credit, Credit(source=source))  # pyright: ignore

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -211,3 +212,21 @@ def test_images_of_two_shapes(
     write_idx(root / "mnist" / "t10k-images-idx3-ubyte", np.zeros((10, 5, 3)))
     with pytest.raises(DataError, match="images of the shape"):
         mnist(IDX)
+
+
+@pytest.mark.parametrize("source", ["idx", "auto"])
+@pytest.mark.parametrize("kind", [Mnist, FashionMnist])
+def test_says_which_files_it_reads(
+    root: Path, write_set: WriteSet, check_files: Any, kind: Any, source: str
+) -> None:
+    write_set(root / "mnist")
+    write_set(root / "fashion", suffix=".gz")
+    (root / "fashion").rename(root / "fashion_mnist")
+    check_files(mnist if kind is Mnist else fashion_mnist, kind(source=source))
+
+
+def test_three_of_four_files_are_not_read(root: Path, write_set: WriteSet) -> None:
+    write_set(root / "mnist")
+    (root / "mnist" / LABELS).unlink()
+    assert mnist.finds(Mnist(source="auto")) == []  # pyright: ignore
+    assert len(mnist.finds(IDX)) == 3  # pyright: ignore

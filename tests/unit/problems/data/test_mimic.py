@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -323,3 +324,8 @@ def test_standin_auc() -> None:
         model.fit(data.x_train, data.y_train)
     auc = roc_auc_score(data.y_test, model.decision_function(data.x_test))
     assert auc == pytest.approx(0.884, abs=0.01)
+
+
+def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:
+    write(root / "in-hospital-mortality")
+    check_files(mimic, Mimic())

@@ -2,6 +2,7 @@
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -195,3 +196,8 @@ def test_standin_auc_of_a_linear_model() -> None:
         model = LogisticRegression(C=0.01).fit(data.x_train, data.y_train)
     auc = roc_auc_score(data.y_test, model.decision_function(data.x_test))
     assert auc == pytest.approx(0.726, abs=0.005)
+
+
+def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:
+    write(root)
+    check_files(nus_wide, NusWide())

@@ -34,11 +34,11 @@ def test_npz_is_divided(tmp_path: Path) -> None:
 
 
 def test_npz_with_test_rows(tmp_path: Path) -> None:
-    data = npz(save(tmp_path, x=X, y=Y.astype(float), x_test=X[:2], y_test=[0, 4]))
-    assert data.num_classes == 5
+    data = npz(save(tmp_path, x=X, y=Y.astype(float), x_test=X[:2], y_test=[0, 3]))
+    assert data.num_classes == 4
     assert data.x_train.shape == (20, 3)
     np.testing.assert_array_equal(data.x_test, X[:2])
-    np.testing.assert_array_equal(data.y_test, [0, 4])
+    np.testing.assert_array_equal(data.y_test, [0, 3])
 
 
 def test_relative_to_the_data_folder(root: Path) -> None:
@@ -58,7 +58,14 @@ def test_relative_to_the_data_folder(root: Path) -> None:
         ({"x": X, "y": Y + 0.5}, "whole numbers from 0"),
         ({"x": X, "y": Y.astype(str)}, "whole numbers from 0"),
         ({"x": X, "y": 0 * Y}, "two classes or more"),
-        ({"x": X, "y": 100 * Y}, "without gaps, got 200 among 20 rows"),
+        ({"x": X, "y": 70 * (Y > 0)}, "no row of class 1 to 69, but some of class 70"),
+        ({"x": X, "y": 2 * (Y > 0)}, "no row of class 1, but some of class 2"),
+        ({"x": X, "y": Y + 1}, "no row of class 0, but some of class 1"),
+        ({"x": X, "y": 10**9 * Y}, "number the 3 classes by numpy.unique"),
+        (
+            {"x": X, "y": Y, "x_test": X, "y_test": Y + 4},
+            r"some of class 4; .* by numpy.unique\(numpy.concatenate\(\[y, y_test\]\)",
+        ),
         ({"x": X.astype(str), "y": Y}, "real numbers"),
         ({"x": np.where(X == 7, np.nan, X), "y": Y}, "got nan at row 2, column 1"),
         ({"x": X * 1e38, "y": Y}, "must be finite"),

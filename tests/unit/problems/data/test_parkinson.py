@@ -1,6 +1,7 @@
 """Parkinson's speech features: two header rows, and a division by subject."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,3 +78,8 @@ def test_damaged(root: Path, old: str, new: str, says: str) -> None:
         with pytest.raises(DataError, match=says) as error:
             parkinson(Parkinson(source=source))
         assert "\n" not in str(error.value)
+
+
+def test_says_which_file_it_reads(root: Path, check_files: Any) -> None:
+    write(root / "pd_speech_features.csv")
+    check_files(parkinson, Parkinson())

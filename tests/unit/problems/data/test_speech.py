@@ -190,3 +190,8 @@ def test_standin_is_the_same_in_every_run() -> None:
     np.testing.assert_array_equal(data.x_train, again.x_train)
     np.testing.assert_array_equal(data.y_train, again.y_train)
     np.testing.assert_allclose(data.x_train.mean(), 0, atol=1e-5)
+
+
+def test_says_which_file_it_reads(root: Path, check_files: Any) -> None:
+    save(root / "speech.npz", arrays())
+    check_files(speech, RAW)

@@ -5,6 +5,7 @@ import hashlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,7 +142,7 @@ def empty(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (cut, "libsvm file of 256 columns, .*, got: Compressed data ended before"),
+        (cut, "libsvm file of 256 columns, .*, got: Compressed file ended before"),
         (spoil, "got: Invalid data stream; download"),
         (no_numbers, "got: could not convert"),
         (too_wide, "got: .*257 features"),
@@ -255,3 +256,15 @@ def test_standin() -> None:
     np.testing.assert_allclose(small, stored, rtol=1e-6)
     part = usps(Usps(source="standin", classes=(3, 8)))
     assert part.name == "usps-standin (3, 8)"
+
+
+@pytest.mark.parametrize("source", ["libsvm", "auto"])
+def test_says_which_files_it_reads(root: Path, check_files: Any, source: str) -> None:
+    write(root)
+    check_files(usps, Usps(source=source))  # pyright: ignore
+
+
+@pytest.mark.parametrize("source", ["h5", "auto"])
+def test_says_which_h5_file_it_reads(root: Path, check_files: Any, source: str) -> None:
+    write_h5(root / H5)
+    check_files(usps, Usps(source=source))  # pyright: ignore

@@ -1,0 +1,98 @@
+"""How a study is repeated: commands, what they need, and what to beware of."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from analysis.page.item import Rows
+from analysis.page.world import imported
+
+PINNED = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox")
+"""Libraries whose version may play a part in the last digits."""
+IMPORT = "--import"
+COMMIT = re.compile(r"[0-9a-f]{6,64}")
+DIRTY = (
+    "The program had local changes that are not in its git commit: these commands run "
+    "another program than that of the study, and may give other numbers."
+)
+CODE = (
+    "--import executes Python code with all rights of whoever calls the command. The "
+    "code is not on this page: get it from somebody you trust, and read it before."
+)
+QUOTED = (
+    "The study itself was started, and perhaps continued, by these commands, quoted "
+    "from its manifest as its maker left them:"
+)
+
+
+def commands(manifest: dict[str, Any], name: str) -> Iterator[str]:
+    """Yields the commands that repeat a study, one at a time.
+
+    Args:
+        manifest: of the study.
+        name: of the file that its scenario is saved as.
+    """
+    environment = manifest.get("environment") or {}
+    commit = str(manifest.get("commit"))
+    if COMMIT.fullmatch(commit):
+        yield f"git checkout {commit}"
+    pins = [f"{each}=={environment[each]}" for each in PINNED if environment.get(each)]
+    yield shlex.join(["pip", "install", ".", *pins])
+    again = f"{manifest['name']}-again"
+    timeline = manifest.get("kind") == "timeline"
+    verb = "timeline" if timeline else "run"
+    if imported(manifest["scenario"]):
+        log = next(iter(_of(manifest, "inputs")), "LOG")
+        yield shlex.join(["stalesim", verb, IMPORT, log, "-o", again])
+    else:
+        brings = _brings(manifest, verb)
+        yield shlex.join(["stalesim", *brings, verb, name, "-o", again])
+    if not timeline:
+        yield shlex.join(["stalesim", "check", again])
+    yield shlex.join(["stalesim", "report", again])
+
+
+def started(manifest: dict[str, Any]) -> Iterator[str]:
+    """Yields the commands that began the study and continued it."""
+    for begun in _times(manifest):
+        if begun.get("command"):
+            yield shlex.join(map(str, begun["command"]))
+
+
+def cautions(manifest: dict[str, Any]) -> Iterator[str]:
+    """Yields what somebody should know who is about to call the commands."""
+    if any(begun.get("dirty") for begun in _times(manifest)):
+        yield DIRTY
+    if _brings(manifest, "run") or _of(manifest, "modules"):
+        yield CODE
+
+
+def needed(manifest: dict[str, Any]) -> Rows:
+    """Returns the files, folders and modules that the study read, and their content."""
+    rows = []
+    for kind in ("inputs", "modules"):
+        for name, each in _of(manifest, kind).items():
+            told = each.get("sha256") if isinstance(each, Mapping) else None
+            rows.append((name, f"SHA-256 {told}" if told else "of unknown content"))
+    return rows
+
+
+def _times(manifest: dict[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns what is known of each time that the study was begun or continued."""
+    return [manifest, *manifest.get("continued", ())]
+
+
+def _of(manifest: dict[str, Any], kind: str) -> Mapping[str, Any]:
+    found = manifest.get(kind)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _brings(manifest: dict[str, Any], verb: str) -> list[str]:
+    """Returns the options before a command's verb that bring modules, and no others."""
+    command = list(map(str, manifest.get("command") or ()))
+    options = command[1 : command.index(verb)] if verb in command else []
+    found: list[str] = []
+    while options[:1] == [IMPORT] and len(options) > 1:
+        found, options = [*found, *options[:2]], options[2:]
+    return found

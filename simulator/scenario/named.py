@@ -1,0 +1,113 @@
+"""Finds what a configuration says of files: which entries name one, and which part."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple, get_args
+
+from simulator.scenario.base import Config, Reads
+
+NESTED = (Config, dict, list, tuple)
+"""What other configurations may stand in."""
+
+
+CALLED = re.compile(r"(?:^|_)(?:path|file|filename|folder|replay)s?$")
+"""What entries are called that name a file or a folder."""
+
+
+class Named(NamedTuple):
+    """A file or a folder that an entry of a configuration names.
+
+    Attributes:
+        keys: of the entry, from the configuration on.
+        path: as it is written.
+        what: it is.
+    """
+
+    keys: tuple[str, ...]
+    path: str
+    what: Reads
+
+
+def named(config: Any, *keys: str) -> Iterator[Named]:
+    """Yields what a configuration names, in the order of its entries.
+
+    Entries are found by their type (`FilePath`, `RecordingPath`), wherever they stand:
+    in a law within a law, in a part that others bring.
+
+    Args:
+        config: a part of a scenario, or lists or mappings of parts.
+        keys: that lead to it.
+    """
+    for inner, value, what in _entries(config):
+        where = (*keys, inner)
+        if what is not None:
+            yield from (Named(at, path, what) for at, path in _texts(value, where))
+        elif isinstance(value, NESTED):
+            yield from named(value, *where)
+
+
+def parts(config: Any) -> Iterator[Config]:
+    """Yields a configuration and all those within it."""
+    if isinstance(config, Config):
+        yield config
+    for _, value, _ in _entries(config):
+        if isinstance(value, NESTED):
+            yield from parts(value)
+
+
+@cache
+def marks(config: type[Config]) -> tuple[tuple[str, Reads | None], ...]:
+    """Returns the entries of a class, and what each names of files, if anything."""
+    return tuple(
+        (name, _mark((*field.metadata, field.annotation)))
+        for name, field in config.model_fields.items()
+    )
+
+
+def unmarked(config: type[Config]) -> str | None:
+    """Returns an entry of a class that is called like a file and not marked as one.
+
+    Such a file would be no part of what a run is identified by.
+    """
+    return next(
+        (
+            name
+            for name, what in marks(config)
+            if what is None
+            and CALLED.search(name)
+            and str in _types(config.model_fields[name].annotation)
+        ),
+        None,
+    )
+
+
+def _entries(config: Any) -> Iterator[tuple[str, Any, Reads | None]]:
+    if isinstance(config, Config):
+        for name, what in marks(type(config)):
+            yield name, getattr(config, name), what
+    elif isinstance(config, dict):
+        yield from ((str(key), value, None) for key, value in config.items())
+    elif isinstance(config, list | tuple):
+        yield from ((str(i), value, None) for i, value in enumerate(config))
+
+
+def _texts(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yields the texts of a value, or of what it is made of."""
+    if isinstance(value, str):
+        yield keys, value
+        return
+    for inner, part, _ in _entries(value):
+        yield from _texts(part, (*keys, inner))
+
+
+def _types(annotation: Any) -> set[Any]:
+    inner = get_args(annotation)
+    return {annotation}.union(*map(_types, inner))
+
+
+def _mark(annotation: Any) -> Reads | None:
+    if isinstance(annotation, Reads):
+        return annotation
+    inner = annotation if isinstance(annotation, tuple) else get_args(annotation)
+    return next((mark for mark in map(_mark, inner) if mark is not None), None)

@@ -1,0 +1,97 @@
+"""What a study was begun with: files that it reads and modules that bring parts.
+
+Both stand in its manifest. A study goes on with the same ones alone, or its runs would
+not be comparable. Files count by their content: for every run, also those that have
+ended, before anything is executed. A module is code, as the libraries are, and can
+change numbers as they can; so it counts where something is still to be executed.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from simulator import inputs
+from simulator.inputs import Inputs
+from simulator.problems.data import files
+from simulator.scenario.errors import StudyError
+
+SHORT = 12
+"""Digits of a SHA-256 that a message shows."""
+
+
+def told(read: Inputs, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Returns what a manifest says of what runs read.
+
+    Args:
+        read: what they do now.
+        manifest: of the study so far, if it was begun before; its word counts where
+            it has one.
+    """
+    found = inputs.told(read)
+    for name in ("inputs", "modules"):
+        found[name] |= manifest.get(name, {})
+    begun = manifest.get("working_folder", found["working_folder"])
+    return {**found, "working_folder": begun}
+
+
+def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
+    """Refuses files that do not hold what they held when the study was begun.
+
+    Raises:
+        StudyError: one line with the file, what is wrong and the remedy.
+    """
+    known = manifest["inputs"]
+    for name, now in read.named.items():
+        then = known.get(name)
+        if then is not None and then["sha256"] != now.sha256:
+            raise StudyError(
+                f"{folder}: must be continued with the files that it was begun with, "
+                f"but {now.at} has changed (its SHA-256 was {then['sha256'][:SHORT]}, "
+                f"is {now.sha256[:SHORT]}); put back what it held, or choose another "
+                f"folder by --out"
+            )
+
+
+def other_files(manifest: dict[str, Any], read: Inputs, scenario: Any) -> str:
+    """Returns which file a data set no longer finds, or finds in place of a stand-in.
+
+    Args:
+        manifest: of the study.
+        read: what its runs read now.
+        scenario: of a run that is not what it was.
+
+    Returns:
+        The end of a message; "" where that is not what differs.
+    """
+    found = inputs.finds(scenario, read)
+    if found is None:
+        return ""
+    known = manifest.get("inputs", {})
+    gone = [name for name in known if name.startswith(inputs.IN_DATA)]
+    for name in sorted({*gone} - read.named.keys()):
+        return (
+            f"{known[name]['at']} was read when it was begun and is not found now; put "
+            f"it there, or set {files.FOLDER} to its folder"
+        )
+    for name in sorted({*found} - known.keys()):
+        return (
+            f"{read.named[name].at} is found now and was not when it was begun; set "
+            f"{files.FOLDER} to another folder, or choose another one by --out"
+        )
+    return ""
+
+
+def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
+    """Refuses modules whose code is not that with which the study was begun.
+
+    Raises:
+        StudyError: one line with the module, what is wrong and the remedy.
+    """
+    known = manifest["modules"]
+    for name, now in read.modules.items():
+        then = known.get(name)
+        if then is not None and then["sha256"] != now.sha256:
+            raise StudyError(
+                f"{folder}: must be continued with the module {name} with which it was "
+                f"begun, but {now.file} has changed since; put it back, or choose "
+                f"another folder by --out"
+            )

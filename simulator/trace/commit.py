@@ -1,0 +1,64 @@
+"""The commit of this program, where it runs from its own repository."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import simulator
+
+PARTS = ("simulator", "analysis", "pyproject.toml")
+"""What the program is made of, in its repository."""
+TIMEOUT_S = 10
+
+
+class Commit(NamedTuple):
+    """A state of the program.
+
+    Attributes:
+        commit: hexadecimal; None where the program is in no repository, as a wheel.
+        dirty: whether the program's files differ from it, new ones included; None where
+            there is none.
+    """
+
+    commit: str | None
+    dirty: bool | None
+
+
+def of_program() -> Commit:
+    """Returns the commit of the repository in which this package lies.
+
+    A repository of somebody else's, in which an environment with this package happens
+    to lie, does not have the package's files under version control, and is not meant.
+    """
+    package = Path(simulator.__file__).resolve().parent
+    parts = [str(package.parent / name) for name in PARTS]
+    try:
+        _git(package, "ls-files", "--error-unmatch", package / "__init__.py")
+        told = _git(package, "status", "--porcelain=v2", "--branch", "--", *parts)
+    except (OSError, subprocess.SubprocessError):
+        return Commit(None, None)
+    heads = [line.split()[2] for line in told if line.startswith("# branch.oid ")]
+    if not heads or heads[0] == "(initial)":
+        return Commit(None, None)
+    return Commit(heads[0], any(not line.startswith("#") for line in told))
+
+
+def _git(folder: Path, *words: str | Path) -> list[str]:
+    """Returns what git says of a folder, line by line.
+
+    Raises:
+        OSError: there is no git.
+        subprocess.SubprocessError: it fails, or does not answer.
+    """
+    # Variables such as GIT_DIR, in a hook, name another repository.
+    own = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    found = subprocess.run(
+        ["git", "--no-optional-locks", "-C", folder, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=TIMEOUT_S,
+        env=own,
+    )
+    return found.stdout.splitlines()

@@ -1,0 +1,474 @@
+"""What runs read belongs to what they are: files, recordings, data sets, modules."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from simulator import inputs, playing, recording, studies
+from simulator.problems.data import limits
+from simulator.scenario.base import Config
+from simulator.scenario.catalogue import KINDS
+from simulator.scenario.errors import DataError, StudyError
+from simulator.scenario.named import marks, named, parts, unmarked
+from simulator.scenario.reading import validated
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.setting import WorldScenario
+from simulator.scenario.study import expand
+from simulator.studies import folder as folders
+from simulator.trace import load, write_manifest
+from simulator.trace.manifest import read_manifest
+
+TREE: dict[str, Any] = {
+    "name": "small",
+    "problem": {
+        "data": {"kind": "npz", "path": "d.npz"},
+        "partition": {"kind": "iid", "clients": 4},
+    },
+    "clients": {"compute": {"law": "empirical", "path": "e.csv", "column": "t"}},
+    "protocol": {"kind": "asynchronous"},
+    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
+    "stop": {"commits": 20},
+    "evaluate": {"every": {"commits": 10}},
+    "engine": {"chunk": 64},
+}
+WORLD = {
+    "name": "world",
+    "clients": {"number": 4, "compute": {"law": "expon"}},
+    "protocol": {"kind": "asynchronous"},
+    "stop": {"commits": 30},
+}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, in which there are data and measured durations."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("STALESIM_DATA", str(tmp_path / "data"))
+    write_data(folder / "d.npz")
+    write_times(folder / "e.csv", 1)
+    return folder
+
+
+def write_data(path: Path, seed: int = 1) -> None:
+    x = np.random.default_rng(seed).normal(size=(100, 5))
+    np.savez(path, x=x, y=np.arange(100) % 2)
+
+
+def write_times(path: Path, longest: int) -> None:
+    path.write_text(f"t\n1\n{longest}\n")
+
+
+def write_intervals(path: Path, end: int) -> None:
+    rows = [{"client": c, "start": 0.0, "end": end} for c in range(1, 5)]
+    pd.DataFrame(rows).to_parquet(path)
+
+
+def changed(tree: dict[str, Any], **entries: Any) -> dict[str, Any]:
+    """Returns a scenario with some entries, of dotted keys, replaced."""
+    tree = json.loads(json.dumps(tree))
+    for key, value in entries.items():
+        *above, last = key.split("__")
+        inner = tree
+        for name in above:
+            inner = inner.setdefault(name, {})
+        inner[last] = value
+    return tree
+
+
+TRACED = {"kind": "trace", "path": "a.parquet"}
+MEASURED = {"law": "empirical", "path": "more.csv", "column": "t"}
+MIXED = {"law": "mixture", "of": [{"law": "expon"}, MEASURED], "weights": [1, 1]}
+FILES: dict[str, tuple[dict[str, Any], Callable[[Path, int], None]]] = {
+    "d.npz": (TREE, write_data),
+    "e.csv": (TREE, write_times),
+    "a.parquet": (changed(TREE, clients__availability=TRACED), write_intervals),
+    "more.csv": (changed(TREE, server__service=MIXED), write_times),
+}
+"""Files, scenarios that read them, and what writes them."""
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_study_goes_on_with_the_same_files_alone(name: str, here: Path) -> None:
+    tree, write = FILES[name]
+    write(here / name, 5)
+    study = studies.simulate(tree, "s")
+    before = {p: p.read_bytes() for p in Path("s").rglob("*") if p.is_file()}
+    told = study.manifest["inputs"][name]
+    assert told["at"] == str(here / name)
+    assert told["bytes"] == (here / name).stat().st_size
+    write(here / name, 7)
+    for act in (
+        lambda: studies.resume("s"),
+        lambda: studies.simulate(tree, "s"),
+        lambda: studies.simulate(tree | {"replicates": 2}, "s"),
+    ):
+        with pytest.raises(StudyError, match=f"but {here / name} has changed") as error:
+            act()
+        assert "\n" not in str(error.value)
+    assert {p: p.read_bytes() for p in before} == before
+    write(here / name, 5)
+    assert studies.simulate(tree | {"replicates": 2}, "s").complete
+
+
+def test_content_counts_not_the_name(here: Path, tmp_path: Path) -> None:
+    study = studies.simulate(TREE, "s")
+    first = study.manifest["runs"][0]["content"]
+    (here / "d.npz").rename(tmp_path / "renamed.npz")
+    tree = changed(TREE, problem__data__path="../renamed.npz", replicates=2)
+    extended = studies.simulate(tree, "s")
+    assert extended.manifest["runs"][0]["content"] == first
+    assert {*extended.manifest} >= {"commit", "dirty"}
+    assert {*extended.manifest["continued"][0]} >= {"commit", "dirty", "command"}
+    assert {*extended.manifest["inputs"]} == {"d.npz", "../renamed.npz", "e.csv"}
+
+
+def test_a_run_without_files_is_what_it_was(here: Path) -> None:
+    tree = changed(TREE, problem__data={"kind": "digits"}, clients=WORLD["clients"])
+    (run,) = expand(validated(tree))
+    assert inputs.identified(run.scenario) == run.scenario.model_dump(mode="json")
+
+
+def test_relative_paths_start_from_where_the_study_did(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    studies.simulate(TREE, "s")
+    manifest = read_manifest(Path("s"))
+    manifest["runs"][0]["stop"] = "failed"
+    write_manifest(Path("s"), manifest)
+    away = tmp_path / "away"
+    away.mkdir()
+    write_times(away / "e.csv", 999)
+    monkeypatch.chdir(away)
+    resumed = studies.resume(here / "s")
+    assert resumed.manifest["runs"][0]["stop"] == "commits"
+    assert resumed.manifest["working_folder"] == str(here)
+    write_data(away / "d.npz")
+    with pytest.raises(StudyError, match=r"away/e\.csv has changed"):
+        studies.simulate(TREE, here / "s")
+
+
+def test_other_processes_read_what_this_one_found(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = changed(TREE, replicates=2, engine__mode="compiled")
+    studies.simulate(tree, "s", jobs=2)  # its processes stay, and stay there
+    away = tmp_path / "away"
+    away.mkdir()
+    write_data(away / "d.npz", 2)
+    write_times(away / "e.csv", 3)
+    monkeypatch.chdir(away)
+    monkeypatch.setenv("STALESIM_DATA", str(away))
+    shared = studies.simulate(tree, "s", jobs=2)
+    alone = studies.simulate(tree, "t")
+    one, other = (study.table("commits")["loss"] for study in (shared, alone))
+    assert one.tolist() == other.tolist()
+
+
+def test_a_study_whose_working_folder_has_moved_goes_on(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    studies.simulate(TREE, "s")
+    monkeypatch.chdir(tmp_path)
+    here.rename(tmp_path / "moved")
+    monkeypatch.chdir(tmp_path / "moved")
+    assert studies.resume("s").complete
+
+
+def test_given_arrays_move_with_their_study(here: Path, tmp_path: Path) -> None:
+    with np.load("d.npz") as arrays:
+        data = dict(arrays)
+    studies.simulate(TREE, "s", data=data)
+    Path("s").rename(tmp_path / "moved")
+    assert studies.resume(tmp_path / "moved").complete
+    again = studies.simulate(TREE | {"replicates": 2}, tmp_path / "moved", data=data)
+    assert len(again.manifest["runs"]) == 2
+    write_data(tmp_path / "moved" / "data.npz", 2)
+    with pytest.raises(StudyError, match=r"data\.npz"):
+        studies.resume(tmp_path / "moved")
+
+
+def test_given_arrays_that_pack_tight_can_be_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "ALWAYS", 1000)
+    data = {"x": np.zeros((20_000, 5)), "y": np.arange(20_000) // 10_000}
+    assert studies.simulate(TREE, "s", data=data).complete
+    assert Path("s/data.npz").stat().st_size > 900_000, "it was packed to 3,000 bytes"
+
+
+def record(seed: int) -> None:
+    recording.record(WorldScenario.model_validate(WORLD | {"seed": seed}), "recorded")
+
+
+def remove(folder: str) -> None:
+    for path in sorted(Path(folder).rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    Path(folder).rmdir()
+
+
+def test_a_recorded_timeline_counts_by_what_it_holds(here: Path) -> None:
+    tree = changed(
+        TREE,
+        timeline={"replay": "recorded"},
+        clients=None,
+        problem__data={"kind": "digits"},
+    )
+    record(1)
+    studies.simulate(tree, "s")
+    remove("recorded")
+    record(1)  # the same timeline, later
+    assert studies.resume("s").complete
+    remove("recorded")
+    record(2)
+    with pytest.raises(StudyError, match=f"{here}/recorded has changed"):
+        studies.simulate(tree | {"replicates": 2}, "s")
+
+
+@pytest.fixture
+def write_mnist(tmp_path: Path) -> Callable[[int], Path]:
+    def write(first: int) -> Path:
+        folder = tmp_path / "data" / "mnist"
+        folder.mkdir(parents=True, exist_ok=True)
+        for half, size in (("train", 40), ("t10k", 10)):
+            pixels = (np.arange(size * 4) + first) % 251
+            header = np.array([0x803, size, 2, 2], ">u4").tobytes()
+            images = folder / f"{half}-images-idx3-ubyte"
+            images.write_bytes(header + pixels.astype(np.uint8).tobytes())
+            header = np.array([0x801, size], ">u4").tobytes()
+            digits = (np.arange(size) % 10).astype(np.uint8).tobytes()
+            (folder / f"{half}-labels-idx1-ubyte").write_bytes(header + digits)
+        return folder
+
+    return write
+
+
+def test_what_a_data_set_finds_counts_as_well(
+    write_mnist: Callable[[int], Path],
+) -> None:
+    tree = changed(TREE, problem__data={"kind": "mnist"})
+    folder = write_mnist(0)
+    study = studies.simulate(tree, "s")
+    name = "$STALESIM_DATA/mnist/train-images-idx3-ubyte"
+    assert study.manifest["inputs"][name]["at"] == str(folder / Path(name).name)
+    assert study.manifest["runs"][0]["dataset"] == "mnist"
+    write_mnist(1)
+    with pytest.raises(StudyError, match=f"{folder}/.*-images-idx3-ubyte has changed"):
+        studies.resume("s")
+    write_mnist(0)
+    images = folder / Path(name).name
+    images.rename(folder / "elsewhere")
+    (folder / "elsewhere").write_bytes(b"")
+    with pytest.raises(StudyError, match="is not found now; put it there, or set STA"):
+        studies.simulate(tree | {"replicates": 2}, "s")
+    with pytest.raises(StudyError, match="is not found now"):
+        studies.resume("s")
+
+
+def test_files_that_take_a_standins_place_are_told(
+    write_mnist: Callable[[int], Path],
+) -> None:
+    tree = changed(TREE, problem__data={"kind": "mnist", "limit": 100})
+    studies.simulate(tree, "s")
+    folder = write_mnist(0)
+    with pytest.raises(StudyError, match=f"{folder}/.* is found now and was not when"):
+        studies.simulate(tree | {"replicates": 2}, "s")
+    bundled = changed(tree, problem__data__source="bundled", replicates=2)
+    with pytest.raises(StudyError, match="none of the scenario's"):
+        studies.simulate(bundled, "s")  # as before: it says something else
+
+
+def test_a_second_study_in_one_process_reads_what_is_there_then(here: Path) -> None:
+    first = studies.simulate(TREE, "s")
+    write_data(here / "d.npz", 2)
+    second = studies.simulate(TREE, "t")
+    write_data(here / "d.npz", 1)
+    third = studies.simulate(TREE, "u")
+    losses = [s.table("commits")["loss"].tolist() for s in (first, second, third)]
+    assert losses[0] == losses[2] != losses[1]
+
+
+@pytest.mark.parametrize(("name", "jobs"), [("e.csv", 1), ("e.csv", 2), ("d.npz", 2)])
+def test_a_file_that_changes_under_a_study_fails_its_runs(
+    name: str, jobs: int, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = changed(TREE, replicates=2, engine__mode="compiled")
+    _, write = FILES[name]
+    write(here / name, 5)
+    begin = folders.Folder.begin
+
+    def changing(*args: Any) -> None:
+        begin(*args)
+        write(here / name, 7)
+
+    monkeypatch.setattr(folders.Folder, "begin", changing)
+    with pytest.raises(StudyError, match=f"{here / name} must stay as it is while"):
+        studies.simulate(tree, "s", jobs=jobs)
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    reasons = [run["stop_reason"] for run in load("s").manifest["runs"]]
+    assert len(reasons) == 2
+    assert all("must stay as it is" in r and "\n" not in r for r in reasons)
+    write(here / name, 5)
+    assert studies.resume("s", jobs=jobs).complete
+
+
+def test_a_loader_says_what_it_reads(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from simulator.problems.data import files, idx
+
+    (here / "mine").write_bytes(b"mine")
+    monkeypatch.setattr(idx, "mnist5k", lambda config: files.read(Path("mine")))
+    tree = changed(TREE, problem__data={"kind": "mnist", "split_seed": 12345})
+    with pytest.raises(DataError, match=r"must say that it reads .*/mine; give its"):
+        studies.simulate(tree, "s")
+
+
+def test_many_files_of_a_data_set_are_one_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from simulator.problems.data import idx
+
+    root = tmp_path / "data" / "many"
+    root.mkdir(parents=True)
+    paths = [root / f"{number}.csv" for number in range(100)]
+    for path in paths:
+        path.write_text(path.name)
+    monkeypatch.setattr(idx.mnist, "finds", lambda config: paths, raising=False)
+    scenario = validated(changed(TREE, problem__data={"kind": "mnist"}))
+    found = inputs.collect([scenario]).named
+    one = found["$STALESIM_DATA/many (100 files)"]
+    assert (one.at, one.bytes) == (str(root), sum(len(path.name) for path in paths))
+    paths[50].write_text("5O.csv")
+    assert inputs.collect([scenario]).named != found
+
+
+# Which entries name files.
+
+
+def classes() -> set[type[Config]]:
+    """Returns every class of which a scenario may be made."""
+    known: set[type[Config]] = set()
+    todo = [Scenario, WorldScenario]
+    todo += [entry.config for entries in KINDS.values() for entry in entries]
+    while todo:
+        kind = todo.pop()
+        if kind not in known:
+            known.add(kind)
+            todo += [
+                inner
+                for field in kind.model_fields.values()
+                for inner in _inner(field.annotation)
+            ]
+    return known
+
+
+def _inner(annotation: Any) -> list[type[Config]]:
+    from typing import get_args
+
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        return [annotation]
+    return [found for part in get_args(annotation) for found in _inner(part)]
+
+
+def test_every_entry_that_names_a_file_says_so() -> None:
+    found = classes()
+    assert len(found) > 90
+    assert [kind.__name__ for kind in found if unmarked(kind)] == []
+    named_ones = {k.__name__ for k in found if any(mark for _, mark in marks(k))}
+    assert named_ones == {"Npz", "Csv", "Empirical", "Traced", "Recording"}
+
+
+def test_entries_are_found_wherever_they_stand() -> None:
+    group = {"number": 4, "compute": MIXED, "availability": TRACED}
+    scenario = validated(
+        changed(TREE, clients={"groups": {"phones": group}}, server__service=MEASURED)
+    )
+    found = {".".join(each.keys): each.path for each in named(scenario)}
+    assert found == {
+        "problem.data.path": "d.npz",
+        "clients.groups.phones.compute.of.1.path": "more.csv",
+        "clients.groups.phones.availability.path": "a.parquet",
+        "server.service.path": "more.csv",
+    }
+    assert {type(part).__name__ for part in parts(scenario)} >= {"Npz", "Empirical"}
+
+
+def test_the_timelines_digest_knows_every_file(here: Path) -> None:
+    tree = changed(TREE, server__service=MIXED)
+    write_times(here / "more.csv", 1)
+    run = expand(validated(tree))[0]
+    first = playing.plan(run).played.digest
+    write_times(here / "more.csv", 2)
+    assert playing.plan(run).played.digest != first
+
+
+# Modules that bring parts.
+
+MODULE = """
+from typing import Literal
+import numpy as np
+from simulator.scenario.base import Config
+from simulator.scenario.entry import Entry
+
+class Mine(Config):
+    law: Literal["mine"] = "mine"
+
+class Law:
+    def __init__(self, config, population):
+        pass
+    def lattice(self):
+        return None
+    def draw(self, draws, tick):
+        return np.full(draws.uniform.shape, FACTOR) * draws.uniform
+
+STALESIM = {"laws": (Entry(Mine, "mine_of_inputs:Law"),)}
+"""
+
+
+def command(*words: str) -> Any:
+    import subprocess
+    import sys
+
+    call = [sys.executable, "-m", "simulator.cli", *words]
+    return subprocess.run(call, capture_output=True, text=True, check=False)
+
+
+def test_a_study_goes_on_with_the_same_modules_alone(here: Path) -> None:
+    module = here / "mine_of_inputs.py"
+    module.write_text(MODULE.replace("FACTOR", "1.0"))
+    tree = changed(TREE, clients={"compute": {"law": "mine"}})
+    Path("s.yaml").write_text(json.dumps(tree))
+    brings = ("--import", module.name)
+    options = ("-o", "s", "--no-plots", "-j", "1")
+    done = command(*brings, "run", "s.yaml", *options)
+    assert done.returncode == 0, done.stderr
+    told = load("s").manifest["modules"]
+    assert told["mine_of_inputs"]["file"] == str(module)
+    assert len(told["mine_of_inputs"]["sha256"]) == 64
+    module.write_text(MODULE.replace("FACTOR", "2.0"))
+    done = command(*brings, "run", "s.yaml", *options)
+    assert done.returncode == 0, "nothing is left to be executed"
+    done = command(*brings, "run", "s.yaml", *options, "-s", "replicates=2")
+    assert done.returncode == 2
+    assert "continued with the module mine_of_inputs with which it was" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_part_must_mark_the_files_that_it_names(here: Path) -> None:
+    module = here / "mine_of_inputs.py"
+    unmarked_one = MODULE.replace(
+        '"mine"\n', '"mine"\n    log_path: str | None = None\n', 1
+    )
+    module.write_text(unmarked_one)
+    done = command("--import", module.name, "list")
+    assert done.returncode == 2
+    assert "must mark entries that name files, got Mine.log_path" in done.stderr
+    assert done.stderr.count("\n") == 1
