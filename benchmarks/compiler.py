@@ -1,11 +1,12 @@
 """What it costs to keep LLVM from merging stores, and to check a compiled program.
 
-    python benchmarks/compiler.py [TURNS]
+    python benchmarks/compiler.py [KIND...]     # default: all
 
 For one run of each kind, in processes that take turns: processor time of a row with
 what `simulator/engine/device.py` sets, in multiples of that without; seconds to compile
 the program of rows; and what a guard would take that compiles it again without
-optimisation and compares a row. Compiled programs are not kept.
+optimisation and compares a row, and how far off that row is. Least of all turns;
+compiled programs are not kept.
 """
 
 import json
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import Any, NamedTuple
 
 from simulator.engine import device
@@ -72,14 +74,15 @@ KIND: dict[str, dict[str, Any]] = {
     },
 }
 ROWS = {
-    "sgd": 4000,
-    "vafl": 4000,
-    "cnn": 100,
-    "lstm": 40,
-    "resnet18": 6,
-    "fed_bcd": 300,
+    "sgd": 1000,
+    "vafl": 1000,
+    "cnn": 20,
+    "lstm": 10,
+    "resnet18": 2,
+    "fed_bcd": 60,
 }
-REPEATS = 5
+REPEATS = 40
+TURNS = 2
 
 
 class Measured(NamedTuple):
@@ -89,7 +92,7 @@ class Measured(NamedTuple):
         row: processor seconds of a row, best of some.
         compiling: seconds to compile the program of rows.
         guard: seconds to compile it without optimisation, and to run a row of it.
-        difference: between both programs' models after a row, of what a row moves.
+        difference: between both programs' numbers after it, over what it moved.
     """
 
     row: float
@@ -110,18 +113,16 @@ def measure(kind: str, precision: str) -> Measured:
 
     compiler.check = lambda _: None  # it refuses what is compared here
     rows = ROWS[kind]
+    unit = "rounds" if kind == "fed_bcd" else "commits"
     tree = {
         "name": "compiler",
         "clients": {"compute": {"law": "constant", "value": 1}},
         "protocol": {"kind": "asynchronous"},
-        "stop": {"commits": rows + 1},
-        "evaluate": {"every": {"commits": rows + 1}},
+        "stop": {unit: rows + 1},
+        "evaluate": {"every": {unit: rows + 1}},
         "engine": {"precision": precision},
         **KIND[kind],
     }
-    if kind == "fed_bcd":
-        tree["stop"] = {"rounds": rows + 1}
-        tree["evaluate"] = {"every": {"rounds": rows + 1}}
     run = simulation.prepare(Run(0, "", {}, 0, 1, Scenario.model_validate(tree)))
     with jax.enable_x64(precision == "float64"):
         program = Program(run.algorithm, run.problem)
@@ -133,60 +134,47 @@ def measure(kind: str, precision: str) -> Measured:
         put(events, 0, piece)
         events = jax.device_put(events)
 
-        def begin() -> Any:
-            key = simulation.key_of(1)
-            carry = program.start(key, run.played.num_registers)
+        def start() -> Any:
+            carry = program.start(simulation.key_of(1), run.played.num_registers)
             return carry, program.infos(carry, events)
 
-        carry, infos = begin()
+        def numbers(carry: Any) -> np.ndarray:
+            leaves = [x for x in jax.tree.leaves(carry) if x.dtype.name == precision]
+            return np.concatenate([np.asarray(leaf).ravel() for leaf in leaves])
+
+        def after(compiled: Any) -> np.ndarray:
+            carry, infos = start()
+            arguments = run.algorithm, run.problem, carry, events
+            moved, _ = compiled(*arguments, np.int32(0), np.int32(1), infos)
+            return numbers(moved)
+
+        carry, infos = start()
+        first = numbers(carry)
         lowered = _run.lower(
             run.algorithm, run.problem, carry, events, np.int32(0), np.int32(1), infos,
             batched=False, shared=True,
         )  # fmt: skip
         usual, compiling = timed(lowered.compile)
-        plain = {"xla_backend_optimization_level": 0}
-        level_0, guard = timed(lambda: lowered.compile(compiler_options=plain))
+        options = {"xla_backend_optimization_level": 0}
+        plain, guard = timed(lambda: lowered.compile(compiler_options=options))
+        wanted, running = timed(lambda: after(plain))
+        difference = np.abs(after(usual) - wanted).max() / np.abs(wanted - first).max()
 
-        def after(compiled: Any) -> np.ndarray:
-            carry, infos = begin()
-            moved, _ = compiled(
-                run.algorithm,
-                run.problem,
-                carry,
-                events,
-                np.int32(0),
-                np.int32(1),
-                infos,
-            )
-            leaves = [x for x in jax.tree.leaves(moved) if x.dtype.name == precision]
-            return np.concatenate([np.asarray(leaf).ravel() for leaf in leaves])
+        def work() -> Any:
+            return jax.block_until_ready(program.run(carry, events, 0, length, infos))
 
-        start = [x for x in jax.tree.leaves(begin()[0]) if x.dtype.name == precision]
-        begun = np.concatenate([np.asarray(leaf).ravel() for leaf in start])
-        found = after(usual)
-        wanted, running = timed(lambda: after(level_0))
-        difference = np.abs(found - wanted).max() / np.abs(wanted - begun).max()
-        held = {"at": begin()}
-
-        def work() -> None:
-            carry, infos = held["at"]
-            held["at"] = jax.block_until_ready(
-                program.run(carry, events, 0, length, infos)
-            )
-
-        work()
-        row = min(processor_time(work) for _ in range(REPEATS)) / length
-    return Measured(row, compiling, guard + running, float(difference))
+        carry, infos = work()
+        best = float("inf")
+        for _ in range(REPEATS):
+            (carry, infos), seconds = timed(work)
+            best = min(best, seconds)
+    return Measured(best / length, compiling, guard + running, float(difference))
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    begun = time.process_time()
+    before = time.process_time()
     found = work()
-    return found, time.process_time() - begun
-
-
-def processor_time(work: Callable[[], Any]) -> float:
-    return timed(work)[1]
+    return found, time.process_time() - before
 
 
 def in_process(kind: str, precision: str, flags: str) -> Measured:
@@ -202,35 +190,33 @@ def in_process(kind: str, precision: str, flags: str) -> Measured:
     return Measured(*json.loads(done.stdout.splitlines()[-1]))
 
 
-def main(turns: int) -> None:
+def main(kinds: list[str]) -> None:
     # Merging as LLVM has it, said aloud so that nothing is added to it.
     merging = device.STORES_APART.replace("=false", "=true")
-    usual, merged = device.with_flags(""), device.with_flags(merging)
+    both = device.with_flags(""), device.with_flags(merging)
     print(
         "kind       precision  us a row  of merging  compile s  of merging  guard s"
         "  off"
     )
-    for kind in KIND:
-        for precision in ("float32", "float64"):
-            found: dict[str, list[Measured]] = {usual: [], merged: []}
-            for _ in range(turns):
-                for flags, measured in found.items():
-                    measured.append(in_process(kind, precision, flags))
-            best = {
-                flags: Measured(*map(min, zip(*measured, strict=True)))
-                for flags, measured in found.items()
-            }
-            a, b = best[usual], best[merged]
-            print(
-                f"{kind:11}{precision:11}{a.row * 1e6:8.1f}{a.row / b.row:12.3f}"
-                f"{a.compiling:11.2f}{a.compiling / b.compiling:12.2f}"
-                f"{a.guard:9.2f}  {a.difference:.0e}",
-                flush=True,
-            )
+    for kind, precision in product(kinds, ("float32", "float64")):
+        found: dict[str, list[Measured]] = {flags: [] for flags in both}
+        for _ in range(TURNS):
+            for flags, measured in found.items():
+                measured.append(in_process(kind, precision, flags))
+        apart, merged = (
+            Measured(*map(min, zip(*found[flags], strict=True))) for flags in both
+        )
+        print(
+            f"{kind:11}{precision:11}{apart.row * 1e6:8.1f}"
+            f"{apart.row / merged.row:12.3f}{apart.compiling:11.2f}"
+            f"{apart.compiling / merged.compiling:12.2f}{apart.guard:9.2f}"
+            f"  {apart.difference:.0e}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(measure(*sys.argv[2:])))
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+        main(sys.argv[1:] or list(KIND))
