@@ -122,16 +122,18 @@ def reading(folder: Path, number: int, seed: int) -> Iterator[Case]:
 
 
 def _read(name: str, path: Path) -> Case:
+    needed = path.name  # what is wrong with the text is said with its line
     try:
         with _limit(signal.ITIMER_PROF, signal.SIGPROF, READ_S):
             scenario = read_any(path)
+            needed = ""
             if isinstance(scenario, Scenario):
                 planned(scenario)
             else:
                 expand(scenario)
     except UserError as error:
         text = str(error)
-        if "\n" in text or len(text) > LONGEST or path.name not in text:
+        if "\n" in text or len(text) > LONGEST or needed not in text:
             return Case(name, UGLY, f"{len(text)} characters: {text[:200]!r}")
         return Case(name, REFUSED)
     except Slow:
