@@ -57,9 +57,7 @@ def main(names: list[str]) -> int:
 
 def _section(name: str, title: str, cases: list[Case], minutes: float) -> str:
     """Returns what an area has shown, as Markdown."""
-    kinds = [
-        case.what if len(cases) <= 60 else case.what.split(" ")[0] for case in cases
-    ]
+    kinds = [case.what for case in cases]
     if name in ("reading", "running"):
         kinds = ["scenarios"] * len(cases)
     counts = Counter(zip(kinds, (case.outcome for case in cases), strict=True))
