@@ -34,7 +34,7 @@ AREAS: dict[str, tuple[str, Callable[[Path], Iterator[Case]]]] = {
     "load": ("sizes", load.attacks),
 }
 """Areas by their names: what is done, and the cases in a folder of their own."""
-FOLDER = ROOT / "docs" / "attacks"
+FOLDER = ROOT / "docs" / "reliability"
 
 
 def main(names: list[str]) -> int:
