@@ -254,6 +254,8 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     Returns:
         The mean, and which part of the distribution lies above the axis' last value.
     """
+    if frame.empty:  # of a client all of whose work was before the start was over
+        return "nothing after the start"
     edges = np.unique(frame[["low", "high"]].to_numpy())
     densities = np.zeros(edges.size - 1)
     densities[np.searchsorted(edges, frame["low"])] = frame["density"]

@@ -213,7 +213,7 @@ def test_the_labels_of_a_log_are_literal(tmp_path: Path) -> None:
     out = tmp_path / "out"
     shown = everything(stalesim("timeline", "--import", log, "-o", out))
     assert f"{one_line(log.stem)}: speed and staleness" in shown
-    assert set(load(out).manifest["runs"][0]["clients"]) == {*NAMES}
+    assert set(load(out).table("clients")["client_label"]) == {*NAMES}
     everything(stalesim("report", out))
     page = (out / "report.html").read_text(encoding="utf-8")
     assert f"<h1>{html.escape(printable(log.stem))}</h1>" in page

@@ -149,6 +149,22 @@ def test_staleness_histogram() -> None:
     _outside(figure)
 
 
+def test_a_client_that_did_nothing_after_the_start_has_an_empty_panel() -> None:
+    study = Fake()
+    table = study.tables["staleness"]
+    table.loc[table["client"] == 2, "start"] = True
+
+    def law(client: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.arange(3), np.full(3, 1 / 3)
+
+    titles = [
+        axes.get_title(loc="left")
+        for axes in figures.staleness_histogram(study, "async", law).axes
+    ]
+    assert titles[1] == "client 2\nnothing after the start"
+    assert titles[0].startswith("client 1\nmean ")
+
+
 def test_staleness_histogram_of_many_clients_shows_twelve() -> None:
     figure = figures.staleness_histogram(Fake(("async",), clients=40), "async")
     titles = [axes.get_title(loc="left").split("\n")[0] for axes in figure.axes]
