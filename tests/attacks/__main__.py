@@ -14,11 +14,11 @@ SEED = 20261122
 AREAS: dict[str, tuple[str, Callable[[Path], Iterator[Case]]]] = {
     "interruptions": (
         "studies killed or interrupted, once or twice, and run to their end",
-        lambda folder: interruptions.studies(folder, 36, SEED),
+        lambda folder: interruptions.studies(folder, 18, SEED),
     ),
     "writers": (
         "report, plot, export, timeline killed and repeated",
-        lambda folder: interruptions.writers(folder, 12, SEED),
+        lambda folder: interruptions.writers(folder, 8, SEED),
     ),
     "disks": ("disks, paths, two writers", disks.attacks),
     "damage": ("files damaged, data changed", damages.attacks),
@@ -28,7 +28,7 @@ AREAS: dict[str, tuple[str, Callable[[Path], Iterator[Case]]]] = {
     ),
     "running": (
         "changed scenarios that were accepted, run for six commits",
-        lambda folder: fuzzing.running(folder, 40, SEED),
+        lambda folder: fuzzing.running(folder, 20, SEED),
     ),
     "settings": ("settings that must not matter", settings.attacks),
     "load": ("sizes", load.attacks),
