@@ -31,7 +31,14 @@ AREAS: dict[str, tuple[str, Callable[[Path], Iterator[Case]]]] = {
         lambda folder: fuzzing.running(folder, 20, SEED),
     ),
     "settings": ("settings that must not matter", settings.attacks),
-    "load": ("sizes", load.attacks),
+    "worlds": (
+        "timelines of many clients",
+        lambda folder: load.worlds(folder, (5_000, 100_000, 1_000_000)),
+    ),
+    "studies": (
+        "many variants, long runs",
+        lambda folder: load.studies(folder, 500, 200_000),
+    ),
 }
 """Areas by their names: what is done, and the cases in a folder of their own."""
 FOLDER = ROOT / "docs" / "reliability"

@@ -3,7 +3,7 @@
 import re
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import yaml
@@ -12,6 +12,7 @@ from tests.attacks.cases import STOOD, UGLY, Case, Result, call, scenario, ugly
 
 ANSWER_S = 120.0
 """Seconds of processor time that a command may take at such a size."""
+ALONE = ("variants={a: {}}", "claims=[]", "replicates=1")
 WORLD = """\
 name: many
 seed: 1
@@ -21,41 +22,41 @@ stop: {{commits: {commits}}}
 """
 
 
-def attacks(folder: Path, *, large: bool = True) -> Iterator[Case]:
-    """Yields commands with many clients, runs, variants or commits."""
-    numbers = (5_000, 100_000, 1_000_000) if large else (5_000,)
+def worlds(folder: Path, numbers: Iterable[int]) -> Iterator[Case]:
+    """Yields timelines of so many clients, with tables and figures."""
     for number in numbers:
         path = folder / f"world-{number}.yaml"
         text = WORLD.format(number=number, busy=number // 10, commits=number)
         path.write_text(text, encoding="utf-8")
-        yield _timed(
-            f"timeline of {number:,} clients",
-            "timeline",
-            path,
-            "-o",
-            folder / f"w{number}",
-        )
+        what = f"timeline of {number:,} clients"
+        yield _timed(what, "timeline", path, "-o", folder / f"w{number}")
+
+
+def studies(folder: Path, variants: int, most: int) -> Iterator[Case]:
+    """Yields a study of many variants, its figures and report; and long runs.
+
+    Args:
+        folder: to work in.
+        variants: of the study.
+        most: commits of the longest run.
+    """
     small = scenario(folder)
-    if not large:
-        return
     tree = yaml.safe_load(small.read_text())
     tree |= {"name": "variants", "claims": [], "replicates": 1, "stop": {"commits": 5}}
     tree["evaluate"] = {"every": {"commits": 5}}
     tree["variants"] = {
-        f"v{i}": {"algorithm": {"step_size": 0.001 * (i + 1)}} for i in range(500)
+        f"v{i}": {"algorithm": {"step_size": 0.001 * (i + 1)}} for i in range(variants)
     }
     path = folder / "variants.yaml"
     path.write_text(yaml.safe_dump(tree))
-    yield _timed(
-        "run of 500 variants", "run", path, "-o", folder / "v", "-j", "1", "--no-plots"
-    )
-    yield _timed("plot of 500 variants", "plot", folder / "v")
-    yield _timed("report of 500 variants", "report", folder / "v")
-    alone = ("variants={a: {}}", "claims=[]", "replicates=1")
-    for commits in (20_000, 200_000):
+    run = ("run", path, "-o", folder / "v", "-j", "1", "--no-plots")
+    yield _timed(f"run of {variants} variants", *run)
+    yield _timed(f"plot of {variants} variants", "plot", folder / "v")
+    yield _timed(f"report of {variants} variants", "report", folder / "v")
+    for commits in (most // 10, most):
         seldom = f"evaluate.every={{commits: {commits // 10}}}"
         options: list[object] = []
-        for entry in (*alone, seldom, f"stop={{commits: {commits}}}"):
+        for entry in (*ALONE, seldom, f"stop={{commits: {commits}}}"):
             options += ["-s", entry]
         run = ("run", small, "-j", "1", "--no-plots", "-o", folder / f"c{commits}")
         yield _timed(f"run of {commits:,} commits", *run, *options)

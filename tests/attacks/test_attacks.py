@@ -17,7 +17,8 @@ FEW: dict[str, Callable[[Path], Iterator[Case]]] = {
     "reading": lambda folder: fuzzing.reading(folder, 400, 1),
     "running": lambda folder: fuzzing.running(folder, 6, 1),
     "settings": settings.attacks,
-    "load": lambda folder: load.attacks(folder, large=False),
+    "worlds": lambda folder: load.worlds(folder, (5_000,)),
+    "studies": lambda folder: load.studies(folder, 30, 2_000),
 }
 
 

@@ -345,7 +345,7 @@ def main(arguments: list[str]) -> int:
             except Exception as error:  # every defect is to be found
                 failed.append(seed)
                 sys.stdout.write(f"seed {seed}: {type(error).__name__}: {error}\n")
-            if (seed - first + 1) % 10_000 == 0:
+            if (seed - first + 1) % 1_000 == 0:
                 done = seed - first + 1
                 sys.stdout.write(f"{done} histories, {len(failed)} failed\n")
                 sys.stdout.flush()
