@@ -1,7 +1,10 @@
 """Takes tasks to processes: this one, others on this machine, or a Dask cluster."""
 
+import functools
+import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +24,8 @@ Hear = Callable[[int, float], None]
 STARTED = 1e-9
 """Fraction of a task that was started and has not done anything yet."""
 KILLED = "its process was killed, perhaps because memory ran out"
+ALONE_S = 1.0
+"""Real seconds after which a process looks whether it is still wanted."""
 CONNECT_S = 20
 """Real seconds to wait for a scheduler."""
 
@@ -186,6 +191,7 @@ class Processes:
 def _work_elsewhere(
     place: int, index: int, task: Task, folder: Path, shared: Path
 ) -> tuple[int, Done]:
+    _end_with_parent()
     done = np.memmap(shared, np.float64, "r+")
     done[place] = STARTED
 
@@ -195,6 +201,22 @@ def _work_elsewhere(
     found = work(task, folder, hear)
     hear(1.0)
     return index, found
+
+
+@functools.cache
+def _end_with_parent() -> None:
+    """Ends this process soon after the one that started it was killed.
+
+    It would otherwise go on with its task, and then keep its memory for minutes.
+    """
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(ALONE_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class _Watch:

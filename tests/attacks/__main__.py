@@ -14,7 +14,7 @@ SEED = 20261122
 AREAS: dict[str, tuple[str, Callable[[Path], Iterator[Case]]]] = {
     "interruptions": (
         "studies killed or interrupted, once or twice, and run to their end",
-        lambda folder: interruptions.studies(folder, 18, SEED),
+        lambda folder: interruptions.studies(folder, 12, SEED),
     ),
     "writers": (
         "report, plot, export, timeline killed and repeated",

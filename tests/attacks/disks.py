@@ -33,7 +33,7 @@ NAMES = (
     "$(touch x)",
     "-dash",
     "a'b\"c",
-    "[/b]",
+    "[b]",
     "x" * 200,
 )
 REFUSED_NAMES = ("x" * 256, "no\udcff-text")

@@ -24,6 +24,8 @@ from tests.attacks.cases import (
 from tests.attacks.cases import scenario as written
 
 OPTIONS = ("-j", "2", "--no-plots", "--checkpoint", "1")
+HANGS_S = 60.0
+"""Seconds after which a process that was to end, or one that it started, hangs."""
 ORPHANS_S = 3.0
 """Seconds in which a worker whose main process is gone may still write."""
 
@@ -97,7 +99,7 @@ def _interrupted(
         time.sleep(random.uniform(0.1, lasts))
         if process.poll() is None:
             KINDS[kind](process)
-        done = finish(process)
+        done = finish(process, timeout_s=HANGS_S)
         if found := ugly(done):
             notes.append(found)
     again = call("run", scenario, "-o", place, *OPTIONS)
