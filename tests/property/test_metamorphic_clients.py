@@ -62,20 +62,20 @@ class World:
                 "kind": "on_off",
                 "on": law(3, 9),
                 "off": law(1, 2),
-            },  # fmt: skip
+            },
             "periodic": lambda: {
                 "kind": "periodic",
                 "period": 10,
                 "on": 0.6,
                 "phase": once(0, 10),
-            },  # fmt: skip
+            },
             "crashes": lambda: {"after": law(7, 20), "down": law(1, 3)},
             "regime": lambda: {
                 "kind": "regime",
                 "factor": 3,
                 "normal": law(5, 9),
                 "slow": law(1, 4),
-            },  # fmt: skip
+            },
         }
         tree = {name: made[name]() for name in sorted({"compute", *parts})}
         for kind in ("periodic", "on_off"):

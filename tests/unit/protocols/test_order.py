@@ -38,6 +38,15 @@ def test_asynchronous() -> None:
     ]
 
 
+def test_an_algorithms_overhead_comes_on_top_of_the_law() -> None:
+    traffic = Traffic(4, 4, 2, overhead_s=0.25)
+    clients = Clients(compute=Constant(value=(1, 2)))
+    plan = Played(clients, Asynchronous(), 2, 0, Stop(time=4.5), traffic)
+    found, _, _ = everything(plan)
+    assert found.time.tolist() == [1.25, 2.25, 2.5, 3.75, 4.5]
+    assert found.worker[:, 0].tolist() == [0, 1, 0, 0, 1]
+
+
 def test_t_synchronous_lets_the_others_go_on() -> None:
     assert rows(TSynchronous(t=2), time=6.5) == [
         (2.0, (0, 1)),
@@ -151,6 +160,15 @@ def test_time_that_stands_still_is_an_error() -> None:
     with pytest.raises(ScenarioError, match="must take time"):
         for _ in plan.chunks(4096):
             pass
+
+
+def test_time_that_goes_on_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulator.protocols.played.STUCK", 50)
+    clients = Clients(compute=Constant(value=1))
+    plan = played(Asynchronous(), clients, 2, commits=1000)
+    found, _, stop = everything(plan, 10)  # two rows at each instant
+    assert stop is StopReason.COMMITS
+    assert found.time[-1] == 500
 
 
 def test_the_digest_tells_timelines_apart() -> None:

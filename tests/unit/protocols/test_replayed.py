@@ -173,3 +173,65 @@ def test_clients_may_be_left_out_of_a_replay(tmp_path: Path) -> None:
     study = scenario()
     record(study, tmp_path / "recorded")
     assert_same(*both(study, tmp_path, clients=None), "commits", "evaluations")
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        {"kind": "asynchronous"},
+        {"kind": "bounded", "staleness_bound": 2},
+        {"kind": "buffered", "size": 3},
+        {"kind": "rounds"},
+        {"kind": "gossip"},
+    ],
+    ids=lambda p: str(p["kind"]),
+)
+def test_a_replay_ends_with_the_bytes_that_are_sent(
+    protocol: dict[str, Any], tmp_path: Path
+) -> None:
+    tree = {
+        "name": "w",
+        "clients": {"number": 4, "compute": {"law": "expon", "scale": "m"}},
+        "protocol": protocol,
+        "job": {"upload_bytes": 7, "download_bytes": 3},
+    }
+    study = WorldScenario.model_validate({**tree, "stop": {"commits": 60}})
+    record(study, tmp_path)
+    for most in (7, 50, 101, 222):
+        less = WorldScenario.model_validate({**tree, "stop": {"bytes": most}})
+        run = expand(less)[0]
+        expected, _, reason = everything(playing.timeline(run))
+        plan = replayed(playing.timeline(run), Recording(replay=str(tmp_path)), run)
+        found, _, why = everything(plan)
+        assert why is reason is StopReason.BYTES
+        size = found.time.size
+        for name in ("time", "kind", "worker", "job", "version"):
+            column = getattr(expected, name)[:size]
+            np.testing.assert_array_equal(getattr(found, name), column, name)
+        # A step that follows its averaging at once belongs to the same event, and is
+        # still played; it sends nothing.
+        assert expected.time.size - size <= (protocol["kind"] == "gossip")
+        assert (expected.time[size:] == found.time[-1]).all()
+
+
+def test_a_recording_in_which_nothing_was_applied_is_replayed(tmp_path: Path) -> None:
+    tree = {
+        "name": "w",
+        "clients": {
+            "number": 2,
+            "compute": {"law": "constant", "value": 1},
+            "leave": 0.5,
+        },
+        "protocol": {"kind": "asynchronous"},
+    }
+    study = WorldScenario.model_validate({**tree, "stop": {"commits": 9}})
+    record(study, tmp_path)
+    for stop in ({"commits": 9}, {"commits": 5}):
+        run = expand(WorldScenario.model_validate({**tree, "stop": stop}))[0]
+        plan = replayed(playing.timeline(run), Recording(replay=str(tmp_path)), run)
+        rows, jobs, why = everything(plan)
+        assert why is StopReason.STALLED
+        assert rows.time.size == 0
+        # Both clients had begun at 0 s, and lost it.
+        assert jobs.client.tolist() == [0, 1]
+        assert jobs.read_time.tolist() == [0, 0]

@@ -237,6 +237,15 @@ def test_a_scaled_law_keeps_its_lattice() -> None:
     assert set(_draw(law, 100, client=1)) == {1.0, 2.0}
 
 
+def test_a_scaled_law_that_gives_less_than_nothing_is_an_error() -> None:
+    for law, tick in (
+        (Scaled(of=Scipy(law="expon"), shift=-1), None),
+        (Scaled(of=Constant(value=1), scale=2, shift=-3), Fraction(1)),
+    ):
+        with pytest.raises(ScenarioError, match="'scaled' must give durations >= 0"):
+            _draw(_law(law), 100, tick=tick)
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_measured_durations_are_replayed_and_resampled(
     tmp_path: Path, suffix: str

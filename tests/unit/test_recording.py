@@ -1,0 +1,60 @@
+"""What a recording says while it is made, and of what it has made."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator import recording
+from simulator.recording import record
+from simulator.scenario.setting import WorldScenario
+
+TREE: dict[str, Any] = {
+    "name": "w",
+    "clients": {"number": 3, "compute": {"law": "constant", "value": [1, 2, 3.5]}},
+    "protocol": {"kind": "asynchronous"},
+}
+
+
+@pytest.mark.parametrize(
+    ("stop", "fractions"),
+    [
+        ({"commits": 8}, [0.25, 0.5, 0.75, 1.0]),
+        # Client by client 1, 2, 3, 4 | 2, 4 | 3.5: in order 1 2 2 3 3.5 4 4.
+        ({"time": 4}, [2 / 4, 3 / 4, 4 / 4, 4 / 4]),
+        ({"time": 1000, "commits": 8}, [0.25, 0.5, 0.75, 1.0]),
+    ],
+)
+def test_progress_is_the_part_of_all_runs_that_is_played(
+    stop: dict[str, Any],
+    fractions: list[float],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recording, "PAIRS", 2)
+    heard: list[float] = []
+    study = WorldScenario.model_validate({**TREE, "stop": stop, "replicates": 2})
+    record(study, tmp_path, heard.append)
+    halves = [*(f / 2 for f in fractions), *((1 + f) / 2 for f in fractions)]
+    np.testing.assert_allclose(heard, halves)
+
+
+def test_the_journal_gets_a_line_for_parts_and_none_for_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "PAIRS", 2)
+    monkeypatch.setattr("simulator.trace.writing.PART_ROWS", 40)
+    lines: list[bytes] = []
+    append = recording.DISK.append
+
+    def noting(path: Path, data: bytes) -> None:
+        lines.append(data)
+        append(path, data)
+
+    monkeypatch.setattr(recording.DISK, "append", noting)
+    study = WorldScenario.model_validate({**TREE, "stop": {"commits": 100}})
+    record(study, tmp_path)
+    # 100 rows in 50 chunks: after 40 and 80 rows, and jobs, which are as many and end
+    # with the rows, and at the end; then rows and jobs are joined.
+    assert 3 <= len(lines) <= 9
