@@ -159,7 +159,7 @@ def permuted(draw: Any) -> tuple[World, Played, list[int]]:
     return world, plan, draw(st.permutations(range(n)))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(permuted())
 def test_clients_may_change_places(case: tuple[World, Played, list[int]]) -> None:
     world, plan, order = case
@@ -298,7 +298,7 @@ def without(found: Whole, client: int) -> Whole:
     )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(joined())
 def test_a_client_that_never_finishes_changes_nothing(
     case: tuple[Played, Played],

@@ -137,7 +137,7 @@ def assert_replayed(study: WorldScenario) -> None:
             assert ended[key] == first[key], key
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(worlds())
 def test_a_replay_is_the_timeline(plan: Played) -> None:
     assert_replayed(setting(plan))

@@ -20,13 +20,13 @@ from tests.property.whole import assert_alike, whole
 FACTORS = st.sampled_from([1 / 32, 1 / 2, 4.0, 64.0])
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(worlds(), FACTORS)
 def test_times_scale_and_nothing_else_changes(plan: Played, factor: float) -> None:
     assert_alike(whole(plan), whole(stretched(plan, factor)), factor)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(neighbourhoods(), FACTORS)
 def test_times_of_gossip_scale(plan: Played, factor: float) -> None:
     assert_alike(whole(plan), whole(stretched(plan, factor)), factor)

@@ -54,7 +54,7 @@ def test_the_journal_gets_a_line_for_parts_and_none_for_rows(
 
     monkeypatch.setattr(recording.DISK, "append", noting)
     study = WorldScenario.model_validate({**TREE, "stop": {"commits": 100}})
-    record(study, tmp_path)
+    assert record(study, tmp_path).manifest["session"] == 1
     # 100 rows in 50 chunks: after 40 and 80 rows, and jobs, which are as many and end
     # with the rows, and at the end; then rows and jobs are joined.
     assert 3 <= len(lines) <= 9

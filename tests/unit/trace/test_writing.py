@@ -1,5 +1,6 @@
 """When parts of tables are written, and when they are joined."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_parts_are_joined_unless_they_are_large(
     parts.compact(DISK, tmp_path, writer.parts, rows, noted.append)
     found = rows_of(tmp_path, writer)
     assert [len(one) for one in found] == left
-    assert sum(found, []) == list(range(first))
+    assert list(chain(*found)) == list(range(first))
     assert len(noted) == (len(left) < len(sizes))
     on_disk = {path.name for path in (tmp_path / "commits").iterdir()}
     assert on_disk == set(writer.parts["commits"])
