@@ -5,7 +5,7 @@ import pytest
 
 from simulator.protocols.played import Played, Traffic
 from simulator.scenario.base import Config
-from simulator.scenario.clients import Clients
+from simulator.scenario.clients import Clients, Crashes
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.laws import Constant, Scipy
 from simulator.scenario.protocols import (
@@ -61,6 +61,17 @@ def test_a_job_has_one_step_of_one_sample_unless_it_is_said(per: str) -> None:
     assert everything(plan)[0].time.tolist() == [1, 2, 3]
     world = World(clients, 1, seed=0)
     assert world.transit(Purpose.DOWNLOAD, 0) == 0  # and weighs nothing
+
+
+def test_who_waits_for_a_job_reads_when_it_is_lost() -> None:
+    crashes = Crashes(after=Constant(value=(2, 1000)), down=Constant(value=(100, 1)))
+    clients = Clients(compute=Constant(value=5), crashes=crashes)
+    protocol = Asynchronous(staleness_bound=0, beyond="wait")
+    found, jobs, _ = everything(played(protocol, clients, 2, time=20))
+    # Only one job may be under way. Client 0's is lost at 2 s, for 100 s.
+    assert found.time.tolist() == [7, 12, 17]
+    assert found.worker[:, 0].tolist() == [1, 1, 1]
+    assert jobs.read_time[jobs.client == 1].tolist() == [2, 7, 12, 17]
 
 
 def test_t_synchronous_lets_the_others_go_on() -> None:
