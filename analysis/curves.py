@@ -1,13 +1,16 @@
 """Convergence curves: their mean over replicates, areas under them, and rates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
+from analysis.bounds import AT_LEAST, EXACT
 from analysis.frames import Study, evaluations, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import held, log_log_slope, t_interval
+from analysis.targets import lost, worst_value
+from simulator.scenario.metrics import WORST
 from simulator.trace import StudyError
 
 DECADE = 10.0
@@ -77,7 +80,9 @@ def area_under_curve(
 
     It is the area under the straight lines between evaluations, over the range that all
     runs have in common and divided by its length, so in the metric's own unit. A run
-    that diverged, or counts nothing, has none and takes nothing from the range.
+    that diverged takes nothing from the range: from its last evaluation on it counts as
+    the worst value that the metric can have, or as no better than the worst that was
+    seen. A run that counts nothing has no area.
 
     Args:
         study: finished or not.
@@ -86,7 +91,8 @@ def area_under_curve(
         among: groups that are compared; by default all.
 
     Returns:
-        Columns group, replicate, value; NaN where there is no common range.
+        Columns group, replicate, value (NaN where there is no common range), bound (of
+        `bounds.EXACT`, `bounds.AT_LEAST`).
 
     Raises:
         StudyError: there is no such column.
@@ -95,87 +101,97 @@ def area_under_curve(
     table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
     known = np.isfinite(table[["x", "y"]].to_numpy(np.float64)).all(axis=1)
     table = table.loc[np.asarray(known)]
-    ends = runs(study)
+    ends = runs(study).assign(lost=lost(study, metric))
     if among is not None:
         ends = ends.loc[ends["group"].isin(among)]
-    sound = table.loc[table["run"].isin(ends.loc[ends["stop"] != "diverged", "run"])]
+    sound = table.loc[table["run"].isin(ends.loc[~ends["lost"], "run"])]
     ranges = sound.groupby("run")["x"].agg(["first", "last"])
     first, last = float(ranges["first"].max()), float(ranges["last"].min())
-    areas = {
-        run: _mean_between(
-            rows["x"].to_numpy(np.float64), rows["y"].to_numpy(np.float64), first, last
-        )
-        for run, rows in sound.groupby("run")
+    worst = worst_value(study, metric)
+    curves = {
+        run: (rows["x"].to_numpy(np.float64), rows["y"].to_numpy(np.float64))
+        for run, rows in table.groupby("run")
     }
-    values = ends["run"].map(areas).astype(np.float64)
-    return ends[["group", "replicate"]].assign(value=values).reset_index(drop=True)
+    rows = []
+    for run, group, replicate, bad in zip(
+        *(ends[name] for name in ("run", "group", "replicate", "lost")), strict=True
+    ):
+        x, y = curves.get(run, (np.zeros(0), np.zeros(0)))
+        bound = AT_LEAST if bad and metric not in WORST else EXACT
+        if bad:
+            x, y = _falling_off(x, y, worst, first, last)
+        area = _mean_between(x, y, first, last) if x.size else float("nan")
+        rows.append((group, replicate, area, bound))
+    columns = pd.Index(["group", "replicate", "value", "bound"])
+    return pd.DataFrame(rows, columns=columns)
 
 
-def decade_slopes(study: Study, group: str, metric: str) -> pd.Series:
-    """Returns how each replicate's metric fell over the last decade of its commits.
+def decade_slopes(study: Study, metric: str) -> pd.DataFrame:
+    """Returns how each run's metric fell over the last decade of its commits.
 
     Args:
         study: finished or not.
-        group: of runs.
         metric: a column of evaluations.
 
     Returns:
-        By replicate, the slope of the metric's logarithm over that of the commits. NaN
-        for a run that diverged, for one with fewer than three evaluations in the
-        decade, and where the metric was not positive there.
+        Columns group, replicate, value, bound: the slope of the metric's logarithm over
+        that of the commits. NaN with fewer than three evaluations in the decade, and
+        where the metric was not positive there. A run that diverged does not fall: its
+        slope is no less than zero, nor than any other.
 
     Raises:
         StudyError: the metric was not evaluated.
     """
-    slopes = {}
-    for replicate, (commits, values) in _over_commits(study, group, metric).items():
+    slopes = []
+    for commits, values in _over_commits(study, metric):
         late = (commits > 0) & (DECADE * commits >= commits.max(initial=0))
         enough = np.count_nonzero(late) >= LEAST_POINTS
         slope = log_log_slope(commits[late], values[late])
-        slopes[replicate] = slope if enough else float("nan")
-    return pd.Series(slopes, dtype=np.float64)
+        slopes.append(slope if enough else float("nan"))
+    bad = lost(study, metric)
+    sound = np.array(slopes)[~bad & np.isfinite(slopes)]
+    return runs(study)[["group", "replicate"]].assign(
+        value=np.where(bad, sound.max(initial=0.0), slopes),
+        bound=np.where(bad, AT_LEAST, EXACT),
+    )
 
 
-def horizon_slopes(study: Study, groups: Sequence[str], metric: str) -> pd.Series:
-    """Returns how a metric's mean over a run falls with the run's commits.
+def run_means(study: Study, metric: str) -> pd.DataFrame:
+    """Returns the mean of each run's metric over its commits.
 
-    The theorems on steps that depend on a horizon bound the average over its commits.
-    Here it is that of the straight lines between evaluations.
+    The theorems on steps that depend on a horizon bound this average. Here it is that
+    of the straight lines between evaluations.
 
     Args:
         study: finished or not.
-        groups: of runs, with different horizons.
         metric: a column of evaluations.
 
     Returns:
-        By replicate that all groups have, the slope of the mean's logarithm over that
-        of the last commit. NaN where a run diverged, or has fewer than two evaluations,
-        where a mean is not positive, and where all horizons are the same.
+        Columns group, replicate, value, bound, commits (the last one that was
+        evaluated). NaN with fewer than two evaluations. The mean of a run that diverged
+        is no better than the worst value that was seen.
 
     Raises:
         StudyError: the metric was not evaluated.
     """
-    curves = [_over_commits(study, group, metric) for group in groups]
-    slopes = {}
-    for replicate in sorted(set.intersection(*map(set, curves))):
-        points = [_last_and_mean(*found[replicate]) for found in curves]
-        slopes[replicate] = log_log_slope(*np.transpose(points))
-    return pd.Series(slopes, dtype=np.float64)
+    ends = [_last_and_mean(*curve) for curve in _over_commits(study, metric)]
+    last, means = np.array(ends, np.float64).reshape(-1, 2).T
+    bad = lost(study, metric)
+    return runs(study)[["group", "replicate"]].assign(
+        value=np.where(bad, worst_value(study, metric), means),
+        bound=np.where(bad, AT_LEAST, EXACT),
+        commits=last,
+    )
 
 
-def _over_commits(
-    study: Study, group: str, metric: str
-) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Returns commits and metric by replicate; nothing for one that diverged."""
+def _over_commits(study: Study, metric: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields commits and metric of every run that has ended."""
     table = evaluations(study)
     table = table.assign(y=metric_of(table, metric)).dropna(subset=["y"])
-    ends = runs(study)
-    found = {}
-    for _, run in ends[ends["group"] == group].iterrows():
-        rows = table[(table["run"] == run["run"]) & (run["stop"] != "diverged")]
-        curve = rows["commits"].to_numpy(np.float64), rows["y"].to_numpy(np.float64)
-        found[int(run["replicate"])] = curve
-    return found
+    curves = dict(iter(table.groupby("run")))
+    for run in runs(study)["run"]:
+        rows = curves.get(run, table.iloc[:0])
+        yield rows["commits"].to_numpy(np.float64), rows["y"].to_numpy(np.float64)
 
 
 def _last_and_mean(commits: np.ndarray, values: np.ndarray) -> tuple[float, float]:
@@ -183,6 +199,16 @@ def _last_and_mean(commits: np.ndarray, values: np.ndarray) -> tuple[float, floa
         return float("nan"), float("nan")
     area = float(np.trapezoid(values, commits))
     return float(commits[-1]), area / float(commits[-1] - commits[0])
+
+
+def _falling_off(
+    x: np.ndarray, y: np.ndarray, worst: float, first: float, last: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns a curve that goes on at the worst value from its last point to `last`."""
+    begin = x[-1] if x.size else first
+    if begin >= last:
+        return x, y
+    return np.append(x, [begin, last]), np.append(y, [worst, worst])
 
 
 def _mean_between(x: np.ndarray, y: np.ndarray, first: float, last: float) -> float:

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from analysis import bounds
+from analysis.bounds import EXACT
 from analysis.curves import area_under_curve
 from analysis.frames import Study, groups
-from analysis.statistics import Interval, t_interval
-from analysis.targets import default_target, final_values, times_to_target
+from analysis.targets import default_target, final_bounds, times_to_target
 
 FINAL, AREA, TO_TARGET = "final", "area", "to target"
 """What is compared: final values, means over what is counted, what a target takes."""
@@ -24,10 +25,11 @@ class Difference(NamedTuple):
     Attributes:
         group: that is compared.
         quantity: `final`, `area` or `to target`.
-        difference: mean over pairs of group less baseline; NaN if not known.
+        difference: mean over pairs of group less baseline; NaN if not known, or only
+            bounded.
         low: of its 95 % t-interval.
         high: of its 95 % t-interval.
-        pairs: that both have the quantity.
+        pairs: whose difference is known.
         replicates: that both sides have.
         mean: of the group, over these pairs.
         baseline: the mean of the baseline over them.
@@ -55,12 +57,15 @@ def against(
 
     Three rows per group: of final values; of means of the metric over what is counted
     (`curves.area_under_curve`, over the range common to both); of what is counted until
-    a target. Pairs of which a side diverged are left out of the first two.
+    a target. A run that diverged has the worst value that the metric can have; where
+    there is none, it is no better than the worst that was seen, and bounds the
+    difference of its pair.
 
     A mean over the pairs that reached the target alone would say nothing. Where one
     side always reached it and the other did not, its last evaluation bounds the
-    difference, and so does one end of the interval; the other end is infinite and the
-    difference NaN. Where both sides failed, all three are NaN.
+    difference. Where some pairs are bounded, so is one end of the interval; the other
+    end is infinite and the difference NaN. Where bounds of pairs lie on both sides, all
+    three are NaN.
 
     Args:
         study: finished or not.
@@ -83,7 +88,7 @@ def against(
         )
     if target is None and (stated := default_target(study)).metric == metric:
         target = stated.value
-    finals = final_values(study, metric)
+    finals = final_bounds(study, metric)
     times = None if target is None else times_to_target(study, metric, target, counted)
     rows = []
     for group in known:
@@ -106,28 +111,31 @@ def _sides(pair: tuple[str, str], table: pd.DataFrame) -> pd.DataFrame:
 
 def _difference(pair: tuple[str, str], what: str, values: pd.DataFrame) -> Difference:
     both = _sides(pair, values)
-    sides = both[["value_one", "value_other"]].dropna().to_numpy(np.float64)
-    return _row(pair[0], what, t_interval(sides[:, 0] - sides[:, 1]), sides, len(both))
+    known = both.dropna(subset=["value_one", "value_other"])
+    return _row(pair[0], what, known, len(both))
 
 
 def _of_times(pair: tuple[str, str], times: pd.DataFrame) -> Difference:
     """Returns the difference of times to a target, or the bound that is known of it."""
-    both = _sides(pair, times).dropna(subset=["time_one", "time_other"])
-    one, other = (both[f"reached_{side}"].to_numpy(bool) for side in ("one", "other"))
-    sides = both[["time_one", "time_other"]].to_numpy(np.float64)
-    mean, low, high = t_interval(sides[:, 0] - sides[:, 1])
-    reached = one & other
-    if not reached.all():
+    bound = np.where(times["reached"], EXACT, bounds.AT_LEAST)
+    both = _sides(pair, times.assign(value=times["time"], bound=bound))
+    both = both.dropna(subset=["value_one", "value_other"])
+    return _row(pair[0], TO_TARGET, both, len(both))
+
+
+def _row(group: str, what: str, both: pd.DataFrame, replicates: int) -> Difference:
+    """Returns what is known of the pairs that both sides have a number of."""
+    sides = both[["value_one", "value_other"]].to_numpy(np.float64)
+    ends = both[["bound_one", "bound_other"]].to_numpy(np.int8)
+    sample = bounds.contrast(sides, ends, np.array([1.0, -1.0]))
+    mean, low, high = bounds.interval(sample)
+    if sample.above or sample.below:
         mean = float("nan")
-        low = low if other.all() else -np.inf if one.all() else mean
-        high = high if one.all() else np.inf if other.all() else mean
-    interval = Interval(mean, low, high)
-    return _row(pair[0], TO_TARGET, interval, sides[reached], len(both))
-
-
-def _row(
-    group: str, what: str, interval: Interval, sides: np.ndarray, replicates: int
-) -> Difference:
-    means = sides.mean(axis=0) if len(sides) else np.full(2, np.nan)
-    pairs = len(sides)
-    return Difference(group, what, *interval, pairs, replicates, *map(float, means))
+    if sample.open:
+        low = high = mean
+    exact = sides[(ends == EXACT).all(axis=1)]
+    means = exact.mean(axis=0) if len(exact) else np.full(2, np.nan)
+    pairs = len(exact)
+    return Difference(
+        group, what, mean, low, high, pairs, replicates, *map(float, means)
+    )

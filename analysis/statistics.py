@@ -130,8 +130,16 @@ def kaplan_meier_median(
         shortest wait, for enough of them (half would have arrived by their median). NaN
         bounds for fewer than two.
 
-    Source: Brookmeyer and Crowley, A confidence interval for the median survival time
-    (Biometrics 1982).
+    The median is a quantile, the smallest t with S(t) <= 1/2, as in lifelines. Where S
+    is exactly 1/2 for a while, as for an even number that all arrive, R's survival, SAS
+    and the sample median take the middle between that time and the next arrival. Here
+    the next one may never come; the first time exists whenever half arrive, and it is
+    the same replicate's in seconds, rounds and bytes. Where S is 0 the bounds have no
+    value and say nothing, as in R; lifelines ends the interval there.
+
+    Source: Klein and Moeschberger, Survival Analysis (2003), section 4.5, for the
+    quantile; Brookmeyer and Crowley, A confidence interval for the median survival time
+    (Biometrics 1982), for the interval.
     """
     times, reached = np.asarray(times, np.float64), np.asarray(reached, bool)
     if not reached.any():

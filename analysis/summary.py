@@ -7,6 +7,7 @@ from analysis.escapes import escapes
 from analysis.frames import Study, evaluations, groups, joined, runs
 from analysis.statistics import Interval, t_interval
 from analysis.targets import Target, default_target, final_values, time_to_target
+from simulator.scenario.text import ranges
 
 WIDTH = 7
 """Characters of a number, so that names of 16 fit beside all columns into 80."""
@@ -87,6 +88,12 @@ def notes(study: Study) -> list[str]:
         found.append(
             "loss ×: the loss left its scale and ended so many times as high as it "
             "began; a smaller step size may keep it"
+        )
+    if regrouped := study.manifest.get("regrouped"):
+        found.append(
+            f"runs {ranges(regrouped)} of the manifest were not executed together with "
+            f"those that share their timeline, because the study was extended: they "
+            f"may differ from a study run at once in the last digits of float32"
         )
     return found
 

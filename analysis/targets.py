@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from analysis.bounds import AT_LEAST, EXACT
 from analysis.frames import Study, evaluations, groups, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import Interval, first_reached, kaplan_meier_median
-from simulator.scenario.metrics import HIGHER_IS_BETTER
+from simulator.scenario.metrics import HIGHER_IS_BETTER, WORST
 
 FINAL = 0.1
 """The final value of a run is the mean of its last tenth of evaluations."""
@@ -55,15 +56,76 @@ def final_values(study: Study, metric: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=pd.Index(["group", "replicate", "value"]))
 
 
-def final_quantities(study: Study, quantity: str) -> pd.DataFrame:
+def final_bounds(study: Study, metric: str) -> pd.DataFrame:
+    """Returns every run's final value, those that diverged with the worst there is.
+
+    A run that diverged counts as the worst value that the metric can have. Where there
+    is none, because it may grow without end, it is at least as bad as the worst finite
+    value of any evaluation of the study.
+
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+
+    Returns:
+        Columns group, replicate, value (NaN for a run that was never evaluated and did
+        not diverge), bound (of `bounds.EXACT`, `bounds.AT_LEAST`).
+
+    Raises:
+        StudyError: the metric was not evaluated.
+    """
+    finals = final_values(study, metric)
+    bad, worst = lost(study, metric), worst_value(study, metric)
+    exact = metric in WORST or not np.isfinite(worst)
+    return finals.assign(
+        value=finals["value"].mask(bad, worst),
+        bound=np.where(bad & (not exact), AT_LEAST, EXACT),
+    )
+
+
+def worst_value(study: Study, metric: str) -> float:
+    """Returns the worst value that a metric can have, or else that a study has seen.
+
+    NaN if the metric has no worst value and nothing finite was seen.
+
+    Raises:
+        StudyError: the metric was not evaluated.
+    """
+    seen = metric_of(evaluations(study), metric).to_numpy(np.float64)
+    seen = seen[np.isfinite(seen)]
+    if metric in WORST:
+        return WORST[metric]
+    return float(seen.max()) if seen.size else float("nan")
+
+
+def lost(study: Study, metric: str) -> np.ndarray:
+    """Returns which runs that ended diverged, or were left with what is no number.
+
+    Raises:
+        StudyError: the metric was not evaluated.
+    """
+    table = evaluations(study)
+    values = metric_of(table, metric).astype(np.float64)
+    evaluated = values.groupby(table["run"]).count() > 0
+    last = table.groupby("run").tail(1)
+    unsound = ~np.isfinite(values[last.index]) & last["run"].map(evaluated)
+    ends = runs(study)
+    broken = ends["run"].isin(last.loc[unsound, "run"])
+    return ((ends["stop"] == "diverged") | broken).to_numpy(bool)
+
+
+def final_quantities(
+    study: Study, quantity: str, *, diverged: bool = False
+) -> pd.DataFrame:
     """Returns what every run has come to: columns group, replicate, value.
 
     Virtual time, commits and contributions are those of the run's end, all else is that
-    of its last evaluation. NaN for a run that diverged or counts no such thing.
+    of its last evaluation. NaN for a run that counts no such thing.
 
     Args:
         study: finished or not.
         quantity: of `simulator.scenario.metrics.QUANTITIES`.
+        diverged: whether a run that diverged has what it had come to by then; else NaN.
 
     Raises:
         StudyError: it is the privacy spent, and no run accounts for it.
@@ -74,7 +136,9 @@ def final_quantities(study: Study, quantity: str) -> pd.DataFrame:
         evaluated = evaluations_by(study, quantity)
         last = metric_of(evaluated, quantity).groupby(evaluated["run"]).last()
         values = table["run"].map(last)
-    values = values.astype(np.float64).mask(table["stop"] == "diverged")
+    values = values.astype(np.float64)
+    if not diverged:
+        values = values.mask(table["stop"] == "diverged")
     return table[["group", "replicate"]].assign(value=values)
 
 
@@ -190,9 +254,11 @@ def _by_run(
     table: pd.DataFrame, metric: str, against: str = "time"
 ) -> dict[object, tuple[np.ndarray, np.ndarray]]:
     """Returns times and values of a metric by run, where it was evaluated."""
-    table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
-    table = table.dropna(subset=["x", "y"])
-    return {
-        run: (rows["x"].to_numpy(np.float64), rows["y"].to_numpy(np.float64))
-        for run, rows in table.groupby("run")
-    }
+    x = metric_of(table, against).to_numpy(np.float64, na_value=np.nan)
+    y = metric_of(table, metric).to_numpy(np.float64, na_value=np.nan)
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, y, run = x[known], y[known], table["run"].to_numpy()[known]
+    order = np.argsort(run, kind="stable")
+    numbers, first = np.unique(run[order], return_index=True)
+    parts = (np.split(column[order], first[1:]) for column in (x, y))
+    return dict(zip(numbers.tolist(), zip(*parts, strict=True), strict=True))

@@ -8,8 +8,9 @@ repeats; absolute times on shared machines do not hold, ratios nearly do.
 
 import os
 
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-os.environ["NPROC"] = "1"
+from simulator.engine import device
+
+device.before_import()
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 

@@ -3,6 +3,9 @@
 python docs/generate.py STUDY...    # takes finished studies in, then writes
 python docs/generate.py             # writes from the summaries in docs/results
 python docs/generate.py --check     # fails if something is not up to date
+
+Of a study are kept its closing table, its verdicts, and what it takes to judge it again
+without its runs (`values.csv`): `docs/rejudge.py`.
 """
 
 import json
@@ -18,9 +21,11 @@ from PIL import Image
 from printed import SPECIFIED, TABLES
 
 from analysis import claims, exchanges, summary, timeline_report
+from analysis.claims.measured import measure
 from analysis.frames import Study
 from analysis.report import literal
 from analysis.targets import final_values, time_to_target
+from simulator.scenario.claims import ORIGINS
 from simulator.trace import load
 
 ROOT = experiments.ROOT
@@ -45,11 +50,15 @@ def take_in(study: Study) -> None:
     rows = rows.map(_one_line)
     rows.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
     claims.evaluate(study).to_csv(folder / "claims.csv", index=False)
+    scenario = manifest["scenario"]
+    kept = measure(study, scenario["claims"], scenario["evaluate"]["metrics"])
+    kept.to_csv(folder / "values.csv")
     about = {
         "name": manifest["name"],
         "source": manifest["source"],
         "question": manifest["question"],
-        "replicates": manifest["scenario"]["replicates"],
+        "replicates": scenario["replicates"],
+        **({"looks": scenario["looks"]} if scenario.get("looks") else {}),
         "dataset": manifest["runs"][0]["dataset"],
         "environment": manifest["environment"],
     }
@@ -157,16 +166,32 @@ def reproduction() -> pd.DataFrame:
             (
                 about["name"],
                 about["dataset"],
+                row.origin,
                 row.says,
                 row.claim,
                 row.verdict,
                 row.measured,
                 row.replicates,
+                _chance(row.corrected),
             )
             for row in found.itertuples()
         ]
-    columns = ["study", "data", "claim", "compared", "here", "measured", "replicates"]
-    return pd.DataFrame(rows, columns=columns)
+    columns = ["study", "data", "origin", "claim", "compared", "here", "measured"]
+    return pd.DataFrame(rows, columns=[*columns, "replicates", "p"])
+
+
+def _chance(p: float | str) -> str:
+    """Returns a corrected p-value in words; empty where nothing could be tested."""
+    if p == "":
+        return ""
+    return "< 0.0001" if float(p) < 1e-4 else f"{float(p):.2g}"
+
+
+def _tally(claimed: pd.DataFrame) -> pd.DataFrame:
+    """Returns how many claims hold, do not hold and are undecided, by origin."""
+    table = pd.crosstab(claimed["origin"], claimed["here"])
+    table = table.reindex(index=ORIGINS, columns=experiments.VERDICTS, fill_value=0)
+    return table.reset_index()
 
 
 def readme_table() -> str:
@@ -174,9 +199,11 @@ def readme_table() -> str:
     listed = experiments.read(ROOT / experiments.LISTED)
     return (
         "A row is a figure, table or theorem of VAFL, MAPA, FedBCD (BCD) or A(DP)²SGD\n"
-        "(ADP), or a comparison across them (X); counted are its claims. Where it has\n"
-        "none, a *test* or generated *table* shows it. What is *not run* has no\n"
-        "results in `docs/results` yet.\n\n"
+        "(ADP), or a comparison across them (X); counted are the paper's own claims,\n"
+        "and the replicates behind them. Claims of the specification, our own, and\n"
+        "identities (equal by algebra) stand beside: hold/do not hold/undecided.\n"
+        "Where a row has no claim, a *test* or generated *table* shows it. What is\n"
+        "*not run* has no results in `docs/results` yet.\n\n"
         f"{markdown(experiments.table(listed))}\n\n"
         f"Studies beside these: {experiments.beside(listed)}."
     )
@@ -192,7 +219,14 @@ def documents() -> dict[Path, str]:
         ROOT / "docs" / "tables.md": formulas.document(NOTE),
         ROOT / "README.md": f"{before}{BEGIN}\n{readme_table()}\n{END}{after}",
         ROOT / "docs" / "reproduction.md": (
-            f"# Every claim, and whether it holds\n\n{NOTE}\n{of_words(claimed)}\n"
+            f"# Every claim, and whether it holds\n\n{NOTE}\n"
+            "Who claims it is its *origin*: the paper, the specification (a reading\n"
+            "or calibration of it), we ourselves, or algebra (*identity*). `p` is\n"
+            "two-sided and corrected by Holm among the claims of one origin in a\n"
+            "study; intervals are those of one claim alone. How it is judged:\n"
+            "[judging.md](judging.md); what earlier verdicts became:\n"
+            "[rejudged.md](rejudged.md).\n\n"
+            f"{markdown(_tally(claimed))}\n\n{of_words(claimed)}\n"
         ),
     }
     if attacks := _attacks():
@@ -284,7 +318,8 @@ def _worlds() -> str:
 
 
 def _claims_of(name: str) -> pd.DataFrame:
-    return pd.read_csv(RESULTS / name / "claims.csv", keep_default_na=False)
+    found = pd.read_csv(RESULTS / name / "claims.csv", keep_default_na=False)
+    return found[["says", "claim", "verdict", "measured", "replicates", "why"]]
 
 
 def main(arguments: list[str]) -> int:

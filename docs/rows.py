@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path("docs/results")
 LISTED = Path("docs/rows.csv")
 VERDICTS = ["holds", "does not hold", "undecided"]
+PAPER = "paper"
+"""Origin of the claims that are counted; those of others stand beside."""
 NO_CLAIM = "-"
 """In the column `claims`: none of the study's claims speaks of this experiment."""
 NOT_RUN, NOTHING_CLAIMED = "not run", "no claim"
@@ -66,12 +68,13 @@ def table(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
         rows: the experiments.
         root: of the repository.
     """
-    columns = ["row", "what", "study", "data", *VERDICTS, "test or table"]
+    columns = ["row", "what", "study", "data", *VERDICTS, "replicates"]
+    columns += ["other claims", "test or table"]
     return pd.DataFrame([_cells(row, root) for row in rows], columns=columns)
 
 
 def _cells(row: Row, root: Path) -> tuple[object, ...]:
-    counts, data, studies, some = dict.fromkeys(VERDICTS, 0), [], [], False
+    found, data, studies, some = [], [], [], False
     for scenario in row.scenarios:
         file = f"scenarios/{scenario}.yaml"
         link = f"[{scenario.split('/')[1]}]({file})"
@@ -83,22 +86,39 @@ def _cells(row: Row, root: Path) -> tuple[object, ...]:
         studies.append(link)
         about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
         data.append(about.get("dataset", ""))  # a world without numerics has none
-        for verdict in _verdicts(row, folder / "claims.csv"):
-            counts[verdict] += 1
-    numbers: tuple[object, ...] = tuple(counts.values())
-    if not any(counts.values()):
+        found.append(_claims(row, folder / "claims.csv"))
+    claims = pd.concat(found) if found else _claims(row, root / "none")
+    mine = claims.loc[claims["origin"] == PAPER]
+    numbers: tuple[object, ...] = tuple(_counts(mine))
+    if not any(numbers):
         numbers = (_instead(row, some=some), "", "")
+    others = [
+        f"{origin} {'/'.join(map(str, _counts(rows)))}"
+        for origin, rows in claims.groupby("origin", sort=False)
+        if origin != PAPER
+    ]
     known = ", ".join(dict.fromkeys(filter(None, data)))
     shown = ", ".join(dict.fromkeys(map(_link, row.shown)))
-    return row.id, row.what, ", ".join(studies), known, *numbers, shown
+    behind = (*numbers, _span(mine["replicates"]), ", ".join(others))
+    return row.id, row.what, ", ".join(studies), known, *behind, shown
 
 
-def _verdicts(row: Row, claims: Path) -> list[str]:
-    if not claims.exists():
-        return []
-    found = pd.read_csv(claims, keep_default_na=False)
-    pairs = zip(found["says"], found["verdict"], strict=True)
-    return [verdict for says, verdict in pairs if row.is_about(says)]
+def _claims(row: Row, file: Path) -> pd.DataFrame:
+    """Returns the claims of a study that are about an experiment."""
+    if not file.exists():
+        return pd.DataFrame(columns=["says", "origin", "verdict", "replicates"])
+    found = pd.read_csv(file, keep_default_na=False)
+    return found.loc[[row.is_about(says) for says in found["says"]]]
+
+
+def _counts(claims: pd.DataFrame) -> list[int]:
+    return [int((claims["verdict"] == verdict).sum()) for verdict in VERDICTS]
+
+
+def _span(replicates: pd.Series) -> str:
+    """Returns how many replicates stand behind verdicts: one number, or from and to."""
+    known = sorted({int(n) for n in replicates if int(n)})
+    return "-".join(map(str, dict.fromkeys([known[0], known[-1]]))) if known else ""
 
 
 def _instead(row: Row, *, some: bool) -> str:

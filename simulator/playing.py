@@ -332,12 +332,12 @@ def common_samples(config: Problem, num_samples: int) -> Int[np.ndarray, " n"]:
     """Returns the samples that all parties of a vertical problem hold.
 
     All of them, but in transfer learning, where a random set overlaps; like the
-    division into training and test rows, it is the same for every run.
+    division into training and test rows, it is fixed by `split_seed`.
     """
     if config.transfer is None:
         return np.arange(num_samples)
     size = max(1, round(config.transfer.overlap * num_samples))
-    draw = Streams(config.data.split_seed).at(Purpose.PARTITION, OVERLAP, 0)
+    draw = Streams(config.data.split).at(Purpose.PARTITION, OVERLAP, 0)
     return np.sort(draw.permutation(num_samples)[:size])
 
 

@@ -199,7 +199,8 @@ class _Log:
 
     def close(self, **also: Any) -> None:
         """Writes all of it into the manifest."""
-        write(self._folder, self._manifest | {"parts": self._writer.parts, **also})
+        after = {"session": self._manifest["session"] + 1, "parts": self._writer.parts}
+        write(self._folder, self._manifest | after | also)
         with explained(self._folder):
             DISK.remove(self._path)
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from simulator import inputs, playing
 from simulator.algorithms.base import Algorithm, Context, Revealing
 from simulator.algorithms.step_rules import Constants, resolve
+from simulator.engine import compiler
 from simulator.engine import execute as execution
 from simulator.engine.drive import Drive, Target, Window
 from simulator.engine.execute import Program
@@ -173,7 +174,9 @@ def prepare(run: Run) -> Prepared:
     Raises:
         ScenarioError: the parts of the scenario do not fit each other or the data.
         DataError: a data file is missing or damaged.
+        UserError: this process compiles the run's precision wrongly.
     """
+    compiler.check(run.scenario.engine.precision)
     # Otherwise data and constants of a run in double precision would be rounded.
     with jax.enable_x64(run.scenario.engine.precision == "float64"):
         return _prepare(run)
@@ -243,8 +246,10 @@ def check(run: Run) -> None:
     Raises:
         ScenarioError: the parts of the scenario do not fit each other or the data.
         DataError: a data file is missing or damaged.
+        UserError: this process compiles the run's precision wrongly.
     """
     scenario: Scenario = run.scenario
+    compiler.check(scenario.engine.precision)
     plan = playing.plan(run)
     _ledger(scenario, playing.promises(scenario, plan.shape, plan.num_samples))
     if scenario.algorithm.step_size is not None:

@@ -5,9 +5,10 @@ import zlib
 
 import pytest
 
-# One thread per run, as the command line has it; and nothing of the user's cache.
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
-os.environ.setdefault("NPROC", "1")
+from simulator.engine import device
+
+# As the command line has it; and nothing of the user's cache.
+device.before_import()
 os.environ["MPLBACKEND"] = "Agg"
 
 PART = 6

@@ -12,13 +12,22 @@ OPTIONS: tuple[dict[str, bool | int], ...] = (
 )
 
 
-def once(function: Callable[..., Any], *args: Any) -> Any:
-    """Returns what a function makes of some arrays, compiled without optimisation."""
-    lowered = jax.jit(function).lower(*args)
+def lowest(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
+    """Compiles a function without optimisation."""
     for options in OPTIONS:
         try:
-            return lowered.compile(compiler_options=options)(*args)
+            return lowered.compile(compiler_options=options)
         except jax.errors.JaxRuntimeError as error:
             if "No such compile option" not in str(error):
                 raise
     raise AssertionError("no options suit this version of XLA")
+
+
+def plain(function: Callable[..., Any], *args: Any) -> jax.stages.Compiled:
+    """Returns a function, compiled without optimisation for arrays like these."""
+    return lowest(jax.jit(function).lower(*args))
+
+
+def once(function: Callable[..., Any], *args: Any) -> Any:
+    """Returns what a function makes of some arrays, compiled without optimisation."""
+    return plain(function, *args)(*args)

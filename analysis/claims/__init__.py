@@ -1,10 +1,50 @@
 """Whether what a source says holds here: a verdict on each claim of a study.
 
-`judged` says what a verdict is, `speed`, `finals`, `sweeps` and `slopes` judge one kind
-of claim each, and `findings` applies them to a study.
+`measured` takes from the study what its claims need, and is all that is kept to judge
+them again; `speed`, `finals`, `sweeps` and `slopes` weigh the evidence for and against
+one kind of claim each, as `judged` says; `sequential` and `multiplicity` say what it is
+worth where a study is looked at several times and claims are many; `findings` decides.
 """
 
-from analysis.claims.findings import Finding, evaluate
-from analysis.claims.judged import FAILS, HOLDS, LEAST, OPEN
+import pandas as pd
 
-__all__ = ["FAILS", "HOLDS", "LEAST", "OPEN", "Finding", "evaluate"]
+from analysis.claims.findings import Finding, Plan, evaluate, judge
+from analysis.claims.judged import FAILS, HOLDS, LEAST, OPEN
+from analysis.frames import Study
+
+__all__ = [
+    "FAILS",
+    "HOLDS",
+    "LEAST",
+    "OPEN",
+    "Finding",
+    "Plan",
+    "all_decided",
+    "counts",
+    "evaluate",
+    "in_words",
+    "judge",
+]
+
+
+def all_decided(study: Study) -> bool:
+    """Says whether every claim of a study holds or does not hold."""
+    return not (evaluate(study)["verdict"] == OPEN).any()
+
+
+def counts(found: pd.DataFrame) -> pd.DataFrame:
+    """Returns how many claims hold, do not hold and are undecided, a row per origin."""
+    table = pd.crosstab(found["origin"], found["verdict"])
+    return table.reindex(columns=[HOLDS, FAILS, OPEN], fill_value=0).loc[
+        [*dict.fromkeys(found["origin"])]
+    ]
+
+
+def in_words(found: pd.DataFrame) -> str:
+    """Returns how many claims hold, do not hold and are undecided, origin by origin."""
+    table = counts(found)
+    parts = []
+    for origin, numbers in table.iterrows():
+        said = ", ".join(f"{word} {n}" for word, n in numbers.items())
+        parts.append(f"{origin}: {said}" if len(table) > 1 else said)
+    return "; ".join(parts)

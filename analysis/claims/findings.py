@@ -1,22 +1,29 @@
 """A row per claim of a study, at each point of its sweep that it is about."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from analysis.claims.finals import close, higher, ratio, value
-from analysis.claims.judged import LEAST, NOTHING, OPEN, Judged
+from analysis.claims.finals import close, higher, no_worse, ratio, value
+from analysis.claims.judged import FAILS, HOLDS, LEAST, NONE, OPEN, Judged
+from analysis.claims.measured import Measured, measure
+from analysis.claims.multiplicity import holm
+from analysis.claims.sequential import overall
 from analysis.claims.slopes import slope
 from analysis.claims.speed import faster, fewer
 from analysis.claims.sweeps import monotone, steady
-from analysis.frames import Study, runs
+from analysis.frames import Study
+from analysis.statistics import LEVEL
+from simulator.scenario.claims import is_at
 from simulator.trace import StudyError
 
 JUDGES: dict[str, Any] = {
     "faster": faster,
     "fewer": fewer,
     "higher": higher,
+    "no_worse": no_worse,
     "close": close,
     "ratio": ratio,
     "value": value,
@@ -30,10 +37,13 @@ WORDS = {
     "faster": " faster than ",
     "fewer": " in fewer commits than ",
     "higher": " higher than ",
+    "no_worse": " no worse than ",
     "close": " as good as ",
     "ratio": " against ",
 }
 """What stands between the variants of a claim."""
+PAPER = "paper"
+"""Who claims it where nothing is said."""
 
 
 class Finding(NamedTuple):
@@ -42,66 +52,161 @@ class Finding(NamedTuple):
     Attributes:
         claim: in words.
         says: where the source claims it.
+        origin: who claims it, of `simulator.scenario.claims.ORIGINS`.
         verdict: holds, does not hold or undecided.
         measured: the numbers below in words; empty if nothing could be measured.
         estimate: mean over replicates or their pairs; NaN if there is none.
         low: of its 95 % interval.
         high: of its 95 % interval.
         replicates: that were measured, or pairs that were compared.
+        p: two-sided p-value of this claim alone; NaN if nothing could be tested.
+        corrected: p for all looks of the study, and for all its claims of one origin.
         why: what the verdict rests on.
     """
 
     claim: str
     says: str
+    origin: str
     verdict: str
     measured: str
     estimate: float
     low: float
     high: float
     replicates: int
+    p: float
+    corrected: float
     why: str
+
+
+class Plan(NamedTuple):
+    """How many replicates a study was to have.
+
+    Attributes:
+        replicates: that it was asked for.
+        looks: replicates at which its claims are judged; none if there was one look.
+    """
+
+    replicates: int
+    looks: tuple[int, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """Which look this is."""
+        if not self.looks:
+            return ""
+        most, number = self.looks[-1], 1 + sum(n < self.replicates for n in self.looks)
+        if self.replicates > most:
+            return f"extended beyond its plan of at most {most} replicates, so that "
+        planned = "" if self.replicates in self.looks else " (not planned)"
+        return f"look {number}{planned} at {self.replicates} of at most {most}, "
 
 
 def evaluate(study: Study) -> pd.DataFrame:
     """Returns a row per claim of the study's scenario.
 
     Replicates share their randomness between variants, so differences are paired. A
-    claim on variants of a sweep is judged at each of its points.
+    claim on variants of a sweep is judged at each of its points, or at those that its
+    `at` names. A run that diverged counts as the worst value that a metric can have, or
+    as no better than the worst that was seen; intervals are then open on that side.
 
     - `faster`: geometric mean of the ratios of times to the target, or of what else is
-      counted until then. Holds if its interval lies above `by_at_least`, does not hold
-      if it lies below.
+      counted until then, against `by_at_least`.
     - `fewer`: the same of the commits at which runs stopped at their target.
-    - `higher`: mean difference of final values. Holds if its interval lies above zero,
-      does not hold if it lies below.
-    - `close`: the same difference. Holds if its whole interval is within `within` of
-      zero, does not hold if it is wholly outside.
+    - `higher`: mean difference of final values against zero.
+    - `no_worse`: the same difference. Holds if it is worse by less than `within`, does
+      not hold if it is worse by more; better it may be by any amount.
+    - `close`: the same difference. Holds if it is within `within` of zero, does not
+      hold if it is outside.
     - `ratio`: geometric mean of the ratios of final values, or of what else runs came
-      to. Holds if its whole interval is within `within` of `is`, does not hold if it is
-      wholly outside.
+      to. Holds if it is within `within` of `is`, does not hold if it is outside.
     - `value`: the same of the mean final value.
     - `slope`: mean exponent with which the metric falls with the commits, of one
       variant over its last decade, of several by their means over all commits. What
-      theorems bound may fall faster than they say: holds if the interval lies at or
-      below `is` + `within`, does not hold if it lies above.
+      theorems bound may fall faster than they say: holds if it is at or below
+      `is` + `within`, does not hold if it is above.
     - `monotone`: of each replicate the slope of its final values over the ranks of the
-      swept values. Rising holds if the interval of the mean slope lies above zero and
-      no step from one swept value to the next goes down significantly; it does not hold
-      if the slope lies below zero or a step goes down. Falling is its mirror image.
+      swept values. Rising holds if its mean is above zero and no step from one swept
+      value to the next goes down significantly; it does not hold if the slope is below
+      zero or a step goes down. Falling is its mirror image.
     - `steady`: the differences of final values between all pairs of swept values. Holds
-      if every interval lies within `within`, does not hold if one lies outside.
+      if all are within `within`, does not hold if one is outside.
 
-    Everything else, and anything on fewer than three pairs or replicates, is undecided.
+    All of it by one-sided t-tests at 2.5 % on either side, which is where the 95 %
+    interval lies; corrected for the looks at the study, if there were several, and by
+    Holm for all its claims of one origin. Whatever is left, and anything on fewer than
+    three pairs or replicates, is undecided.
 
     Returns:
         A column per attribute of `Finding`.
     """
+    scenario = study.manifest["scenario"]
+    claims = [_renamed(claim) for claim in scenario.get("claims", [])]
+    if not claims:
+        return pd.DataFrame(columns=pd.Index(Finding._fields))
+    measured = measure(study, claims)
+    asked = scenario.get("replicates", measured.replicates)
+    return judge(measured, claims, Plan(asked, tuple(scenario.get("looks") or ())))
+
+
+def judge(
+    measured: Measured, claims: Sequence[Mapping[str, Any]], plan: Plan
+) -> pd.DataFrame:
+    """Returns a row per claim, as `evaluate` does, of what was measured of a study.
+
+    Args:
+        measured: of the study, at least what the claims need.
+        claims: as manifests have them.
+        plan: of the study.
+    """
     rows = [
         finding
-        for claim in study.manifest["scenario"].get("claims", [])
-        for finding in _findings(study, _renamed(claim))
+        for claim in claims
+        for finding in weighed(measured, dict(claim), plan.replicates)
     ]
-    return pd.DataFrame(rows, columns=pd.Index(Finding._fields))
+    frame = pd.DataFrame(rows, columns=pd.Index(Finding._fields))
+    return corrected(frame, plan)
+
+
+def corrected(found: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Returns findings with the verdicts that their p-values leave.
+
+    The only place where anything is decided. A family are the claims of one origin in
+    one study, which is one figure, table or theorem.
+
+    Args:
+        found: a column per attribute of `Finding`, whose `verdict` says which way the
+            evidence points, whatever it weighs.
+        plan: of the study.
+    """
+    chances = found["p"].to_numpy(np.float64)
+    worth = np.array([overall(p, plan.replicates, plan.looks) for p in chances])
+    final, size = np.full(len(found), np.nan), np.zeros(len(found), np.int64)
+    for rows in found.groupby("origin", sort=False).indices.values():
+        final[rows], size[rows] = holm(worth[rows]), len(rows)
+    decided = final <= 1 - LEVEL
+    tested = ~np.isnan(chances)
+    whys = [
+        f"{why}; {_said(p, last, m, plan)}" if known else why
+        for why, p, last, m, known in zip(
+            found["why"], chances, final, size.tolist(), tested, strict=True
+        )
+    ]
+    return found.assign(
+        verdict=found["verdict"].where(decided, OPEN),
+        corrected=np.where(tested, final, np.nan),
+        why=whys,
+    )
+
+
+def _said(p: float, value: float, m: int, plan: Plan) -> str:
+    """Returns a p-value in words, and what it is worth by whose correction."""
+    by = plan.said + (f"by Holm among {m}" if m > 1 else "")
+    said = f"p {_number(p)}"
+    return f"{said}; {by.removesuffix(', ')} {_number(value)}" if by else said
+
+
+def _number(p: float) -> str:
+    return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
 
 
 def _renamed(claim: dict[str, Any]) -> dict[str, Any]:
@@ -109,38 +214,66 @@ def _renamed(claim: dict[str, Any]) -> dict[str, Any]:
     return claim | {"monotone": claim["rises"]} if claim.get("rises") else claim
 
 
-def _findings(study: Study, claim: dict[str, Any]) -> Iterator[Finding]:
-    """Yields a claim's findings: one, or one for each point of a sweep."""
+def weighed(measured: Measured, claim: dict[str, Any], asked: int) -> Iterator[Finding]:
+    """Yields a claim's findings before anything is decided, at each of its points.
+
+    Args:
+        measured: of the study.
+        claim: as manifests have it.
+        asked: replicates of the study.
+    """
     kind = next(kind for kind in JUDGES if claim.get(kind) is not None)
     named = _named(claim, kind)
-    points = _points(study, named)
-    if kind in ALONG:
-        points = [named] if named[0] in set(runs(study)["variant"]) else []
-    for names in points or [named]:
-        text, says = WORDS.get(kind, ", ").join(names), claim["says"]
-        if not points:
-            why = f"the study has no finished runs of {_missing(study, *names)}"
-            yield _open(text, says, why)
+    about = {"says": claim["says"], "origin": claim.get("origin", PAPER)}
+    for names in points(measured, claim) or [()]:
+        text = WORDS.get(kind, ", ").join(named if kind in ALONG else names or named)
+        if not names:
+            why = f"the study has no finished runs of {_missing(measured, *named)}"
+            yield _open(text, why, about)
             continue
         try:
-            judged: Judged = JUDGES[kind](study, claim, *names)
+            judged: Judged = JUDGES[kind](measured, claim, *names)
         except StudyError as error:  # the metric was not evaluated
-            yield _open(text, says, str(error))
+            yield _open(text, str(error), about)
             continue
-        verdict, replicates, why = judged.verdict, judged.replicates, judged.why
+        replicates, why, evidence = judged.replicates, judged.why, judged.evidence
+        mean, low, high = judged.interval
         if replicates < LEAST:
-            verdict, why = OPEN, f"needs at least {LEAST} replicates; {why}"
-        asked = study.manifest["scenario"].get("replicates", replicates)
+            evidence, why = NONE, f"needs at least {LEAST} replicates; {why}"
         if replicates < asked:
             used = "measured" if kind in ("slope", "value") else "compared"
             why += f"; {replicates} of {asked} replicates can be {used}"
-        text, measured = text + judged.to, judged.measured
-        yield Finding(text, says, verdict, measured, *judged.interval, replicates, why)
+        yield Finding(
+            claim=text + judged.to,
+            **about,
+            verdict=HOLDS if evidence.for_it < evidence.against else FAILS,
+            measured=judged.measured,
+            estimate=mean,
+            low=low,
+            high=high,
+            replicates=replicates,
+            p=evidence.p,
+            corrected=float("nan"),
+            why=why,
+        )
 
 
-def _open(text: str, says: str, why: str) -> Finding:
+def _open(text: str, why: str, about: dict[str, str]) -> Finding:
     """Returns the finding where nothing could be measured."""
-    return Finding(text, says, OPEN, "", *NOTHING, 0, why)
+    nan = float("nan")
+    return Finding(
+        claim=text,
+        **about,
+        verdict=OPEN,
+        measured="",
+        estimate=nan,
+        low=nan,
+        high=nan,
+        replicates=0,
+        p=nan,
+        corrected=nan,
+        why=why,
+    )
 
 
 def _named(claim: dict[str, Any], kind: str) -> tuple[str, ...]:
@@ -151,29 +284,43 @@ def _named(claim: dict[str, Any], kind: str) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _points(study: Study, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+def points(measured: Measured, claim: dict[str, Any]) -> list[tuple[str, ...]]:
     """Returns the groups that a claim is about: as named, or at each swept point.
 
-    A variant that is not swept is compared at every point of the others.
+    A variant that is not swept is compared at every point of the others. A claim along
+    a sweep is about all groups of its variant at once.
     """
-    table = runs(study)
-    if set(names) <= set(table["group"]):
+    kind = next(kind for kind in JUDGES if claim.get(kind) is not None)
+    names, at = _named(claim, kind), claim.get("at") or {}
+
+    def is_about(group: str) -> bool:
+        return is_at(measured.parameters(group), at)
+
+    if kind in ALONG:
+        mine = tuple(filter(is_about, measured.groups(names[0])))
+        return [mine] if mine else []
+    if all(name in measured.rows and is_about(name) for name in names):
         return [names]
-    points: dict[str, dict[str, str]] = {name: {} for name in names}
-    for variant, group in zip(table["variant"], table["group"], strict=True):
-        if variant in points:
-            points[variant][group.removeprefix(variant)] = group
-    swept = [name for name in names if "" not in points[name]] or [names[0]]
+    of = {
+        name: {
+            group.removeprefix(name): group
+            for group in filter(is_about, measured.groups(name))
+        }
+        for name in names
+    }
+    swept = [name for name in names if "" not in of[name]] or [names[0]]
     return [
-        tuple(points[name].get(point, points[name].get("", "")) for name in names)
-        for point in points[swept[0]]
-        if all(point in points[name] or "" in points[name] for name in names)
+        tuple(of[name].get(point, of[name].get("", "")) for name in names)
+        for point in of[swept[0]]
+        if all(point in of[name] or "" in of[name] for name in names)
     ]
 
 
-def _missing(study: Study, *names: str) -> str:
+def _missing(measured: Measured, *names: str) -> str:
     """Returns which variants are not there; or says that no point is common."""
-    table = runs(study)
-    known = {*table["variant"], *table["group"]}
-    missing = [repr(name) for name in names if name not in known]
+    missing = [
+        repr(name)
+        for name in names
+        if name not in measured.rows and not measured.groups(name)
+    ]
     return " and ".join(missing) or f"{' and '.join(names)} at a common point"

@@ -1,7 +1,10 @@
-"""Verdicts: on which side of a border, or how near to a number, an interval lies."""
+"""What is judged of a claim: evidence for it and against it, as p-values."""
 
 from typing import NamedTuple
 
+import numpy as np
+
+from analysis.bounds import Sample, above, below
 from analysis.statistics import ROUNDING, Interval
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
@@ -10,31 +13,59 @@ LEAST = 3
 NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
+class Evidence(NamedTuple):
+    """One-sided p-values.
+
+    Attributes:
+        for_it: of the border's other side, where the claim is not true.
+        against: of the border's own side, where it is.
+    """
+
+    for_it: float
+    against: float
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value; NaN where nothing could be tested."""
+        return float("nan") if np.isnan(self.for_it) else min(1.0, 2 * min(self))
+
+
+NONE = Evidence(float("nan"), float("nan"))
+"""Where nothing could be tested."""
+
+
 class Judged(NamedTuple):
-    """A verdict on groups; the words that complete the claim come first."""
+    """What was measured of groups; the words that complete the claim come first."""
 
     to: str
-    verdict: str
+    evidence: Evidence
     measured: str
     interval: Interval
     replicates: int
     why: str
 
 
-def side(interval: Interval, border: float) -> str:
-    """Says on which side of a border an interval lies, if on one."""
-    if interval.low > border:
-        return HOLDS
-    return FAILS if interval.high < border else OPEN
+def side(sample: Sample, border: float) -> Evidence:
+    """Judges whether a mean lies above a border.
 
-
-def near(interval: Interval, number: float, within: float) -> str:
-    """Says whether an interval lies wholly within some distance of a number, or beyond.
-
-    Rounding does not count: an interval of no width may lie on the border.
+    Rounding does not count: a mean that is the border lies on neither side.
     """
-    slack = ROUNDING * (abs(number) + within)
-    low, high = number - within - slack, number + within + slack
-    if low <= interval.low and interval.high <= high:
-        return HOLDS
-    return FAILS if interval.low > high or interval.high < low else OPEN
+    slack = ROUNDING * (1 + abs(border))
+    return Evidence(above(sample, border + slack), below(sample, border - slack))
+
+
+def near(sample: Sample, low: float, high: float) -> Evidence:
+    """Judges whether a mean lies between two numbers: two one-sided tests.
+
+    Both must speak for it, and either may speak against it. Rounding does not count: a
+    mean may lie on the border.
+
+    Source: Schuirmann, A comparison of the two one-sided tests procedure and the power
+    approach for assessing the equivalence of average bioavailability (Journal of
+    Pharmacokinetics and Biopharmaceutics 1987).
+    """
+    slack = ROUNDING * (1 + max(abs(x) for x in (low, high) if np.isfinite(x)))
+    low, high = low - slack, high + slack
+    inside = max(above(sample, low), below(sample, high))
+    outside = min(below(sample, low), above(sample, high))
+    return Evidence(inside, outside)

@@ -3,13 +3,12 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from analysis.claims.judged import FAILS, HOLDS, NOTHING, OPEN, Judged, side
-from analysis.frames import Study, runs
-from analysis.phases import evaluations_by
-from analysis.statistics import Interval, paired_t_interval
-from analysis.targets import times_to_target
+from analysis import bounds
+from analysis.bounds import EXACT
+from analysis.claims.judged import NONE, NOTHING, Judged, side
+from analysis.claims.measured import TO_STOP, Measured, Numbers, to_target
+from analysis.statistics import Interval
 from simulator.trace import StudyError
 
 LESS = {
@@ -26,50 +25,37 @@ NOT_EVERYWHERE = {
 """What cannot be counted in every run."""
 
 
-def faster(study: Study, claim: dict[str, Any], one: str, other: str) -> Judged:
+def faster(measured: Measured, claim: dict[str, Any], one: str, other: str) -> Judged:
     """Judges the ratio of times to a target, replicate by replicate.
 
     A replicate in which one side did not reach the target bounds its ratio from one
     side. The mean of such bounds bounds the mean ratio, so they can speak for a claim
     (the slower did not arrive) or against it (the faster did not).
+
+    Raises:
+        StudyError: there is nothing to count in one of the groups.
     """
     ((metric, value),) = claim["to"].items()
     counted = claim.get("counted_in", "time")
-    _check_counted(study, counted, one, other)
-    times = times_to_target(study, metric, value, counted)
-    words = f"times {LESS.get(counted, f'fewer {counted}')}"
-    return _ratio(claim, one, other, times, f" to {metric} {value:g}", words)
-
-
-def fewer(study: Study, claim: dict[str, Any], one: str, other: str) -> Judged:
-    """Judges the ratio of commits until runs stopped at their target."""
-    found = runs(study)
-    counts = found[["group", "replicate"]].assign(
-        time=found["commits"].astype(float), reached=found["stop"] == "target"
-    )
-    return _ratio(claim, one, other, counts, " to the target", "times fewer commits")
-
-
-def _check_counted(study: Study, counted: str, *names: str) -> None:
-    """Refuses groups of which there is nothing to count.
-
-    Raises:
-        StudyError: naming one.
-    """
-    if counted not in NOT_EVERYWHERE:
-        return
-    table = evaluations_by(study, counted)
-    for name in names:
-        mine = table.loc[table["group"] == name, counted]
-        if len(mine) and mine.isna().all():
+    sides = [measured.of(to_target(claim), group) for group in (one, other)]
+    for name, numbers in zip((one, other), sides, strict=True):
+        if counted in NOT_EVERYWHERE and np.isnan(numbers.values).all():
             raise StudyError(f"{NOT_EVERYWHERE[counted].format(name)} to be counted")
+    words = f"times {LESS.get(counted, f'fewer {counted}')}"
+    return _ratio(claim, one, other, sides, f" to {metric} {value:g}", words)
+
+
+def fewer(measured: Measured, claim: dict[str, Any], one: str, other: str) -> Judged:
+    """Judges the ratio of commits until runs stopped at their target."""
+    sides = [measured.of(TO_STOP, group) for group in (one, other)]
+    return _ratio(claim, one, other, sides, " to the target", "times fewer commits")
 
 
 def _ratio(
     claim: dict[str, Any],
     one: str,
     other: str,
-    times: pd.DataFrame,
+    sides: list[Numbers],
     to: str,
     words: str,
 ) -> Judged:
@@ -77,33 +63,30 @@ def _ratio(
     least = claim.get("by_at_least", 1.0)
     if least != 1:
         to += f", {least:g} times"
-    fast, slow = (_by_replicate(times, group) for group in (one, other))
-    both = fast.add_suffix("_fast").join(slow.add_suffix("_slow"), how="inner")
-    n = len(both)
-    did_fast, did_slow = (both[f"reached_{k}"].to_numpy(bool) for k in ("fast", "slow"))
+    fast, slow = sides
+    _, *rows = np.intersect1d(fast.replicates, slow.replicates, return_indices=True)
+    fast, slow = (
+        Numbers(*(column[these] for column in numbers))
+        for numbers, these in zip(sides, rows, strict=True)
+    )
+    n = fast.values.size
+    did_fast, did_slow = fast.bounds == EXACT, slow.bounds == EXACT
     reached = f"reached {did_fast.sum()}/{n} and {did_slow.sum()}/{n}"
     if not did_fast.all() and not did_slow.all():
         why = "neither side always reached the target"
-        return Judged(to, OPEN, reached, NOTHING, n, why)
-    times_fast, times_slow = (
-        both[f"time_{k}"].to_numpy(np.float64) for k in ("fast", "slow")
-    )
-    if not (times_fast.all() and times_slow.all()):
+        return Judged(to, NONE, reached, NOTHING, n, why)
+    if not (fast.values.all() and slow.values.all()):
         why = "the target was reached before anything was learned"
-        return Judged(to, OPEN, reached, NOTHING, n, why)
-    ratios = paired_t_interval(np.log(times_slow), np.log(times_fast))
-    interval = Interval(*(float(end) for end in np.exp(ratios)))
-    verdict, why = side(interval, least), f"ratio against {least:g}"
+        return Judged(to, NONE, reached, NOTHING, n, why)
+    sample = bounds.difference(
+        np.log(slow.values), np.log(fast.values), slow.bounds, fast.bounds
+    )
+    # That all of one side did not arrive says nothing of by how much it was later.
+    evidence = side(sample._replace(chance=1.0), float(np.log(least)))
+    interval = Interval(*(float(end) for end in np.exp(bounds.interval(sample))))
+    why = f"ratio against {least:g}"
     if not did_slow.all():
-        verdict = verdict if verdict == HOLDS else OPEN
         why = f"ratio is a lower bound: {other} is censored"
     elif not did_fast.all():
-        verdict = verdict if verdict == FAILS else OPEN
         why = f"ratio is an upper bound: {one} is censored"
-    measured = f"{words}: {interval}; {reached}"
-    return Judged(to, verdict, measured, interval, n, why)
-
-
-def _by_replicate(times: pd.DataFrame, group: str) -> pd.DataFrame:
-    mine = times.loc[times["group"] == group, ["replicate", "time", "reached"]]
-    return mine.set_index("replicate")
+    return Judged(to, evidence, f"{words}: {interval}; {reached}", interval, n, why)

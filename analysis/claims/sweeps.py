@@ -1,88 +1,132 @@
 """Claims on what happens along a sweep: `monotone` and `steady`."""
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from analysis.claims.judged import FAILS, HOLDS, NOTHING, OPEN, Judged, near, side
-from analysis.frames import Study, column_of, ordered, runs
-from analysis.statistics import t_interval
-from analysis.targets import final_values
+from analysis import bounds
+from analysis.claims.judged import NONE, NOTHING, Evidence, Judged, near, side
+from analysis.claims.measured import Measured, final
+from analysis.frames import short
+from analysis.statistics import LEVEL
 from simulator.trace import StudyError
 
 WORDS = {"rising": ("rises", "down"), "falling": ("falls", "up")}
 """How a direction is said, and where a step goes that is against it."""
 
 
-def monotone(study: Study, claim: dict[str, Any], name: str) -> Judged:
-    """Judges whether final values grow along a sweep, or whether they fall."""
+def monotone(measured: Measured, claim: dict[str, Any], *groups: str) -> Judged:
+    """Judges whether final values grow along a sweep, or whether they fall.
+
+    For it speaks the slope over the ranks of the swept values; against it do the slope
+    and each step that goes the other way, by Bonferroni's correction. While a step does
+    so significantly, nothing speaks for it.
+    """
     metric, over = claim["metric"], claim["over"]
     direction = claim.get("direction", "rising")
     sign = 1.0 if direction == "rising" else -1.0
     verb, against = WORDS[direction]
-    frame = _along(study, metric, over, name)
+    names, values, ends, missing = _along(measured, claim, groups)
     to = f": {metric} {verb} with {over}"
-    if frame.shape[1] < 2:
-        return Judged(to, OPEN, "", NOTHING, 0, f"{over} has fewer than two values")
-    values = frame.to_numpy(np.float64)
-    ranks = np.arange(values.shape[1]) - (values.shape[1] - 1) / 2
-    slopes = values @ ranks / (ranks @ ranks)
-    steps = [t_interval(step) for step in np.diff(sign * values).T]
+    n, k = values.shape
+    if k < 2:
+        return Judged(to, NONE, "", NOTHING, 0, f"{over} has fewer than two values")
+    ranks = np.arange(k) - (k - 1) / 2
+    slopes = bounds.contrast(values, ends, ranks / (ranks @ ranks))
+    trend = side(slopes if sign > 0 else bounds.mirrored(slopes), 0.0)
+    steps = [
+        side(bounds.contrast(values, ends, sign * step), 0.0)
+        for step in np.diff(np.eye(k), axis=0)
+    ]
+    chances = [step.against for step in steps]
+    chances += [trend.against] if k > 2 else []  # two values have one step
+    contrary = min(1.0, len(chances) * min(chances))
+    refuted = contrary <= (1 - LEVEL) / 2
+    evidence = Evidence(1.0 if refuted else trend.for_it, contrary)
+    interval = NOTHING if slopes.open else bounds.interval(slopes)
+    why = f"slope over ranks against 0{missing}"
     wrong = [
-        f"{frame.columns[i]} to {frame.columns[i + 1]}"
+        f"{names[i]} to {names[i + 1]}"
         for i, step in enumerate(steps)
-        if step.high < 0
+        if step.against * len(chances) <= (1 - LEVEL) / 2
     ]
-    verdict = FAILS if wrong else side(t_interval(sign * slopes), 0.0)
-    interval = t_interval(slopes)
-    measured = f"per swept value: {interval}"
-    why = "slope over ranks against 0"
     if wrong:
-        why = f"goes {against} from {', '.join(wrong)}"
-    return Judged(to, verdict, measured, interval, len(frame), why)
+        why = f"goes {against} from {', '.join(wrong)}{missing}"
+    return Judged(to, evidence, f"per swept value: {interval}", interval, n, why)
 
 
-def steady(study: Study, claim: dict[str, Any], name: str) -> Judged:
-    """Judges whether final values stay the same along a sweep."""
+def steady(measured: Measured, claim: dict[str, Any], *groups: str) -> Judged:
+    """Judges whether final values stay the same along a sweep.
+
+    All pairs must be near each other for it; against it speaks each that is not, by
+    Bonferroni's correction.
+    """
     metric, over, within = claim["metric"], claim["over"], claim["within"]
-    values = _along(study, metric, over, name)
+    _, values, ends, missing = _along(measured, claim, groups)
     to = f": {metric} the same for all {over}, to {within:g}"
+    n, k = values.shape
+    if k < 2:
+        return Judged(to, NONE, "", NOTHING, 0, f"{over} has fewer than two values")
+    unit = np.eye(k)
     pairs = [
-        t_interval((values[a] - values[b]).to_numpy(np.float64))
-        for i, a in enumerate(values.columns)
-        for b in values.columns[:i]
+        bounds.contrast(values, ends, unit[j] - unit[i])
+        for i, j in combinations(range(k), 2)
     ]
-    if not pairs:
-        return Judged(to, OPEN, "", NOTHING, 0, f"{over} has fewer than two values")
-    worst = max(pairs, key=lambda pair: abs(pair.mean))
-    verdicts = {near(pair, 0.0, within) for pair in pairs}
-    verdict = FAILS if FAILS in verdicts else OPEN if OPEN in verdicts else HOLDS
-    measured = f"largest difference: {worst}"
-    why = f"intervals of all pairs within {within:g}, or one outside"
-    return Judged(to, verdict, measured, worst, len(values), why)
+    judged = [near(pair, -within, within) for pair in pairs]
+    evidence = Evidence(
+        max(pair.for_it for pair in judged),
+        min(1.0, len(judged) * min(pair.against for pair in judged)),
+    )
+    intervals = [NOTHING if pair.open else bounds.interval(pair) for pair in pairs]
+    worst = max(intervals, key=lambda pair: np.nan_to_num(abs(pair.mean), nan=np.inf))
+    words = f"largest difference: {worst}"
+    why = f"intervals of all pairs within {within:g}, or one outside{missing}"
+    return Judged(to, evidence, words, worst, n, why)
 
 
-def _along(study: Study, metric: str, over: str, name: str) -> pd.DataFrame:
-    """Returns final values, a row per replicate and a column per swept value.
+def _along(
+    measured: Measured, claim: dict[str, Any], groups: tuple[str, ...]
+) -> tuple[list[Any], np.ndarray, np.ndarray, str]:
+    """Returns final values along a sweep.
 
-    Numbers are in their order, words in that of the sweep.
+    Returns:
+        The swept values, numbers in their order and words in that of the sweep; final
+        values and what they say, `[replicates, swept values]`, of the replicates that
+        have all of them; and words on those that have not.
 
     Raises:
         StudyError: the key is not swept, or others are as well.
     """
-    table = runs(study)
-    mine = table.loc[table["variant"] == name]
-    column = column_of(study, over)
-    if column not in mine or mine[column].isna().all():
-        raise StudyError(f"{over} is not swept for {name}")
-    finals = final_values(study, metric)
-    joined = mine[["group", "replicate", column]].merge(
-        finals, on=["group", "replicate"]
-    )
-    if joined.duplicated(["replicate", column]).any():
-        raise StudyError(f"more than {over} is swept for {name}")
-    values = joined.pivot_table(
-        index="replicate", columns=column, values="value", dropna=False
-    )
-    return values[ordered(mine[column])].dropna()
+    metric, over = claim["metric"], claim["over"]
+    at: dict[Any, str] = {}
+    for group in groups:
+        parameters = measured.parameters(group)
+        if over not in parameters:
+            raise StudyError(f"{over} is not swept for {_variant(claim)}")
+        value = short(parameters[over])
+        if value in at:
+            raise StudyError(f"more than {over} is swept for {_variant(claim)}")
+        at[value] = group
+    numbers = all(isinstance(value, int | float) for value in at)
+    names = sorted(at) if numbers else list(at)
+    columns = [measured.of(final(metric), at[name]) for name in names]
+    every = sorted(set().union(*(set(column.replicates) for column in columns)))
+    if all(column.diverged.all() for column in columns):
+        raise StudyError(f"all runs of {_variant(claim)} diverged")
+    values = np.full((len(every), len(names)), np.nan)
+    ends = np.zeros((len(every), len(names)), np.int8)
+    for place, column in enumerate(columns):
+        rows = np.searchsorted(every, column.replicates)
+        values[rows, place], ends[rows, place] = column.values, column.bounds
+    whole = ~np.isnan(values).any(axis=1)
+    missing = int((~whole).sum())
+    said = f"; {missing} replicates without a final value at some {over}"
+    lost = sum(int(column.diverged.sum()) for column in columns)
+    words = f"; {lost} runs diverged and count as the worst value" if lost else ""
+    return names, values[whole], ends[whole], words + (said if missing else "")
+
+
+def _variant(claim: dict[str, Any]) -> str:
+    """Returns the variant that a claim along a sweep is about."""
+    return claim.get("monotone") or claim["steady"]

@@ -151,10 +151,7 @@ def _verdicts(found: pd.DataFrame) -> str:
     """Returns in words how many claims hold, do not hold, and are undecided."""
     if found.empty:
         return "The scenario makes no claims."
-    counts = found["verdict"].value_counts()
-    words = (claims.HOLDS, claims.FAILS, claims.OPEN)
-    numbers = ", ".join(f"{word} {counts.get(word, 0)}" for word in words)
-    return f"{counted(len(found), 'verdict')} on claims: {numbers}."
+    return f"{counted(len(found), 'verdict')} on claims: {claims.in_words(found)}."
 
 
 def _visible(value: Any) -> Any:

@@ -7,13 +7,10 @@ measured is `simulate` in this one process: planning, playing, executing, evalua
 writing.
 """
 
-import os
 import sys
 import tempfile
 from pathlib import Path
 
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-os.environ["NPROC"] = "1"
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import reporting

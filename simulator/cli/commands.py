@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,10 @@ from simulator.scenario.errors import UserError
 from simulator.scenario.text import counted, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from simulator.scenario.scenario import Scenario
+    from simulator.trace import Study
 
 app = typer.Typer(
     help="Simulates asynchronous learning: what staleness does to accuracy, "
@@ -35,6 +39,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, console.interrupt)
     sys.unraisablehook = console.repeat_interruption
+    warnings.showwarning = console.warn
     try:
         _check_arguments(sys.argv[1:])
         app()
@@ -119,6 +124,21 @@ def run(
     checkpoint: Checkpoint = EVERY_S,
     *,
     dry_run: Annotated[bool, typer.Option(help="only say what would be run")] = False,
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="add replicates, looking at the claims after 5, 8, 12 and 20 of them, "
+            "until every claim is decided",
+        ),
+    ] = False,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            help="replicates of the last look of --until-decided; by default 20, or "
+            "the scenario's if those are more"
+        ),
+    ] = None,
     plots: Plots = True,
 ) -> None:
     """Runs a scenario; writes a study, its figures and a closing table.
@@ -130,16 +150,24 @@ def run(
     from simulator.scenario.remarks import remarks
 
     config = read(scenario, set_ or ())
+    if most is not None and not until_decided:
+        raise UserError(
+            "--most belongs to --until-decided; add that, or set the number of "
+            "replicates by --set replicates=NUMBER"
+        )
     for remark in remarks(config):
         err.say(f"stalesim: warning: {remark}", style="yellow")
     if dry_run:
-        from simulator.studies import memory, planned
+        from simulator.studies import memory, planned, staged
 
+        if until_decided:
+            *_, config = staged.stages(config, folder, most)
         runs, tasks = planned(config)
         printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
         return
     folder = folder or folders.new(config.name)
-    _simulate(config, folder, jobs, scheduler, checkpoint, plots=plots)
+    decided = _all_decided if until_decided else None
+    _simulate(config, folder, jobs, scheduler, checkpoint, decided, most, plots=plots)
 
 
 @app.command()
@@ -159,12 +187,20 @@ def resume(
         _simulate(scenario, folder, jobs, scheduler, checkpoint, plots=plots)
 
 
+def _all_decided(study: "Study") -> bool:
+    from analysis import claims
+
+    return claims.all_decided(study)
+
+
 def _simulate(
     config: "Scenario",
     folder: Path,
     jobs: int,
     scheduler: str | None,
     checkpoint: float,
+    until_decided: "Callable[[Study], bool] | None" = None,
+    most: int | None = None,
     *,
     plots: bool,
 ) -> None:
@@ -178,6 +214,8 @@ def _simulate(
             scheduler=scheduler,
             progress=hear,
             checkpoint_s=checkpoint or None,
+            until_decided=until_decided,
+            most=most,
         )
     printing.close(study, plots=plots)
     if printing.show_failures(study):

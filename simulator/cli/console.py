@@ -4,6 +4,7 @@ import contextlib
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,24 @@ def repeat_interruption(unraisable: Any) -> None:
         again = threading.Timer(AGAIN_S, signal.pthread_kill, (main, signal.SIGINT))
         again.daemon = True
         again.start()
+
+
+def warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
+    """Shows a warning, one of ours as one line; to be Python's hook for them."""
+    from simulator.trace import StudyWarning
+
+    if issubclass(category, StudyWarning):
+        err.say(f"stalesim: warning: {message}", style="yellow")
+    else:
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        (file or sys.stderr).write(text)
 
 
 @contextlib.contextmanager

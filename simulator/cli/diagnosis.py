@@ -8,6 +8,7 @@ from rich.table import Table
 
 from simulator.cli.console import out
 from simulator.scenario.encryption import Ckks, Costs
+from simulator.scenario.errors import UserError
 
 LIBRARIES = ("jax", "numpy", "scipy", "pandas", "simpy", "pydantic", "tenseal")
 MISSING = "not installed"
@@ -22,6 +23,7 @@ def show_machine() -> None:
         "python": f"{platform.python_version()} on {platform.platform()}",
         **{name: _version(name) for name in LIBRARIES},
         "devices": _devices(),
+        "double precision": _double_precision(),
         "processors": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}",
         "memory": _memory(),
         "cache": str(cache_folder() or "none: STALESIM_CACHE is off"),
@@ -77,6 +79,19 @@ def _devices() -> str:
         return ", ".join(f"{found} ({found.device_kind})" for found in jax.devices())
     except RuntimeError as error:
         return f"none: {str(error).splitlines()[0]}"
+
+
+def _double_precision() -> str:
+    """Returns whether runs in double precision are compiled rightly here."""
+    from simulator.engine import compiler
+
+    try:
+        compiler.check("float64")
+    except UserError as error:
+        return f"compiled wrongly: {error}"
+    except RuntimeError:  # said of the devices
+        return "not known"
+    return "compiled rightly"
 
 
 def _memory() -> str:

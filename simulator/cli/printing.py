@@ -167,17 +167,22 @@ def show_table(title: str, frame: "pd.DataFrame") -> None:
 
 
 def show_claims(found: "pd.DataFrame") -> None:
-    """Shows which claims hold, and by what."""
+    """Shows which claims hold, and by what; those that are no paper's say whose."""
+    from analysis import claims
+
     colours = {"holds": "green", "does not hold": "red"}
     rows: Any = found.itertuples()
     for claim in rows:
         style = colours.get(str(claim.verdict), "yellow")
-        verdict, says = (claim.verdict, style), f": {one_line(brief(claim.says))}"
-        out.print(Text.assemble(verdict, says), soft_wrap=True)
+        whose = "" if claim.origin == "paper" else f" ({claim.origin})"
+        says = f": {one_line(brief(claim.says))}{whose}"
+        out.print(Text.assemble((claim.verdict, style), says), soft_wrap=True)
         out.say(
             f"    {brief(claim.claim)}; {claim.measured}; {claim.replicates} "
             f"replicates; {brief(claim.why)}"
         )
+    if len({*found["origin"]}) > 1:
+        out.say(f"claims by origin: {claims.in_words(found)}")
 
 
 def _named(label: str) -> str:

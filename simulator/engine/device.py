@@ -7,17 +7,28 @@ ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 """With more threads a run burns twice the processor time for the same wall time."""
 NUM_THREADS = "NPROC"
 """Variable by which XLA sizes its pool of threads; idle ones burn as much again."""
+STORES_APART = "--xla_backend_extra_options=-combiner-store-merging=false"
+"""LLVM merges stores of doubles wrongly on x86: docs/performance.md."""
 
 
 def before_import() -> None:
-    """Gives XLA one thread per run on CPU, unless the user has set it otherwise.
+    """Sets what XLA reads once: one thread per run on CPU, and no merging of stores.
 
-    To be called before JAX is imported; child processes inherit it.
+    To be called before JAX computes anything; child processes inherit it. What the
+    user has set of these stays.
     """
     os.environ.setdefault(NUM_THREADS, "1")
-    flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_cpu_multi_thread_eigen" not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {ONE_THREAD}".strip()
+    os.environ["XLA_FLAGS"] = with_flags(os.environ.get("XLA_FLAGS", ""))
+
+
+def with_flags(flags: str) -> str:
+    """Returns flags of XLA with those that runs need, where they are not set."""
+    needed = {
+        "xla_cpu_multi_thread_eigen": ONE_THREAD,
+        "combiner-store-merging": STORES_APART,
+    }
+    missing = [flag for name, flag in needed.items() if name not in flags]
+    return " ".join([*flags.split(), *missing])
 
 
 def cache_folder() -> Path | None:

@@ -4,7 +4,9 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator
+from itertools import count, islice
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -14,8 +16,14 @@ from simulator.timeline import Chunk, Incidents, Jobs, Rows, StopReason
 PARTS = {"rows": Rows, "jobs": Jobs, "incidents": Incidents}
 
 
+DAMAGED = (OSError, ValueError, LookupError, EOFError, NotImplementedError, BadZipFile)
+"""What reading a file may raise that is not as it was written; zip has checksums."""
+
+
 def chunks(played: Played, num_rows: int, folder: Path) -> Iterator[Chunk]:
     """Yields the chunks of a timeline; plays it only if nobody has done so to its end.
+
+    Where what was kept is damaged or gone, it is played from there on.
 
     Args:
         played: the timeline.
@@ -27,7 +35,13 @@ def chunks(played: Played, num_rows: int, folder: Path) -> Iterator[Chunk]:
     """
     place = folder / f"{played.digest}-{num_rows}"
     if place.exists():
-        yield from _read(place)
+        done = 0
+        with contextlib.suppress(*DAMAGED):
+            for chunk in _read(place):
+                yield chunk
+                done += 1
+            return
+        yield from islice(played.chunks(num_rows), done, None)
         return
     folder.mkdir(exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=folder))
@@ -59,11 +73,14 @@ def _write(path: Path, chunk: Chunk) -> bool:
 
 
 def _read(place: Path) -> Iterator[Chunk]:
-    for path in sorted(place.iterdir()):
-        with np.load(path) as arrays:
+    for number in count():
+        path = place / f"{number:06d}.npz"
+        with path.open("rb") as file, np.load(file) as arrays:
             parts = {
                 part: kind(*(arrays[f"{part}.{name}"] for name in kind._fields))
                 for part, kind in PARTS.items()
             }
             stop = str(arrays["stop"])
         yield Chunk(**parts, stop=StopReason[stop] if stop else None)
+        if stop:
+            return

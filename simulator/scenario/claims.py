@@ -1,9 +1,11 @@
 """What a source says, as data: typed claims to check a finished study against."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
@@ -14,26 +16,28 @@ from simulator.scenario.base import Config, PlacedError, Says
 from simulator.scenario.metrics import HIGHER_IS_BETTER, METRICS, QUANTITIES, Metric
 from simulator.scenario.suggestions import suggestion
 
-KINDS = (
-    *("faster", "fewer", "higher", "close", "ratio"),
-    *("value", "slope", "monotone", "steady"),
-)
+OF_PAIRS = ("faster", "fewer", "higher", "no_worse", "close", "ratio")
+"""Kinds that compare a variant with another."""
+KINDS = (*OF_PAIRS, "value", "slope", "monotone", "steady")
 """Of a claim; each names the variant that it is about."""
 BELONGS = {
-    "than": ("faster", "fewer", "higher", "close", "ratio"),
+    "than": OF_PAIRS,
     "to": ("faster",),
     "counted_in": ("faster",),
     "by_at_least": ("faster", "fewer"),
-    "metric": ("higher", "close", "value", "slope", "monotone", "steady"),
+    "metric": (
+        *("higher", "no_worse", "close", "value", "slope", "monotone", "steady"),
+    ),
     "of": ("ratio",),
     "over": ("monotone", "steady"),
     "direction": ("monotone",),
     "is_": ("ratio", "value", "slope"),
-    "within": ("close", "ratio", "value", "slope", "steady"),
+    "within": ("no_worse", "close", "ratio", "value", "slope", "steady"),
 }
 """Entries of a claim, and the kinds that have them."""
 NEEDS = {
     "faster": (("to",), "what faster leads to; add to: {test_accuracy: 0.9}"),
+    "no_worse": (("within",), "how much worse at most; add within: 0.01"),
     "close": (("within",), "how close; add within: 0.01"),
     "ratio": (("of", "is_", "within"), "of what; add of: virtual_s, is: 2, within: 1"),
     "value": (("is_", "within"), "which value; add is: 0.9 and within: 0.01"),
@@ -44,6 +48,9 @@ NEEDS = {
 """Entries that a kind cannot do without, and how their lack is told."""
 
 
+Origin = Literal["paper", "specification", "own", "identity"]
+ORIGINS: tuple[str, ...] = get_args(Origin)
+"""Who claims something."""
 OF = (*METRICS, *QUANTITIES)
 
 
@@ -62,6 +69,33 @@ Of = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": lis
 """A metric or a quantity."""
 
 
+def _listing(values: Any) -> Any:
+    """Returns the values that a claim is made for as a list, also a single one."""
+    if not isinstance(values, dict):
+        return values
+    return {k: v if isinstance(v, list | tuple) else [v] for k, v in values.items()}
+
+
+At = Annotated[
+    dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]],
+    BeforeValidator(_listing),
+    Says("keys of the sweep, each with a value or a list", "{algorithm.epsilon: 0.5}"),
+]
+"""Swept keys, and of each the values that a claim is made for."""
+
+
+def is_at(parameters: Mapping[str, Any], at: Mapping[str, Sequence[Any]]) -> bool:
+    """Says whether a claim that is made for some swept values is about a run.
+
+    Args:
+        parameters: of the run, by swept key.
+        at: of the claim. A key that the run is not swept over leaves it in.
+    """
+    return all(
+        parameters[key] in values for key, values in at.items() if key in parameters
+    )
+
+
 class Claim(Config):
     """One thing that a source says, of exactly one of these kinds.
 
@@ -69,6 +103,8 @@ class Claim(Config):
       is counted, `by_at_least` so many times.
     - `fewer`: stops at its target after fewer commits than `than`.
     - `higher`: ends with a larger final value of `metric` than `than`.
+    - `no_worse`: final values of `metric` are worse than those of `than` by less than
+      `within`; they may be better by any amount.
     - `close`: final values of `metric` differ from those of `than` by at most `within`.
     - `ratio`: `of` a run, over that of `than`, is `is` to `within`.
     - `value`: the final value of `metric` is `is` to `within`.
@@ -83,6 +119,7 @@ class Claim(Config):
     faster: str | None = None
     fewer: str | None = None
     higher: str | None = None
+    no_worse: str | None = None
     close: str | None = None
     ratio: str | None = None
     value: str | None = None
@@ -119,6 +156,11 @@ class Claim(Config):
     is_: Annotated[float | None, Field(alias="is", strict=True)] = None
     """A value, a ratio > 0, or the exponent of a bound, which a steeper fall obeys."""
     within: Annotated[float, Field(ge=0)] | None = None
+    at: At = Field(default_factory=dict)
+    """For which swept values it is made; for all that are not restricted."""
+    origin: Origin = "paper"
+    """Who claims it: the paper; a specification, which reads or calibrates the paper;
+    the scenario itself; or algebra, of two ways to compute the same."""
     says: str
 
     @model_validator(mode="before")

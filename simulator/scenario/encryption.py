@@ -120,7 +120,8 @@ class _Additive(Config, ABC):
 class Paillier(_Additive):
     """Paillier's scheme: one number in a ciphertext.
 
-    Source of the costs: measured, phe 1.5 with gmpy2.
+    Source of the costs: measured once, on one machine, with phe 1.5 and gmpy2; on two
+    others they were half to twice as much (docs/encryption.md).
     """
 
     kind: Literal["paillier"] = "paillier"
@@ -135,7 +136,8 @@ class Paillier(_Additive):
 class Ckks(_Additive):
     """CKKS with ring dimension N = 8192: 4,096 numbers in a ciphertext.
 
-    Source of the costs: measured, TenSEAL 0.3.18.
+    Source of the costs: measured once, on one machine, with TenSEAL 0.3.18; `stalesim
+    doctor --encryption` measures them on another.
     """
 
     kind: Literal["ckks"] = "ckks"

@@ -19,6 +19,8 @@ OF_WORKERS = ("consensus_distance", "worker_accuracy", "worker_loss")
 """Metrics that speak of workers with models of their own."""
 HIGHER_IS_BETTER = ("test_accuracy", "test_auc", "worker_accuracy")
 """Metrics that learning raises; it lowers the others."""
+WORST: dict[str, float] = dict.fromkeys(HIGHER_IS_BETTER, 0.0)
+"""The worst value that a metric can have; the others may grow without end."""
 
 QUANTITIES = (
     *("virtual_s", "commits", "contributions", "epochs", "rounds", "messages"),

@@ -12,8 +12,11 @@ from simulator.scenario.base import (
     Quantity,
     Says,
 )
+from simulator.scenario.errors import ScenarioError
 
 T = TypeVar("T", int, str)
+OF_REPLICATE = "replicate"
+"""A `split_seed` that follows the replicate; `study.expand` puts its seed there."""
 MOST_NUMBERS = 50_000_000
 """Of data that are drawn: 400 MB before they are rounded to float32."""
 
@@ -52,8 +55,13 @@ class Data(Config):
     scale: Literal["raw", "unit", "standard"] = "unit"
     """`raw`: as stored (pixels 0-255); `unit`: divided by the largest possible value;
     `standard`: zero mean, unit variance, by the statistics of the training rows."""
-    split_seed: Annotated[int, Field(ge=0)] = 0
-    """Key of the fixed division into training and test rows, the same for every run."""
+    split_seed: Annotated[
+        Annotated[int, Field(ge=0)] | Literal["replicate"],
+        Says("a whole number >= 0, or the word replicate", "replicate"),
+    ] = 0
+    """Key of the division into training and test rows. A number: the same division for
+    every run. `replicate`: that replicate's seed, so that intervals over replicates
+    contain the draw of the test rows, too."""
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """Fraction of rows kept for testing, where the set brings no division."""
     limit: Annotated[int, Field(ge=1)] | None = None
@@ -62,6 +70,20 @@ class Data(Config):
     """`even_odd`: two classes, 1 for odd labels; `lower_upper`: two classes, 1 for the
     upper half of the labels; a list: the rows of these classes only, renumbered from 0
     in the order given. By default all classes."""
+
+    @property
+    def split(self) -> int:
+        """Key of the division of a run.
+
+        Raises:
+            ScenarioError: it follows the replicate, and of which is not yet known.
+        """
+        if isinstance(self.split_seed, str):
+            raise ScenarioError(
+                "problem.data.split_seed must be a number where no replicate is known, "
+                f"got {self.split_seed!r}; take the scenario of a run"
+            )
+        return self.split_seed
 
 
 class Digits(Data):

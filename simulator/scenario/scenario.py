@@ -3,9 +3,10 @@
 A YAML file is read into these classes, and a Python program builds them.
 """
 
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from simulator.scenario.base import Config, PlacedError
 from simulator.scenario.claims import Claim
@@ -101,6 +102,16 @@ class Engine(Config):
     """Most rows executed by one program; memory may make it fewer."""
 
 
+def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns looks unchanged if each has more replicates than the one before."""
+    if any(later <= earlier for earlier, later in pairwise(looks)):
+        raise ValueError(
+            f"must have more replicates at every look, got {list(looks)}; sort them, "
+            f"each once"
+        )
+    return looks
+
+
 class Scenario(Setting):
     """One study: a base, variants and a sweep of it, replicated."""
 
@@ -114,6 +125,11 @@ class Scenario(Setting):
     timeline: Recording | None = None
     """Replays a recorded timeline; by default the world is played."""
     claims: tuple[Claim, ...] = ()
+    looks: Annotated[
+        tuple[Annotated[int, Field(ge=3)], ...], AfterValidator(_rising)
+    ] = ()
+    """Replicates at which its claims are judged while more are added; written by
+    `stalesim run --until-decided`. With none the number of replicates was fixed."""
 
     @model_validator(mode="after")
     def _fits(self) -> "Scenario":

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from simulator.scenario import dialect, grid
 from simulator.scenario.base import PlacedError
 from simulator.scenario.dialect import Keys
+from simulator.scenario.problems import OF_REPLICATE
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import Setting
 from simulator.scenario.suggestions import first_error, shown, suggestion
@@ -17,7 +18,7 @@ BASE = "base"
 """Name of the only variant of a scenario without variants."""
 MOST_RUNS = 100_000
 """Of a study. Each takes 3 kB in its manifest, which is read and written as a whole."""
-OF_STUDY = ("name", "seed", "replicates", "variants", "sweep", "claims")
+OF_STUDY = ("name", "seed", "replicates", "variants", "sweep", "claims", "looks")
 """Entries that are the same for all runs of a study."""
 
 
@@ -93,7 +94,8 @@ def expand(scenario: Setting) -> list[Run]:
             values = {key: value for key, (value, _) in point.items()}
             for replicate in range(scenario.replicates):
                 seed = replicate_seed(scenario.seed, replicate)
-                runs.append(Run(len(runs), variant, values, replicate, seed, resolved))
+                mine = _divided(resolved, seed)
+                runs.append(Run(len(runs), variant, values, replicate, seed, mine))
     _check_claims(scenario, runs)
     return runs
 
@@ -106,6 +108,20 @@ def check(scenario: Setting) -> None:
     """
     _check_number(scenario)
     expand(scenario.model_copy(update={"replicates": 1}))
+
+
+def _divided(scenario: Any, seed: int) -> Any:
+    """Returns a scenario whose division of the data is that of a replicate, if so said.
+
+    The number takes the word's place, so that what a run depends on names it.
+    """
+    problem = getattr(scenario, "problem", None)
+    if problem is None or getattr(problem.data, "split_seed", 0) != OF_REPLICATE:
+        return scenario
+    data = problem.data.model_copy(update={"split_seed": seed})
+    return scenario.model_copy(
+        update={"problem": problem.model_copy(update={"data": data})}
+    )
 
 
 def replicate_seed(seed: int, replicate: int) -> int:
@@ -277,26 +293,66 @@ def _points(
 
 def _check_claims(scenario: Setting, runs: list[Run]) -> None:
     """Refuses claims about variants that there are not, or over what is not swept."""
-    swept = {run.variant: run.parameters for run in runs}
-    known = {run.label for run in runs} | set(swept)
+    swept: dict[str, dict[str, list[Any]]] = {}
+    for run in runs:
+        for name in (run.variant, run.label):
+            of_name = swept.setdefault(name, {})
+            for key, value in run.parameters.items():
+                if value not in (found := of_name.setdefault(key, [])):
+                    found.append(value)
     claims: tuple[Any, ...] = getattr(scenario, "claims", ())
     for index, claim in enumerate(claims):
+        about: list[dict[str, list[Any]]] = []
         for key in (*claim.KINDS, "than"):
             named = getattr(claim, key)
             for name in named if isinstance(named, tuple) else (named,):
-                if name is not None and name not in known:
+                if name is None:
+                    continue
+                if name not in swept:
                     raise VariantError(
                         f"claims.{index}.{key} must name a variant, got {name!r}; "
-                        f"{suggestion(name, known)}",
+                        f"{suggestion(name, swept)}",
                         ("claims", index, key),
                     )
-        keys = swept.get(getattr(claim, claim.kind), {})
-        if claim.over is not None and claim.over not in keys:
+                about.append(swept[name])
+        if claim.over is not None and claim.over not in about[0]:
             raise VariantError(
                 f"claims.{index}.over must name a key that is swept, got "
-                f"{claim.over!r}; {suggestion(claim.over, keys)}",
+                f"{claim.over!r}; {suggestion(claim.over, about[0])}",
                 ("claims", index, "over"),
             )
+        for key, values in claim.at.items():
+            _check_at(key, values, about, index)
+
+
+def _check_at(
+    key: str, values: tuple[Any, ...], about: list[dict[str, list[Any]]], index: int
+) -> None:
+    """Refuses a claim for values that a variant does not take.
+
+    Args:
+        key: that is swept.
+        values: that the claim is made for.
+        about: of each variant that it names, the values of each swept key.
+        index: of the claim.
+    """
+    place = ("claims", index, "at")
+    taken = [keys[key] for keys in about if key in keys]
+    if not taken:
+        known = {key for keys in about for key in keys}
+        raise VariantError(
+            f"claims.{index}.at must name keys that are swept, got {key!r}; "
+            f"{suggestion(key, known)}",
+            place,
+        )
+    for value in values:
+        for known in taken:
+            if value not in known:
+                raise VariantError(
+                    f"claims.{index}.at.{key} must be of the values that are swept, "
+                    f"got {shown(value)}; known are {', '.join(map(shown, known))}",
+                    (*place, key),
+                )
 
 
 def _resolved(

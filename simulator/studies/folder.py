@@ -42,9 +42,13 @@ DATA = "data.npz"
 """Arrays that were given in place of a data set."""
 CHECKPOINTS = ".checkpoints"
 """Folder, in that of a study, of the states of its tasks while it is run."""
+LOCKS = ".locks"
+"""Folder, in that of a study, of its tasks' locks, and of what tasks have left, while
+it is run. A task is done once in a session: a process that was given up, but still
+lives, would otherwise remove what another one has written since."""
 SAME = ("stalesim", "jax", "jaxlib", "numpy")
 """Libraries that must not change within a study."""
-WORDS = ("name", "source", "question", "claims", "replicates", "seed")
+WORDS = ("name", "source", "question", "claims", "replicates", "seed", "looks")
 """Entries of a scenario that a run's numbers do not depend on; it has its own seed."""
 MADE = ("commit", "dirty", "environment", "command", "started")
 """Entries of a manifest that stay when the study is continued."""
@@ -108,6 +112,7 @@ class Folder:
         self._files: Files = {}
         self.manifest: dict[str, Any] = {}
         self.repeated: dict[int, str] = {}
+        self._spoilt = False  # whether there is a file that cannot be read
         self._place: Any = None
         if disk.exists(path / NAME):
             study = load(path, disk)
@@ -130,10 +135,13 @@ class Folder:
         counts: Counter[tuple[int, str]] = Counter()
         for name, mine in self._files.items():
             for file, seal in mine.items():
-                with contextlib.suppress(StudyError):
+                try:
                     table = parts.read(self.disk, self.path / name / file, seal)
-                    for pair in table.column("run").value_counts().to_pylist():
-                        counts[pair["values"], name] += pair["counts"]
+                except StudyError:
+                    self._spoilt = True
+                    continue
+                for pair in table.column("run").value_counts().to_pylist():
+                    counts[pair["values"], name] += pair["counts"]
         for number, entry in self._entries.items():
             rows = entry.get("rows", {})
             names = {*rows, *(name for run, name in counts if run == number)}
@@ -240,7 +248,7 @@ class Folder:
             StudyError: the disk is full, or the folder cannot be written.
         """
         of_run = {run.number: task for task in tasks for run in task.runs}
-        if self.repeated:
+        if self.repeated or self._spoilt:
             self._forget({*of_run} & {*self._entries})
         writers = {task_name(task.number) for task in tasks}
         for mine in self._files.values():
@@ -272,8 +280,13 @@ class Folder:
         if known:
             again = {key: here[key] for key in AGAIN}
             self.manifest["continued"] = [*known.get("continued", ()), again]
+        session = self.manifest["session"]
         with explained(self.path):
-            self.disk.write(journal_of(self.path, self.manifest["session"]), b"")
+            # A loss of power may have taken a session's manifest and left these.
+            for name in self.disk.names(self.path / LOCKS):
+                if name.endswith(_done_by(session)):
+                    self.disk.remove(self.path / LOCKS / name)
+            self.disk.write(journal_of(self.path, session), b"")
         write_manifest(self.path, self.manifest, self.disk)
         self._place = self.disk.identity(self.path / NAME)
         self._remove_journals(but=self.manifest["session"])
@@ -358,6 +371,7 @@ class Folder:
         return load(self.path, self.disk)
 
     def _write(self) -> None:
+        self.manifest["session"] += 1  # what its journal says is in the manifest now
         write_manifest(self.path, self.manifest, self.disk)
         self._place = self.disk.identity(self.path / NAME)
         self._remove_journals()
@@ -412,6 +426,15 @@ def _is_left(name: str) -> bool:
 def task_name(number: int) -> str:
     """Returns the name of a task's parts among those of the study."""
     return f"{number:05d}"
+
+
+def done_of(folder: Path, session: int, task: int) -> Path:
+    """Returns where a task notes what it has left, before its study does."""
+    return folder / LOCKS / f"{task_name(task)}{_done_by(session)}"
+
+
+def _done_by(session: int) -> str:
+    return f"-{session}.done"
 
 
 def checkpoint_of(folder: Path, task: int) -> Path:

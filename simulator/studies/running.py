@@ -20,11 +20,11 @@ from simulator.scenario.problems import Data, Npz
 from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
-from simulator.studies import planning, spread
-from simulator.studies.folder import CHECKPOINTS, DATA, OPEN, Folder
+from simulator.studies import planning, spread, staged
+from simulator.studies.folder import CHECKPOINTS, DATA, LOCKS, OPEN, Folder
 from simulator.studies.planning import Task
 from simulator.studies.spread import Progress, Workers
-from simulator.studies.work import LOCKS, TIMELINES
+from simulator.studies.work import TIMELINES
 from simulator.trace import DISK, Disk, Study, load
 from simulator.trace.disk import explained, locked, replace
 
@@ -43,6 +43,8 @@ def simulate(
     scheduler: str | None = None,
     progress: Progress = lambda _: None,
     checkpoint_s: float | None = CHECKPOINT_S,
+    until_decided: staged.Decided | None = None,
+    most: int | None = None,
 ) -> Study:
     """Runs a scenario with all its variants, sweep points and replicates.
 
@@ -64,6 +66,11 @@ def simulate(
         progress: hears the fraction of what is left that is done.
         checkpoint_s: real seconds after which the state of a run is kept again, so that
             a kill loses no more; None for never.
+        until_decided: adds replicates in stages until this says that every claim is
+            decided, such as `analysis.claims.all_decided`; at 5, 8, 12 and 20 of them,
+            as `staged.looks` plans it. Claims are judged by the levels of this plan.
+        most: replicates with which to end at last; by default 20, or the scenario's own
+            if those are more.
 
     Returns:
         The study, as `simulator.trace.load` reads it.
@@ -81,7 +88,17 @@ def simulate(
         with locked(path):
             if data is not None:
                 scenario = _with_arrays(scenario, data, path)
-            study = run(scenario, path, workers, progress, checkpoint_s=checkpoint_s)
+            if until_decided is None:
+                scenario = staged.continued(scenario, path)
+                study = run(
+                    scenario, path, workers, progress, checkpoint_s=checkpoint_s
+                )
+            else:
+                stages = staged.stages(scenario, path, most)
+                execute = partial(
+                    run, path=path, workers=workers, checkpoint_s=checkpoint_s
+                )
+                study = _grown(stages, execute, until_decided, progress)
     except BaseException:
         if folder is None:
             shutil.rmtree(path, ignore_errors=True)
@@ -181,6 +198,29 @@ def _scenario(source: Source) -> Scenario:
     return validated(source) if isinstance(source, Mapping) else read(source)
 
 
+def _grown(
+    stages: Iterator[Scenario],
+    execute: Callable[..., Study],
+    decided: staged.Decided,
+    progress: Progress,
+) -> Study:
+    """Executes a study stage by stage, until every claim is decided."""
+    before, study = 0.0, None
+    for stage in stages:
+        after = stage.replicates / stage.looks[-1]
+
+        def hear(part: float, before: float = before, after: float = after) -> None:
+            progress(min(1.0, before + part * (after - before)))
+
+        study = execute(stage, progress=hear)
+        _refuse_nothing(study)
+        if decided(study):
+            break
+        before = after
+    assert study is not None  # there is at least one stage
+    return study
+
+
 def run(
     scenario: Scenario,
     path: Path,
@@ -229,10 +269,11 @@ def run(
         raise
     finally:
         folder.clear(TIMELINES)
-    # Not before: a process that outlives its study may hold one of the locks.
-    for name in (LOCKS, CHECKPOINTS):
-        folder.clear(name)
-    return folder.end()
+    folder.clear(CHECKPOINTS)
+    study = folder.end()
+    # Not before: a process that was given up may still live, and ask what is done.
+    folder.clear(LOCKS)
+    return study
 
 
 def _with_arrays(

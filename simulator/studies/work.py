@@ -12,10 +12,10 @@ from simulator.engine import device
 from simulator.scenario.errors import StudyError, UserError
 from simulator.scenario.suggestions import one_line
 from simulator.studies.checkpoints import Keeper
-from simulator.studies.folder import Done, Ends, task_name
+from simulator.studies.folder import LOCKS, Done, Ends, done_of, task_name
 from simulator.studies.planning import Task
-from simulator.trace import DISK, Disk, Writer
-from simulator.trace.disk import explained
+from simulator.trace import DISK, Disk, Writer, journal
+from simulator.trace.disk import explained, replace
 from simulator.trace.parts import remove_parts
 from simulator.trace.study import journal_of
 
@@ -26,9 +26,6 @@ TIMELINES = ".timelines"
 
 Progress = Callable[[float], None]
 """Called with the fraction of a task that is done."""
-LOCKS = ".locks"
-"""Folder, in that of a study, of its tasks' locks while it is run."""
-
 _one_at_a_time = threading.Lock()
 """A cluster's worker may have several threads; they execute one task at a time."""
 
@@ -67,24 +64,37 @@ def work(
                     f"{folder}: must be written by the process that runs the study, "
                     f"but that has ended or another one goes on with it"
                 )
-        keeper = Keeper(task, folder, disk)
-        saved = keeper.saved()
-        stays = saved["writer"]["parts"] if saved else None
-        remove_parts(disk, folder, task_name(task.number), but=stays)
-        try:
-            with inputs.held(task.inputs):
-                return _execute(task, folder, progress, disk, keeper, saved)
-        except StudyError:
-            raise
-        except UserError as error:
-            return failed(task, folder, str(error), disk)
-        except Exception as error:  # a defect must not take the other runs down
-            where = folder / FAILURES / f"{task_name(task.number)}.txt"
-            with explained(folder):
-                disk.make(where.parent)
-                disk.write(where, traceback.format_exc().encode())
-            reason = one_line(f"{type(error).__name__}: {error}")
-            return failed(task, folder, f"{reason[:200]} (see {where})", disk)
+        done = done_of(folder, task.session, task.number)
+        known = journal.read(disk, done, {})
+        if known.ends:  # by another process, while this one waited for the lock
+            return Done(*known)
+        found = _attempt(task, folder, progress, disk)
+        with explained(folder):
+            record = journal.line({"ends": found.ends, "parts": found.files})
+            replace(disk, done, record, durable=False)
+        return found
+
+
+def _attempt(task: Task, folder: Path, progress: Progress, disk: Disk) -> Done:
+    """Executes a task whose lock is held."""
+    keeper = Keeper(task, folder, disk)
+    saved = keeper.saved()
+    stays = saved["writer"]["parts"] if saved else None
+    remove_parts(disk, folder, task_name(task.number), but=stays)
+    try:
+        with inputs.held(task.inputs):
+            return _execute(task, folder, progress, disk, keeper, saved)
+    except StudyError:
+        raise
+    except UserError as error:
+        return failed(task, folder, str(error), disk)
+    except Exception as error:  # a defect must not take the other runs down
+        where = folder / FAILURES / f"{task_name(task.number)}.txt"
+        with explained(folder):
+            disk.make(where.parent)
+            disk.write(where, traceback.format_exc().encode())
+        reason = one_line(f"{type(error).__name__}: {error}")
+        return failed(task, folder, f"{reason[:200]} (see {where})", disk)
 
 
 def _execute(

@@ -145,6 +145,11 @@ def explained(folder: Path, remedy: str = "") -> Iterator[None]:
     """
     try:
         yield
+    except FileNotFoundError as error:
+        raise StudyError(
+            f"{folder}: must stay in place while its study is written, but was removed "
+            f"or replaced; run the scenario again into a new folder"
+        ) from error
     except OSError as error:
         remedy = remedy or f"make room, then stalesim resume {folder}"
         raise StudyError(
@@ -161,7 +166,6 @@ def locked(folder: Path, disk: Disk = DISK) -> Iterator[None]:
         StudyError: it cannot be made, or another process writes it.
     """
     remedy = "choose another folder by --out"
-    made = not disk.exists(folder)
     try:
         with contextlib.ExitStack() as held:
             try:
@@ -175,7 +179,7 @@ def locked(folder: Path, disk: Disk = DISK) -> Iterator[None]:
             try:
                 yield
             finally:
-                _remove_if_empty(folder, disk, made=made)
+                _remove_if_empty(folder, disk)
     except LockedError:
         raise StudyError(
             f"{folder}: must be written by one process at a time, but another one is "
@@ -183,10 +187,11 @@ def locked(folder: Path, disk: Disk = DISK) -> Iterator[None]:
         ) from None
 
 
-def _remove_if_empty(folder: Path, disk: Disk, *, made: bool) -> None:
-    """Leaves no trace where nothing was started, for want of a valid scenario."""
+def _remove_if_empty(folder: Path, disk: Disk) -> None:
+    """Removes a folder in which nothing was started, for want of a valid scenario.
+
+    The lock is never removed alone: who waits for it would not meet who takes it next.
+    """
     with contextlib.suppress(OSError):
         if disk.names(folder) == [LOCK]:
-            disk.remove(folder / LOCK)
-            if made:
-                disk.remove_folder(folder)
+            disk.remove_folder(folder)

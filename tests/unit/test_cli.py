@@ -109,6 +109,29 @@ def test_a_users_mistake_is_one_line_and_exit_2(scenario: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
+def test_replicates_are_added_until_claims_are_decided(
+    scenario: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "grown"
+    run = ("run", scenario, "-o", folder, "--until-decided")
+    done = stalesim(*run, "--most", 6, "--no-plots", "-j", 2)
+    assert done.returncode == 0, done.stderr
+    said = load(folder).manifest["scenario"]
+    assert (said["replicates"], said["looks"]) == (6, [6])
+    assert "look 1 at 6 of at most 6" in stalesim("check", folder).stdout
+    for options, why in (
+        (("--until-decided", "--most", 9), "must keep to its plan of looks at 6"),
+        (("--most", 9), "--most belongs to --until-decided"),
+        (("--until-decided", "-s", "claims=[]"), "must have claims to run until"),
+    ):
+        bad = stalesim("run", scenario, "-o", folder, *options)
+        assert bad.returncode == 2
+        assert why in bad.stderr
+        assert bad.stderr.count("\n") == 1
+    dry = stalesim("run", scenario, "--until-decided", "--dry-run")
+    assert "40 runs in 40 batches; nothing was run" in dry.stdout
+
+
 def test_dry_run_list_and_schema(scenario: Path) -> None:
     dry = stalesim("run", scenario, "--dry-run")
     assert "6 runs in 6 batches; nothing was run" in dry.stdout

@@ -1,9 +1,12 @@
 """What the machine is, and what encryption costs on it."""
 
+import re
+
 import pytest
 from typer.testing import CliRunner
 
 from simulator.cli import app
+from simulator.engine import compiler
 from simulator.privacy import encrypted
 from simulator.scenario.errors import UserError
 
@@ -19,6 +22,15 @@ def test_the_machine_is_described(monkeypatch, tmp_path) -> None:
     assert ":" in said["devices"]
     assert not said["devices"].startswith("none")
     assert said["cache"].strip() == str(tmp_path)
+    assert "double precision compiled rightly" in re.sub(r" +", " ", done.output)
+
+
+def test_a_compiler_that_is_wrong_is_named(monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(compiler, "stores_doubles_rightly", lambda: False)
+    done = CliRunner().invoke(app, ["doctor"])
+    assert done.exit_code == 0, done.output
+    assert "compiled wrongly: XLA_FLAGS must contain" in done.output
 
 
 def test_encryption_is_measured() -> None:

@@ -40,7 +40,8 @@ def test_text_is_neither_markup_nor_an_order(text: str, terminal: io.StringIO) -
     printing.out.print(table)
     printing.show_table(text, pd.DataFrame({text: [text]}))
     claim = {"verdict": "holds", "says": text, "claim": text, "measured": text}
-    printing.show_claims(pd.DataFrame([claim | {"replicates": 1, "why": text}]))
+    claim |= {"origin": "paper", "replicates": 1, "why": text}
+    printing.show_claims(pd.DataFrame([claim]))
     said = terminal.getvalue()
     assert said.count(shown) == 11
     assert text == shown or text not in said

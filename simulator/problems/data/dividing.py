@@ -2,7 +2,7 @@
 
 In this order, so that a row is a test row whatever classes are taken, and a limit
 counts rows of those classes. All of it is fixed by the data set's own `split_seed`, the
-same for every run.
+same for every run unless it follows the replicate.
 """
 
 import math
@@ -45,7 +45,7 @@ def divide(
             f"problem.data.test_fraction must leave some of the {unique.size} {what} "
             f"for training, got {config.test_fraction}; lower it"
         )
-    order = generator(config.split_seed, Purpose.DIVISION).permutation(unique.size)
+    order = generator(config.split, Purpose.DIVISION).permutation(unique.size)
     is_test = np.zeros(unique.size, bool)
     is_test[order[:num_test]] = True
     return np.flatnonzero(~is_test[group]), np.flatnonzero(is_test[group])
@@ -90,7 +90,7 @@ def finished(
             f"problem.data.limit must be at most the {len(y)} training rows of {name}, "
             f"got {config.limit}; lower it or leave it out"
         )
-    order = generator(config.split_seed, Purpose.ORDER).permutation(len(y))
+    order = generator(config.split, Purpose.ORDER).permutation(len(y))
     kept = order[: config.limit]
     x, y = x[kept], y[kept]
     in_frames = x.reshape(-1, x.shape[1] // frames)

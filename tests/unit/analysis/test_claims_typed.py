@@ -84,16 +84,6 @@ def test_ratio_of_what_the_last_evaluation_counts() -> None:
         assert found["verdict"] == "holds"
 
 
-def test_ratio_of_final_values_leaves_out_what_diverged() -> None:
-    study = Curves(
-        {"a": [[0.8]] * 4, "b": [[0.4]] * 3 + [[0.1]]}, {("b", 3): "diverged"}
-    )
-    found = _ratio(study, 2, 0.01, of="test_accuracy")
-    assert found["verdict"] == "holds"
-    assert found["replicates"] == 3
-    assert "; 1 of b without a final value; 3 of 4 replicates" in found["why"]
-
-
 def test_ratio_where_there_is_none() -> None:
     found = _ratio(_commits([1, 2, 3], [0, 1, 1]), 2, 1)
     assert found["verdict"] == "undecided"
@@ -178,7 +168,7 @@ def test_falling_but_for_a_step_up() -> None:
     values = {1: [0.9, 0.92, 0.9], 2: [0.4, 0.42, 0.41], 3: [0.5, 0.52, 0.51]}
     found = _judge(Swept(values), monotone="a", over="x", direction="falling")
     assert found["verdict"] == "does not hold"
-    assert found["why"] == "goes up from 2 to 3"
+    assert found["why"].startswith("goes up from 2 to 3; p")
 
 
 def test_monotone_over_words_is_in_the_order_of_the_sweep() -> None:

@@ -67,11 +67,29 @@ def test_sides_that_both_did_not_arrive_say_nothing() -> None:
     assert row[["pairs", "replicates"]].tolist() == [0, 2]
 
 
-def test_runs_that_diverged_are_no_pairs() -> None:
+def test_runs_that_diverged_have_the_worst_value() -> None:
     study = Curves({"a": [[0.9]] * 3, "b": [[0.5]] * 3}, {("b", 1): "diverged"})
     row = paired.against(study, "b").set_index("quantity").loc["final"]
-    assert row[["pairs", "replicates"]].tolist() == [2, 3]
-    assert row["difference"] == pytest.approx(0.4)
+    assert row[["pairs", "replicates"]].tolist() == [3, 3]
+    assert row["difference"] == pytest.approx((0.4 + 0.9 + 0.4) / 3)
+
+
+def test_a_loss_that_diverged_bounds_the_difference() -> None:
+    study = Curves({"a": [[0.9] * 3] * 3, "b": [[0.5] * 3] * 3}, {("b", 1): "diverged"})
+    table = study.tables["evaluations"]
+    loss = np.where(table["time"] == 0, 4.0, 1.0) + 0.1 * (table["run"] < 3)
+    study.tables["evaluations"] = table.assign(test_loss=loss)
+    table = paired.against(study, "b", "test_loss").set_index("quantity")
+    row = table.loc["final"]
+    # The worst loss of the study is the 4.1 at which `a` began.
+    bound = scipy.stats.ttest_1samp([0.1, 1.1 - 4.1, 0.1], 0).confidence_interval(0.95)
+    assert math.isnan(row["difference"])
+    assert (row["low"], row["high"]) == (-math.inf, pytest.approx(bound.high))
+    known = row[["pairs", "replicates", "mean", "baseline"]].tolist()
+    assert known == pytest.approx([2, 3, 1.1, 1.0])
+    assert math.isnan(table.loc["area", "difference"])
+    back = paired.against(study, "a", "test_loss").set_index("quantity").loc["final"]
+    assert (back["low"], back["high"]) == (pytest.approx(-bound.high), math.inf)
 
 
 def test_targets_of_another_metric_are_not_used() -> None:

@@ -153,6 +153,53 @@ def test_a_half_is_a_half_however_it_is_rounded() -> None:
         assert found.mean == half
 
 
+@pytest.mark.parametrize(
+    ("times", "reached", "median"),
+    [
+        # S is 3/4 from 1 on, 1/2 from 2 to 3, then 1/4 and 0. The middle would be 2.5.
+        ([1, 2, 3, 7], [True] * 4, 2),
+        # S is 1/2 from 2 on for good: there is no next arrival to take the middle with.
+        ([1, 2, math.inf, math.inf], [True, True, False, False], 2),
+        ([1, 2, 9, 9], [True, True, False, False], 2),
+        # 3/4, 1/2; lost at 3; from 5 on 0. The middle would be 3.5.
+        ([1, 2, 3, 5], [True, True, False, True], 2),
+        # Lost at 1: 2/3, then 1/3.
+        ([1, 2, 3, 5], [False, True, True, True], 3),
+        # Two at once: from 1 to the half.
+        ([1, 1, 2, 3], [True] * 4, 1),
+        # 4/5, 3/5, lost, 3/10: nowhere 1/2.
+        ([1, 2, 3, 4, 5], [True, True, False, True, True], 4),
+    ],
+)
+def test_the_median_is_the_first_time_with_at_most_half(
+    times: list[float], reached: list[bool], median: float
+) -> None:
+    assert _median(times, reached).mean == median
+
+
+def test_nothing_is_said_by_a_bound_where_nobody_waits() -> None:
+    # One is lost before the first of six arrives. S is 1/6 from 5 on; v = sum
+    # 1 / (k (k + 1)), k = 1 to 5, is 1 - 1/6; the upper bound is
+    # S ** exp(-1.96 sqrt(v) / log 6), above a half; at 6 there is none.
+    upper = (1 / 6) ** math.exp(-1.959964 * math.sqrt(5 / 6) / math.log(6))
+    assert upper > 0.5
+    assert _median([0.5, 1, 2, 3, 4, 5, 6], [False] + [True] * 6).high == math.inf
+    # Of seven, S is 1/7 from 6 on: v is 1 - 1/7, and the bound is below a half.
+    upper = (1 / 7) ** math.exp(-1.959964 * math.sqrt(6 / 7) / math.log(7))
+    assert upper < 0.5
+    assert _median([0.5, 1, 2, 3, 4, 5, 6, 7], [False] + [True] * 7).high == 6
+
+
+def test_a_median_is_the_same_replicates_in_any_unit() -> None:
+    rng = np.random.default_rng(5)
+    for size in (4, 9, 20):
+        times, reached = rng.exponential(size=size), rng.random(size) < 0.8
+        reached[0] = False  # up to five that all arrive have a t-interval
+        here = kaplan_meier_median(times, reached)
+        there = kaplan_meier_median(np.exp(times), reached)
+        np.testing.assert_allclose(np.exp(here), there)
+
+
 def test_kaplan_meier_of_those_who_never_arrive() -> None:
     assert math.isnan(_median([5], [False]).low)
     # Of five, none arrives by the median in one case of 32; of six, in one of 64.

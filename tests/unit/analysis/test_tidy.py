@@ -131,9 +131,10 @@ def test_area_between_evaluations() -> None:
 def test_areas_of_what_has_none() -> None:
     rows = {"a": [[0.1, 0.5, 0.6], [0.3]], "b": [[0.1, 0.5, 0.6]]}
     ends = {("a", 1): "diverged"}
-    areas = curves.area_under_curve(Curves(rows, ends))["value"]
-    expected = [0.425, math.nan, 0.425]
-    assert areas.tolist() == pytest.approx(expected, nan_ok=True)
+    # The one that diverged counts as accuracy 0 from its last evaluation on.
+    areas = curves.area_under_curve(Curves(rows, ends))
+    assert areas["value"].tolist() == pytest.approx([0.425, 0, 0.425])
+    assert areas["bound"].tolist() == [0, 0, 0]
     assert curves.area_under_curve(Curves(rows))["value"].isna().all()
     spent = curves.area_under_curve(_study(), against="epsilon")["value"]
     # Over epsilons from 0 to 2; one run has a single finite one, and no range.

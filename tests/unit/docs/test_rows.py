@@ -122,6 +122,9 @@ def _study(root: Path, name: str, verdicts: dict[str, str] | None) -> None:
     folder.mkdir(parents=True)
     (folder / "about.json").write_text(json.dumps({"name": name, "dataset": "digits"}))
     claims = pd.DataFrame(verdicts.items(), columns=pd.Index(["says", "verdict"]))
+    own = claims["says"].str.startswith("ours")
+    claims["origin"] = own.map({True: "own", False: "paper"})
+    claims["replicates"] = [3 + 17 * (n % 2) for n in range(len(claims))]
     claims.to_csv(folder / "claims.csv", index=False)
 
 
@@ -137,14 +140,23 @@ def test_verdicts_of_an_experiment_are_counted(tmp_path: Path) -> None:
     both = ("a/one_file", "a/two_file")
     links = f"{one}, {two}"
     found = _cells(_row(scenarios=both), tmp_path)
-    assert found == [links, "digits", 2, 1, 1, ""]
+    assert found == [links, "digits", 2, 1, 1, "3-20", "", ""]
     found = _cells(_row(scenarios=both, claims="figure 1"), tmp_path)
-    assert found == [links, "digits", 2, 0, 1, ""]
+    assert found == [links, "digits", 2, 0, 1, "3-20", "", ""]
     # A part that was not run is said to be, and leaves the others' numbers.
     idle = "[idle_file](scenarios/a/idle_file.yaml) (not run)"
     found = _cells(_row(scenarios=("a/one_file", "a/idle_file")), tmp_path)
-    assert found == [f"{one}, {idle}", "digits", 1, 1, 0, ""]
+    assert found == [f"{one}, {idle}", "digits", 1, 1, 0, "3-20", "", ""]
     assert rows.beside([_row(scenarios=both[:1])], tmp_path) == two
+
+
+def test_claims_that_are_not_the_papers_stand_beside(tmp_path: Path) -> None:
+    _study(tmp_path, "one", {"figure 1: a": "holds", "ours: b": "holds"})
+    _study(tmp_path, "own", {"ours: a": "undecided", "ours: b": "does not hold"})
+    found = _cells(_row(scenarios=("a/one_file",)), tmp_path)
+    assert found[2:] == [1, 0, 0, "3", "own 1/0/0", ""]
+    found = _cells(_row(scenarios=("a/own_file",)), tmp_path)
+    assert found[2:] == ["no claim", "", "", "", "own 0/1/1", ""]
 
 
 def test_experiments_without_verdicts_say_why(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ evaluate: {every: {commits: 5}}
 """
 SGD = "algorithm: {kind: sgd, step_size: 0.1, batch: 8}"
 SWEEP = "stop: {commits: 10}\nsweep: {algorithm.step_size: [1, 2]}"
+VALUE = f"{SWEEP}\nclaims: [{{value: base, is: 1, within: 1, says: x, at"
 CLAIM = "stop: {commits: 10}\nclaims: [{"
 # name: (what is replaced, by what, line and key, what else it says)
 BAD = {
@@ -91,6 +92,36 @@ BAD = {
         "10: claims.0.over",
         "got 'algorithm.batch'; did you mean 'algorithm.step_size'?",
     ),
+    "a claim for values of what is not swept": (
+        "stop: {commits: 10}",
+        f"{VALUE}: {{algorithm.batch: 8}}}}]",
+        "10: claims.0.at",
+        "must name keys that are swept, got 'algorithm.batch'; did you mean",
+    ),
+    "a claim for a value that is not swept": (
+        "stop: {commits: 10}",
+        f"{VALUE}: {{algorithm.step_size: [1, 3]}}}}]",
+        "10: claims.0.at.algorithm.step_size",
+        "must be of the values that are swept, got 3; known are 1, 2",
+    ),
+    "a claim for no value": (
+        "stop: {commits: 10}",
+        f"{VALUE}: {{algorithm.step_size: []}}}}]",
+        "10: claims.0.at.algorithm.step_size",
+        "must be at least 1 long, got []; add an entry",
+    ),
+    "looks that do not rise": (
+        "stop: {commits: 10}",
+        "stop: {commits: 10}\nlooks: [8, 5]",
+        "9: looks",
+        "must have more replicates at every look, got [8, 5]; sort them, each once",
+    ),
+    "a division that is neither a number nor the replicate's": (
+        "data: {kind: digits}",
+        "data: {kind: digits, split_seed: run}",
+        "3: problem.data.split_seed",
+        "must be a whole number >= 0, or the word replicate, got 'run'",
+    ),
     "a ratio of nothing": (
         "stop: {commits: 10}",
         f"{CLAIM}ratio: base, than: base, of: speed, is: 2, within: 1, says: x}}]",
@@ -107,7 +138,7 @@ BAD = {
         "stop: {commits: 10}",
         f"{CLAIM}value: base, than: base, is: 1, within: 1, says: x}}]",
         "9: claims.0.than",
-        "belongs to faster, fewer, higher, close and ratio, not to value; remove it",
+        "higher, no_worse, close and ratio, not to value; remove it",
     ),
 }
 

@@ -552,14 +552,14 @@ BAD = {
         "{close: async, slope: sync, than: sync, within: 0.1, says: x}",
         26,
         "claims.0",
-        ["must have exactly one of faster, fewer, higher, close, ratio, value"],
+        ["must have exactly one of faster, fewer, higher, no_worse, close, ratio"],
     ),
     "slope beside another side": (
         CLAIM,
         "{slope: async, than: sync, metric: objective, is: -1, within: 0.1, says: x}",
         26,
         "claims.0.than",
-        ["belongs to faster, fewer, higher, close and ratio, not to slope"],
+        ["higher, no_worse, close and ratio, not to slope"],
     ),
     "slope of how much": (
         CLAIM,

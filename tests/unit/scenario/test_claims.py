@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from simulator.scenario.claims import Claim
+from simulator.scenario.claims import Claim, is_at
 
 SLOPE: dict[str, Any] = {
     "slope": "a",
@@ -15,6 +15,14 @@ SLOPE: dict[str, Any] = {
     "says": "Theorem 2",
 }
 HIGHER: dict[str, Any] = {"higher": "a", "than": "b", "says": "figure 2"}
+NO_WORSE: dict[str, Any] = {
+    "no_worse": "a",
+    "than": "b",
+    "within": 0.01,
+    "at": {"x": 1, "y": [2, 3]},
+    "origin": "specification",
+    "says": "figure 2",
+}
 MONOTONE: dict[str, Any] = {"monotone": "a", "over": "x", "says": "figure 6"}
 RATIO: dict[str, Any] = {
     "ratio": "a",
@@ -41,9 +49,9 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
 @pytest.mark.parametrize(
     ("claim", "said"),
     [
-        (SLOPE | {"slope": None}, "exactly one of faster, fewer, higher, close"),
-        (SLOPE | {"close": "b"}, "exactly one of faster, fewer, higher, close"),
-        (SLOPE | {"than": "b"}, "than belongs to faster, fewer, higher, close and"),
+        (SLOPE | {"slope": None}, "exactly one of faster, fewer, higher, no_worse"),
+        (SLOPE | {"close": "b"}, "exactly one of faster, fewer, higher, no_worse"),
+        (SLOPE | {"than": "b"}, "than belongs to faster, fewer, higher, no_worse"),
         (SLOPE | {"is": None}, "must say which slope; add is: -1 and within"),
         (SLOPE | {"within": None}, "must say which slope; add is: -1 and within"),
         (SLOPE | {"is": True}, "should be a valid number"),
@@ -55,9 +63,14 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (HIGHER | {"over": "seed"}, "over belongs to monotone and steady, not to"),
         (HIGHER | {"to": {"test_auc": 1}}, "to belongs to faster, not to higher"),
         (HIGHER | {"direction": "falling"}, "direction belongs to monotone, not to"),
+        (NO_WORSE | {"within": None}, "must say how much worse at most; add within"),
+        (NO_WORSE | {"within": -1}, "greater than or equal to 0"),
+        (NO_WORSE | {"at": {"x": []}}, "at least 1 item"),
+        (NO_WORSE | {"at": 1}, "should be a valid dictionary"),
+        (NO_WORSE | {"origin": "me"}, "'paper', 'specification', 'own' or 'identity'"),
         (MONOTONE | {"rises": "a"}, "rises is called monotone; write monotone in its"),
         (MONOTONE | {"over": None}, "must say over what; add over: a key of the"),
-        (MONOTONE | {"than": "b"}, "than belongs to faster, fewer, higher, close and"),
+        (MONOTONE | {"than": "b"}, "than belongs to faster, fewer, higher, no_worse"),
         (MONOTONE | {"direction": "up"}, "'rising' or 'falling'"),
         (MONOTONE | {"monotone": None, "steady": "a"}, "must say over what, how stead"),
         (RATIO | {"than": None}, "than is missing; add the variant"),
@@ -66,10 +79,10 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (RATIO | {"of": "commit"}, "got 'commit'; did you mean 'commits'?"),
         (RATIO | {"is": 0}, "is must be > 0 for a ratio, got 0"),
         (RATIO | {"within": -1}, "greater than or equal to 0"),
-        (RATIO | {"metric": "test_auc"}, "metric belongs to higher, close, value,"),
+        (RATIO | {"metric": "test_auc"}, "metric belongs to higher, no_worse, close"),
         (VALUE | {"is": None}, "must say which value; add is: 0.9 and within: 0.01"),
         (VALUE | {"within": None}, "must say which value; add is: 0.9 and within"),
-        (VALUE | {"than": "b"}, "than belongs to faster, fewer, higher, close and"),
+        (VALUE | {"than": "b"}, "than belongs to faster, fewer, higher, no_worse"),
     ],
 )
 def test_a_claim_that_makes_no_sense(claim: dict[str, Any], said: str) -> None:
@@ -81,7 +94,13 @@ def test_a_claim_that_makes_no_sense(claim: dict[str, Any], said: str) -> None:
 
 @pytest.mark.parametrize(
     ("claim", "kind"),
-    [(SLOPE, "slope"), (RATIO, "ratio"), (VALUE, "value"), (MONOTONE, "monotone")],
+    [
+        (SLOPE, "slope"),
+        (RATIO, "ratio"),
+        (VALUE, "value"),
+        (MONOTONE, "monotone"),
+        (NO_WORSE, "no_worse"),
+    ],
 )
 def test_what_is_dumped_is_read_again(claim: dict[str, Any], kind: str) -> None:
     read = Claim.model_validate(claim)
@@ -89,3 +108,25 @@ def test_what_is_dumped_is_read_again(claim: dict[str, Any], kind: str) -> None:
     dumped = read.model_dump(mode="json")
     assert Claim.model_validate(dumped) == read
     assert Claim.model_validate(dumped | {"rises": None}) == read
+
+
+def test_a_single_value_is_a_list_of_one() -> None:
+    claim = Claim.model_validate(NO_WORSE)
+    assert claim.at == {"x": (1,), "y": (2, 3)}
+    assert Claim.model_validate(HIGHER).at == {}
+    assert Claim.model_validate(HIGHER).origin == "paper"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "about"),
+    [
+        ({"x": 1, "y": 2}, True),
+        ({"x": 1, "y": 3, "z": 0}, True),
+        ({"x": 2, "y": 2}, False),
+        ({"x": 1, "y": 4}, False),
+        ({}, True),  # what is not swept stands beside every point
+        ({"y": 3}, True),
+    ],
+)
+def test_which_runs_a_claim_is_about(parameters: dict[str, Any], about: bool) -> None:
+    assert is_at(parameters, Claim.model_validate(NO_WORSE).at) is about

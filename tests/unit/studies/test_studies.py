@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import simulator
+from analysis import summary
 from simulator import playing, simulation, studies
 from simulator.protocols import kept
 from simulator.scenario.errors import ScenarioError, StudyError
@@ -99,6 +100,8 @@ def test_runs_that_had_other_company_are_named(tmp_path: Path) -> None:
     assert again.manifest["regrouped"] == [0, 1, 2, 3, 4, 5]
     at_once = studies.simulate(tree | {"replicates": 3}, tmp_path / "at_once")
     assert at_once.manifest["regrouped"] == []
+    assert any("runs 0 to 5 of the" in note for note in summary.notes(wider))
+    assert not any("at once" in note for note in summary.notes(at_once))
     found, whole = tables(wider), tables(at_once)
     for name in ("jobs", "clients", "staleness"):
         pd.testing.assert_frame_equal(found[name], whole[name])
@@ -342,6 +345,31 @@ def test_a_kept_timeline_is_the_one_that_was_played(tmp_path: Path) -> None:
     (place,) = tmp_path.iterdir()
     next(kept.chunks(plan, 32, tmp_path))  # one that is not read to its end is not kept
     assert [path for path in tmp_path.iterdir() if path.suffix != ".partial"] == [place]
+
+
+@pytest.mark.parametrize("damage", ["flipped", "short", "gone", "no zip", "empty"])
+def test_a_damaged_kept_timeline_is_played(damage: str, tmp_path: Path) -> None:
+    run = expand(studies.running.validated(TREE))[0]
+    plan = playing.plan(run).played
+    direct = list(kept.chunks(plan, 8, tmp_path))
+    assert len(direct) > 3
+    (place,) = tmp_path.iterdir()
+    path = sorted(place.iterdir())[2]
+    data = bytearray(path.read_bytes())
+    if damage == "gone":
+        path.unlink()
+    elif damage == "flipped":
+        data[len(data) // 3] ^= 4
+        path.write_bytes(data)
+    else:
+        short = {"short": data[: len(data) // 2], "no zip": b"damaged", "empty": b""}
+        path.write_bytes(short[damage])
+    again = list(kept.chunks(plan, 8, tmp_path))
+    assert len(again) == len(direct)
+    for one, other in zip(direct, again, strict=True):
+        assert one.stop == other.stop
+        for a, b in zip(one.rows, other.rows, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 def test_python_takes_a_file_a_mapping_or_a_scenario(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""Studies to which replicates are added in stages, until their claims are decided.
+
+At each stage the claims are looked at. Which looks there are is fixed beforehand and
+stands in the study's manifest as `scenario.looks`, so that whoever judges the study
+judges it by the levels of its plan (`analysis.claims.sequential`).
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from simulator.scenario.errors import StudyError
+from simulator.scenario.scenario import Scenario
+from simulator.trace import Study, load
+from simulator.trace.manifest import NAME
+
+FIRST, GROWTH = 5, 1.6
+"""Replicates of the first look, and from one look to the next."""
+LEAST, MOST = 3, 20
+"""Replicates below which nothing is decided; and those of the last look, unless the
+scenario asks for more."""
+
+Decided = Callable[[Study], bool]
+"""Says whether every claim of a study is decided."""
+
+
+def looks(most: int) -> tuple[int, ...]:
+    """Returns the replicates at each look of a plan: 5, 8, 12, 20, 32, ..., the last.
+
+    None but the last one is more than four fifths of it.
+
+    Args:
+        most: replicates of the last look.
+
+    Raises:
+        StudyError: there are too few of them to decide anything.
+    """
+    if most < LEAST:
+        raise StudyError(
+            f"most must be >= {LEAST} replicates, below which nothing is decided, got "
+            f"{most}; give more"
+        )
+    found, number = [], FIRST
+    while 5 * number <= 4 * most:
+        found.append(number)
+        number = int(FIRST * GROWTH ** len(found))
+    return (*found, most)
+
+
+def stages(
+    scenario: Scenario, folder: Path | None, most: int | None = None
+) -> Iterator[Scenario]:
+    """Yields the scenario with the replicates of each look that is left, in order.
+
+    A study that was begun so goes on where it is.
+
+    Args:
+        scenario: of the study. If it has looks of its own, they are the plan.
+        folder: of the study, whose lock is held; none for one that is yet to be begun.
+        most: replicates of the last look; by default 20, or the scenario's if more.
+
+    Raises:
+        StudyError: there is nothing to decide, or the folder holds a study that was
+            looked at without a plan, or by another one.
+    """
+    if not scenario.claims:
+        raise StudyError(
+            f"{scenario.name}: must have claims to run until they are decided, but has "
+            f"none; add some, or leave out --until-decided"
+        )
+    plan = scenario.looks or looks(most or max(MOST, scenario.replicates))
+    if scenario.looks and most not in (None, scenario.looks[-1]):
+        raise StudyError(
+            f"--most must be the {scenario.looks[-1]} replicates of the scenario's "
+            f"last look, got {most}; leave it out"
+        )
+    begun = _begun(folder)
+    done = begun.get("replicates", 0)
+    known = tuple(begun.get("looks") or ())
+    if begun and not known:
+        raise StudyError(
+            f"{folder}: must be new, or a study that was begun by --until-decided, but "
+            f"its {done} replicates were a number of their own; choose another folder "
+            f"by --out"
+        )
+    if known and known != plan and (most is not None or scenario.looks):
+        raise StudyError(
+            f"{folder}: must keep to its plan of looks at {_listed(known)} replicates, "
+            f"got {_listed(plan)}; leave out --most, or choose another folder by --out"
+        )
+    plan = known or plan
+    for number in [n for n in plan if n >= done] or [done]:
+        yield scenario.model_copy(update={"replicates": number, "looks": plan})
+
+
+def continued(scenario: Scenario, folder: Path) -> Scenario:
+    """Returns a scenario with the looks that the study in a folder was begun with.
+
+    They stay with it, whoever extends it.
+    """
+    known = tuple(_begun(folder).get("looks") or ())
+    if scenario.looks or not known:
+        return scenario
+    return scenario.model_copy(update={"looks": known})
+
+
+def _begun(folder: Path | None) -> dict[str, Any]:
+    """Returns the scenario of the study in a folder, if there is one."""
+    if folder is None or not (folder / NAME).exists():
+        return {}
+    manifest = load(folder).manifest
+    # A timeline is none; whoever opens the folder for a study says so.
+    return {} if manifest.get("kind") == "timeline" else manifest["scenario"]
+
+
+def _listed(plan: tuple[int, ...]) -> str:
+    return ", ".join(map(str, plan))

@@ -1,0 +1,7 @@
+"""Attacks on the program as a whole: kills, full disks, damage, nonsense, load.
+
+    python -m tests.attacks [AREA ...]    # all areas: about an hour on two cores
+
+Each area yields cases with an outcome; the table goes to docs/reliability/. The slow test
+of this folder makes a few cases of each.
+"""

@@ -1,0 +1,85 @@
+"""Attacks the program and writes the table of what it has shown."""
+
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.attacks import damages, disks, fuzzing, interruptions, load, settings
+from tests.attacks.cases import OUTCOMES, ROOT, Case
+
+SEED = 20261122
+AREAS: dict[str, tuple[str, Callable[[Path], Iterator[Case]]]] = {
+    "interruptions": (
+        "studies killed or interrupted, once or twice, and run to their end",
+        lambda folder: interruptions.studies(folder, 36, SEED),
+    ),
+    "writers": (
+        "report, plot, export, timeline killed and repeated",
+        lambda folder: interruptions.writers(folder, 12, SEED),
+    ),
+    "disks": ("disks, paths, two writers", disks.attacks),
+    "damage": ("files damaged, data changed", damages.attacks),
+    "reading": (
+        "changed scenarios read and planned",
+        lambda folder: fuzzing.reading(folder, 3300, SEED),
+    ),
+    "running": (
+        "changed scenarios that were accepted, run for six commits",
+        lambda folder: fuzzing.running(folder, 40, SEED),
+    ),
+    "settings": ("settings that must not matter", settings.attacks),
+    "load": ("sizes", load.attacks),
+}
+"""Areas by their names: what is done, and the cases in a folder of their own."""
+FOLDER = ROOT / "docs" / "reliability"
+
+
+def main(names: list[str]) -> int:
+    """Attacks the named areas, or all; returns 1 where one did not stand."""
+    bad = 0
+    for name in names or AREAS:
+        title, attack = AREAS[name]
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="attack-") as folder:
+            cases = []
+            for case in attack(Path(folder)):
+                cases.append(case)
+                sys.stdout.write(f"{name}: {case.what}: {case.outcome} {case.note}\n")
+                sys.stdout.flush()
+        minutes = (time.monotonic() - begun) / 60
+        (FOLDER / f"{name}.md").write_text(_section(name, title, cases, minutes))
+        bad += sum(case.outcome not in OUTCOMES[:2] for case in cases)
+    return 1 if bad else 0
+
+
+def _section(name: str, title: str, cases: list[Case], minutes: float) -> str:
+    """Returns what an area has shown, as Markdown."""
+    kinds = [case.what for case in cases]
+    if name in ("reading", "running"):
+        kinds = ["scenarios"] * len(cases)
+    counts = Counter(zip(kinds, (case.outcome for case in cases), strict=True))
+    lines = [
+        f"### {title.capitalize()}",
+        "",
+        f"`python -m tests.attacks {name}`: {len(cases)} cases.",
+        "",
+    ]
+    lines += [f"| what | cases | {' | '.join(OUTCOMES)} |", "| --- |" + " ---: |" * 5]
+    for kind in dict.fromkeys(kinds):
+        mine = [counts[kind, outcome] for outcome in OUTCOMES]
+        lines.append(f"| {kind} | {sum(mine)} | {' | '.join(map(str, mine))} |")
+    total = [sum(counts[kind, o] for kind in dict.fromkeys(kinds)) for o in OUTCOMES]
+    lines.append(f"| **all** | {sum(total)} | {' | '.join(map(str, total))} |")
+    said = [
+        f"- {case.what}: {case.outcome}: {case.note}"
+        for case in cases
+        if case.outcome not in OUTCOMES[:2]
+    ]
+    return "\n".join([*lines, *(["", *said] if said else []), ""])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,261 @@
+"""What is differentiated in runs, as functions of arrays, in sizes that are drawn."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simulator.problems import layers, losses
+from simulator.problems.cnn import Cnn
+from simulator.problems.convolution import convolve
+from simulator.problems.dense import Dense
+from simulator.problems.embeddings import Mlp, ViewCnn
+from simulator.problems.lstm import Lstm, both_ways
+from simulator.problems.models import LinearClassifier, LinearEmbedding
+from simulator.problems.pooling import pool
+from simulator.problems.transfer import Transfer
+from simulator.problems.vertical import Vertical
+from simulator.scenario.models import Lstm as LstmConfig
+
+
+class Case(NamedTuple):
+    """A function and where its gradient is looked at.
+
+    Attributes:
+        function: of all arrays; its numbers are added up with random weights.
+        at: the arrays.
+        of: how many of them, from the first on, the gradient is by.
+    """
+
+    function: Callable[..., Any]
+    at: tuple[np.ndarray, ...]
+    of: int
+
+
+class Draw:
+    """Sizes and numbers of a case.
+
+    Case 0 has four rows and widths of five wherever a size is drawn: what jaxlib 0.8
+    to 0.10 compile wrongly where LLVM merges stores (docs/performance.md).
+    """
+
+    def __init__(self, number: int, kind: str) -> None:
+        self._fixed = number == 0
+        self._rng = np.random.default_rng([number, *kind.encode()])
+
+    def rows(self) -> int:
+        return 4 if self._fixed else int(self._rng.integers(1, 10))
+
+    def width(self, most: int = 9) -> int:
+        return 5 if self._fixed else int(self._rng.integers(1, most + 1))
+
+    def one_of(self, *values: Any) -> Any:
+        return values[int(self._rng.integers(len(values)))]
+
+    def normal(self, *shape: int) -> np.ndarray:
+        return self._rng.normal(size=shape)
+
+    def weights(self, count: int) -> np.ndarray:
+        return 0.4 * self._rng.normal(size=count)
+
+    def labels(self, count: int, classes: int) -> np.ndarray:
+        return self._rng.integers(0, max(classes, 2), count)
+
+
+def linear(draw: Draw) -> Case:
+    model = LinearClassifier(draw.width(), draw.width() - 1)
+    shape = (model.num_outputs, model.num_features + 1)
+    return Case(
+        model.apply, (draw.normal(*shape), draw.normal(draw.rows(), shape[1])), 2
+    )
+
+
+def dense(draw: Draw) -> Case:
+    sizes = tuple(draw.width() for _ in range(draw.one_of(3, 4)))
+    model = Dense(sizes, draw.one_of("relu", "tanh"))
+    count = sum((a + 1) * b for a, b in pairwise(sizes))
+    return Case(
+        model.apply, (draw.weights(count), draw.normal(draw.rows(), sizes[0])), 2
+    )
+
+
+def lstm_layer(draw: Draw) -> Case:
+    rows, inputs, cells, frames = (
+        draw.rows(), draw.one_of(1, 3, 6), draw.width(17), draw.one_of(2, 4, 6)
+    )  # fmt: skip
+    shapes = ((2, 4 * cells, inputs), (2, 4 * cells, cells), (2, 4 * cells))
+    arrays = [draw.normal(frames, rows, inputs)]
+    arrays += [0.4 * draw.normal(*shape) for shape in (*shapes, shapes[-1])]
+    return Case(both_ways, tuple(arrays), 5)
+
+
+def lstm(draw: Draw) -> Case:
+    frames, width = draw.one_of(2, 4), draw.width()
+    config = LstmConfig(
+        layers=draw.one_of(1, 2), cells=draw.width(), projection=draw.width(),
+        frames=frames,
+    )  # fmt: skip
+    model = Lstm(config, draw.width(), frames * width)
+    x = draw.normal(draw.rows(), frames * width)
+    return Case(model.apply, (draw.weights(model.num_weights), x), 2)
+
+
+def cnn(draw: Draw) -> Case:
+    kernel = draw.one_of(1, 2, 3)
+    height, width = (
+        2 * (kernel + 1) + kernel - 1 + draw.one_of(0, 1) for _ in range(2)
+    )
+    model = Cnn(
+        height, width, draw.one_of(1, 2), (draw.width(), draw.width()), kernel,
+        draw.width(), draw.one_of("max", "average"),
+    )  # fmt: skip
+    x = draw.normal(draw.rows(), height * width * model.depth)
+    return Case(model.apply, (draw.weights(model.num_weights), x), 2)
+
+
+def parties_of(draw: Draw) -> Any:
+    features, outputs = draw.width(), draw.width()
+    kind = draw.one_of("linear", "mlp", "units", "view_cnn")
+    if kind == "linear":
+        return LinearEmbedding(outputs, features), (outputs, features), features
+    if kind == "view_cnn":
+        model = ViewCnn(
+            5, 6, 1, (draw.width(), draw.width()), draw.one_of(1, 2, 3), draw.width(),
+            outputs,
+        )  # fmt: skip
+        return model, (sum(map(np.prod, model.shapes)),), 30
+    hidden = outputs if kind == "units" else draw.width()
+    activation = draw.one_of("relu", "tanh")
+    model = Mlp(outputs, features, hidden, activation, linear=kind == "mlp")
+    return model, (sum(map(np.prod, model.shapes)),), features
+
+
+def parties(draw: Draw) -> Case:
+    """Models of several parties, and the head that adds their outputs up."""
+    model, shape, features = parties_of(draw)
+    count = draw.one_of(1, 2, 4)
+    x = draw.normal(count, draw.rows(), features)
+
+    def logits(weights: Any, bias: Any, x: Any) -> Any:
+        h = jax.vmap(model.apply)(weights, x)
+        return Vertical.head(None, bias, h)  # pyright: ignore[reportArgumentType]
+
+    weights = 0.4 * draw.normal(count, *shape)
+    return Case(logits, (weights, draw.normal(model.num_outputs), x), 3)
+
+
+def transfer(draw: Draw) -> Case:
+    """Prototype, alignment and label loss of two parties of one architecture."""
+    outputs, features = draw.width(), draw.width()
+    model = Mlp(outputs, features, outputs, "tanh", linear=False)
+    rows = draw.rows() + 1
+    x = draw.normal(2, rows, features)
+    y = draw.labels(rows, 2)
+    common = np.arange(rows - 1)
+    size = sum(map(np.prod, model.shapes))
+
+    def objective(weights: Any, x: Any) -> Any:
+        vertical = Vertical(
+            x, jnp.asarray(y), x, jnp.asarray(y), jnp.asarray(0.3), jnp.asarray(0.0),
+            model, "taylor", "mean", (features,) * 2,
+        )  # fmt: skip
+        problem = Transfer(vertical, jnp.asarray(common), jnp.asarray(0.7))
+        return problem.objective((weights, None))
+
+    return Case(objective, (0.4 * draw.normal(2, size), x), 2)
+
+
+def loss(draw: Draw) -> Case:
+    kind = draw.one_of("softmax", "sigmoid", "hinge", "taylor")
+    classes = draw.width() if kind in ("softmax", "hinge") else 1
+    rows, models = draw.rows(), draw.one_of(1, 3)
+    y = jnp.asarray(draw.labels(rows, classes))
+    present = jnp.arange(rows) < max(rows - 1, 1)
+    reduction = draw.one_of("mean", "sum")
+
+    def value(logits: Any) -> Any:
+        each = jax.vmap(lambda z: losses.per_sample(kind, z, y))(logits)
+        return losses.reduce(reduction, each, present)
+
+    return Case(value, (2 * draw.normal(models, classes, rows),), 1)
+
+
+def unpadded(draw: Draw) -> Case:
+    form = draw.one_of("patches", "native")
+    kernel = draw.one_of(1, 2, 3)
+    images = draw.normal(
+        draw.width(5), kernel + 3, kernel + draw.one_of(0, 2), draw.rows()
+    )
+    kernels = draw.normal(draw.width(5), images.shape[0], kernel, kernel)
+    return Case(lambda x, k: convolve(x, k, form), (images, kernels), 2)
+
+
+def padded(draw: Draw) -> Case:
+    form, kernel = draw.one_of("patches", "native"), draw.one_of(1, 3)
+    stride, groups = draw.one_of(1, 2), draw.one_of(1, 2, 5)
+    each, depthwise = draw.one_of(1, 2), draw.one_of(True, False)
+    inputs = groups if depthwise else groups * each
+    images = draw.normal(inputs, draw.width(6), draw.width(6), draw.rows())
+    outputs = groups if depthwise else groups * draw.one_of(1, 2)
+    kernels = draw.normal(outputs, inputs // groups, kernel, kernel)
+
+    def convolved(x: Any, k: Any) -> Any:
+        return layers.convolve(x, k, stride, groups, form)
+
+    return Case(convolved, (images, kernels), 2)
+
+
+def group_norm(draw: Draw) -> Case:
+    groups = draw.one_of(1, 2)
+    channels = groups * draw.one_of(2, 5)
+    images = draw.normal(channels, draw.width(5), draw.width(5) + 1, draw.rows())
+    arrays = images, draw.normal(channels), draw.normal(channels)
+    return Case(lambda x, a, b: layers.group_norm(x, a, b, groups), arrays, 3)
+
+
+def batch_norm(draw: Draw) -> Case:
+    channels = draw.width()
+    images = draw.normal(channels, draw.width(5), draw.width(5) + 1, draw.rows())
+
+    def normalised(x: Any, scale: Any, shift: Any) -> Any:
+        return layers.batch_norm(x, scale, shift, *layers.moments(x))
+
+    arrays = images, draw.normal(channels), draw.normal(channels)
+    return Case(normalised, arrays, 3)
+
+
+def pools(draw: Draw) -> Case:
+    kind = draw.one_of("max", "average", "overlapping")
+    images = draw.normal(
+        draw.width(), draw.width(6) + 2, draw.width(6) + 2, draw.rows()
+    )
+    if kind == "overlapping":
+        return Case(lambda x: layers.max_pool(x, 3, 2, 1), (images,), 1)
+    return Case(lambda x: pool(kind, x), (images,), 1)
+
+
+def squeezed(draw: Draw) -> Case:
+    """Channels shuffled, split, joined, and multiplied by what their means say."""
+    channels = 2 * draw.width(4)
+    images = draw.normal(channels, draw.width(4), draw.width(4), draw.rows())
+
+    def both(x: Any, y: Any) -> Any:
+        x = layers.shuffle(x, 2)
+        x = jnp.concatenate(
+            [x[channels // 2 :], y[: channels // 2] * x[: channels // 2]]
+        )
+        return x * jax.nn.sigmoid(x.mean(axis=(1, 2), keepdims=True))
+
+    return Case(both, (images, draw.normal(*images.shape)), 2)
+
+
+KINDS: dict[str, Callable[[Draw], Case]] = {
+    kind.__name__: kind
+    for kind in (
+        linear, dense, lstm_layer, lstm, cnn, parties, transfer, loss, unpadded, padded,
+        group_norm, batch_norm, pools, squeezed,
+    )
+}  # fmt: skip

@@ -1,0 +1,156 @@
+"""What is kept of a study judges it again, to the last digit, without its runs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import claims
+from analysis.claims.measured import measure, read_csv
+from simulator.trace import StudyError
+from tests.unit.analysis.studies import Curves, Grid, arrives
+
+TO = {"test_accuracy": 0.9}
+CLAIMS: list[dict[str, Any]] = [
+    {"faster": "a", "than": "b", "to": TO},
+    {"fewer": "a", "than": "b"},
+    {"higher": "a", "than": "b", "metric": "test_accuracy"},
+    {"no_worse": "a", "than": "b", "metric": "test_loss", "within": 0.1},
+    {"close": "b", "than": "a", "metric": "test_accuracy", "within": 0.1},
+    {"ratio": "a", "than": "b", "of": "commits", "is": 1, "within": 0.1},
+    {"value": "a", "metric": "test_accuracy", "is": 0.9, "within": 0.1},
+    {"slope": "a", "metric": "test_loss", "is": -1, "within": 0.1},
+    {"slope": ["a", "b"], "metric": "test_loss", "is": -1, "within": 0.1},
+    {"higher": "a", "than": "b", "metric": "objective"},
+]
+
+
+def _study() -> Curves:
+    study = Curves(
+        {"a": [arrives(n) for n in (1, 2, 99, 2)], "b": [arrives(5, 21)] * 4},
+        {("b", 1): "diverged"},
+    )
+    table = study.tables["evaluations"]
+    falls = (1 + table["commits"]) ** (-1.0 - table["run"] / 7)
+    study.tables["evaluations"] = table.assign(test_loss=falls)
+    study.manifest["scenario"]["claims"] = [claim | {"says": "x"} for claim in CLAIMS]
+    return study
+
+
+def test_what_is_kept_is_judged_alike(tmp_path: Path) -> None:
+    study = _study()
+    scenario = study.manifest["scenario"]
+    whole = claims.evaluate(study)
+    assert whole["measured"].astype(bool).sum() == 9
+    measure(study, scenario["claims"]).to_csv(tmp_path / "values.csv")
+    kept = read_csv(tmp_path / "values.csv")
+    again = claims.judge(kept, scenario["claims"], claims.Plan(scenario["replicates"]))
+    pd.testing.assert_frame_equal(whole.iloc[:-1], again.iloc[:-1])
+    # What was not measured is not invented.
+    why = again.iloc[-1]["why"]
+    assert why.endswith("no 'final objective'; run the study again")
+
+
+def test_bounds_are_kept_as_such(tmp_path: Path) -> None:
+    study = _study()
+    measure(study, study.manifest["scenario"]["claims"]).to_csv(tmp_path / "v.csv")
+    text = (tmp_path / "v.csv").read_text()
+    assert text.splitlines()[0].startswith("variant,group,parameters,replicate,stop,")
+    assert ">=10.0" in text  # the third replicate of a had not arrived by then
+    found = read_csv(tmp_path / "v.csv").of("time to test_accuracy 0.9", "a")
+    assert found.values.tolist() == [1, 2, 10, 2]
+    assert found.bounds.tolist() == [0, 0, 1, 0]
+
+
+def test_final_values_that_no_claim_needs_are_kept_if_asked_for() -> None:
+    measured = measure(_study(), [], ["test_loss"])
+    assert measured.numbers.columns.tolist() == ["final test_loss"]
+    with pytest.raises(StudyError, match="no 'final test_auc'; run the study again"):
+        measured.of("final test_auc", "a")
+
+
+def test_the_first_replicates_alone() -> None:
+    study = Grid([("a", {"x": 1}, [0.1, 0.2, 0.3, 0.4]), ("b", {}, [0.5] * 4)])
+    claim = {"higher": "b", "than": "a", "metric": "test_accuracy", "says": "x"}
+    measured = measure(study, [claim])
+    assert measured.replicates == 4
+    first = measured.first(3)
+    found = claims.judge(first, [claim], claims.Plan(3))
+    assert found["estimate"].tolist() == [pytest.approx(0.3)]
+    assert found["replicates"].tolist() == [3]
+
+
+def test_points_of_a_sweep_that_a_claim_names() -> None:
+    finals = np.array([0.5, 0.51, 0.52])
+    study = Grid(
+        [("a", {"x": x, "y": y}, finals + x + y) for x in (1, 2, 3) for y in (1, 2)]
+        + [("b", {}, finals)]
+    )
+
+    def found(**claim: Any) -> list[str]:
+        study.manifest["scenario"]["claims"] = [
+            {"metric": "test_accuracy", "says": "x"} | claim
+        ]
+        return claims.evaluate(study)["claim"].tolist()
+
+    assert len(found(higher="a", than="b")) == 6
+    assert found(higher="a", than="b", at={"x": [1, 3], "y": [2]}) == [
+        "a, x=1, y=2 higher than b in test_accuracy",
+        "a, x=3, y=2 higher than b in test_accuracy",
+    ]
+    assert found(higher="b", than="a", at={"x": [2], "y": [1]}) == [
+        "b higher than a, x=2, y=1 in test_accuracy"
+    ]
+    # Along x there are several points, unless y is held.
+    assert found(monotone="a", over="x") == ["a"]
+    rising = found(monotone="a", over="x", at={"y": [1]})
+    assert rising == ["a: test_accuracy rises with x"]
+    study.manifest["scenario"]["claims"] = [
+        {"steady": "a", "over": "x", "within": 1.5, "metric": "test_accuracy"}
+        | {"at": {"x": [1, 2], "y": [1]}, "says": "x"}
+    ]
+    (largest,) = claims.evaluate(study)["estimate"]
+    assert largest == pytest.approx(1)  # of x = 1 and 2; of 1 and 3 it is 2
+
+
+def test_families_are_the_claims_of_one_origin() -> None:
+    study = Curves({"a": [[0.5], [0.51], [0.52]], "b": [[0.4], [0.4], [0.47]]})
+    claim = {"higher": "a", "than": "b", "metric": "test_accuracy", "says": "x"}
+    study.manifest["scenario"]["claims"] = [
+        claim,
+        claim | {"higher": "b", "than": "a"},
+        claim | {"origin": "own"},
+    ]
+    found = claims.evaluate(study)
+    assert found["origin"].tolist() == ["paper", "paper", "own"]
+    p = found["p"].iloc[0]
+    assert found["p"].tolist() == [p] * 3
+    assert found["corrected"].tolist() == pytest.approx([2 * p, 2 * p, p])
+    assert p < 0.05 < 2 * p
+    assert found["verdict"].tolist() == ["undecided", "undecided", "holds"]
+    assert f"; by Holm among 2 = {2 * p:.2g}" in found["why"].iloc[0]
+    assert "Holm" not in found["why"].iloc[2]
+    table = claims.counts(found)
+    assert table.loc["paper"].tolist() == [0, 0, 2]
+    assert table.loc["own"].tolist() == [1, 0, 0]
+
+
+def test_a_study_with_looks_is_judged_by_their_levels() -> None:
+    spread = np.arange(8) - 3.5
+    finals = 0.02 + 0.0163 * spread / spread.std(ddof=1)  # t = 3.47, p = 0.01
+    study = Curves({"a": [[0.5 + x] for x in finals], "b": [[0.5]] * 8})
+    claim = {"higher": "a", "than": "b", "metric": "test_accuracy", "says": "x"}
+    study.manifest["scenario"]["claims"] = [claim]
+    once = claims.evaluate(study).iloc[0]
+    assert once["verdict"] == "holds"
+    study.manifest["scenario"]["looks"] = [5, 8, 12, 20]
+    found = claims.evaluate(study).iloc[0]
+    assert found["p"] == once["p"]
+    assert found["verdict"] == "undecided"
+    assert "; look 2 at 8 of at most 20 = 0." in found["why"]
+    assert not claims.all_decided(study)
+    study.manifest["scenario"]["looks"] = [3, 5]
+    found = claims.evaluate(study).iloc[0]
+    assert "extended beyond its plan of at most 5 replicates" in found["why"]

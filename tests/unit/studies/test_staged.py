@@ -1,0 +1,139 @@
+"""Studies that grow until their claims are decided, by a plan that stays with them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import claims
+from simulator import studies
+from simulator.scenario.errors import StudyError
+from simulator.scenario.scenario import Scenario
+from simulator.studies import staged
+from simulator.trace import Study, load
+from tests.unit.studies.test_studies import assert_same
+
+TREE: dict[str, Any] = {
+    "name": "growing",
+    "seed": 1,
+    "problem": {"data": {"kind": "digits"}, "partition": {"kind": "iid", "clients": 3}},
+    "clients": {"compute": {"law": "expon"}},
+    "protocol": {"kind": "asynchronous"},
+    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
+    "stop": {"commits": 20},
+    "evaluate": {"every": {"commits": 10}, "metrics": ["test_accuracy"]},
+    "engine": {"mode": "compiled", "chunk": 64},
+    "claims": [{"value": "base", "is": 0.5, "within": 0.1, "says": "x"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("most", "plan"),
+    [
+        (3, (3,)),
+        (5, (5,)),
+        (6, (6,)),
+        (10, (5, 8, 10)),
+        (20, (5, 8, 12, 20)),
+        (50, (5, 8, 12, 20, 32, 50)),
+        (100, (5, 8, 12, 20, 32, 52, 100)),
+    ],
+)
+def test_looks_of_a_plan(most: int, plan: tuple[int, ...]) -> None:
+    assert staged.looks(most) == plan
+
+
+def _stages(tmp_path: Path | None = None, most: int | None = None, **more: Any) -> Any:
+    scenario = Scenario.model_validate(TREE | more)
+    return [
+        (stage.replicates, stage.looks)
+        for stage in staged.stages(scenario, tmp_path, most)
+    ]
+
+
+def test_stages_of_a_new_study() -> None:
+    plan = (5, 8, 12, 20)
+    assert _stages() == [(n, plan) for n in plan]
+    assert _stages(replicates=30)[-1] == (30, (5, 8, 12, 20, 30))
+    assert _stages(most=6) == [(6, (6,))]
+    assert _stages(looks=[4, 9]) == [(4, (4, 9)), (9, (4, 9))]
+
+
+def test_what_cannot_be_planned() -> None:
+    with pytest.raises(StudyError, match="must have claims to run until they are"):
+        _stages(claims=[])
+    with pytest.raises(StudyError, match=r"most must be >= 3 replicates.* got 2"):
+        _stages(most=2)
+    with pytest.raises(StudyError, match="must be the 9 replicates of the scenario's"):
+        _stages(most=20, looks=[4, 9])
+
+
+def _grow(folder: Path, decided: Any, most: int | None = None, **more: Any) -> Study:
+    return studies.simulate(TREE | more, folder, until_decided=decided, most=most)
+
+
+def test_replicates_are_added_until_all_is_decided(tmp_path: Path) -> None:
+    seen, heard = [], []
+
+    def decided(study: Study) -> bool:
+        seen.append(len(study.manifest["runs"]))
+        return len(seen) == 2
+
+    study = studies.simulate(
+        TREE, tmp_path / "s", until_decided=decided, progress=heard.append
+    )
+    assert seen == [5, 8]
+    assert heard == sorted(heard)
+    assert heard[-1] == pytest.approx(8 / 20)
+    scenario = study.manifest["scenario"]
+    assert (scenario["replicates"], scenario["looks"]) == (8, [5, 8, 12, 20])
+    whole = studies.simulate(TREE | {"replicates": 8}, tmp_path / "whole")
+    assert_same(study, whole)
+
+
+def test_the_last_look_is_the_end(tmp_path: Path) -> None:
+    study = _grow(tmp_path / "s", lambda _: False, most=6)
+    assert len(study.manifest["runs"]) == 6
+    assert study.complete
+    again = _grow(tmp_path / "s", lambda _: False)
+    assert len(again.manifest["runs"]) == 6
+
+
+def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
+    _grow(tmp_path / "s", lambda _: True, most=10)
+    seen: list[int] = []
+
+    def decided(study: Study) -> bool:
+        seen.append(len(study.manifest["runs"]))
+        return False
+
+    _grow(tmp_path / "s", decided)
+    assert seen == [5, 8, 10]
+    with pytest.raises(StudyError, match="must keep to its plan of looks at 5, 8, 10"):
+        _grow(tmp_path / "s", decided, most=20)
+
+
+def test_a_study_without_a_plan_gets_none_afterwards(tmp_path: Path) -> None:
+    studies.simulate(TREE | {"replicates": 3}, tmp_path / "s")
+    with pytest.raises(StudyError, match="its 3 replicates were a number of their own"):
+        _grow(tmp_path / "s", lambda _: True)
+
+
+def test_the_plan_stays_with_the_study(tmp_path: Path) -> None:
+    _grow(tmp_path / "s", lambda _: True, most=10)
+    # By hand, beyond the look at five, and beyond the plan.
+    for replicates in (7, 12):
+        by_hand = TREE | {"replicates": replicates}
+        study = studies.simulate(by_hand, tmp_path / "s")
+        assert study.manifest["scenario"]["looks"] == [5, 8, 10]
+    found = claims.evaluate(load(tmp_path / "s"))
+    assert "extended beyond its plan of at most 10" in found["why"].iloc[0]
+    resumed = studies.resume(tmp_path / "s")
+    assert resumed.manifest["scenario"]["looks"] == [5, 8, 10]
+
+
+def test_claims_are_judged_by_the_plan(tmp_path: Path) -> None:
+    study = _grow(tmp_path / "s", claims.all_decided, most=5)
+    found = claims.evaluate(study).iloc[0]
+    assert "look 1 at 5 of at most 5" in found["why"]
+    assert found["corrected"] == pytest.approx(found["p"], rel=1e-3, abs=1e-12)
