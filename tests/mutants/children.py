@@ -37,8 +37,6 @@ MEMORY = 12 * 2**30
 
 def import_libraries() -> None:
     """Imports what neither mutants nor tests change."""
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
-    os.environ.setdefault("NPROC", "1")
     os.environ["MPLBACKEND"] = "Agg"
     for name in LIBRARIES:
         with contextlib.suppress(ImportError):

@@ -19,13 +19,15 @@ from tests.mutants.operators import Mutant, mutants
 from tests.mutants.targets import ROOT, files
 
 RESULTS = ROOT / "tests" / "mutants" / "results.csv"
+JUDGEMENTS = ROOT / "tests" / "mutants" / "judgements.csv"
+"""Columns `key`, `judgement` (`equivalent` or `open`) and `why`, written by hand."""
 SEED = 13
 """Of the sample."""
 FIRST, FIRST_S = 5, 4.0
 """Tests that are tried first, and their processor seconds in all."""
 EACH, SOME_S = 4, 12.0
 """Tests of each file that are tried then, and seconds with those before."""
-MOST_S = 20.0
+MOST_S = 40.0
 """Processor seconds of tests that a mutant has to survive at most."""
 
 
@@ -77,25 +79,26 @@ def run(number: int, again: str | None, control: int, part: tuple[int, int]) -> 
 
     Args:
         number: of the sample.
-        again: "survived" for those that no test has noticed yet.
+        again: "survived" for those that no test has noticed yet, and could.
         control: so many are run unchanged instead.
         part: which of how many processes this one is, from 1.
     """
     children.import_libraries()
-    found = Map()
     chosen = sample(number)
     if control:
-        _control(chosen[:control], found)
+        _control(chosen[:control], Map())
         return
     known = read()
     if again:
         weak = ("survived", "no test")
-        chosen = [m for m in chosen if m.key in known and known[m.key].outcome in weak]
+        weakly = {key for key, one in known.items() if one.outcome in weak}
+        chosen = [m for m in chosen if m.key in weakly - equivalents()]
     else:
         chosen = [m for m in chosen if m.key not in known]
     chosen = chosen[part[0] - 1 :: part[1]]
     for place, mutant in enumerate(chosen):
         begun = time.monotonic()
+        found = Map()  # another process may map more meanwhile
         noticed = Counter(one.by for one in read().values())
         result = judge(mutant, mutant.apply(_source(mutant.path)), found, noticed)
         _add(result)
@@ -296,6 +299,18 @@ def read() -> dict[str, Result]:
         )
         for row in rows
     }
+
+
+def judgements() -> dict[str, tuple[str, str]]:
+    """Returns what was found out about survivors, and why, by the keys of mutants."""
+    with JUDGEMENTS.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {row["key"]: (row["judgement"], row["why"]) for row in rows}
+
+
+def equivalents() -> set[str]:
+    """Returns the keys of mutants that no test can notice."""
+    return {key for key, (what, _) in judgements().items() if what == "equivalent"}
 
 
 def _add(result: Result) -> None:

@@ -45,16 +45,18 @@ def test_the_journal_gets_a_line_for_parts_and_none_for_rows(
 ) -> None:
     monkeypatch.setattr(recording, "PAIRS", 2)
     monkeypatch.setattr("simulator.trace.writing.PART_ROWS", 40)
-    lines: list[bytes] = []
+    lines: list[str] = []
     append = recording.DISK.append
 
     def noting(path: Path, data: bytes) -> None:
-        lines.append(data)
+        lines.append(path.name)
         append(path, data)
 
     monkeypatch.setattr(recording.DISK, "append", noting)
     study = WorldScenario.model_validate({**TREE, "stop": {"commits": 100}})
-    assert record(study, tmp_path).manifest["session"] == 1
+    done = record(study, tmp_path)
+    assert set(lines) == {"journal-1.log"}
+    assert done.manifest["session"] == 2  # a line of the first counts no more
     # 100 rows in 50 chunks: after 40 and 80 rows, and jobs, which are as many and end
     # with the rows, and at the end; then rows and jobs are joined.
     assert 3 <= len(lines) <= 9
