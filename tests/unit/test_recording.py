@@ -1,5 +1,6 @@
 """What a recording says while it is made, and of what it has made."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,12 @@ import numpy as np
 import pytest
 
 from simulator import recording
+from simulator.protocols.played import Played
 from simulator.recording import record
+from simulator.scenario.errors import ScenarioError
 from simulator.scenario.setting import WorldScenario
+from simulator.timeline import Chunk
+from simulator.trace import load
 
 TREE: dict[str, Any] = {
     "name": "w",
@@ -60,3 +65,31 @@ def test_the_journal_gets_a_line_for_parts_and_none_for_rows(
     # 100 rows in 50 chunks: after 40 and 80 rows, and jobs, which are as many and end
     # with the rows, and at the end; then rows and jobs are joined.
     assert 3 <= len(lines) <= 9
+
+
+def test_a_world_that_fails_on_its_way_leaves_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "PAIRS", 2)
+    monkeypatch.setattr("simulator.trace.writing.PART_ROWS", 40)
+    chunks = Played.chunks
+
+    def failing(played: Played, num_rows: int) -> Iterator[Chunk]:
+        for number, chunk in enumerate(chunks(played, num_rows)):
+            if number == fails:
+                raise ScenarioError("law must give durations")
+            yield chunk
+
+    monkeypatch.setattr(Played, "chunks", failing)
+    study = WorldScenario.model_validate({**TREE, "stop": {"commits": 100}})
+    for fails in (0, 45):
+        folder = tmp_path / str(fails)
+        with pytest.raises(ScenarioError, match="must give durations"):
+            record(study, folder)
+        if not fails:
+            assert not folder.exists()
+            continue
+        left = load(folder)
+        assert left.manifest["status"] == "incomplete"
+        written = sum(f.stat().st_size for f in (folder / "rows").iterdir())
+        assert written > 0

@@ -1,5 +1,7 @@
 """Exact event orders of every protocol, from constant durations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -209,8 +211,12 @@ def test_the_digest_tells_timelines_apart() -> None:
         played(Asynchronous(), clients, 5, commits=11),
         played(Asynchronous(), Clients(compute=Constant(value=1)), 5, commits=10),
         played(Asynchronous(), clients, 5, seed=2, commits=10),
+        *(
+            replace(plan, traffic=replace(plan.traffic, overhead_s=overhead))
+            for overhead in (0.25, 0.5)
+        ),
     ]
-    assert len({plan.digest, *(other.digest for other in others)}) == 6
+    assert len({plan.digest, *(other.digest for other in others)}) == 8
 
 
 class Pairing(Config):
