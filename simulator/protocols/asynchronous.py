@@ -84,12 +84,22 @@ class _Waiting:
                 self._jobs.remove(job)
                 self._arrived.remove(client)
                 self._recorder.commit(self._env.now, (client,))
+                self._resume()  # or who is answered would always be before them
                 self.cycle.again(client)
-            elif self._parked and len(self._jobs) <= self._bound:
-                self.cycle.resume(self._parked.popleft())
+            elif self._has_room():
+                self._resume()
             else:
                 break
         self._busy = False
+
+    def _has_room(self) -> bool:
+        """Whether a parked client could read now."""
+        return bool(self._parked) and len(self._jobs) <= self._bound
+
+    def _resume(self) -> None:
+        """Lets parked clients ask again, those who have waited longest first."""
+        while self._has_room():
+            self.cycle.resume(self._parked.popleft())
 
     def _applicable(self) -> tuple[int, int] | None:
         """Returns the oldest job that has arrived and can be applied now, if any.

@@ -155,7 +155,7 @@ class Recorder:
         if self._buffered:
             self._apply_buffered(time)
 
-    def commit_after_next_read(self, time: float, worker: int, round_: int = 0) -> None:
+    def commit_after_next_read(self, time: float, worker: int, round_: int) -> None:
         """Applies a worker's job once its next one has read the version before."""
         job, slot = self._job[worker], self._read_slot[worker]
         begun, version = self._read_time[worker], self._read_version[worker]

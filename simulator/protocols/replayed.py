@@ -15,6 +15,7 @@ from simulator.problems.data import files
 from simulator.protocols.played import FOREVER, Played
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.setting import Recording
+from simulator.scenario.stop import Stop
 from simulator.scenario.study import Run
 from simulator.timeline import (
     NO_COMMIT,
@@ -135,14 +136,12 @@ class Replayed(Played):
 
     @property
     def _stop(self) -> dict[str, Any]:
-        return self.stop.model_dump(mode="json", exclude={"target"})
+        return _given(self.stop)
 
     @property
     def _may_end_earlier(self) -> bool:
         """Says whether the scenario stops by another rule than the recording did."""
-        recorded = dict(self._entry["scenario"].get("stop") or {})
-        recorded.pop("target", None)
-        return recorded != self._stop
+        return _rule(self._entry) != self._stop
 
     def _columns(self, table: str) -> dict[str, np.ndarray]:
         assert self.study is not None
@@ -245,11 +244,24 @@ def replayed(played: Played, config: Recording, run: Run) -> Replayed:
     stop, outlasted = played.stop, False
     recorded_s, known = float(entry["virtual_s"]), entry["stop"] in TIMED
     wanted = stop.time or (inf if known else 0)
-    if entry["stop"] != "stalled" and 0 < recorded_s < wanted:
+    other_rule = _given(stop) != _rule(entry)
+    if other_rule and entry["stop"] != "stalled" and 0 < recorded_s < wanted:
         stop, outlasted = stop.replaced(time=recorded_s), True
     options: dict[str, Any] = {f.name: getattr(played, f.name) for f in fields(Played)}
     options |= {"stop": stop, "config": config, "study": study, "entry": entry}
     return Replayed(**options, outlasted=outlasted)
+
+
+def _given(stop: Stop) -> dict[str, Any]:
+    """Returns the rule by which a scenario stops, but for what needs numbers."""
+    return stop.model_dump(mode="json", exclude={"target"})
+
+
+def _rule(entry: dict[str, Any]) -> dict[str, Any]:
+    """Returns the rule by which a recorded run stopped; nothing if it had none."""
+    stop = dict(entry["scenario"].get("stop") or {})
+    stop.pop("target", None)
+    return stop
 
 
 def _chosen(study: Study, folder: str, run: Run) -> dict[str, Any]:

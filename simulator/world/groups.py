@@ -8,6 +8,7 @@ from simulator.streams import Purpose
 from simulator.world import faults
 from simulator.world.laws import Column, Law, Population, build
 from simulator.world.presence import (
+    Lasting,
     Membership,
     PeriodicPresence,
     Presence,
@@ -47,7 +48,7 @@ class Group:
         }
         self.presences: list[Presence] = []
         """What must be there for a job to begin."""
-        self.lasting: list[Presence] = []
+        self.lasting: list[Lasting] = []
         """What must be there until a job has ended."""
         self._add_presences()
         self.lossy = None

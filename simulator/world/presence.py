@@ -32,6 +32,10 @@ class Presence(Protocol):
     def since(self, client: int, time: float) -> float:
         """Returns the earliest moment from `time` on at which the client is there."""
 
+
+class Lasting(Presence, Protocol):
+    """Such times, of which the end is the end of a job as well."""
+
     @abstractmethod
     def until(self, client: int, time: float) -> float:
         """Returns when it goes, if it is there at `time`."""
@@ -85,12 +89,6 @@ class PeriodicPresence:
         within = self._within(client, time)
         return time if within < self._on else time + self._period - within
 
-    def until(self, client: int, time: float) -> float:
-        """Returns the end of this period's first part."""
-        if self._on == self._period:
-            return inf
-        return time + self._on - self._within(client, time)
-
     def _within(self, client: int, time: float) -> float:
         phase = float(self._phase.of(client - self._first))
         within = (time + phase) % self._period
@@ -109,12 +107,6 @@ class TracedPresence:
         mine = self._intervals[client - self._first]
         at = int(np.searchsorted(mine[:, 1], time, side="right"))
         return max(time, float(mine[at, 0])) if at < len(mine) else inf
-
-    def until(self, client: int, time: float) -> float:
-        """Returns the end of the interval that holds `time`."""
-        mine = self._intervals[client - self._first]
-        at = int(np.searchsorted(mine[:, 1], time, side="right"))
-        return float(mine[at, 1]) if at < len(mine) else time
 
 
 class Membership:

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from simulator.engine.feed import Point
 from simulator.privacy import gdp
+from simulator.results import Results
 from tests.reference.test_against_twins import carried
-from tests.support import SGD, execute, prepared, rows_of
+from tests.support import SGD, Memory, execute, prepared, rows_of
 
 PRIVATE = {
     "algorithm": {
@@ -166,3 +168,42 @@ def test_a_start_that_is_not_over_is_all_of_the_run() -> None:
     slow = {"clients": {"compute": {"law": "constant", "value": [1, 1, 1, 1, 1e6]}}}
     memory, _ = execute([prepared(SGD, slow)])
     assert memory.column("staleness", "start").all()
+
+
+@pytest.mark.parametrize(
+    ("stop", "commits", "fraction"),
+    [
+        ({"commits": 200}, 50, 0.25),
+        ({"commits": None, "time": 40.0}, 50, 0.5),  # 20 s of 40
+        ({"commits": 200, "contributions": 75}, 50, 2 / 3),
+        ({"commits": 200}, 400, 1.0),
+    ],
+)
+def test_a_run_that_goes_on_says_how_far_it_had_come(
+    stop: dict, commits: int, fraction: float
+) -> None:
+    plan = prepared({"stop": stop})
+
+    def results() -> Results:
+        return Results(
+            0,
+            plan.played,
+            Memory(),  # pyright: ignore[reportArgumentType]
+            num_parties=4,
+            num_features=(8, 8, 7, 7),
+            num_samples=(455,) * 4,
+            sampling_ratio=17 / 455,
+            perturbation=None,
+        )
+
+    state = results().state()
+    state["last"] = [*Point(20.0, commits, 50, 0)]
+    again = results()
+    assert again.fraction == 0
+    again.restore(state)
+    assert again.fraction == pytest.approx(fraction)
+    assert again.stop is None
+    again.restore(state | {"stop": "DIVERGED", "diverged_at": 49})
+    assert again.fraction == 1
+    assert again.finish()["stop"] == "diverged"
+    assert again.finish()["diverged_at_commit"] == 49

@@ -235,6 +235,11 @@ def test_arrivals_wait_for_the_bound(law: Any, bound: int) -> None:
     assert (jobs - 1) - jobs * bound / commits <= staleness.mean() <= jobs - 1
     if bound < C:  # then the mean is the bound, so that nothing can be below it
         assert (staleness[jobs:] == bound).all()
+    if bound + 1 < C:
+        # Then each version is read once and jobs are applied in the order of their
+        # reads, which is that of asking: everybody in turn, however slow.
+        share = np.bincount(rows.worker[:, 0], minlength=C)
+        assert share.max() - share.min() <= 1
 
 
 @pytest.mark.parametrize("n", [2, 10])

@@ -265,6 +265,19 @@ def test_a_client_does_not_crash_twice_at_once() -> None:
     assert gaps.min() > 1.3
 
 
+def test_a_client_that_is_back_at_once_does_not_crash_again_at_once() -> None:
+    # Jobs whose ends are not known beforehand, because uploads share a link: each takes
+    # 1 s of computing and 1 s of sending, and a crash comes after every 7 s, in the
+    # middle of the fourth one since the last.
+    crashes = Crashes(after=Constant(value=7), down=Constant(value=0))
+    clients = Clients(compute=Constant(value=1), crashes=crashes)
+    server = Server(upload_bandwidth=60)  # and each has 60 bytes
+    _, jobs, incidents = play(clients, 1, server, time=34.0)
+    assert times(incidents, Incident.CRASHED, 0).tolist() == [7, 14, 21, 28]
+    begun = [*range(0, 7, 2), *range(7, 14, 2), *range(14, 21, 2), *range(21, 28, 2)]
+    assert jobs.read_time.tolist() == [*begun, 28, 30, 32, 34]
+
+
 def test_a_client_does_not_leave_twice() -> None:
     # The same for leaving.
     K = 4_000

@@ -392,3 +392,31 @@ def test_what_is_not_swept_is_compared_at_every_point() -> None:
     frame = claims.evaluate(study)
     assert frame["verdict"].tolist() == ["holds", "holds"]
     assert "b higher than a, epsilon=0.5" in frame["claim"][1]
+
+
+def test_two_targets_in_one_study_are_told_apart() -> None:
+    study = Curves(
+        {"a": [arrives(n) for n in (1, 2, 3)], "b": [arrives(n) for n in (2, 4, 7)]}
+    )
+    study.manifest["scenario"]["claims"] = [
+        {"faster": "a", "than": "b", "to": {"test_accuracy": to}, "by_at_least": 1.0,
+         "metric": "test_accuracy", "says": "figure 2"}
+        for to in (0.9, 0.95)
+    ]  # fmt: skip
+    frame = claims.evaluate(study)
+    assert frame["verdict"].tolist() == ["holds", "undecided"]
+    assert frame["why"][1] == "neither side always reached the target"
+    assert not claims.all_decided(study)
+    del study.manifest["scenario"]["claims"][1]
+    assert claims.all_decided(study)
+
+
+def test_more_than_one_key_that_is_swept_is_refused() -> None:
+    study: Any = Swept({0.1: [0.5, 0.6], 0.5: [0.7, 0.8]})
+    for run in study.manifest["runs"]:
+        epsilon = run["parameters"]["algorithm.epsilon"]
+        run["parameters"] = {"algorithm.epsilon": 0.1, "stop.commits": epsilon}
+    claim = {"monotone": "a", "over": "algorithm.epsilon", "metric": "test_accuracy"}
+    study.manifest["scenario"]["claims"] = [claim | {"says": "figure 6"}]
+    (why,) = claims.evaluate(study)["why"]
+    assert why.startswith("more than algorithm.epsilon is swept for a")

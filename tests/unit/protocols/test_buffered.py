@@ -39,6 +39,16 @@ def test_the_arrival_that_fills_the_buffer_commits_and_reads_the_new_version() -
     assert jobs.applied_time[applied].tolist() == [2, 2, 3, 3, 4, 4]
 
 
+@pytest.mark.parametrize("most", [1, 6, 7])
+def test_a_run_ends_with_the_contribution_that_is_told(most: int) -> None:
+    clients = Clients(compute=Constant(value=(1, 2, 3.5)))
+    plan = played(Buffered(size=3), clients, 3, contributions=most)
+    rows, _, stop = everything(plan)
+    assert stop is StopReason.CONTRIBUTIONS
+    con, com = "CONTRIBUTE", "COMMIT"
+    assert kinds(rows) == [con, con, com, con, con, com, con][:most]
+
+
 def test_a_window_ends_with_a_commit_of_what_came_until_then() -> None:
     clients = Clients(compute=Constant(value=(1, 2)))
     rows, jobs, _ = everything(played(Buffered(window=1.5), clients, 2, time=4.5))

@@ -573,3 +573,15 @@ def test_a_run_may_end_between_the_steps_of_a_round() -> None:
     rows, _, stop = everything(played(protocol, clients, 6, commits=10))
     assert stop is StopReason.COMMITS
     assert (rows.kind == Kind.COMMIT).sum() == 10
+
+
+@pytest.mark.parametrize("average", ["pairwise", "all"])
+def test_a_worker_idles_and_asks_before_it_computes(average: str) -> None:
+    clients = Clients(
+        idle=Constant(value=2), read=Constant(value=0.5), compute=Constant(value=1)
+    )
+    _, jobs, _ = everything(played(Gossip(average=average), clients, 4, commits=12))
+    order = np.lexsort((jobs.job, jobs.client))
+    reads = jobs.read_time[order].reshape(4, -1)
+    # Averaging takes no time: a cycle is 2 + 0.5 + 1, and its read comes after 2.5.
+    assert (reads[:, :3] == 2.5 + 3.5 * np.arange(3)).all()

@@ -1,21 +1,28 @@
 """Exact event orders of every protocol, from constant durations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from simulator.protocols.played import Played, Traffic
-from simulator.scenario.clients import Clients
+from simulator.scenario.base import Config
+from simulator.scenario.clients import Clients, Crashes
 from simulator.scenario.errors import ScenarioError
 from simulator.scenario.laws import Constant, Scipy
 from simulator.scenario.protocols import (
     Asynchronous,
     Bounded,
+    Buffered,
     Centralised,
+    Rounds,
     Synchronous,
     TSynchronous,
 )
 from simulator.scenario.stop import Stop
+from simulator.streams import Purpose
 from simulator.timeline import NO_COMMIT, NO_WORKER, Kind, Outcome, StopReason, check
+from simulator.world.world import World
 from tests.support import everything, played
 
 
@@ -36,6 +43,37 @@ def test_asynchronous() -> None:
         (4.0, (1,)),
         (4.0, (0,)),
     ]
+
+
+def test_an_algorithms_overhead_comes_on_top_of_the_law() -> None:
+    traffic = Traffic(4, 4, 2, overhead_s=0.25)
+    clients = Clients(compute=Constant(value=(1, 2)))
+    plan = Played(clients, Asynchronous(), 2, 0, Stop(time=4.5), traffic)
+    found, _, _ = everything(plan)
+    assert found.time.tolist() == [1.25, 2.25, 2.5, 3.75, 4.5]
+    assert found.worker[:, 0].tolist() == [0, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("per", ["job", "step", "sample"])
+def test_a_job_has_one_step_of_one_sample_unless_it_is_said(per: str) -> None:
+    clients = Clients.model_validate(
+        {"compute": Constant(value=1), "compute_per": per, "download": {"bandwidth": 1}}
+    )
+    plan = Played(clients, Asynchronous(), 1, 0, Stop(commits=3), Traffic(0, 0, 1))
+    assert everything(plan)[0].time.tolist() == [1, 2, 3]
+    world = World(clients, 1, seed=0)
+    assert world.transit(Purpose.DOWNLOAD, 0) == 0  # and weighs nothing
+
+
+def test_who_waits_for_a_job_reads_when_it_is_lost() -> None:
+    crashes = Crashes(after=Constant(value=(2, 1000)), down=Constant(value=(100, 1)))
+    clients = Clients(compute=Constant(value=5), crashes=crashes)
+    protocol = Asynchronous(staleness_bound=0, beyond="wait")
+    found, jobs, _ = everything(played(protocol, clients, 2, time=20))
+    # Only one job may be under way. Client 0's is lost at 2 s, for 100 s.
+    assert found.time.tolist() == [7, 12, 17]
+    assert found.worker[:, 0].tolist() == [1, 1, 1]
+    assert jobs.read_time[jobs.client == 1].tolist() == [2, 7, 12, 17]
 
 
 def test_t_synchronous_lets_the_others_go_on() -> None:
@@ -153,6 +191,15 @@ def test_time_that_stands_still_is_an_error() -> None:
             pass
 
 
+def test_time_that_goes_on_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulator.protocols.played.STUCK", 50)
+    clients = Clients(compute=Constant(value=1))
+    plan = played(Asynchronous(), clients, 2, commits=1000)
+    found, _, stop = everything(plan, 10)  # two rows at each instant
+    assert stop is StopReason.COMMITS
+    assert found.time[-1] == 500
+
+
 def test_the_digest_tells_timelines_apart() -> None:
     clients = Clients(compute=Scipy(law="expon"))
     plan = played(Asynchronous(), clients, 5, commits=10)
@@ -164,5 +211,37 @@ def test_the_digest_tells_timelines_apart() -> None:
         played(Asynchronous(), clients, 5, commits=11),
         played(Asynchronous(), Clients(compute=Constant(value=1)), 5, commits=10),
         played(Asynchronous(), clients, 5, seed=2, commits=10),
+        *(
+            replace(plan, traffic=replace(plan.traffic, overhead_s=overhead))
+            for overhead in (0.25, 0.5)
+        ),
     ]
-    assert len({plan.digest, *(other.digest for other in others)}) == 6
+    assert len({plan.digest, *(other.digest for other in others)}) == 8
+
+
+class Pairing(Config):
+    """A protocol of somebody else's that does not say how many are answered."""
+
+    kind: str = "pairing"
+    like: str = "t_synchronous"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "contributions"),
+    [
+        (Asynchronous(), 1),
+        (TSynchronous(t=3), 3),
+        (Pairing(), 1),
+        (Synchronous(), 4),
+        (Synchronous(wait_for=2), 2),
+        (Buffered(size=5), 5),
+        (Buffered(window=1.0), 1),
+        (Rounds(), 4),
+        (Rounds(order="sequential"), 1),
+    ],
+)
+def test_commits_that_make_an_epoch(protocol, contributions: int) -> None:
+    clients = Clients(compute=Constant(value=1))
+    plan = Played(clients, protocol, 4, 0, Stop(commits=1), Traffic(1, 1, 60.0))
+    assert plan.contributions_per_commit == contributions
+    assert plan.commits_per_epoch == 60 / contributions

@@ -15,6 +15,7 @@ from simulator.scenario.setting import Recording, WorldScenario
 from simulator.scenario.study import expand
 from simulator.timeline import Outcome, StopReason
 from simulator.trace import Study
+from tests.property.whole import assert_alike, whole
 from tests.support import SGD, everything, scenario
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
@@ -173,3 +174,110 @@ def test_clients_may_be_left_out_of_a_replay(tmp_path: Path) -> None:
     study = scenario()
     record(study, tmp_path / "recorded")
     assert_same(*both(study, tmp_path, clients=None), "commits", "evaluations")
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        {"kind": "asynchronous"},
+        {"kind": "bounded", "staleness_bound": 2},
+        {"kind": "buffered", "size": 3},
+        {"kind": "rounds"},
+        {"kind": "gossip"},
+    ],
+    ids=lambda p: str(p["kind"]),
+)
+def test_a_replay_ends_with_the_bytes_that_are_sent(
+    protocol: dict[str, Any], tmp_path: Path
+) -> None:
+    tree = {
+        "name": "w",
+        "clients": {"number": 4, "compute": {"law": "expon", "scale": "m"}},
+        "protocol": protocol,
+        "job": {"upload_bytes": 7, "download_bytes": 3},
+    }
+    study = WorldScenario.model_validate({**tree, "stop": {"commits": 60}})
+    record(study, tmp_path)
+    for most in (7, 50, 101, 222):
+        less = WorldScenario.model_validate({**tree, "stop": {"bytes": most}})
+        run = expand(less)[0]
+        expected, _, reason = everything(playing.timeline(run))
+        plan = replayed(playing.timeline(run), Recording(replay=str(tmp_path)), run)
+        found, _, why = everything(plan)
+        assert why is reason is StopReason.BYTES
+        size = found.time.size
+        for name in ("time", "kind", "worker", "job", "version"):
+            column = getattr(expected, name)[:size]
+            np.testing.assert_array_equal(getattr(found, name), column, name)
+        # A step that follows its averaging at once belongs to the same event, and is
+        # still played; it sends nothing.
+        assert expected.time.size - size <= (protocol["kind"] == "gossip")
+        assert (expected.time[size:] == found.time[-1]).all()
+
+
+def test_a_recording_in_which_nothing_was_applied_is_replayed(tmp_path: Path) -> None:
+    tree = {
+        "name": "w",
+        "clients": {
+            "number": 2,
+            "compute": {"law": "constant", "value": 1},
+            "leave": 0.5,
+        },
+        "protocol": {"kind": "asynchronous"},
+    }
+    study = WorldScenario.model_validate({**tree, "stop": {"commits": 9}})
+    record(study, tmp_path)
+    for stop in ({"commits": 9}, {"commits": 5}):
+        run = expand(WorldScenario.model_validate({**tree, "stop": stop}))[0]
+        plan = replayed(playing.timeline(run), Recording(replay=str(tmp_path)), run)
+        rows, jobs, why = everything(plan)
+        assert why is StopReason.STALLED
+        assert rows.time.size == 0
+        # Both clients had begun at 0 s, and lost it.
+        assert jobs.client.tolist() == [0, 1]
+        assert jobs.read_time.tolist() == [0, 0]
+
+
+def test_a_replay_until_the_end_of_the_recording_reaches_its_time(
+    tmp_path: Path,
+) -> None:
+    tree = {
+        "name": "w",
+        "clients": {"number": 2, "compute": {"law": "expon"}},
+        "protocol": {"kind": "asynchronous"},
+    }
+    record(WorldScenario.model_validate({**tree, "stop": {"time": 20}}), tmp_path)
+    for until, reason in ((19, "TIME"), (20, "TIME"), (21, "RECORDING")):
+        stop = {"time": until, "commits": 1000}
+        run = expand(WorldScenario.model_validate({**tree, "stop": stop}))[0]
+        plan = replayed(playing.timeline(run), Recording(replay=str(tmp_path)), run)
+        assert everything(plan)[2] is StopReason[reason]
+
+
+@pytest.mark.parametrize("until", [0.2, 4.5, 17.3, 26.0])
+def test_jobs_under_way_at_an_earlier_end_are_as_far_as_they_were(
+    until: float, tmp_path: Path
+) -> None:
+    link = {"latency": {"law": "expon"}}
+    tree = {
+        "name": "w",
+        "clients": {
+            "number": 5,
+            "compute": {"law": "expon", "scale": "m"},
+            "upload": link,
+            "download": link,
+        },
+        "protocol": {"kind": "asynchronous"},
+    }
+    record(WorldScenario.model_validate({**tree, "stop": {"time": 40}}), tmp_path)
+    run = expand(WorldScenario.model_validate({**tree, "stop": {"time": until}}))[0]
+    expected = whole(playing.timeline(run))
+    recording = Recording(replay=str(tmp_path))
+    found = whole(replayed(playing.timeline(run), recording, run))
+    going = expected.jobs.outcome == Outcome.IN_FLIGHT
+    assert going.sum() == 5
+    for moment in ("begun", "computed", "sent"):
+        known = np.isfinite(getattr(expected.jobs, f"{moment}_time")[going])
+        assert known.any() or until < 5
+    # Who reads a version after that end is not known in advance to a world.
+    assert_alike(expected, found, but=("write_slot",))

@@ -187,6 +187,15 @@ def test_a_mixture_has_its_weights_and_laws() -> None:
     )
 
 
+def test_a_mixture_of_three_has_its_weights() -> None:
+    laws = tuple(Constant(value=value) for value in (1, 2, 3))
+    law = _law(Mixture(of=laws, weights=(1, 2, 5)))
+    drawn = law.draw(Draws(MIDDLES, 0, 0), None)
+    shares = [(drawn == value).mean() for value in (1, 2, 3)]
+    # Each interval of probabilities has its share of the midpoints, but for its ends.
+    np.testing.assert_allclose(shares, [1 / 8, 2 / 8, 5 / 8], atol=2 / MIDDLES.size)
+
+
 def test_regimes_follow_their_chain() -> None:
     parts = (Constant(value=1), Constant(value=2))
     law = _law(Markov(of=parts, transition=((0.9, 0.1), (0.3, 0.7))))
@@ -237,6 +246,15 @@ def test_a_scaled_law_keeps_its_lattice() -> None:
     assert set(_draw(law, 100, client=1)) == {1.0, 2.0}
 
 
+def test_a_scaled_law_that_gives_less_than_nothing_is_an_error() -> None:
+    for law, tick in (
+        (Scaled(of=Scipy(law="expon"), shift=-1), None),
+        (Scaled(of=Constant(value=1), scale=2, shift=-3), Fraction(1)),
+    ):
+        with pytest.raises(ScenarioError, match="'scaled' must give durations >= 0"):
+            _draw(_law(law), 100, tick=tick)
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_measured_durations_are_replayed_and_resampled(
     tmp_path: Path, suffix: str
@@ -275,3 +293,13 @@ def test_measurements_that_are_no_durations_are_refused(
     path.write_text(content)
     with pytest.raises(UserError, match=message):
         _law(Empirical(path=str(path), column="seconds"))
+
+
+def test_every_client_needs_a_measured_duration(tmp_path: Path) -> None:
+    path = tmp_path / "delays.csv"
+    path.write_text("who,seconds\n1,2\n2,0\n2,0\n")
+    law = Empirical(path=str(path), column="seconds", client="who")
+    for number in (2, 3):
+        with pytest.raises(UserError, match="above 0 for every client, got none for c"):
+            _law(law, number)
+    assert _draw(_law(law, 1), 3).tolist() == [2, 2, 2]

@@ -1,0 +1,31 @@
+"""The command line of mutation testing."""
+
+import argparse
+
+from tests.mutants import covering, running
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants")
+    commands = parser.add_subparsers(dest="command", required=True)
+    mapping = commands.add_parser("map", help="find which test runs which line")
+    mapping.add_argument("files", nargs="*")
+    run = commands.add_parser("run", help="run tests on a random sample of mutants")
+    run.add_argument("--number", type=int, default=400)
+    run.add_argument("--again", choices=("survived",), help="run these once more")
+    run.add_argument("--control", type=int, default=0, help="unchanged sources to run")
+    run.add_argument("--part", default="1/1", help="1/2 and 2/2 share the work")
+    commands.add_parser("page", help="write docs/mutants.md")
+    options = parser.parse_args()
+    if options.command == "map":
+        covering.make(options.files)
+    elif options.command == "run":
+        first, of = map(int, options.part.split("/"))
+        running.run(options.number, options.again, options.control, (first, of))
+    else:
+        from tests.mutants import page
+
+        page.write()
+
+
+main()

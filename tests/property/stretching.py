@@ -1,0 +1,98 @@
+"""The same world with all of its times multiplied by a factor."""
+
+from dataclasses import replace
+from typing import Any
+
+from simulator.protocols.played import Played
+from simulator.scenario.clients import (
+    Behaviour,
+    Clients,
+    Crashes,
+    Group,
+    Link,
+    Loss,
+    OnOff,
+    Periodic,
+    RegimeSlowdown,
+    Server,
+)
+from simulator.scenario.laws import Scaled
+
+TIMES = ("deadline", "timeout", "window")
+"""Entries of protocols that are virtual seconds."""
+
+
+def stretched(plan: Played, factor: float) -> Played:
+    """Returns a timeline's plan, in which everything takes `factor` times as long."""
+
+    def law(given: Any) -> Any:
+        return None if given is None else Scaled(of=given, scale=factor)
+
+    def moment(given: Any) -> Any:
+        return None if given is None else f"{factor!r}*({given})"
+
+    def per_second(given: Any) -> Any:
+        return None if given is None else f"({given})/{factor!r}"
+
+    def part(given: Any) -> Any:
+        match given:
+            case Link():
+                return Link(
+                    latency=law(given.latency), bandwidth=per_second(given.bandwidth)
+                )
+            case OnOff():
+                return OnOff(on=law(given.on), off=law(given.off))
+            case Periodic():
+                return Periodic(
+                    period=factor * given.period,
+                    on=given.on,
+                    phase=moment(given.phase),
+                )
+            case Crashes():
+                return Crashes(after=law(given.after), down=law(given.down))
+            case Loss():
+                return given.model_copy(update={"timeout": factor * given.timeout})
+            case RegimeSlowdown():
+                return RegimeSlowdown(
+                    factor=given.factor, normal=law(given.normal), slow=law(given.slow)
+                )
+        return given
+
+    entries = {
+        **dict.fromkeys(("idle", "read", "compute"), law),
+        **dict.fromkeys(("join", "leave"), moment),
+        **dict.fromkeys(
+            ("upload", "download", "availability", "crashes", "loss"), part
+        ),
+    }
+
+    def behaviour(given: Behaviour) -> dict[str, Any]:
+        own = {name: getattr(given, name) for name in given.model_fields_set}
+        return {name: entries.get(name, lambda v: v)(v) for name, v in own.items()}
+
+    clients = plan.clients
+    if clients is not None:
+        tree = behaviour(clients)
+        tree["groups"] = {
+            name: Group(**behaviour(group)) for name, group in clients.groups.items()
+        }
+        tree["slowdowns"] = tuple(part(one) for one in clients.slowdowns)
+        clients = Clients(**tree)
+    protocol, given = plan.protocol, plan.protocol.model_dump()
+    times = {name: factor * given[name] for name in TIMES if given.get(name)}
+    if hasattr(protocol, "step"):
+        times["step"] = law(protocol.step)
+    server, stop = plan.server, plan.stop
+    slower = {
+        way: bandwidth / factor
+        for way in ("upload_bandwidth", "download_bandwidth")
+        if (bandwidth := getattr(server, way)) is not None
+    }
+    return replace(
+        plan,
+        clients=clients,
+        protocol=protocol.model_copy(update=times),
+        server=Server(service=law(server.service), **slower),
+        stop=stop.model_copy(update={"time": stop.time and factor * stop.time}),
+        traffic=replace(plan.traffic, overhead_s=factor * plan.traffic.overhead_s),
+    )

@@ -1,0 +1,87 @@
+"""Everything that a timeline tells, in an order that does not depend on its chunks."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simulator.protocols.played import Played
+from simulator.timeline import NO_WORKER, Incidents, Jobs, Rows, StopReason
+
+MOMENTS = ("read", "begun", "computed", "sent", "arrived", "applied")
+TIMES = ("time", *(f"{moment}_time" for moment in MOMENTS))
+"""Columns that are virtual seconds."""
+
+
+class Whole(NamedTuple):
+    """A timeline: rows in order, jobs by client, incidents by time."""
+
+    rows: Rows
+    jobs: Jobs
+    incidents: Incidents
+    stop: StopReason | None
+
+
+def whole(plan: Played, chunk: int = 512) -> Whole:
+    """Plays a timeline to its end."""
+    chunks = list(plan.chunks(chunk))
+    join = lambda tables: map(np.concatenate, zip(*tables, strict=True))  # noqa: E731
+    rows = Rows(*join(one.rows for one in chunks))
+    jobs = Jobs(*join(one.jobs for one in chunks))
+    incidents = Incidents(*join(one.incidents for one in chunks))
+    return ordered(Whole(rows, jobs, incidents, chunks[-1].stop))
+
+
+def ordered(found: Whole) -> Whole:
+    """Sorts jobs by client, incidents by time and client, and a row's workers."""
+    rows, jobs, incidents, stop = found
+    by_job = np.lexsort((jobs.job, jobs.client))
+    by_time = np.lexsort((incidents.incident, incidents.client, incidents.time))
+    return Whole(
+        rows,
+        Jobs(*(column[by_job] for column in jobs)),
+        Incidents(*(column[by_time] for column in incidents)),
+        stop,
+    )
+
+
+def renamed(found: Whole, new: np.ndarray) -> Whole:
+    """Gives clients other numbers; those of one row are sorted by them."""
+    worker = found.rows.worker
+    names = np.append(new, NO_WORKER)
+    named = names[np.where(worker == NO_WORKER, -1, worker)].astype(np.int32)
+    order = np.argsort(named, axis=1, kind="stable")
+    wide = ("job", "read_version", "read_slot")
+    rows = found.rows._replace(
+        worker=np.take_along_axis(named, order, axis=1),
+        **{
+            name: np.take_along_axis(getattr(found.rows, name), order, axis=1)
+            for name in wide
+        },
+    )
+    jobs = found.jobs._replace(client=new[found.jobs.client].astype(np.int32))
+    client = new[found.incidents.client].astype(np.int32)
+    return ordered(
+        Whole(rows, jobs, found.incidents._replace(client=client), found.stop)
+    )
+
+
+def assert_alike(
+    one: Whole, other: Whole, factor: float = 1.0, *, but: tuple[str, ...] = ()
+) -> None:
+    """Compares timelines bit for bit.
+
+    Args:
+        one: a timeline.
+        other: one whose times are `factor` times as long.
+        factor: of all times.
+        but: columns that may differ.
+    """
+    assert one.stop is other.stop
+    tables: tuple[Any, ...] = one[:3]
+    for first, second in zip(tables, other[:3], strict=True):
+        for name, column in first._asdict().items():
+            if name in but:
+                continue
+            expected = factor * column if name in TIMES else column
+            np.testing.assert_array_equal(getattr(second, name), expected, name)
+            assert getattr(second, name).dtype == column.dtype, name
