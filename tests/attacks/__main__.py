@@ -28,7 +28,7 @@ AREAS: dict[str, tuple[str, Callable[[Path], Iterator[Case]]]] = {
     ),
     "running": (
         "changed scenarios that were accepted, run for six commits",
-        lambda folder: fuzzing.running(folder, 20, SEED),
+        lambda folder: fuzzing.running(folder, 8, SEED),
     ),
     "settings": ("settings that must not matter", settings.attacks),
     "worlds": (

@@ -6,7 +6,7 @@ from tests.unit.studies import fake_study
 from tests.unit.studies.play_runner import Play, history
 
 NUM_SLOW = 10_000
-"""A million were played once: docs/reliability.md."""
+"""How many more were played: docs/reliability.md."""
 
 
 def test_a_seed_repeats_a_history(monkeypatch: pytest.MonkeyPatch) -> None:
