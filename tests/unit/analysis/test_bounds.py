@@ -8,6 +8,7 @@ import scipy.stats
 
 from analysis import bounds
 from analysis.bounds import AT_LEAST, AT_MOST, EXACT, Sample
+from analysis.claims import judged
 from analysis.statistics import t_interval
 
 VALUES = np.array([0.3, -0.1, 0.5, 0.2, 0.4])
@@ -80,3 +81,17 @@ def test_all_on_one_side_and_none_on_the_other() -> None:
     assert bounds.difference(one, other, none, none).chance == 1
     nothing = np.zeros(0)
     assert bounds.difference(nothing, nothing, nothing, nothing).chance == 1
+
+
+@pytest.mark.parametrize("border", [-7.0, 0.0, 0.3, 3.0, 1e6])
+def test_rounding_decides_nothing(border: float) -> None:
+    """Runs without randomness: five numbers that are the border but for rounding."""
+    for away in (-1, 0, 1):
+        nearly = border + away * 2e-16 * (1 + abs(border))
+        found = judged.side(Sample(np.full(5, nearly)), border)
+        assert (found.for_it, found.against) == (1, 1)
+    apart = 1e-9 * (1 + abs(border))
+    above = judged.side(Sample(np.full(5, border + apart)), border)
+    assert above.for_it < 0.05 < above.against
+    below = judged.side(Sample(np.full(5, border - apart)), border)
+    assert below.against < 0.05 < below.for_it
