@@ -121,10 +121,11 @@ def writers(folder: Path, number: int, seed: int) -> Iterator[Case]:
     random.seed(seed)
     scenario = written(folder)
     call("run", scenario, "-o", folder / "study", *OPTIONS)
+    into = folder / "export"
     commands = {
         "report": ("report", folder / "study"),
         "plot": ("plot", folder / "study"),
-        "export": ("export", folder / "study", folder / "export"),
+        "export": ("export", folder / "study", "--to", "csv", "-o", into),
         "timeline": ("timeline", scenario, "-o", folder / "timeline"),
     }
     lasts = {}
