@@ -1,6 +1,7 @@
 """Writes docs/mutants.md from the results and what was found out about survivors."""
 
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from pathlib import PurePath
 
 from tests.mutants.operators import Mutant
@@ -48,9 +49,9 @@ def text(
         results: what became of those that were run, by key.
         judged: judgement and reason of survivors, by key.
     """
-    run = [
-        results[one.key]._replace(line=one.line) for one in made if one.key in results
-    ]
+    # As far as the sample was run without a gap, or it would not be uniform.
+    known = takewhile(lambda one: one.key in results, made)
+    run = [results[one.key]._replace(line=one.line) for one in known]
     lines = ABOUT.format(
         targets=", ".join(f"`{place}`" for place in TARGETS),
         seed=SEED,
@@ -66,16 +67,17 @@ def text(
     parts = [lines, NOTE, "", "## Numbers", ""]
     parts.append(
         f"Of {len(made)} mutants {len(run)} were run. {_share(first, len(run))} were "
-        f"noticed at first; {_share(noticed, len(run))} are now, after tests "
-        f"were added. Of the {len(survived)} that survive, {len(equivalent)} cannot be "
-        f"noticed, as is said below; without them {_share(noticed, different)} are."
+        f"noticed at first; {_share(noticed, len(run))} are now, after tests were "
+        f"added and all that run a line had time. Of the {len(survived)} that survive, "
+        f"{len(equivalent)} cannot be noticed, as is said below; without them "
+        f"{_share(noticed, different)} are."
     )
     if noticed < 0.9 * len(run):
         parts.append("That is less than the nine in ten that were aimed at.")
     parts += ["", *_table("module", made, run, lambda one: _module(one.path))]
     parts += ["", *_table("change", made, run, lambda one: one.operator)]
     late = [one for one in run if one.first not in NOTICED and one.outcome in NOTICED]
-    parts += ["", "## Noticed only since tests were added", ""]
+    parts += ["", "## Noticed by tests that were added, or had no time at first", ""]
     parts += ["| where | change | test |", "| --- | --- | --- |"]
     parts += [f"| {_place(o)} | {_change(o)} | {_code(o.by)} |" for o in _sorted(late)]
     parts += ["", "## Survivors", ""]
