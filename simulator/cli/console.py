@@ -95,10 +95,16 @@ def warn(
 
 @contextlib.contextmanager
 def interruptible(folder: Path) -> Iterator[None]:
-    """Ends with one line, not a traceback, where the user interrupts a run."""
+    """Ends with one line, not a traceback, where the user interrupts a run.
+
+    An error after an interruption counts as the interruption: a library that is
+    interrupted half-way may make an error of its own of it.
+    """
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Exception) as error:
+        if not (isinstance(error, KeyboardInterrupt) or _interrupted.is_set()):
+            raise
         err.say(
             f"stalesim: interrupted; {folder} holds what was written, marked "
             f"incomplete",
@@ -135,4 +141,5 @@ def progress(name: str) -> Iterator[Callable[[float], None]]:
         yield hear
     finally:
         if bar.live.is_started:
-            bar.stop()
+            with contextlib.suppress(IndexError):  # interrupted while it started
+                bar.stop()

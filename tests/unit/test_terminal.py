@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -125,3 +126,50 @@ def test_the_bar_shows_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with console.progress("[/b]\x1b[31m") as hear:
         hear(0.5)
     assert "[/b]\\x1b[31m" in file.getvalue()
+
+
+def _mute(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    file = io.StringIO()
+    monkeypatch.setattr(console, "err", Terminal(file=file, width=200))
+    monkeypatch.setattr(console, "_interrupted", threading.Event())
+    return file
+
+
+@pytest.mark.parametrize("where", ["show_cursor", "push_render_hook", "set_live"])
+def test_an_interruption_while_the_bar_starts_ends_in_one_line(
+    where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = _mute(monkeypatch)
+
+    def study() -> None:
+        with (
+            console.interruptible(tmp_path),
+            console.progress("study") as hear,
+            pytest.MonkeyPatch.context() as started,
+        ):
+            started.setattr(console.err, where, lambda *_: console.interrupt(15, None))
+            hear(0.5)
+
+    with pytest.raises(SystemExit) as end:
+        study()
+    assert end.value.code == console.INTERRUPTED
+    assert "marked incomplete" in file.getvalue()
+
+
+def test_an_error_that_follows_an_interruption_is_the_interruption(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _mute(monkeypatch)
+    with pytest.raises(IndexError), console.interruptible(tmp_path):
+        raise IndexError
+
+    def study() -> None:
+        with console.interruptible(tmp_path):
+            try:
+                console.interrupt(15, None)
+            except KeyboardInterrupt as error:  # as a library does
+                raise IndexError from error
+
+    with pytest.raises(SystemExit) as end:
+        study()
+    assert end.value.code == console.INTERRUPTED
