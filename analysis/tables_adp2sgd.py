@@ -2,8 +2,8 @@
 
 Formulas of the simulator are passed in, because analysis imports no simulator.
 
-Source: Xu, Zhang and Wang, A(DP)2SGD (2020); decision numbers (A-) and sections are
-    those of its specification.
+Source: Xu, Zhang and Wang, A(DP)2SGD (2020); decisions (A-) are in
+    docs/decisions.md, and sections those of the specification that it describes.
 """
 
 from collections.abc import Callable, Sequence
@@ -144,8 +144,7 @@ def remark_table(
     Returns:
         One row per share: `t / T`, `claimed` (sqrt(t / T) epsilon), `order` that it
         needs and `largest_order` of Lemma 2, `admissible` ("yes" or "no"), `achieved`
-        (the least admissible epsilon), and `unconstrained`, the specification's, which
-        leaves the conditions out.
+        (the least admissible epsilon), and `unconstrained`, without the conditions.
 
     Source: A(DP)2SGD, Remark 1; section 4.3; A-23.
     """

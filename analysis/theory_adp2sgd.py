@@ -3,8 +3,8 @@
 Step sizes are for the sum of a batch's gradients, as in Algorithm 1, and so is the
 noise. T and staleness count mini-batches of all workers together.
 
-Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 3 and appendix; decision numbers
-    (A-) are those of its specification.
+Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 3 and appendix; decisions
+    (A-) are in docs/decisions.md.
 """
 
 import math
@@ -261,7 +261,7 @@ def accumulated_noise(
     Raises:
         ValueError: an argument is out of its range.
 
-    Source: specification of A(DP)2SGD, section 5.2; A-22.
+    Source: A(DP)2SGD, section 5; A-22.
     """
     check_at_least(
         iterations=(iterations, 0), num_workers=(num_workers, 1), sigma=(sigma, 0)

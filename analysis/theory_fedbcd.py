@@ -1,8 +1,8 @@
 """Closed forms of FedBCD: the steps that its convergence theorem allows, and its bound.
 
 Source: Liu, Kang, Zhang, Li, Cheng, Chen, Hong and Yang, A Communication-Efficient
-    Collaborative Learning Framework for Distributed Features; decision numbers (F-)
-    are those of its specification.
+    Collaborative Learning Framework for Distributed Features; decisions (F-)
+    are in docs/decisions.md.
 """
 
 import math

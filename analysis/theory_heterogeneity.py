@@ -3,8 +3,8 @@
 Mini-batches of K workers, with everyone waiting for the slowest in every round, or with
 nobody waiting. Communication takes no time.
 
-Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 5; decision numbers (A-) are those
-    of its specification.
+Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 5; decisions (A-) are in
+    docs/decisions.md.
 """
 
 import math
@@ -164,7 +164,7 @@ def constant_staleness(times_s: Sequence[float]) -> ConstantStaleness:
     Raises:
         ValueError: there is no time, or one is not > 0.
 
-    Source: counting of completions; specification of A(DP)2SGD, section 5.5.
+    Source: counting of completions; A(DP)2SGD, section 5, Case II.
     """
     times = _times(times_s)
     done = times[:, None] / times[None, :]

@@ -4,7 +4,7 @@ Steps, variances and bounds are in the units of the gradient; staleness in commi
 noise laws stand in `theory_noise`.
 
 Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
-    Privacy for Edge Intelligence; decision numbers (M-) are those of its specification.
+    Privacy for Edge Intelligence; decisions (M-) are in docs/decisions.md.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The three readings of AUDP's noise: their moments, and what privacy they give.
 
 Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
-    Privacy for Edge Intelligence, equation 6; decision M-01 of its specification.
+    Privacy for Edge Intelligence, equation 6; M-01 in docs/decisions.md.
 """
 
 import math

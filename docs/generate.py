@@ -5,7 +5,8 @@ python docs/generate.py             # writes from the summaries in docs/results
 python docs/generate.py --check     # fails if something is not up to date
 
 Of a study are kept its closing table, its verdicts, and what it takes to judge it again
-without its runs (`values.csv`): `docs/rejudge.py`.
+without its runs (`values.csv`): `docs/rejudge.py`. Numbers of decisions that have no
+entry in `docs/decisions.yaml`, and entries that nothing names, are refused.
 """
 
 import json
@@ -13,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import decisions
 import formulas
 import pandas as pd
 import rows as experiments
@@ -216,6 +218,9 @@ def documents() -> dict[Path, str]:
     before, rest = readme.split(BEGIN)
     after = rest.split(END)[1]
     found = {
+        ROOT / decisions.PAGE: decisions.document(
+            NOTE, decisions.read(ROOT / decisions.LISTED), decisions.named()
+        ),
         ROOT / "docs" / "tables.md": formulas.document(NOTE),
         ROOT / "README.md": f"{before}{BEGIN}\n{readme_table()}\n{END}{after}",
         ROOT / "docs" / "reproduction.md": (
@@ -324,6 +329,10 @@ def _claims_of(name: str) -> pd.DataFrame:
 
 def main(arguments: list[str]) -> int:
     """Takes studies in and writes, or checks."""
+    listed = decisions.read(ROOT / decisions.LISTED)
+    mistakes = decisions.mistakes(listed.decisions, decisions.named())
+    for line in mistakes:
+        sys.stderr.write(f"{line}\n")
     if arguments == ["--check"]:
         stale = [
             path.relative_to(ROOT)
@@ -332,12 +341,12 @@ def main(arguments: list[str]) -> int:
         ]
         for path in stale:
             sys.stderr.write(f"{path} is not up to date: run python docs/generate.py\n")
-        return 1 if stale else 0
+        return 1 if stale or mistakes else 0
     for folder in arguments:
         take_in(load(folder))
     for path, text in documents().items():
         path.write_text(text, encoding="utf-8")
-    return 0
+    return 1 if mistakes else 0
 
 
 if __name__ == "__main__":

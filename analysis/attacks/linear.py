@@ -31,7 +31,7 @@ def invert(gradient: Float[np.ndarray, "C F+1"]) -> Float[np.ndarray, " F"]:
         ValueError: it is not a matrix of at least two columns.
 
     Source: Phong, Aono, Hayashi, Wang and Moriai, Privacy-Preserving Deep Learning via
-    Additively Homomorphic Encryption (2018), section III; specification, section 10.
+    Additively Homomorphic Encryption (2018), section III; MAPA, figure 4.
     """
     gradient = np.asarray(gradient, np.float64)
     if gradient.ndim != 2 or gradient.shape[1] < 2:

@@ -1,8 +1,8 @@
 """FedSGD and FedBCD: block coordinate descent with local steps between exchanges.
 
 Source: Liu, Kang, Zhang, Li, Cheng, Chen, Hong and Yang, *A Communication-Efficient
-Collaborative Learning Framework for Distributed Features*; equation and decision
-numbers (F-) are those of its specification.
+Collaborative Learning Framework for Distributed Features*; decisions (F-) are in
+docs/decisions.md.
 """
 
 from typing import NamedTuple

@@ -19,8 +19,8 @@ apart, at the same delta (tests/unit/privacy/test_decentralised.py).
 Lemma 2 has two conditions. Whether they hold is a result, not an error: where one fails
 epsilon is inf, and `why` says which. All takes gradients as bounded by G (A-03).
 
-Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4 and its appendix; decision
-numbers (A-) are those of its specification.
+Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4 and its appendix; decisions
+(A-) are in docs/decisions.md.
 """
 
 import math
@@ -187,7 +187,7 @@ class Numeric(NamedTuple):
     """Epsilons by Renyi divergences without Lemma 2.
 
     Attributes:
-        attained: no bound: the specification's numbers, by Poisson sampling's formula
+        attained: no bound: the numbers of A-05, by Poisson sampling's formula
             at the sensitivity of a replaced sample, integer orders and Lemma 4. Two
             data sets have this divergence without replacement, too (all gradients but
             the replaced one are its opposite).

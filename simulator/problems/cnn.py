@@ -49,7 +49,7 @@ class Cnn(NamedTuple):
         pooling: of 2 x 2 pixels. The paper says only "pooling".
 
     Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
-    Privacy for Edge Intelligence; specification, section 9.
+    Privacy for Edge Intelligence; M-29 in docs/decisions.md.
     """
 
     height: int

@@ -106,7 +106,7 @@ class ViewCnn(NamedTuple):
         dense: units of the dense layer.
         num_outputs: `C`.
 
-    Source: FedBCD, section 7.1 of its specification.
+    Source: FedBCD, section 7 (NUS-FTL).
     """
 
     height: int

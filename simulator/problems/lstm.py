@@ -26,7 +26,7 @@ class Lstm(NamedTuple):
         num_outputs: logits of a frame, `C`.
         num_features: columns of a row, all of its frames'.
 
-    Source: A(DP)²SGD, section 5.1 of its specification; the cell is that of Gers,
+    Source: A(DP)²SGD, section 5 (SWB300); the cell is that of Gers,
         Schmidhuber and Cummins, Learning to Forget (2000), without peepholes.
     """
 

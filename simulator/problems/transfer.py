@@ -4,7 +4,7 @@ The last party has labels and features of its own, the other features only. Each
 h numbers of a sample, u. What the labelled party knows of the classes is Phi, the mean
 of its u times the labels +-1; the other's score of a sample is Phi . u.
 
-Source: FedBCD, section 7.1 of its specification; F-15.
+Source: FedBCD, section 7; F-15 in docs/decisions.md.
 """
 
 import equinox as eqx

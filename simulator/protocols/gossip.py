@@ -20,7 +20,7 @@ from simulator.world.world import World
 def play(config: Gossip, world: World, recorder: GossipRecorder) -> None:
     """Starts every worker: snapshot, gradient, averaging and step, for ever.
 
-    Source: A(DP)2SGD, section 2.4 of its specification; decisions A-08 to A-10.
+    Source: A(DP)2SGD, Algorithm 1; decisions A-08 to A-10.
     """
     workers = _Pairwise if config.average == "pairwise" else _Together
     workers(config, world, recorder).start()

@@ -17,7 +17,7 @@ def play(config: Rounds, world: World, recorder: Recorder) -> None:
     A party whose job is lost begins it anew as soon as it is back; one that has left is
     waited for.
 
-    Source: FedBCD, Algorithms 2 and 3; section 4.5 of its specification.
+    Source: FedBCD, Algorithms 2 and 3; orders of events in docs/decisions.md.
     """
     if config.order == "parallel":
         _Parallel(world, recorder).start()

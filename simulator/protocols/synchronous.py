@@ -16,7 +16,7 @@ def play(config: Synchronous, world: World, recorder: Recorder) -> None:
     is rejected, and may be asked again. A client whose job is lost begins it anew as
     soon as it is back; one that has left is waited for until the timeout tells.
 
-    Source: VAFL, section 4 of its specification; V-29.
+    Source: VAFL, section 5; V-29.
     """
     _Rounds(config, world, recorder).start()
 

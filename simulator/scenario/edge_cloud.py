@@ -1,8 +1,7 @@
 """Asynchronous edge-cloud learning with privacy: CSGD, ASGD, AUDP and MAPA. No JAX.
 
 Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
-Privacy for Edge Intelligence; equation and decision numbers (M-) are those of its
-specification.
+Privacy for Edge Intelligence; decisions (M-) are in docs/decisions.md.
 """
 
 from typing import Annotated, Any, ClassVar, Literal

@@ -212,7 +212,7 @@ class Lstm(Config):
     By default the acoustic model of A(DP)²SGD: with 260 features a frame and 32,000
     states it has 43,154,944 weights, the 164.62 MB (of 2**20 bytes) of its Table 2.
 
-    Source: A(DP)²SGD, section 5.1 of its specification.
+    Source: A(DP)²SGD, section 5 (SWB300).
     """
 
     kind: Literal["lstm"] = "lstm"

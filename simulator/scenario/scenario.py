@@ -26,7 +26,7 @@ Seconds = Annotated[float, Field(gt=0)]
 class Transfer(Config):
     """The objective of federated transfer learning, on two parties' common samples.
 
-    Source: FedBCD, section 7.1 of its specification; F-15.
+    Source: FedBCD, section 7; F-15.
     """
 
     overlap: Annotated[float, Field(gt=0, le=1)]

@@ -37,7 +37,7 @@ def mimic_standin(config: Mimic) -> Dataset:
     Raises:
         ScenarioError: too high a limit.
 
-    Source: recipe `icu-stat`: section 7.6 (a) of the specification of FedBCD.
+    Source: recipe `icu-stat`: stand-ins of FedBCD in docs/decisions.md.
     """
     x, y = generate()
     return finished(

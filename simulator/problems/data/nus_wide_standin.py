@@ -33,7 +33,7 @@ def nus_wide_standin(config: NusWide) -> Dataset:
     Raises:
         ScenarioError: too high a limit.
 
-    Source: recipe `twoview`: section 7.6 (b) of the specification of FedBCD.
+    Source: recipe `twoview`: stand-ins of FedBCD in docs/decisions.md.
     """
     x, y = generate()
     return finished(

@@ -47,7 +47,7 @@ def speech(config: Speech) -> Dataset:
         DataError: the file is demanded and missing, damaged, or holds something else.
         ScenarioError: too high a limit or test fraction.
 
-    Source: A(DP)²SGD, section 5.1 of its specification (SWB300).
+    Source: A(DP)²SGD, section 5 (SWB300); speech in docs/decisions.md.
     """
     found = _files(config)
     if not found and config.source == "npz":

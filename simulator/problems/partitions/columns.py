@@ -55,7 +55,7 @@ def strips(config: Strips, dataset: Dataset) -> list[Int[np.ndarray, " p"]]:
     Raises:
         ScenarioError: the columns are no images, or narrower than there are parties.
 
-    Source: FedBCD, section 7.1 of its specification (MNIST-CNN).
+    Source: FedBCD, section 7 (MNIST-CNN).
     """
     num_columns = dataset.x_train.shape[1]
     height, width, depth = image_shape(
