@@ -31,7 +31,6 @@ class Vertical(eqx.Module):
         loss: of a sample, from the sum of embeddings and the bias.
         reduction: how a batch's losses combine.
         num_features: columns of each party, without padding.
-        digest: identifies the data in a timeline's hash.
     """
 
     x: Float[Array, "M N P"]
