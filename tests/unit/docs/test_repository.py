@@ -1,0 +1,60 @@
+"""Files at the root that other programs and people read: licence, citation, hooks."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+CODE = re.compile(r"`([^`]+)`")
+
+
+def test_the_licence_is_the_declared_one() -> None:
+    project = PROJECT["project"]
+    assert project["license-files"] == ["LICENSE"]
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert project["license"] == "Apache-2.0"
+    head = " ".join(text.split("\n\n")[0].split())
+    assert head.startswith("Apache License Version 2.0, January 2004")
+    assert "9. Accepting Warranty or Additional Liability" in text
+
+
+def test_the_citation_has_the_version_and_the_four_papers() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = PROJECT["project"]
+    assert {"cff-version", "message", "title", "authors"} <= cited.keys()
+    for key in ("version", "license"):
+        assert cited[key] == project[key]
+    assert cited["title"] == project["name"]
+    decided = yaml.safe_load((ROOT / "docs" / "decisions.yaml").read_text("utf-8"))
+    sources = [about["source"] for about in decided["papers"].values()]
+    assert len(cited["references"]) == 4
+    for paper in cited["references"]:
+        names = [author["family-names"] for author in paper["authors"]]
+        listed = ", ".join(names[:-1]) + f" and {names[-1]}"
+        assert f"{listed}, *{paper['title']}*." in sources
+
+
+def test_hooks_need_no_network_and_their_programs_are_installed() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+    tools = " ".join(PROJECT["project"]["optional-dependencies"]["dev"])
+    assert [one["repo"] for one in hooks["repos"]] == ["local"]
+    for hook in hooks["repos"][0]["hooks"]:
+        assert hook["language"] == "system"
+        program = {"lint-imports": "import-linter"}
+        name = hook["entry"].split()[0]
+        assert re.search(rf"\b{program.get(name, name)}\b", tools)
+
+
+def test_files_that_contributors_are_sent_to_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = [line for line in text.splitlines() if re.match(r"\| [a-z ]+ \|", line)]
+    bases = [ROOT / base for base in ("", "simulator", "analysis/claims")]
+    for name in CODE.findall("\n".join(table)):
+        path = "NAME" not in name and ("/" in name or name.endswith(".py"))
+        near = any((base / name).exists() for base in bases)
+        assert not path or near or list(ROOT.glob(f"simulator/*/{name}")), name
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (ROOT / link).exists(), link
