@@ -187,8 +187,8 @@ class Numeric(NamedTuple):
     """Epsilons by Renyi divergences without Lemma 2.
 
     Attributes:
-        attained: no bound: the numbers of A-05, by Poisson sampling's formula
-            at the sensitivity of a replaced sample, integer orders and Lemma 4. Two
+        attained: no bound: by Poisson sampling's formula at the sensitivity of a
+            replaced sample, integer orders and Lemma 4 (docs/findings.md). Two
             data sets have this divergence without replacement, too (all gradients but
             the replaced one are its opposite).
         uniform: a bound for batches without replacement and a replaced sample.
