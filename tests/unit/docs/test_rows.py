@@ -69,7 +69,7 @@ def test_what_does_not_exist_is_found_out() -> None:
     assert _exists(f"{here}::test_every_experiment_is_listed_once")
     assert not _exists(f"{here}::test_nothing")
     assert not _exists("tests/unit/docs/test_nothing.py")
-    assert _exists("docs/design.md#where-this-departs-from-the-plan-and-why")
+    assert _exists("docs/design.md#two-machines-and-one-record")
     assert not _exists("docs/design.md#nothing")
 
 
