@@ -206,7 +206,9 @@ def _prepare(run: Run) -> Prepared:
         batch=batch,
         coordinated=fresh,
         transfers=config.transfer is not None,
-        bound=getattr(scenario.protocol, "staleness_bound", 0),
+        bound=scenario.protocol.staleness_bound
+        if scenario.protocol.kind == "bounded"
+        else 0,
         constants=_constants(config, bias=algorithm.has_bias)._replace(
             commits_per_epoch=played.commits_per_epoch
         ),
