@@ -13,7 +13,7 @@ from analysis import figures, heat, lines, staleness, style, swept, utility
 from analysis.frames import Study, groups, joined, runs, swept_columns
 from analysis.saving import check_format, save_figure
 from analysis.targets import default_target
-from simulator.scenario.text import printable
+from simulator.config.text import printable
 
 MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
 """What Markdown takes for markup: code, emphasis, tags, cells, mathematics, links."""

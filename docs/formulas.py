@@ -5,8 +5,8 @@ import pandas as pd
 from analysis import tables, tables_adp2sgd
 from simulator.algorithms.stages import stages
 from simulator.privacy import decentralised, gdp, smoothing
+from simulator.protocols import Rounds
 from simulator.scenario.edge_cloud import Mapa
-from simulator.scenario.protocols import Rounds
 
 
 def document(note: str) -> str:

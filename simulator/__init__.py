@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simulator.scenario.catalogue import bring
+    from simulator.config.catalogue import register
     from simulator.scenario.reading import read
     from simulator.scenario.scenario import Scenario
     from simulator.studies import resume, simulate, sweep
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "Scenario": "simulator.scenario.scenario",
     "Study": "simulator.trace",
-    "bring": "simulator.scenario.catalogue",
     "load": "simulator.trace",
     "read": "simulator.scenario.reading",
+    "register": "simulator.config.catalogue",
     "resume": "simulator.studies",
     "simulate": "simulator.studies",
     "sweep": "simulator.studies",
@@ -28,9 +28,9 @@ _PUBLIC = {
 __all__ = [
     "Scenario",
     "Study",
-    "bring",
     "load",
     "read",
+    "register",
     "resume",
     "simulate",
     "sweep",

@@ -15,31 +15,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simulator.scenario.errors import (
+    from simulator.config.errors import (
         DataError,
         ScenarioError,
         StudyError,
         UserError,
     )
-    from simulator.scenario.expressions import evaluate, per_client
+    from simulator.config.expressions import evaluate, per_client
     from simulator.scenario.reading import loads, read
     from simulator.scenario.scenario import Scenario
     from simulator.scenario.study import Run, expand, schema, to_yaml
 
 _PUBLIC = {
-    "DataError": "errors",
-    "Run": "study",
-    "Scenario": "scenario",
-    "ScenarioError": "errors",
-    "StudyError": "errors",
-    "UserError": "errors",
-    "evaluate": "expressions",
-    "expand": "study",
-    "loads": "reading",
-    "per_client": "expressions",
-    "read": "reading",
-    "schema": "study",
-    "to_yaml": "study",
+    "DataError": "simulator.config.errors",
+    "Run": "simulator.scenario.study",
+    "Scenario": "simulator.scenario.scenario",
+    "ScenarioError": "simulator.config.errors",
+    "StudyError": "simulator.config.errors",
+    "UserError": "simulator.config.errors",
+    "evaluate": "simulator.config.expressions",
+    "expand": "simulator.scenario.study",
+    "loads": "simulator.scenario.reading",
+    "per_client": "simulator.config.expressions",
+    "read": "simulator.scenario.reading",
+    "schema": "simulator.scenario.study",
+    "to_yaml": "simulator.scenario.study",
 }
 
 __all__ = [
@@ -62,4 +62,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+    return getattr(import_module(_PUBLIC[name]), name)

@@ -93,8 +93,8 @@ def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
 
 
 def _run(scenario: Any, *, learns: bool) -> dict[str, Any]:
-    from simulator.recording import record
     from simulator.studies import simulate
+    from simulator.timelines.saved import record
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "study"

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from analysis import figures, report, style
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 from tests.unit.analysis.studies import Fake
 
 

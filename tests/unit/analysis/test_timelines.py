@@ -23,8 +23,8 @@ from analysis.start import end_of_start
 from analysis.timeline_laws import laws
 from analysis.timeline_theory import closed_forms, constant_downloads
 from analysis.timeline_view import view
-from simulator.recording import record
 from simulator.scenario.setting import WorldScenario
+from simulator.timelines.saved import record
 from simulator.trace import Study
 
 NO_COMMIT = 2**63 - 1
