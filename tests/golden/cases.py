@@ -130,7 +130,7 @@ def _cases() -> dict[str, dict[str, Any]]:
     cases["sgd local"] = _case(
         *("synchronous", HORIZONTAL, local), {"compute_per": "step"}
     )
-    limited = {"accountants": ["rdp", "gdp", "pld"], "budget": 8.0}
+    limited = {"accountants": ["rdp", "gdp"], "budget": 8.0}
     cases["sgd budget"] = _case("asynchronous", HORIZONTAL, private, privacy=limited)
     fed = {"kind": "fed_async", "step_size": 0.1, "batch": 11, "local_steps": 2}
     cases["fed_async"] = _case("asynchronous", HORIZONTAL, fed)

@@ -182,9 +182,9 @@ def main(order: str = "compare", *names: str) -> int:
         pins["machine"] = machine()
         for name, made in _all(found, chosen):
             pins["cases"][name] = made
+            text = json.dumps(pins, indent=0, sort_keys=True)
+            FILE.write_text(text + "\n", encoding="utf-8")
             print(name, flush=True)
-        text = json.dumps(pins, indent=0, sort_keys=True)
-        FILE.write_text(text + "\n", encoding="utf-8")
         return 0
     print("" if is_machine() else f"another machine: {machine()}")
     count = 0
