@@ -232,10 +232,10 @@ def _add(inputs: Inputs, config: Any, *keys: str) -> set[str]:
     return paths
 
 
-def _sets(config: Any) -> Iterator[Config]:
+def _sets(config: Any) -> Iterator[Data]:
     """Yields the data sets that find their files by themselves."""
     for part in parts(config):
-        if isinstance(part, Data) and hasattr(part.maker(), "finds"):
+        if isinstance(part, Data) and part.found_files() is not None:
             yield part
 
 
@@ -288,11 +288,10 @@ def _runs(folder: Path, manifest: str) -> str:
     return digests.of_text(json.dumps(told, sort_keys=True))
 
 
-def _of_set(part: Config) -> tuple[dict[str, Input], set[str]]:
+def _of_set(part: Data) -> tuple[dict[str, Input], set[str]]:
     """Returns what a data set finds by itself, by name; and the paths of all files."""
     root = files.data_folder()
-    find: Any = part.maker()
-    paths = sorted(Path(path) for path in find.finds(part))
+    paths = sorted(Path(path) for path in part.found_files() or ())
     read = {path: digests.of_file(path) for path in paths}
     at = {str(path.absolute()) for path in paths}
     if len(paths) <= MANY:

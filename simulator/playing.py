@@ -16,16 +16,16 @@ from simulator import inputs
 from simulator.config.base import Config
 from simulator.config.errors import ScenarioError
 from simulator.privacy import ledger
-from simulator.privacy.of_runs import Guarantee, guarantees
+from simulator.privacy.releases import Guarantee
 from simulator.problems.data import files
 from simulator.problems.data.base import Dataset
 from simulator.problems.sampler import Sampler
 from simulator.scenario.algorithms import ProblemShape
-from simulator.scenario.privacy import law_of
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
 from simulator.streams import Purpose, Streams
+from simulator.timelines.base import RunTimeline
 from simulator.timelines.replayed import replayed
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.workload import Workload
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
         common: whether the workers of a row share one batch.
     """
 
-    played: SimulatedTimeline
+    played: RunTimeline
     sampler: Sampler
     data: Dataset
     shape: ProblemShape
@@ -63,7 +63,7 @@ class Plan(NamedTuple):
     common: bool
 
 
-def timeline(run: Run) -> SimulatedTimeline:
+def timeline(run: Run) -> RunTimeline:
     """Returns the timeline of a run of either kind of scenario.
 
     Raises:
@@ -116,7 +116,7 @@ def plan(run: Run) -> Plan:
         pools,
         scenario.algorithm.batch_size(smallest),
         sampling=scenario.algorithm.sampling,
-        steps=_batches(scenario),
+        steps=scenario.algorithm.batches_per_job,
         common=common,
         by_round=scenario.protocol.batch_per_round,
     )
@@ -160,7 +160,7 @@ def promises(
     Raises:
         UserError: a budget of the noise cannot be reached.
     """
-    return guarantees(scenario.algorithm, num_samples, shape.batch, shape.num_weights)
+    return scenario.algorithm.guarantees(num_samples, shape.batch, shape.num_weights)
 
 
 def _check_metrics(scenario: Scenario, data: Dataset) -> None:
@@ -195,7 +195,7 @@ def _check_frames(config: Problem, data: Dataset) -> None:
             f"problem.partition.kind must be one by rows for {data.name}, whose "
             f"columns are {frames} frames, got {config.partition.kind!r}; take iid"
         )
-    own = model.frames if getattr(model, "sequential", False) else None
+    own = model.frames if model.sequential else None
     if frames is None and own is not None:
         raise ScenarioError(
             f"problem.model.kind must be for one class a row, as {data.name} has it, "
@@ -221,7 +221,7 @@ def _quota(
     privacy = scenario.privacy
     if privacy is None or privacy.budget is None:
         return None
-    first = privacy.names(law_of(scenario.algorithm) or "")[0]
+    first = privacy.names(scenario.algorithm.noise_law or "")[0]
     made = promises(scenario, shape, num_samples)
     return ledger.limits(made, first, privacy.delta, privacy.budget)
 
@@ -258,17 +258,6 @@ def dataset(config: Any) -> Dataset:
         data = config.make()
     inputs.confirm(config, "problem.data", read)
     return data
-
-
-def local_steps(scenario: Scenario) -> int:
-    """Returns how many local steps a job has."""
-    return getattr(scenario.algorithm, "local_steps", 1)
-
-
-def _batches(scenario: Scenario) -> int:
-    """Returns how many batches a job has: one a step, or one for all of them."""
-    one = getattr(scenario.algorithm, "one_batch", False)
-    return 1 if one else local_steps(scenario)
 
 
 def loss(
@@ -369,10 +358,9 @@ def _played(
     }
     central = scenario.protocol.pooled
     clients = shape.num_clients
-    per_sample = getattr(scenario.algorithm, "upload", None) == "batch"
-    looks = scenario.protocol.refresh_bound > 0 and per_sample
+    looks = scenario.protocol.refresh_bound > 0 and scenario.algorithm.uploads_batch
     vertical = scenario.algorithm.family == "vertical"
-    steps = local_steps(scenario)
+    steps = scenario.algorithm.steps_per_job
     return SimulatedTimeline(
         clients=_clients(scenario),
         protocol=scenario.protocol,
@@ -384,7 +372,7 @@ def _played(
             download_bytes=0 if central else size["down"],
             contributions_per_epoch=(clients if vertical else 1)
             * (sampler.num_samples if vertical else shape.num_samples)
-            / (shape.batch * _batches(scenario)),
+            / (shape.batch * scenario.algorithm.batches_per_job),
             steps=steps,
             samples=shape.batch * steps,
             overhead_s=0 if central else scenario.algorithm.overhead_s(shape),

@@ -24,18 +24,17 @@ from simulator.engine.drive import Drive, Target, Window
 from simulator.engine.execute import Program
 from simulator.engine.feed import Feed, Source
 from simulator.privacy.ledger import Ledger
-from simulator.privacy.of_runs import Guarantee
+from simulator.privacy.releases import Guarantee
 from simulator.problems import convex, horizontal, losses, transfer, vertical
 from simulator.problems.estimates import Estimates, estimate
 from simulator.problems.sampler import Sampler
-from simulator.protocols import kept
 from simulator.results import Results
 from simulator.scenario.algorithms import ProblemShape
-from simulator.scenario.privacy import law_of
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.study import Run
 from simulator.streams import Purpose
-from simulator.timelines.simulated import SimulatedTimeline
+from simulator.timelines import cached
+from simulator.timelines.base import RunTimeline
 from simulator.trace import Writer
 
 SAMPLE_BYTES = 64 * 2**20
@@ -76,7 +75,7 @@ class Prepared:
     """
 
     run: Run
-    played: SimulatedTimeline
+    played: RunTimeline
     sampler: Sampler
     algorithm: Algorithm
     problem: Any
@@ -233,7 +232,7 @@ def _prepare(run: Run) -> Prepared:
         num_features=plan.num_features,
         num_samples=plan.num_samples,
         samples=(1 if common else played.width, plan.sampler.width),
-        uploads_all=getattr(algorithm, "upload", "") == "all" and not fresh,
+        uploads_all=algorithm.uploads_all and not fresh,
     )
 
 
@@ -371,7 +370,7 @@ def _results(prepared: Prepared, writer: Writer) -> Results:
         num_features=prepared.num_features,
         num_samples=prepared.num_samples,
         sampling_ratio=1.0 if prepared.uploads_all else shape.batch / shape.num_samples,
-        perturbation=getattr(scenario.algorithm, "perturbation", None),
+        perturbation=scenario.algorithm.embedding_noise,
         writer=writer,
         guarantees=guarantees,
         ledger=_ledger(scenario, guarantees),
@@ -383,7 +382,7 @@ def _ledger(scenario: Scenario, guarantees: tuple[Guarantee, ...]) -> Ledger | N
     privacy = scenario.privacy
     if privacy is None:
         return None
-    names = privacy.names(law_of(scenario.algorithm) or "")
+    names = privacy.names(scenario.algorithm.noise_law or "")
     return Ledger(guarantees, names, privacy.delta)
 
 
@@ -430,7 +429,7 @@ def _feed(prepared: Prepared, length: int, timelines: Path | None = None) -> Fee
     source = Source(
         chunks=played.chunks(length)
         if timelines is None
-        else kept.chunks(played, length, timelines),
+        else cached.chunks(played, length, timelines),
         width=played.width,
         contributions_per_epoch=played.workload.contributions_per_epoch,
         horizon=played.stop.time,

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.algorithms.base import Context, Event, Info
-from simulator.privacy import mechanisms, of_runs
+from simulator.privacy import mechanisms
 from simulator.problems.horizontal import Horizontal
 from simulator.scenario.federated import Mechanism
 from simulator.timeline import NO_SAMPLE
@@ -238,7 +238,7 @@ def privatiser(config: Mechanism | None, context: Context) -> Privatiser | None:
         return None
     per_sample = config.clip == "sample"
     ratio = context.batch / min(context.num_each) if per_sample else 1.0
-    multiplier = of_runs.multiplier_of(config, ratio)
+    multiplier = config.multiplier_at(ratio)
     return Privatiser(
         bound=jnp.asarray(config.clip_bound, float),
         multiplier=jnp.asarray(multiplier, float),

@@ -11,7 +11,7 @@ from simulator.algorithms import client_work
 from simulator.algorithms.base import Context, Event, Info, Revealing, norm, on_device
 from simulator.algorithms.client_work import Work
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
-from simulator.privacy import of_gossip
+from simulator.privacy import gossip_noise
 from simulator.problems.horizontal import Horizontal
 from simulator.scenario.decentralised import Adp2sgd
 from simulator.scenario.decentralised import Decentralised as Config
@@ -363,7 +363,7 @@ def build(config: Config, context: Context) -> DecentralisedSgd:
     noising = None
     if isinstance(config, Adp2sgd):
         noise = config.noise
-        sigma = of_gossip.sigma_of(noise, context.num_each, context.batch)
+        sigma = gossip_noise.sigma_of(noise, context.num_each, context.batch)
         noising = Noising(
             std=jnp.asarray(sigma / noise.per_mean(context.batch), float),
             bound=jnp.asarray(noise.bound, float) if noise.clip == "sample" else None,

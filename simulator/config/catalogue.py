@@ -90,14 +90,14 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.scenario.models:Lstm",
     ),
 }
-"""Every part of this package as `"module:Class"`, in the order in which it is listed."""
+"""Every part of this package as `"module:Class"`, in the order of lists."""
 BASES = {
     "laws": "simulator.config.parts:Part",
     "protocols": "simulator.protocols.base:Protocol",
     "algorithms": "simulator.scenario.algorithms:Algorithm",
     "data": "simulator.scenario.problems:Data",
     "partitions": "simulator.config.parts:Part",
-    "models": "simulator.config.parts:Part",
+    "models": "simulator.scenario.models:Model",
 }
 """What a part of each kind inherits from."""
 
@@ -129,9 +129,8 @@ def sources(used: Iterable[Config]) -> dict[str, Source]:
     Args:
         used: parts; those of this package are not looked at.
     """
-    others = {
-        plugin.part: plugin.source for kind in KINDS for plugin in registered(kind)
-    }
+    plugins_of = [plugin for kind in KINDS for plugin in registered(kind)]
+    others: dict[type[Config], str] = {p.part: p.source for p in plugins_of}
     if not others:
         return {}
     names = {others[type(each)] for each in used if type(each) in others}

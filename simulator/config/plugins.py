@@ -32,7 +32,7 @@ DOCUMENTED = "see docs/extending.md"
 
 MEMBERS = {
     "algorithms": ("family", "protocols", "messages"),
-    "models": ("families", "num_weights", "work"),
+    "models": ("families", "num_weights"),
     "partitions": ("family", "num_clients"),
 }
 """What the parts of a kind must have that they do not inherit."""

@@ -17,8 +17,7 @@ from jaxtyping import Float, Int
 from simulator.config.errors import ScenarioError
 from simulator.privacy.accountants import Theorem2, make
 from simulator.privacy.budgets import releases_within
-from simulator.privacy.of_runs import Guarantee
-from simulator.privacy.releases import Gaussian, Release
+from simulator.privacy.releases import Gaussian, Guarantee, Release
 
 OF_ALL = Theorem2.NAME
 """The accountant of all clients' releases together, each as if drawn from all data."""

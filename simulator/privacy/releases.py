@@ -121,6 +121,23 @@ class Laplace(Pure):
 Release: TypeAlias = Gaussian | Laplace | Pure
 
 
+@dataclass(frozen=True)
+class Guarantee:
+    """What one message of a client releases.
+
+    Attributes:
+        release: for the accountants.
+        formal: whether it is proved, or a paper's own accounting.
+        why: a sentence: what the proof is, or what it lacks.
+        mechanism: law of the noise and what is clipped.
+    """
+
+    release: Release
+    formal: bool
+    why: str
+    mechanism: str
+
+
 def _check_ratio(sampling_ratio: float) -> None:
     if not 0 < sampling_ratio <= 1:
         raise UserError(

@@ -83,11 +83,6 @@ class Protocol(Part):
         return 0
 
     @property
-    def mixes(self) -> bool:
-        """Whether all workers average at once, by mixing matrices."""
-        return False
-
-    @property
     def in_rounds(self) -> bool:
         """Whether there are rounds, in which all wait for each other."""
         return False

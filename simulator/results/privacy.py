@@ -6,8 +6,9 @@ import numpy as np
 
 from simulator.engine.drive import Record
 from simulator.privacy.gdp import Accountant
+from simulator.privacy.guarantees import described
 from simulator.privacy.ledger import Ledger
-from simulator.privacy.of_runs import Guarantee, described
+from simulator.privacy.releases import Guarantee
 from simulator.scenario.algorithms import Perturbation
 from simulator.timeline import NO_WORKER, Kind
 from simulator.trace import Words, Writer

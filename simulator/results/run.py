@@ -8,7 +8,7 @@ from simulator.config.stop import Stop
 from simulator.engine.drive import Metrics, Record
 from simulator.engine.feed import Point
 from simulator.privacy.ledger import Ledger
-from simulator.privacy.of_runs import Guarantee
+from simulator.privacy.releases import Guarantee
 from simulator.results import rows
 from simulator.results.ages import Staleness
 from simulator.results.jobs import JobTables

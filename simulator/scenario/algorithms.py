@@ -1,12 +1,14 @@
 """Learning algorithms' configurations, and what their messages weigh. No JAX here."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
 from simulator.config.base import Config, PlacedError, Says
-from simulator.config.parts import Part
+from simulator.config.parts import Part, tag
+from simulator.privacy.guarantees import Guarantee
 
 FLOAT_BYTES = 4
 """Messages carry float32 values, whatever precision the engine computes in."""
@@ -270,12 +272,90 @@ class Algorithm(Part):
     batch: Batch
     has_bias: ClassVar[bool] = True
     """Whether the model that is learned has a bias besides the clients' weights."""
+    stores_embeddings: ClassVar[bool] = False
+    """Whether the server keeps embeddings, which a protocol may refresh."""
+    transfers: ClassVar[bool] = False
+    """Whether the objective may be that of transfer learning."""
+    pushes: ClassVar[bool] = False
+    """Whether models are shared out as in push-sum, which directed graphs need."""
+    worker_metrics: ClassVar[bool] = False
+    """Whether workers have models of their own that metrics can speak of."""
     sampling: Literal["distinct", "replacement", "shuffled"] = "distinct"
     """A batch's samples: all different (V-31), or drawn one by one with replacement, or
     the next ones of a shuffled pass over the client's own samples."""
     samples: Literal["own", "common"] | None = None
     """Whether the workers of a commit draw their own batches or share one; by default
     as the algorithm and the protocol have it."""
+
+    @property
+    def steps_per_job(self) -> int:
+        """Local steps of a job."""
+        return 1
+
+    @property
+    def batches_per_job(self) -> int:
+        """Batches of a job: one a local step, unless they share one."""
+        return self.steps_per_job
+
+    @property
+    def step_sizes(self) -> tuple[StepSize | None, ...]:
+        """All step sizes, in an order that stays."""
+        return (self.step_size, None, None)
+
+    @property
+    def uploads_batch(self) -> bool:
+        """Whether an upload carries its batch's samples alone, which a server keeps."""
+        return False
+
+    @property
+    def uploads_all(self) -> bool:
+        """Whether an upload carries all samples."""
+        return False
+
+    @property
+    def embedding_noise(self) -> "Perturbation | None":
+        """Noise on the embeddings that are uploaded."""
+        return None
+
+    @property
+    def noise_law(self) -> str | None:
+        """Law of the noise on the gradients or models that are sent, if any."""
+        return None
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases; nothing without noise.
+
+        Args:
+            num_samples: n of each client.
+            batch: b, samples of a local step.
+            num_weights: numbers of a message.
+
+        Raises:
+            UserError: a budget of the noise cannot be reached.
+        """
+        del num_samples, batch, num_weights
+        return ()
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses problems and protocols that the algorithm cannot have.
+
+        Args:
+            problem: of the scenario.
+            protocol: of the scenario, one that the algorithm names.
+
+        Raises:
+            PlacedError: saying where, what and what to do.
+        """
+        del protocol
+        if problem.model.normalises_batches:
+            raise PlacedError(
+                f"problem.model.norm must be group for the algorithm "
+                f"{tag(type(self))!r}, which has no place for a batch's statistics, "
+                f"got 'batch'; change it",
+                ("problem", "model", "norm"),
+            )
 
     def batch_size(self, num_samples: int) -> int:
         """Returns the number of samples in a batch of a client with `num_samples`."""
@@ -321,6 +401,46 @@ class Vafl(Algorithm):
         *("asynchronous", "bounded", "t_synchronous", "synchronous", "centralised"),
     )
     stores_embeddings: ClassVar[bool] = True
+
+    @property
+    def step_sizes(self) -> tuple[StepSize | None, ...]:
+        """The clients' step size and the server's."""
+        return (self.step_size, None, self.server_step_size)
+
+    @property
+    def uploads_batch(self) -> bool:
+        """Whether an upload carries its batch's samples alone."""
+        return self.upload == "batch"
+
+    @property
+    def uploads_all(self) -> bool:
+        """Whether an upload carries all samples."""
+        return self.upload == "all"
+
+    @property
+    def embedding_noise(self) -> Perturbation | None:
+        """Noise on the embeddings that are uploaded."""
+        return self.perturbation
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses orders and accounts that are not defined."""
+        super().check(problem, protocol)
+        if protocol.refresh_bound and self.client_order != "upload_first":
+            raise PlacedError(
+                f"algorithm.client_order must be 'upload_first' with a bounded "
+                f"delay, got {self.client_order!r}; with two batches in use, V-10 does "
+                f"not say whose ages are bounded",
+                ("algorithm", "client_order"),
+            )
+        noise = self.perturbation
+        priced = noise is not None and noise.input_diameter is not None
+        if priced and problem.model.kind != "linear":
+            raise PlacedError(
+                f"algorithm.perturbation.input_diameter must not be set for the model "
+                f"{problem.model.kind!r}, whose sensitivity is not known; remove "
+                f"it, and give std in place of mu",
+                ("algorithm", "perturbation", "input_diameter"),
+            )
 
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""

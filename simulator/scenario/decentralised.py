@@ -8,22 +8,19 @@ docs/decisions.md. Lian, Zhang, Zhang, Hsieh, Zhang and Liu, D-PSGD (2017); Lian
 Zhang and Liu, AD-PSGD (2018).
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
-
-from simulator.config.base import Config, PlacedError
-from simulator.protocols import Gossip
-from simulator.protocols.gossip.mixing import is_directed
+from simulator.config.base import PlacedError
+from simulator.config.parts import tag
+from simulator.privacy.gossip_noise import Noise
+from simulator.privacy.releases import Guarantee
 from simulator.scenario.algorithms import (
     FLOAT_BYTES,
     Algorithm,
     Message,
-    Positive,
     ProblemShape,
 )
-
-Part = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Decentralised(Algorithm):
@@ -34,10 +31,27 @@ class Decentralised(Algorithm):
 
     family: ClassVar[str] = "horizontal"
     protocols: ClassVar[tuple[str, ...]] = ("gossip",)
-    pushes: ClassVar[bool] = False
-    """Whether models are shared out as in push-sum, which directed graphs need."""
     worker_metrics: ClassVar[bool] = True
-    """Whether workers have models of their own that metrics can speak of."""
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses graphs and averagings that the algorithm does not know."""
+        del problem  # batches' statistics are a model's own
+        if self.pushes:
+            pushed = (protocol.average, protocol.order)
+            if pushed != ("neighbours", "step_then_average"):
+                raise PlacedError(
+                    f"protocol must have average: neighbours and order: "
+                    f"step_then_average for the algorithm {tag(type(self))!r}, got "
+                    f"{protocol.average} and {protocol.order}; add them",
+                    ("protocol",),
+                )
+        elif protocol.is_directed:
+            raise PlacedError(
+                f"protocol.graph must be undirected for the algorithm "
+                f"{tag(type(self))!r}, got {protocol.graph.kind!r}; take the "
+                f"algorithm sgp",
+                ("protocol", "graph", "kind"),
+            )
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns what a worker sends in an averaging: its model."""
@@ -51,6 +65,16 @@ class _Merging(Decentralised):
     steps that have gone into them; then both have the age of the older one. Source:
     Hegedűs, Danner and Jelasity, Decentralized Learning Works (2021), section 3."""
 
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses merging by age where all average at once."""
+        super().check(problem, protocol)
+        if self.merge == "age" and protocol.in_rounds:
+            raise PlacedError(
+                f"algorithm.merge must be mean where all average at once, got 'age' "
+                f"with average: {protocol.average}; leave it out",
+                ("algorithm", "merge"),
+            )
+
 
 class Psgd(_Merging):
     """Parallel SGD: AD-PSGD, D-PSGD or SYNC, as the protocol has it.
@@ -62,53 +86,6 @@ class Psgd(_Merging):
     made_by: ClassVar[str] = "simulator.algorithms.decentralised:build"
 
 
-class Noise(Config):
-    """Normal noise on every gradient.
-
-    Either `sigma`, or a `budget` from which Theorem 2 has it.
-    """
-
-    sigma: Annotated[float, Field(ge=0)] | None = None
-    """Standard deviation of every coordinate, absolute (A-04)."""
-    budget: "Budget | None" = None
-    on: Literal["sum", "mean"] = "sum"
-    """Whether `sigma` is of the noise on the sum of a batch's gradients, as the
-    experiments have it, or on their mean, as Theorem 2 does (A-01)."""
-    sensitivity: Literal["consistent", "paper"] = "consistent"
-    """What the accounts take for the sensitivity of what gets the noise: 2 G of a sum
-    and 2 G / B of a mean, or 2 G / B of either (A-02)."""
-    clip: Literal["none", "sample"] = "none"
-    """Whether each sample's gradient is clipped to norm G; without that G is but
-    assumed, and nothing is guaranteed (A-03)."""
-    bound: Positive = 1.0
-    """G, l2 norm of a sample's gradient."""
-
-    @model_validator(mode="after")
-    def _one_way(self) -> "Noise":
-        if (self.sigma is None) == (self.budget is None):
-            raise ValueError(
-                "must have either sigma or budget, not both or neither; remove one or "
-                "add one"
-            )
-        return self
-
-    def per_mean(self, batch: int) -> float:
-        """Returns what a standard deviation is divided by for a batch's mean."""
-        return float(batch if self.on == "sum" else 1)
-
-
-class Budget(Config):
-    """What the workers' noise is for; Theorem 2 says how much it is.
-
-    Source: A(DP)2SGD, Theorem 2, with the best of its parameters mu (A-06).
-    """
-
-    epsilon: Positive
-    delta: Part = 1e-5
-    iterations: Annotated[int, Field(ge=1)]
-    """T: steps of all workers together."""
-
-
 class Adp2sgd(_Merging):
     """A(DP)2SGD: parallel SGD with normal noise on every gradient.
 
@@ -118,6 +95,43 @@ class Adp2sgd(_Merging):
     kind: Literal["adp2sgd"] = "adp2sgd"
     made_by: ClassVar[str] = "simulator.algorithms.decentralised:build"
     noise: Noise
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses to clip samples that are normalised together."""
+        if problem.model.normalises_batches and self.noise.clip == "sample":
+            raise PlacedError(
+                "algorithm.noise.clip must be none where samples are normalised "
+                "together, got 'sample'; change it, or problem.model.norm to group",
+                ("algorithm", "noise", "clip"),
+            )
+        super().check(problem, protocol)
+
+    @property
+    def noise_law(self) -> str:
+        """Law of the noise on gradients."""
+        return "gaussian"
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what a gradient of each worker releases."""
+        from simulator.privacy import gossip_noise, guarantees  # SciPy
+
+        del num_weights
+        noise, drawing = self.noise, guarantees.Drawing.of(self)
+        sigma = gossip_noise.sigma_of(noise, num_samples, batch)
+        name = f"{guarantees.NAMES['gaussian']} on the {noise.on}, clip: {noise.clip}"
+        lacks = gossip_noise.lacking(noise) + guarantees.lacking(drawing)
+        why = "the noise is for the l2 sensitivity of clipped samples"
+        if lacks:
+            why += f", but {'; '.join(lacks)}"
+        found = []
+        for n in num_samples:
+            release = gossip_noise.release_of(noise, sigma, n, batch)
+            release = guarantees.repeated(release, drawing, n, batch)
+            said = why + guarantees.repeats(batch, n, drawing)
+            found.append(Guarantee(release, not lacks, said, name))
+        return tuple(found)
 
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""
@@ -137,56 +151,3 @@ class Sgp(Decentralised):
     kind: Literal["sgp"] = "sgp"
     made_by: ClassVar[str] = "simulator.algorithms.decentralised:build"
     pushes: ClassVar[bool] = True
-
-
-def check_decentralised(protocol: Config, algorithm: Any, model: Config) -> None:
-    """Refuses what workers with models of their own cannot do, or others cannot.
-
-    Args:
-        protocol: of the scenario.
-        algorithm: of any family.
-        model: of the problem.
-
-    Raises:
-        PlacedError: saying where, what and what to do.
-    """
-    normalised = getattr(model, "norm", "") == "batch"
-    kind = algorithm.kind
-    if not isinstance(algorithm, Decentralised):
-        if normalised:
-            raise PlacedError(
-                f"problem.model.norm must be group for the algorithm {kind!r}, which "
-                f"has no place for a batch's statistics, got 'batch'; change it",
-                ("problem", "model", "norm"),
-            )
-        return
-    if not isinstance(protocol, Gossip):
-        return  # refused elsewhere
-    noise = getattr(algorithm, "noise", None)
-    if normalised and isinstance(noise, Noise) and noise.clip == "sample":
-        raise PlacedError(
-            "algorithm.noise.clip must be none where samples are normalised together, "
-            "got 'sample'; change it, or problem.model.norm to group",
-            ("algorithm", "noise", "clip"),
-        )
-    if algorithm.pushes:
-        if protocol.average != "neighbours" or protocol.order != "step_then_average":
-            raise PlacedError(
-                f"protocol must have average: neighbours and order: step_then_average "
-                f"for the algorithm {kind!r}, got {protocol.average} and "
-                f"{protocol.order}; add them",
-                ("protocol",),
-            )
-        return
-    if is_directed(protocol.graph):
-        raise PlacedError(
-            f"protocol.graph must be undirected for the algorithm {kind!r}, "
-            f"got {protocol.graph.kind!r}; take the algorithm sgp",
-            ("protocol", "graph", "kind"),
-        )
-    if getattr(algorithm, "merge", "mean") == "age" and protocol.in_rounds:
-        raise PlacedError(
-            f"algorithm.merge must be mean where all average at once, got 'age' with "
-            f"average: {protocol.average}; leave it out",
-            ("algorithm", "merge"),
-        )

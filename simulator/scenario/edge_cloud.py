@@ -4,10 +4,15 @@ Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differentia
 Privacy for Edge Intelligence; decisions (M-) are in docs/decisions.md.
 """
 
+import math
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
+from simulator.config.errors import ScenarioError
+from simulator.privacy.releases import Guarantee, Pure
 from simulator.scenario.algorithms import (
     FLOAT_BYTES,
     Algorithm,
@@ -120,6 +125,71 @@ class _Private(_Asynchronous):
     the other layers' gradients are then released as they are (M-14)."""
     delta: Part = 1e-3
     """Failure probability of eq. 12, a heuristic one (M-15)."""
+
+    @property
+    def noise_law(self) -> str:
+        """Law of the noise on gradients."""
+        return self.noise
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases.
+
+        Raises:
+            ScenarioError: not one privacy level for each client.
+        """
+        epsilon, clients = self.epsilon, len(num_samples)
+        if isinstance(epsilon, tuple) and len(epsilon) != clients:
+            raise ScenarioError(
+                f"algorithm.epsilon must have one entry per client ({clients}), got "
+                f"{len(epsilon)}; make it as long, or give one number"
+            )
+        return tuple(
+            self._guarantee(float(each), n, batch, num_weights)
+            for each, n in zip(
+                np.broadcast_to(epsilon, clients), num_samples, strict=True
+            )
+        )
+
+    def _guarantee(
+        self, epsilon: float, n: int, batch: int, num_weights: int
+    ) -> Guarantee:
+        """Returns what a message of a client with `n` samples releases.
+
+        Eq. 12's delta only chooses the sensitivity; clipping every sample at b / 2 of
+        it makes it one, whatever that delta means (M-15).
+        """
+        from simulator.privacy import guarantees  # SciPy
+
+        drawing = guarantees.Drawing.of(self)
+        lacks = guarantees.lacking(drawing)
+        if self.clip == "mean":
+            lacks.append(
+                f"the clipped means of two batches can differ by b = {batch} times the "
+                f"stated sensitivity; only clip: sample bounds it (M-03)"
+            )
+        if self.noised != "all":
+            lacks.append("only the first layer's gradient has noise (M-14)")
+        if self.noise == "radial_exponential" and num_weights > 1:
+            lacks.append(
+                f"an exponential radius in {num_weights} dimensions is private at no "
+                f"epsilon (M-01)"
+            )
+        mechanism = f"{guarantees.NAMES[self.noise]}, clip: {self.clip}"
+        if lacks:
+            why = "the paper's epsilon of an iteration: " + "; ".join(lacks)
+            return Guarantee(Pure(epsilon), False, why, mechanism)
+        why = "the noise is for the l2 sensitivity of clipped samples"
+        if self.noise == "laplace":
+            epsilon *= math.sqrt(num_weights)
+            why = (
+                f"independent Laplace noise for an l2 sensitivity costs sqrt(d) = "
+                f"{math.sqrt(num_weights):.4g} times the stated epsilon (M-01)"
+            )
+        spent = guarantees.pure(epsilon, n, batch, self.sampling)
+        why += guarantees.repeats(batch, n, drawing)
+        return Guarantee(Pure(spent), True, why, mechanism)
 
 
 class Audp(_Private):

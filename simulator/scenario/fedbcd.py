@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from simulator.config.base import PlacedError
 from simulator.scenario.algorithms import (
     FLOAT_BYTES,
     Algorithm,
@@ -36,12 +37,24 @@ class BlockDescent(Algorithm):
     family: ClassVar[str] = "vertical"
     protocols: ClassVar[tuple[str, ...]] = ("rounds", "asynchronous", "t_synchronous")
     has_bias: ClassVar[bool] = False
-    one_batch: ClassVar[bool] = True
-    """Local steps use the same batch again."""
     transfers: ClassVar[bool] = True
-    """The objective may be that of transfer learning."""
     encryption: Encryption | None = None
     """What encrypting the exchange costs; it changes no number of the model."""
+
+    @property
+    def batches_per_job(self) -> int:
+        """Batches of a job: one, which all local steps use."""
+        return 1
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses batches that parties do not share in rounds."""
+        super().check(problem, protocol)
+        if protocol.batch_per_round and self.samples == "own":
+            raise PlacedError(
+                "algorithm.samples must be common in rounds, whose parties exchange "
+                "what they make of one batch (F-25), got 'own'; leave it out",
+                ("algorithm", "samples"),
+            )
 
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""
@@ -94,6 +107,11 @@ class _LocalSteps(BlockDescent):
     the derivative that they received, as the exchange literally has it, and as its
     security needs it. A label-free party can recompute by itself with the loss
     `taylor`."""
+
+    @property
+    def steps_per_job(self) -> int:
+        """Local steps of a job."""
+        return self.local_steps
 
 
 class FedBcd(_LocalSteps):

@@ -6,11 +6,13 @@ changes how much a contribution counts stands here; when or whether it counts is
 protocol's.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from simulator.config.base import Config, PlacedError
+from simulator.privacy.releases import Guarantee, Sampling
 from simulator.scenario.algorithms import (
     Algorithm,
     Message,
@@ -122,7 +124,7 @@ class Optimizer(Config):
     `yogi`) or under it (`adagrad`, `rmsprop`), as optax does."""
 
 
-class Target(Config):
+class NoiseBudget(Config):
     """A privacy budget from which the noise is calculated before the run."""
 
     epsilon: Positive
@@ -150,7 +152,7 @@ class Mechanism(Config):
     """What is clipped: each sample's gradient, or all that a client sends."""
     multiplier: Annotated[float, Field(ge=0)] | None = None
     """Scale of the noise over the sensitivity."""
-    budget: Target | None = None
+    budget: NoiseBudget | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> "Mechanism":
@@ -161,6 +163,29 @@ class Mechanism(Config):
             )
         return self
 
+    def multiplier_at(
+        self, sampling_ratio: float, sampling: Sampling = "uniform"
+    ) -> float:
+        """Returns the noise multiplier that is stated, or that the budget needs.
+
+        Args:
+            sampling_ratio: of the client that draws the largest share, in (0, 1].
+            sampling: how distinct samples are drawn.
+
+        Returns:
+            Noise scale over sensitivity, >= 0.
+
+        Raises:
+            UserError: no noise is enough, or the accountant has no such release.
+        """
+        if self.budget is None:
+            return self.multiplier or 0.0
+        from simulator.privacy.guarantees import calibrated  # SciPy
+
+        numbers = self.budget.epsilon, self.budget.delta, self.budget.releases
+        accountant = self.budget.accountant
+        return calibrated(*numbers, accountant, self.law, sampling_ratio, sampling)
+
 
 class Federated(Algorithm):
     """What all methods here share: local steps, and noise on what is sent."""
@@ -170,6 +195,43 @@ class Federated(Algorithm):
     mechanism: Mechanism | None = None
 
     family: ClassVar[str] = "horizontal"
+
+    @property
+    def steps_per_job(self) -> int:
+        """Local steps of a job."""
+        return self.local_steps
+
+    @property
+    def noise_law(self) -> str | None:
+        """Law of the noise on what is sent, if there is any."""
+        return None if self.mechanism is None else self.mechanism.law
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases; nothing without noise."""
+        from simulator.privacy.guarantees import Drawing, of_clipped  # SciPy
+
+        del num_weights
+        if self.mechanism is None:
+            return ()
+        law, clip, drawing = self.mechanism.law, self.mechanism.clip, Drawing.of(self)
+        ratio = batch / min(num_samples) if clip == "sample" else 1.0
+        multiplier = self.mechanism.multiplier_at(ratio)
+        return tuple(
+            of_clipped(law, clip, multiplier, drawing, n, batch) for n in num_samples
+        )
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses budgets for batches whose noise is not calculated."""
+        super().check(problem, protocol)
+        budgeted = self.mechanism is not None and self.mechanism.budget is not None
+        if budgeted and self.sampling != "distinct":
+            raise PlacedError(
+                f"algorithm.mechanism.budget must be with sampling 'distinct', for "
+                f"which noise is calculated, got {self.sampling!r}; give a multiplier",
+                ("algorithm", "mechanism", "budget"),
+            )
 
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""
@@ -227,6 +289,11 @@ class Sgd(Federated):
         *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
     )
 
+    @property
+    def step_sizes(self) -> tuple[StepSize | None, ...]:
+        """The server's step size and that of local steps."""
+        return (self.step_size, self.local_step_size, None)
+
 
 class FedAsync(Federated):
     """Mixes each client's model into the server's: x <- (1 - a) x + a x_client.
@@ -268,3 +335,8 @@ class FedBuff(Federated):
     optimizer: Optimizer | None = None
 
     protocols: ClassVar[tuple[str, ...]] = ("buffered",)
+
+    @property
+    def step_sizes(self) -> tuple[StepSize | None, ...]:
+        """The clients' step size and the server's."""
+        return (self.step_size, None, self.server_step_size)

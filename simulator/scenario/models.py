@@ -11,7 +11,21 @@ from simulator.config.parts import Part
 from simulator.scenario import architectures, images
 
 
-class Linear(Part):
+class Model(Part):
+    """What every model says of itself."""
+
+    families: ClassVar[tuple[str, ...]]
+    """Divisions of the data that it is for: `horizontal`, `vertical`, `transfer`."""
+    sequential: ClassVar[bool] = False
+    """Whether its rows are sequences of `frames` frames, each with a class."""
+
+    @property
+    def normalises_batches(self) -> bool:
+        """Whether the samples of a batch are normalised together."""
+        return False
+
+
+class Linear(Model):
     """Linear: embeddings `x @ w` of a vertical party, or `x @ w + b` of a client."""
 
     kind: Literal["linear"] = "linear"
@@ -27,7 +41,7 @@ class Linear(Part):
         return num_features * num_outputs
 
 
-class Mlp(Part):
+class Mlp(Model):
     """One hidden layer, as a party's model: its outputs are added to the others'.
 
     In transfer learning, the hidden units themselves are what a party makes of a
@@ -49,7 +63,7 @@ class Mlp(Part):
         return self.hidden * (num_features + num_outputs)
 
 
-class Dense(Part):
+class Dense(Model):
     """Fully connected layers, of clients that hold all columns."""
 
     kind: Literal["dense"] = "dense"
@@ -73,7 +87,7 @@ class Dense(Part):
         return sum(a * b for a, b in pairwise(sizes))
 
 
-class ViewCnn(Part):
+class ViewCnn(Model):
     """Two convolutions and a dense layer on a party's part of every image.
 
     Source: FedBCD, section 7 (MNIST-CNN); no pools and no padding (F-11).
@@ -132,7 +146,7 @@ def check_view(height: int, width: int, kernel: int) -> None:
         )
 
 
-class Cnn(Part):
+class Cnn(Model):
     """Two convolutions, each with ReLU and 2x2 pooling, and a fully connected layer.
 
     Source: MAPA, section 9; widths by the later public code (M-29).
@@ -169,7 +183,7 @@ class Cnn(Part):
         return 4 * self.kernel**2 * convolutions + dense
 
 
-class CifarNet(Part):
+class CifarNet(Model):
     """One of nine networks for CIFAR-10, as `simulator.scenario.architectures` says.
 
     Batch normalisation mixes the samples of a batch, so that no sample's own gradient
@@ -194,6 +208,11 @@ class CifarNet(Part):
     """Height, width and depth of the images; by default square ones, grey or of three
     colours."""
 
+    @property
+    def normalises_batches(self) -> bool:
+        """Whether the samples of a batch are normalised together."""
+        return self.norm == "batch"
+
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         """Returns the number of weights, running statistics included.
 
@@ -212,7 +231,7 @@ class CifarNet(Part):
         return architectures.tally(self.name, shape, num_outputs, self.width, self.norm)
 
 
-class Lstm(Part):
+class Lstm(Model):
     """Bidirectional LSTM layers and a linear projection; logits for every frame.
 
     By default the acoustic model of A(DP)²SGD: with 260 features a frame and 32,000

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simulator.config.base import Config, PlacedError, Says
-from simulator.scenario.decentralised import Noise
 
 Name = Literal[
     "basic", "advanced", "optimal", "rdp", "pld", "gdp", "lemma2", "theorem2"
@@ -50,19 +49,6 @@ class Privacy(Config):
         return self.accountants
 
 
-def law_of(algorithm: Any) -> str | None:
-    """Returns the law of the noise on what clients send; None without noise.
-
-    Args:
-        algorithm: its configuration; of a horizontal one.
-    """
-    mechanism = getattr(algorithm, "mechanism", None)
-    noise = getattr(algorithm, "noise", None)
-    if isinstance(noise, Noise):
-        return "gaussian"
-    return mechanism.law if mechanism else noise
-
-
 def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> None:
     """Refuses accounting that does not fit what is sent.
 
@@ -74,19 +60,11 @@ def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> 
     Raises:
         PlacedError: saying where, what and what to do.
     """
-    law = law_of(algorithm)
-    mechanism = getattr(algorithm, "mechanism", None)
-    drawn = getattr(algorithm, "sampling", "distinct")
-    if mechanism is not None and mechanism.budget is not None and drawn != "distinct":
-        raise PlacedError(
-            f"algorithm.mechanism.budget must be with sampling 'distinct', for which "
-            f"noise is calculated, got {drawn!r}; give a multiplier",
-            ("algorithm", "mechanism", "budget"),
-        )
+    law = algorithm.noise_law
     if privacy is None:
         return
     if law is None:
-        other = "perturbation" if hasattr(algorithm, "perturbation") else "mechanism"
+        other = "perturbation" if algorithm.stores_embeddings else "mechanism"
         raise PlacedError(
             f"privacy must be left out where clients send no noisy gradients, got it "
             f"with the algorithm {algorithm.kind!r}; take audp or mapa, or give "

@@ -1,5 +1,7 @@
 """What is learned: data sets, how they are divided, models and losses."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
@@ -84,6 +86,11 @@ class Data(Part):
                 f"got {self.split_seed!r}; take the scenario of a run"
             )
         return self.split_seed
+
+    def found_files(self) -> Iterable[str | Path] | None:
+        """Returns the files that the set finds by itself; None if it finds none so."""
+        find = getattr(self.maker(), "finds", None) if self.made_by else None
+        return None if find is None else find(self)
 
 
 class Digits(Data):

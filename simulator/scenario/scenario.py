@@ -12,7 +12,6 @@ from simulator.config.base import Config, PlacedError
 from simulator.config.catalogue import AnyPart
 from simulator.config.text import suggestion
 from simulator.scenario.claims import Claim
-from simulator.scenario.decentralised import check_decentralised
 from simulator.scenario.metrics import METRICS, OF_WORKERS, Metric
 from simulator.scenario.models import Linear
 from simulator.scenario.privacy import Privacy, check_privacy
@@ -155,48 +154,25 @@ class Scenario(Setting):
                 f"them",
                 ("protocol", "kind"),
             )
-        order = getattr(self.algorithm, "client_order", "upload_first")
-        if self.protocol.kind == "bounded" and order != "upload_first":
-            raise PlacedError(
-                f"algorithm.client_order must be 'upload_first' with a bounded "
-                f"delay, got {order!r}; with two batches in use, V-10 does not say "
-                f"whose ages are bounded",
-                ("algorithm", "client_order"),
-            )
         if self.probe is not None and self.algorithm.family != "horizontal":
             raise PlacedError(
                 f"probe must not be set for the algorithm {self.algorithm.kind!r}, "
                 f"whose messages are no gradients; remove it",
                 ("probe",),
             )
-        noise = getattr(self.algorithm, "perturbation", None)
-        priced = getattr(noise, "input_diameter", None) is not None
-        if priced and self.problem.model.kind != "linear":
-            raise PlacedError(
-                f"algorithm.perturbation.input_diameter must not be set for the model "
-                f"{self.problem.model.kind!r}, whose sensitivity is not known; remove "
-                f"it, and give std in place of mu",
-                ("algorithm", "perturbation", "input_diameter"),
-            )
         if self.problem.transfer is not None:
             self._check_transfer()
         self.check_world()
-        check_decentralised(self.protocol, self.algorithm, self.problem.model)
+        self.algorithm.check(self.problem, self.protocol)
         replays = self.timeline is not None
         check_privacy(self.privacy, self.algorithm, replays=replays)
-        if self.protocol.kind == "rounds" and self.algorithm.samples == "own":
-            raise PlacedError(
-                "algorithm.samples must be common in rounds, whose parties exchange "
-                "what they make of one batch (F-25), got 'own'; leave it out",
-                ("algorithm", "samples"),
-            )
         if self.evaluate.every.rounds is not None and not self.protocol.in_rounds:
             raise PlacedError(
                 f"evaluate.every.rounds must not be set for the protocol "
                 f"{self.protocol.kind!r}, which has no rounds; take commits",
                 ("evaluate", "every", "rounds"),
             )
-        own = getattr(self.algorithm, "worker_metrics", False)
+        own = self.algorithm.worker_metrics
         for metric in () if own else self.evaluate.metrics:
             if metric in OF_WORKERS:
                 raise PlacedError(
@@ -233,14 +209,14 @@ class Scenario(Setting):
                 "must be taylor, or left out",
             ),
             ("algorithm", "kind"): (
-                getattr(algorithm, "transfers", False),
+                algorithm.transfers,
                 "must be one of fed_sgd, fed_bcd, fed_pbcd",
             ),
             ("algorithm", "local_gradient"): (
                 getattr(algorithm, "local_gradient", "recompute") == "recompute",
                 "must be recompute, since all that it needs is exchanged",
             ),
-            ("protocol", "kind"): (self.protocol.kind == "rounds", "must be rounds"),
+            ("protocol", "kind"): (self.protocol.batch_per_round, "must be rounds"),
         }
         for keys, (fits, rule) in refused.items():
             if not fits:

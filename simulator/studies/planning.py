@@ -46,8 +46,7 @@ def structure(scenario: Scenario) -> str:
         "in_flight": selection.in_flight if selection else None,
         "algorithm": scenario.algorithm.structure(),
         "step_sizes": [
-            getattr(getattr(scenario.algorithm, name, None), "num_values", 0)
-            for name in ("step_size", "local_step_size", "server_step_size")
+            getattr(size, "num_values", 0) for size in scenario.algorithm.step_sizes
         ],
         "evaluate": scenario.evaluate.model_dump(mode="json"),
         "target": scenario.stop.target,

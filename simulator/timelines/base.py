@@ -41,10 +41,13 @@ class RunTimeline(ABC):
     stop: Stop
     workload: Workload
 
-    @property
-    @abstractmethod
+    @cached_property
     def digest(self) -> str:
         """Hash of everything that the timeline depends on."""
+        return self._digest()
+
+    @abstractmethod
+    def _digest(self) -> str: ...
 
     @abstractmethod
     def chunks(self, num_rows: int) -> Iterator[Chunk]:

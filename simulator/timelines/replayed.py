@@ -78,9 +78,7 @@ class RecordedTimeline(RunTimeline):
                 columns[name] = Words(column.indices.to_numpy(), words)
         return columns
 
-    @cached_property
-    def digest(self) -> str:
-        """Hash of everything that the timeline depends on; the recorded one's."""
+    def _digest(self) -> str:
         known = str(self.entry["timeline"])
         if not self._may_end_earlier:
             return known

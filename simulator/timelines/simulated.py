@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import simpy
@@ -47,9 +46,7 @@ class SimulatedTimeline(RunTimeline):
     server: Server = field(default_factory=Server)
     quota: tuple[int, ...] | None = None
 
-    @cached_property
-    def digest(self) -> str:
-        """Hash of everything that the timeline depends on."""
+    def _digest(self) -> str:
         parts = {
             "clients": self.clients.model_dump(mode="json") if self.clients else None,
             "server": self.server.model_dump(mode="json"),
@@ -57,7 +54,7 @@ class SimulatedTimeline(RunTimeline):
             "num_clients": self.num_clients,
             "seed": self.seed,
             "stop": self.stop.model_dump(mode="json", exclude={"target", "windowed"}),
-            "traffic": self._workload,
+            "traffic": self.workload.parts,
             "samples": self.samples_key,
         }
         if self.quota is not None:
@@ -69,14 +66,6 @@ class SimulatedTimeline(RunTimeline):
         ]
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    @property
-    def _workload(self) -> dict[str, Any]:
-        """The workload, for the hash; no overhead is not named."""
-        parts = self.workload._asdict()
-        if not self.workload.overhead_s:
-            del parts["overhead_s"]
-        return parts
 
     @property
     def _world(self) -> dict[str, Any]:

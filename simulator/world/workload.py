@@ -1,9 +1,11 @@
 """What a job weighs, whatever algorithm says it."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 
-class Workload(NamedTuple):
+@dataclass(frozen=True)
+class Workload:
     """What one job of a client computes and sends.
 
     Attributes:
@@ -22,3 +24,11 @@ class Workload(NamedTuple):
     steps: int = 1
     samples: int = 1
     overhead_s: float = 0
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What a timeline depends on, for its hash; no overhead is not named."""
+        parts = dict(vars(self))
+        if not self.overhead_s:
+            del parts["overhead_s"]
+        return parts

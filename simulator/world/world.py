@@ -301,7 +301,7 @@ class World:
         """Returns the tick of a world in which there are nothing but lattice laws."""
         server = self._server
         rough = bool(self._slowdowns or server.upload_bandwidth)
-        rough = rough or bool(server.download_bandwidth or self.job.overhead_s)
+        rough = rough or bool(server.download_bandwidth or self.workload.overhead_s)
         for group in self._groups:
             rough = rough or bool(group.presences or group.bandwidth or group.lossy)
             rough = rough or group.config.compute_per != "job"
@@ -318,7 +318,11 @@ class World:
         for group in self._groups:
             if Purpose.COMPUTE in group.laws:
                 group.laws[Purpose.REFRESH] = group.laws[Purpose.COMPUTE]
-        units = {"job": 1.0, "step": self.job.steps, "sample": self.job.samples}
+        units = {
+            "job": 1.0,
+            "step": self.workload.steps,
+            "sample": self.workload.samples,
+        }
         self._units = [
             units[group.config.compute_per]
             for group in self._groups
@@ -359,7 +363,7 @@ class World:
             or group.config.compute_per != "job"
             for group in self._groups
         )
-        rough = rough or self.job.overhead_s > 0
+        rough = rough or self.workload.overhead_s > 0
         return not (links or server or rough or self._slowdowns)
 
 

@@ -6,7 +6,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TARGETS = (
     "simulator/world",
     "simulator/protocols",
-    "simulator/timelines/saved.py",
+    "simulator/recording.py",
     "simulator/results",
     "simulator/trace",
     "analysis/claims",

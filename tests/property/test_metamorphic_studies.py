@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from simulator import playing, studies
-from simulator.config.catalogue import entries
+from simulator.config.catalogue import parts
 from simulator.config.parts import tag
 from simulator.scenario.setting import Recording, WorldScenario
 from simulator.scenario.study import expand
@@ -166,4 +166,4 @@ def test_a_replay_of_another_protocol_is_the_timeline(protocol: dict) -> None:
 def test_every_protocol_is_replayed_here() -> None:
     drawn = {"asynchronous", "synchronous", "t_synchronous", "buffered", "rounds"}
     here = drawn | {"gossip"} | {protocol["kind"] for protocol in OTHERS}
-    assert here == {tag(entry.config) for entry in entries("protocols")}
+    assert here == {tag(part) for part in parts("protocols")}

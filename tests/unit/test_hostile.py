@@ -221,14 +221,13 @@ def test_the_labels_of_a_log_are_literal(tmp_path: Path) -> None:
 
 PLUGIN = '''
 from typing import Literal
-from simulator.config.base import Config
-from simulator.config.parts import Entry
+from simulator.config.parts import Part
 
-class Odd(Config):
+class Odd(Part):
     """[/b] [red]law[/red] :smile: \x1b[31m $x$"""
     law: Literal["[/b]"] = "[/b]"
 
-STALESIM = {"laws": (Entry(Odd, "x:y"),)}
+STALESIM = {"laws": (Odd,)}
 '''
 
 

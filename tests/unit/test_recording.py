@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator import recording
 from simulator.config.errors import ScenarioError
 from simulator.scenario.setting import WorldScenario
 from simulator.timeline import Chunk
+from simulator.timelines import saved
 from simulator.timelines.saved import record
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.trace import load
@@ -37,7 +37,7 @@ def test_progress_is_the_part_of_all_runs_that_is_played(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recording, "PAIRS", 2)
+    monkeypatch.setattr(saved, "PAIRS", 2)
     heard: list[float] = []
     study = WorldScenario.model_validate({**TREE, "stop": stop, "replicates": 2})
     record(study, tmp_path, heard.append)
@@ -48,16 +48,16 @@ def test_progress_is_the_part_of_all_runs_that_is_played(
 def test_the_journal_gets_a_line_for_parts_and_none_for_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "PAIRS", 2)
+    monkeypatch.setattr(saved, "PAIRS", 2)
     monkeypatch.setattr("simulator.trace.writing.PART_ROWS", 40)
     lines: list[str] = []
-    append = recording.DISK.append
+    append = saved.DISK.append
 
     def noting(path: Path, data: bytes) -> None:
         lines.append(path.name)
         append(path, data)
 
-    monkeypatch.setattr(recording.DISK, "append", noting)
+    monkeypatch.setattr(saved.DISK, "append", noting)
     study = WorldScenario.model_validate({**TREE, "stop": {"commits": 100}})
     done = record(study, tmp_path)
     assert set(lines) == {"journal-1.log"}
@@ -70,7 +70,7 @@ def test_the_journal_gets_a_line_for_parts_and_none_for_rows(
 def test_a_world_that_fails_on_its_way_leaves_what_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "PAIRS", 2)
+    monkeypatch.setattr(saved, "PAIRS", 2)
     monkeypatch.setattr("simulator.trace.writing.PART_ROWS", 40)
     chunks = SimulatedTimeline.chunks
 

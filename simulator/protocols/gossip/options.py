@@ -102,9 +102,9 @@ class GossipOptions(Protocol):
             receivers(self.graph, n)
 
     @property
-    def mixes(self) -> bool:
-        """Whether all workers average at once."""
-        return self.in_rounds
+    def is_directed(self) -> bool:
+        """Whether messages go along edges in one direction."""
+        return is_directed(self.graph)
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: steps, and averagings of two or of all workers.

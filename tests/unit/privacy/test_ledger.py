@@ -8,8 +8,7 @@ import pytest
 from simulator.config.errors import ScenarioError, UserError
 from simulator.privacy.accountants import make
 from simulator.privacy.ledger import Ledger, epsilon, limits
-from simulator.privacy.of_runs import Guarantee
-from simulator.privacy.releases import Gaussian, Pure, Release
+from simulator.privacy.releases import Gaussian, Guarantee, Pure, Release
 
 
 def promise(release: Release, *, formal: bool = True) -> Guarantee:

@@ -11,11 +11,10 @@ from simulator.config.errors import ScenarioError, UserError
 from simulator.privacy import decentralised
 from simulator.privacy.accountants import Accountant, Lemma2, Theorem2, make
 from simulator.privacy.decentralised import Setting
+from simulator.privacy.gossip_noise import Budget, Noise, lacking, release_of, sigma_of
 from simulator.privacy.ledger import Ledger, epsilon
-from simulator.privacy.of_gossip import lacking, release_of, sigma_of
-from simulator.privacy.of_runs import Guarantee, guarantees
-from simulator.privacy.releases import Gaussian, Laplace, Pure, Release
-from simulator.scenario.decentralised import Adp2sgd, Budget, Noise
+from simulator.privacy.releases import Gaussian, Guarantee, Laplace, Pure, Release
+from simulator.scenario.decentralised import Adp2sgd
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, merge
 from simulator.timeline import Kind, Outcome, StopReason
@@ -41,7 +40,7 @@ def adp2sgd(noise: Noise, **options: Any) -> Adp2sgd:
 
 
 def promised(config: Adp2sgd, num_samples: tuple[int, ...] = SAMPLES, batch: int = 5):
-    return guarantees(config, num_samples, batch, 650)
+    return config.guarantees(num_samples, batch, 650)
 
 
 def cost(

@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 from simulator.config.errors import ScenarioError
-from simulator.privacy.of_runs import guarantees, multiplier_of
 from simulator.privacy.releases import Gaussian, Pure
 from simulator.scenario.edge_cloud import Audp, Mapa
 from simulator.scenario.federated import Mechanism, Sgd
@@ -20,7 +19,7 @@ MECHANISM = {"clip_bound": 1.0, "multiplier": 2.0}
 
 
 def one(config: Any, n: int = 100, batch: int = 10, num_weights: int = 784) -> Any:
-    return guarantees(config, [n], batch, num_weights)[0]
+    return config.guarantees([n], batch, num_weights)[0]
 
 
 def audp(**options: Any) -> Audp:
@@ -93,14 +92,14 @@ def test_a_sample_that_is_drawn_again_costs_more() -> None:
 
 def test_every_client_has_its_own_epsilon() -> None:
     config = audp(epsilon=(0.1, 0.2, 0.3))
-    found = guarantees(config, [50, 60, 70], 10, 784)
+    found = config.guarantees([50, 60, 70], 10, 784)
     assert [g.release for g in found] == [Pure(0.1), Pure(0.2), Pure(0.3)]
     with pytest.raises(ScenarioError, match=r"one entry per client \(2\), got 3"):
-        guarantees(config, [50, 60], 10, 784)
+        config.guarantees([50, 60], 10, 784)
 
 
 def test_a_ratio_is_only_ever_the_clients_own_fresh_draw() -> None:
-    found = guarantees(sgd(), [100, 40, 10], 10, 784)
+    found = sgd().guarantees([100, 40, 10], 10, 784)
     assert [g.release for g in found] == [
         Gaussian(2.0, 0.1),
         Gaussian(2.0, 0.25),
@@ -121,16 +120,16 @@ def test_a_ratio_is_only_ever_the_clients_own_fresh_draw() -> None:
 
 
 def test_no_noise_releases_nothing_that_could_be_accounted_for() -> None:
-    assert guarantees(Sgd(step_size=0.1, batch=10), [100], 10, 784) == ()
+    assert Sgd(step_size=0.1, batch=10).guarantees([100], 10, 784) == ()
 
 
 def test_a_budget_is_met_by_the_client_that_draws_the_largest_share() -> None:
     target = {"epsilon": 3.0, "releases": 50, "accountant": "gdp"}
     config = sgd(multiplier=None, budget=target)
-    found = guarantees(config, [100, 20], 10, 784)
-    needed = multiplier_of(config.mechanism, 0.5)  # pyright: ignore
+    found = config.guarantees([100, 20], 10, 784)
+    needed = config.mechanism.multiplier_at(0.5)  # pyright: ignore
     assert [g.release for g in found] == [Gaussian(needed, 0.1), Gaussian(needed, 0.5)]
-    assert multiplier_of(sgd().mechanism, 0.5) == 2.0  # pyright: ignore
+    assert sgd().mechanism.multiplier_at(0.5) == 2.0  # pyright: ignore
     from simulator.privacy.ledger import epsilon
 
     costs = [epsilon(g.release, 50, "gdp", 1e-5) for g in found]

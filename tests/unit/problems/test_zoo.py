@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from simulator.config.catalogue import factory
 from simulator.config.errors import ScenarioError
 from simulator.problems import blockwise, zoo
 from simulator.problems.zoo import CifarNet
@@ -109,7 +108,7 @@ def test_work_is_that_of_convolutions_and_the_dense_layer():
 @pytest.mark.parametrize("name", NAMES)
 def test_the_plain_count_is_the_vectors_length(name, norm):
     config = models.CifarNet(name=name, norm=norm, width=0.125)
-    model = factory(config, "models")(config, 7, 3072, "horizontal")
+    model = config.make(7, 3072, "horizontal")
     length = config.num_weights(3072, 7)
     weights = jax.eval_shape(model.init, jax.random.key(0))
     x = jax.ShapeDtypeStruct((3, 3072), "float32")
@@ -299,7 +298,7 @@ def test_images_may_be_too_small():
     config = models.CifarNet(name="vgg19")
     for refuse in (
         lambda: config.num_weights(784, 10),
-        lambda: factory(config, "models")(config, 10, 784, "horizontal"),
+        lambda: config.make(10, 784, "horizontal"),
     ):
         with pytest.raises(ScenarioError, match=r"at least 32 x 32 .* got 28 x 28"):
             refuse()

@@ -250,5 +250,5 @@ def test_commits_that_make_an_epoch(protocol, contributions: int) -> None:
     plan = SimulatedTimeline(
         clients, protocol, 4, 0, Stop(commits=1), Workload(1, 1, 60.0)
     )
-    assert plan.contributions_per_commit == contributions
+    assert plan.cadence.contributions_per_commit == contributions
     assert plan.commits_per_epoch == 60 / contributions

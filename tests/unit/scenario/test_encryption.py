@@ -20,7 +20,7 @@ from simulator.scenario.laws import Constant, Scipy
 from simulator.scenario.study import Run, merge
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.workload import Workload
-from simulator.world.world import Job, World
+from simulator.world.world import World
 from tests.support import everything, execute, played, prepared, scenario
 from tests.unit.scenario.mistakes import complaint
 
@@ -141,7 +141,9 @@ def test_no_job_escapes_the_overhead(protocol) -> None:
 def test_a_clock_with_an_overhead_does_not_tick() -> None:
     law = Scipy.model_validate({"law": "poisson", "mu": 2, "scale": 0.5, "shift": 1e-6})
     for overhead_s, ticks in ((0, True), (0.3, False)):
-        world = World(Clients(compute=law), 2, 1, job=Job(overhead_s=overhead_s))
+        world = World(
+            Clients(compute=law), 2, 1, workload=Workload(overhead_s=overhead_s)
+        )
         assert (world.tick is not None) == ticks
         assert world.is_plain == ticks
 

@@ -12,36 +12,37 @@ from simulator import simulation
 from simulator.algorithms.base import Algorithm
 from simulator.config import catalogue
 from simulator.config.errors import UserError
-from simulator.config.parts import tag
-from simulator.config.plugins import VARIABLE, everything
+from simulator.config.parts import Part, tag
+from simulator.config.plugins import VARIABLE, Plugin
 from simulator.recorders.recorder import Recorder
 from simulator.scenario.clients import Clients
+from simulator.scenario.federated import Sgd
 from simulator.scenario.laws import Constant
 from simulator.scenario.reading import loads
 from simulator.scenario.study import expand
 from simulator.world.world import World
 
 LAW = """
-from typing import ClassVar, Literal
-from simulator.config.base import Config
-from simulator.config.parts import Entry
+from typing import Literal
+from simulator.config.parts import Part
+from simulator.protocols import Protocol
 from simulator.scenario.problems import Horizontal
 
-class Nap(Config):
+class Nap(Part):
     law: Literal["nap"] = "nap"
     seconds: float = 1
 
-class Plain(Config):
+class Plain(Part):
     kind: Literal["plain"] = "plain"
 
-class Nameless(Config):
+class Nameless(Part):
     law: str = "nap"
 
 class Digits(Horizontal):
     kind: Literal["iid"] = "iid"
 
-class Odd(Plain):
-    like: ClassVar[str] = "gossip"
+class Odd(Protocol):
+    kind: Literal["odd"] = "odd"
 
 def make(config, population):
     return None
@@ -67,28 +68,28 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         sys.modules.pop(name, None)
 
 
+def everything() -> dict[str, tuple[Plugin, ...]]:
+    return catalogue._plugins()
+
+
 def test_a_module_brings_what_it_says(write: Write) -> None:
-    name = write('STALESIM = {"laws": (Entry(Nap, "here:make"),)}')
-    found = everything(catalogue.KINDS)
+    name = write('STALESIM = {"laws": (Nap,)}')
+    found = everything()
     assert {kind: len(entries) for kind, entries in found.items() if entries} == {
         "laws": 1
     }
-    (entry,) = found["laws"]
-    assert (tag(entry.config), entry.factory, entry.source) == (
-        "nap",
-        "here:make",
-        name,
-    )
+    (plugin,) = found["laws"]
+    assert (tag(plugin.part), plugin.source) == ("nap", name)
 
 
 def test_a_file_is_a_module_from_any_folder(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = write('STALESIM = {"laws": [(Nap, "here:make")]}')
+    name = write('STALESIM = {"laws": [Nap]}')
     monkeypatch.setattr(sys, "path", sys.path[:-1])
     monkeypatch.setenv(VARIABLE, str(tmp_path / f"{name}.py"))
-    (entry,) = everything(catalogue.KINDS)["laws"]
-    assert entry.source == name
+    (plugin,) = everything()["laws"]
+    assert plugin.source == name
 
 
 MISTAKES = {
@@ -99,59 +100,55 @@ MISTAKES = {
         "must have kinds of parts as keys, got 'law'; did you mean 'laws'?",
     ),
     "no tuple": (
-        'STALESIM = {"laws": Entry(Nap, "here:make")}',
-        "must have a tuple of entries under 'laws', got Entry; write (Entry(...),)",
+        'STALESIM = {"laws": Nap}',
+        "must have a tuple of classes under 'laws', got ",
     ),
-    "no entry": ('STALESIM = {"laws": (Nap,)}', "must be an entry, got"),
+    "no class": (
+        'STALESIM = {"laws": (Nap(),)}',
+        "must be a subclass of simulator.config.parts.Part, got Nap(",
+    ),
     "no configuration": (
-        'STALESIM = {"laws": (Entry(make, "here:make"),)}',
-        "must have a subclass of simulator.config.base.Config, got make",
+        'STALESIM = {"laws": (make,)}',
+        "must be a subclass of simulator.config.parts.Part, got make",
     ),
     "no data": (
-        'STALESIM = {"data": (Entry(Plain, "here:make"),)}',
-        "must have a subclass of simulator.scenario.problems.Data, got Plain",
+        'STALESIM = {"data": (Plain,)}',
+        "must be a subclass of simulator.scenario.problems.Data, got Plain",
     ),
     "no algorithm": (
-        'STALESIM = {"algorithms": (Entry(Plain, "here:make"),)}',
-        "must have a subclass of simulator.scenario.algorithms.Algorithm, got Plain",
+        'STALESIM = {"algorithms": (Plain,)}',
+        "must be a subclass of simulator.scenario.algorithms.Algorithm, got Plain",
     ),
     "no model": (
-        'STALESIM = {"models": (Entry(Plain, "here:make"),)}',
-        "must have a class with families, num_weights, work, got Plain without",
-    ),
-    "no factory": (
-        'STALESIM = {"laws": (Entry(Nap, "make"),)}',
-        "must name its factory as \"module:factory\", got 'make'",
+        'STALESIM = {"models": (Plain,)}',
+        "must be a subclass of simulator.scenario.models.Model, got Plain; inherit",
     ),
     "no name": (
-        'STALESIM = {"laws": (Entry(Nameless, "here:make"),)}',
+        'STALESIM = {"laws": (Nameless,)}',
         'got Nameless without; write law: Literal["name"] = "name"',
     ),
     "a law by kind": (
-        'STALESIM = {"laws": (Entry(Plain, "here:make"),)}',
+        'STALESIM = {"laws": (Plain,)}',
         'got Plain without; write law: Literal["name"] = "name"',
     ),
     "a name of ours": (
-        'STALESIM = {"partitions": (Entry(Digits, "here:make"),)}',
+        'STALESIM = {"partitions": (Digits,)}',
         "under new names, got 'iid', which stalesim has; rename it",
     ),
     "a name twice": (
-        'STALESIM = {"laws": (Entry(Nap, "here:make"), Entry(Nap, "here:make"))}',
+        'STALESIM = {"laws": (Nap, Nap)}',
         "under new names, got 'nap', which brings_",
     ),
     "a name of SciPy's": (
         (
-            'class Expon(Config):\n    law: Literal["expon"] = "expon"\n'
-            'STALESIM = {"laws": (Entry(Expon, "here:make"),)}'
+            'class Expon(Part):\n    law: Literal["expon"] = "expon"\n'
+            'STALESIM = {"laws": (Expon,)}'
         ),
         "under new names, got 'expon', which scipy.stats has; rename it",
     ),
-    "like nothing": (
-        'STALESIM = {"protocols": (Entry(Odd, "here:make"),)}',
-        (
-            "must be like one of asynchronous, t_synchronous, synchronous, buffered, "
-            "got 'gossip'; change Odd.like"
-        ),
+    "a protocol that does nothing": (
+        'STALESIM = {"protocols": (Odd,)}',
+        "must be a class with play, got Odd without; add it",
     ),
     "an error": ("1 / 0", "must be importable, got ZeroDivisionError: division by"),
     "a mistake in Python": ("def", "must be importable, got SyntaxError"),
@@ -164,7 +161,7 @@ def test_a_mistake_is_one_line(write: Write, mistake: str) -> None:
     end, said = MISTAKES[mistake]
     name = write(end)
     with pytest.raises(UserError) as caught:
-        everything(catalogue.KINDS)
+        everything()
     message = str(caught.value)
     assert said in message
     assert name in message
@@ -174,16 +171,16 @@ def test_a_mistake_is_one_line(write: Write, mistake: str) -> None:
 def test_a_module_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "no_such_module_here")
     with pytest.raises(UserError, match="there is no module 'no_such_module_here'"):
-        everything(catalogue.KINDS)
+        everything()
     monkeypatch.setenv(VARIABLE, "/no/such/file.py")
     with pytest.raises(UserError, match=r"no module '/no/such/file.py'; check the"):
-        everything(catalogue.KINDS)
+        everything()
 
 
 def test_an_import_that_is_missing_in_a_module_is_not_the_module(write: Write) -> None:
     name = write("import no_such_module_here")
     with pytest.raises(UserError, match="ModuleNotFoundError: No module named") as told:
-        everything(catalogue.KINDS)
+        everything()
     assert f"({name}.py:" in str(told.value)
 
 
@@ -195,7 +192,7 @@ def test_a_file_with_the_name_of_another_module(
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv(VARIABLE, str(path))
     with pytest.raises(UserError, match=r"a name of its own, got 'json', .*rename the"):
-        everything(catalogue.KINDS)
+        everything()
 
 
 @pytest.mark.parametrize(
@@ -203,8 +200,8 @@ def test_a_file_with_the_name_of_another_module(
     [
         ("{module}:missing", "must be importable, got AttributeError"),
         ("no_such_module_here:x", "must be importable, got ModuleNotFoundError"),
-        ("{module}:Nap", "must be an entry, got"),
-        ("{module}:NAP", None),
+        ("{module}:make", "must be a subclass of simulator.config.parts.Part"),
+        ("{module}:Nap", None),
     ],
 )
 def test_entry_points_of_packages(
@@ -214,7 +211,7 @@ def test_entry_points_of_packages(
     value: str,
     said: str | None,
 ) -> None:
-    module = write('NAP = (Nap, "here:make")')
+    module = write("")
     monkeypatch.delenv(VARIABLE)
     info = tmp_path / "napping-1.0.dist-info"
     info.mkdir()
@@ -222,11 +219,11 @@ def test_entry_points_of_packages(
     point = value.format(module=module)
     (info / "entry_points.txt").write_text(f"[stalesim.laws]\nnap = {point}\n")
     if said is None:
-        (entry,) = everything(catalogue.KINDS)["laws"]
-        assert entry.source == "napping"
+        (plugin,) = everything()["laws"]
+        assert plugin.source == "napping"
         return
     with pytest.raises(UserError, match=r"point .nap. of stalesim\.laws") as told:
-        everything(catalogue.KINDS)
+        everything()
     assert said in str(told.value)
     assert "'napping'" in str(told.value)
 
@@ -236,7 +233,7 @@ def test_bringing_after_a_scenario_was_read_is_too_late(
 ) -> None:
     name = write('STALESIM = {"laws": ()}')
     monkeypatch.delenv(VARIABLE)
-    assert catalogue.entries("laws")  # as every scenario does
+    assert catalogue.parts("laws")  # as every scenario does
     with pytest.raises(UserError, match="before the first scenario is read; restart"):
         catalogue.register(name)
     assert VARIABLE not in os.environ
@@ -260,12 +257,23 @@ def test_bringing_is_remembered_for_other_processes_unless_it_fails(
     catalogue.registered.cache_clear()
 
 
-def test_a_part_of_another_process_is_told_so() -> None:
-    class Stranger(catalogue.Config):
+@pytest.mark.parametrize(
+    ("made_by", "said"),
+    [
+        ("", "not enough values to unpack"),
+        ("no_such_module_here:make", "No module named 'no_such_module_here'"),
+        ("json:missing", "has no attribute 'missing'"),
+        ("json:__name__", "which is str"),
+    ],
+)
+def test_what_makes_a_part_must_exist(made_by: str, said: str) -> None:
+    class Stranger(Part):
         law: str = "stranger"
 
-    with pytest.raises(UserError, match=r"got Stranger, which .* take jobs=1"):
-        catalogue.factory(Stranger(), "laws")
+    Stranger.made_by = made_by
+    with pytest.raises(UserError, match=r"Stranger\.made_by must") as told:
+        Stranger().make()
+    assert said in str(told.value)
 
 
 def test_what_is_missing_is_said_in_a_scenario_as_before() -> None:
@@ -303,12 +311,6 @@ evaluate: {every: {commits: 10}}
 probe: {every: 5}
 """
     (run,) = expand(loads(text, "probed.yaml"))
-    found = simulation.factory
-
-    def factory(config: object, kind: str) -> Callable[..., object]:
-        own = kind == "algorithms"
-        return (lambda *_: Silent()) if own else found(config, kind)
-
-    monkeypatch.setattr(simulation, "factory", factory)
+    monkeypatch.setattr(Sgd, "make", lambda *_: Silent())
     with pytest.raises(UserError, match="'sgd', which does not reveal its messages"):
         simulation.prepare(run)

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from simulator import playing, studies
 from simulator.config.base import MOST_CLIENTS, Config
-from simulator.config.catalogue import KINDS
+from simulator.config.catalogue import KINDS, own
 from simulator.config.errors import ScenarioError, UserError
 from simulator.config.files import NESTED
 from simulator.config.messages import first_error
@@ -396,7 +396,7 @@ def test_huge_numbers_are_accepted_or_one_line(name: str) -> None:
 def test_every_whole_number_has_its_turn() -> None:
     known: set[type[Config]] = set()
     todo: list[Any] = [Scenario, WorldScenario]
-    todo += [entry.config for entries in KINDS.values() for entry in entries]
+    todo += [part for kind in KINDS for part in own(kind)]
     while todo:
         kind = todo.pop()
         if isinstance(kind, type) and issubclass(kind, Config) and kind not in known:

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simulator import inputs, playing, recording, studies
+from simulator import inputs, playing, studies
 from simulator.config.base import Config
-from simulator.config.catalogue import KINDS
+from simulator.config.catalogue import KINDS, own
 from simulator.config.errors import DataError, StudyError
 from simulator.config.files import marks, named, parts, unmarked
 from simulator.problems.data import limits
@@ -204,7 +204,7 @@ def test_given_arrays_that_pack_tight_can_be_read_again(
 
 
 def record(seed: int) -> None:
-    recording.record(WorldScenario.model_validate(WORLD | {"seed": seed}), "recorded")
+    saved.record(WorldScenario.model_validate(WORLD | {"seed": seed}), "recorded")
 
 
 def remove(folder: str) -> None:
@@ -357,7 +357,7 @@ def classes() -> set[type[Config]]:
     """Returns every class of which a scenario may be made."""
     known: set[type[Config]] = set()
     todo = [Scenario, WorldScenario]
-    todo += [entry.config for entries in KINDS.values() for entry in entries]
+    todo += [part for kind in KINDS for part in own(kind)]
     while todo:
         kind = todo.pop()
         if kind not in known:
@@ -415,11 +415,13 @@ def test_the_timelines_digest_knows_every_file(here: Path) -> None:
 MODULE = """
 from typing import Literal
 import numpy as np
-from simulator.config.base import Config
-from simulator.config.parts import Entry
+from simulator.config.parts import Part
 
-class Mine(Config):
+class Mine(Part):
     law: Literal["mine"] = "mine"
+
+    def make(self, population):
+        return Law(self, population)
 
 class Law:
     def __init__(self, config, population):
@@ -429,7 +431,7 @@ class Law:
     def draw(self, draws, tick):
         return np.full(draws.uniform.shape, FACTOR) * draws.uniform
 
-STALESIM = {"laws": (Entry(Mine, "mine_of_inputs:Law"),)}
+STALESIM = {"laws": (Mine,)}
 """
 
 

@@ -11,11 +11,11 @@ import simulator
 from analysis import summary
 from simulator import playing, simulation, studies
 from simulator.config.errors import ScenarioError, StudyError
-from simulator.protocols import kept
 from simulator.scenario.study import expand
 from simulator.studies import folder as folders
 from simulator.studies import memory, work
 from simulator.studies.planning import Task, keeping
+from simulator.timelines import cached
 from simulator.trace import load, write_manifest
 from simulator.trace.disk import locked
 
@@ -336,14 +336,16 @@ def test_a_kept_timeline_is_the_one_that_was_played(tmp_path: Path) -> None:
     plan = playing.plan(run).played
     direct = list(plan.chunks(16))
     for _ in range(2):
-        for one, other in zip(direct, kept.chunks(plan, 16, tmp_path), strict=True):
+        for one, other in zip(direct, cached.chunks(plan, 16, tmp_path), strict=True):
             assert one.stop == other.stop
             for part in ("rows", "jobs", "incidents"):
                 for a, b in zip(getattr(one, part), getattr(other, part), strict=True):
                     assert a.dtype == b.dtype
                     np.testing.assert_array_equal(a, b)
     (place,) = tmp_path.iterdir()
-    next(kept.chunks(plan, 32, tmp_path))  # one that is not read to its end is not kept
+    next(
+        cached.chunks(plan, 32, tmp_path)
+    )  # one that is not read to its end is not kept
     assert [path for path in tmp_path.iterdir() if path.suffix != ".partial"] == [place]
 
 
@@ -351,7 +353,7 @@ def test_a_kept_timeline_is_the_one_that_was_played(tmp_path: Path) -> None:
 def test_a_damaged_kept_timeline_is_played(damage: str, tmp_path: Path) -> None:
     run = expand(studies.running.validated(TREE))[0]
     plan = playing.plan(run).played
-    direct = list(kept.chunks(plan, 8, tmp_path))
+    direct = list(cached.chunks(plan, 8, tmp_path))
     assert len(direct) > 3
     (place,) = tmp_path.iterdir()
     path = sorted(place.iterdir())[2]
@@ -364,7 +366,7 @@ def test_a_damaged_kept_timeline_is_played(damage: str, tmp_path: Path) -> None:
     else:
         short = {"short": data[: len(data) // 2], "no zip": b"damaged", "empty": b""}
         path.write_bytes(short[damage])
-    again = list(kept.chunks(plan, 8, tmp_path))
+    again = list(cached.chunks(plan, 8, tmp_path))
     assert len(again) == len(direct)
     for one, other in zip(direct, again, strict=True):
         assert one.stop == other.stop

@@ -1,4 +1,4 @@
-"""What a worker's gradient releases in A(DP)2SGD, from its configuration. No JAX here.
+"""The noise of A(DP)2SGD, and what a worker's gradient with it releases. No JAX here.
 
 Whatever workers exchange depends on their data through noisy gradients alone, so that a
 release is one gradient, however often its worker's model is sent.
@@ -6,12 +6,63 @@ release is one gradient, however often its worker's model is sent.
 
 import math
 from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, model_validator
+
+from simulator.config.base import Config
 from simulator.config.errors import ScenarioError
-from simulator.privacy import decentralised
-from simulator.privacy.decentralised import Setting
 from simulator.privacy.releases import Gaussian
-from simulator.scenario.decentralised import Noise
+
+Positive = Annotated[float, Field(gt=0)]
+Part = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Noise(Config):
+    """Normal noise on every gradient.
+
+    Either `sigma`, or a `budget` from which Theorem 2 has it.
+    """
+
+    sigma: Annotated[float, Field(ge=0)] | None = None
+    """Standard deviation of every coordinate, absolute (A-04)."""
+    budget: "Budget | None" = None
+    on: Literal["sum", "mean"] = "sum"
+    """Whether `sigma` is of the noise on the sum of a batch's gradients, as the
+    experiments have it, or on their mean, as Theorem 2 does (A-01)."""
+    sensitivity: Literal["consistent", "paper"] = "consistent"
+    """What the accounts take for the sensitivity of what gets the noise: 2 G of a sum
+    and 2 G / B of a mean, or 2 G / B of either (A-02)."""
+    clip: Literal["none", "sample"] = "none"
+    """Whether each sample's gradient is clipped to norm G; without that G is but
+    assumed, and nothing is guaranteed (A-03)."""
+    bound: Positive = 1.0
+    """G, l2 norm of a sample's gradient."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "Noise":
+        if (self.sigma is None) == (self.budget is None):
+            raise ValueError(
+                "must have either sigma or budget, not both or neither; remove one or "
+                "add one"
+            )
+        return self
+
+    def per_mean(self, batch: int) -> float:
+        """Returns what a standard deviation is divided by for a batch's mean."""
+        return float(batch if self.on == "sum" else 1)
+
+
+class Budget(Config):
+    """What the workers' noise is for; Theorem 2 says how much it is.
+
+    Source: A(DP)2SGD, Theorem 2, with the best of its parameters mu (A-06).
+    """
+
+    epsilon: Positive
+    delta: Part = 1e-5
+    iterations: Annotated[int, Field(ge=1)]
+    """T: steps of all workers together."""
 
 
 def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
@@ -33,7 +84,9 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
         return noise.sigma
     budget = noise.budget
     assert budget is not None
-    setting = Setting(
+    from simulator.privacy import decentralised  # SciPy: not for who reads a scenario
+
+    setting = decentralised.Setting(
         num_workers=len(num_samples),
         num_samples=min(num_samples),
         batch=batch,
@@ -48,8 +101,10 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
     return found.best.sigma_sum if of_sum else found.best.sigma_mean
 
 
-def _refusal(setting: Setting, epsilon: float, why: str) -> str:
+def _refusal(setting: Any, epsilon: float, why: str) -> str:
     """Returns the error of a budget for which no mu of Theorem 2 is admissible."""
+    from simulator.privacy import decentralised
+
     least = decentralised.smallest_epsilon(setting).epsilon
     if not math.isfinite(least):
         return (
@@ -80,6 +135,8 @@ def release_of(noise: Noise, sigma: float, n: int, batch: int) -> Gaussian:
         n: samples of the worker.
         batch: B, distinct ones.
     """
+    from simulator.privacy import decentralised
+
     moves = decentralised.sensitivity(noise.bound, batch, noise.on, noise.sensitivity)
     return Gaussian(sigma / moves, min(1.0, batch / n))
 

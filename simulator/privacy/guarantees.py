@@ -1,0 +1,211 @@
+"""What one message of each client releases, by its noise and its batches. No JAX here.
+
+A release is *formal* where the epsilon is proved for the client's own data; else it is
+the paper's own accounting, and `why` says what is missing. Adjacent data sets differ by
+one replaced sample of a client (all of its samples, where whole contributions are
+clipped). No release counts on others, on who is asked, or on when a client sends.
+
+How often a sample can be in a batch decides what its replacement moves:
+
+============  ===========================  ============================================
+sampling      occurrences of a sample      what follows
+============  ===========================  ============================================
+distinct      0 or 1, with chance b / n    amplified by the draw (federated methods)
+shuffled      0 or 1; 2 where b does not   twice the sensitivity where b does not
+              divide n and epochs meet     divide n; no amplification
+replacement   0 to b                       pure: Balle, Barthe and Gaboardi, Theorem 10;
+                                           Gaussian: b times the sensitivity
+============  ===========================  ============================================
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simulator.config.base import Config
+from simulator.privacy.accountants import make
+from simulator.privacy.budgets import calibrate
+from simulator.privacy.releases import (
+    Gaussian,
+    Guarantee,
+    Pure,
+    Release,
+    Sampling,
+)
+
+NAMES = {
+    "spherical_laplace": "spherical Laplace",
+    "radial_exponential": "radial exponential",
+    "laplace": "Laplace",
+    "gaussian": "Gaussian",
+}
+
+
+class Drawing(NamedTuple):
+    """How a client's batches are drawn.
+
+    Attributes:
+        sampling: `distinct`, `replacement` or `shuffled`.
+        common: whether all clients draw the same samples.
+        measured: options that are computed from the data without noise.
+    """
+
+    sampling: str
+    common: bool = False
+    measured: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, algorithm: Config) -> "Drawing":
+        """Returns how an algorithm draws its batches.
+
+        Args:
+            algorithm: with the options `sampling` and `samples`.
+        """
+        tree = algorithm.model_dump(mode="json")
+        measured = tuple(sorted(set(_measured(tree))))
+        return cls(tree["sampling"], tree["samples"] == "common", measured)
+
+
+def described(guarantees: Sequence[Guarantee]) -> dict[str, Any]:
+    """Returns what noise clients add, whether all of it is proved, and why.
+
+    Args:
+        guarantees: of all clients, at least one.
+    """
+    unproved = [guarantee for guarantee in guarantees if not guarantee.formal]
+    first = (unproved or list(guarantees))[0]
+    return {"mechanism": first.mechanism, "formal": not unproved, "why": first.why}
+
+
+@lru_cache(maxsize=256)
+def calibrated(
+    epsilon: float,
+    delta: float,
+    releases: int,
+    accountant: str,
+    law: str,
+    sampling_ratio: float,
+    sampling: Sampling,
+) -> float:
+    """Returns the noise multiplier that a budget needs.
+
+    Args:
+        epsilon: of all releases of a client.
+        delta: of all of them.
+        releases: messages of a client.
+        accountant: name of what accounts for them.
+        law: of the noise.
+        sampling_ratio: of the client that draws the largest share, in (0, 1].
+        sampling: how distinct samples are drawn.
+
+    Returns:
+        Noise scale over sensitivity, >= 0. With RDP and a ratio below 1 this takes
+        about ten seconds; cached.
+
+    Raises:
+        UserError: no noise is enough, or the accountant has no such release.
+    """
+    event: Any = partial(Pure.of_multiplier, sampling_ratio=sampling_ratio)
+    if law == "gaussian":
+        event = partial(Gaussian, sampling_ratio=sampling_ratio, sampling=sampling)
+    return calibrate(epsilon, delta, releases, make(accountant), event)
+
+
+def repeated(release: Gaussian, drawing: Drawing, n: int, batch: int) -> Gaussian:
+    """Returns a release of a batch in which a sample may be several times."""
+    if drawing.sampling == "distinct":
+        return release
+    return Gaussian(release.multiplier / most_occurrences(batch, n, drawing.sampling))
+
+
+def of_clipped(
+    law: str, clip: str, multiplier: float, drawing: Drawing, n: int, batch: int
+) -> Guarantee:
+    """Returns what a message releases that was clipped before it got noise.
+
+    Args:
+        law: of the noise, `gaussian` or `spherical_laplace`.
+        clip: `sample` or `contribution`.
+        multiplier: noise scale over sensitivity, >= 0.
+        drawing: of batches.
+        n: samples of the client.
+        batch: b, samples of a local step.
+    """
+    name = f"{NAMES[law]}, clip: {clip}"
+    lacks = lacking(drawing)
+    why = "the noise is for the l2 sensitivity of clipped samples"
+    gaussian, ratio, more = law == "gaussian", 1.0, ""
+    release: Release
+    if clip == "contribution":
+        why = "the noise is for the replacement of all of a client's samples"
+        release = Gaussian(multiplier) if gaussian else Pure.of_multiplier(multiplier)
+    else:
+        if drawing.sampling == "distinct" and not drawing.common:
+            ratio = min(1.0, batch / n)
+        times = most_occurrences(batch, n, drawing.sampling)
+        if gaussian:
+            release = Gaussian(multiplier / times, ratio)
+        else:
+            epsilon = Pure.of_multiplier(multiplier).epsilon
+            release = Pure(pure(epsilon, n, batch, drawing.sampling), ratio)
+        more = repeats(batch, n, drawing)
+    if lacks:
+        return Guarantee(release, False, why + more + ", but " + "; ".join(lacks), name)
+    return Guarantee(release, True, why + more, name)
+
+
+def lacking(drawing: Drawing) -> list[str]:
+    """Returns what no law of the noise can make good."""
+    lacks = []
+    if drawing.measured:
+        lacks.append(
+            f"{', '.join(drawing.measured)} measured on the data without noise"
+        )
+    if drawing.common:
+        lacks.append("all clients send of the same samples")
+    return lacks
+
+
+def _measured(tree: Any, key: str = "") -> list[str]:
+    """Returns the entries of a configuration that are computed from the data."""
+    if isinstance(tree, dict):
+        return [found for k, v in tree.items() for found in _measured(v, k)]
+    return [key] if tree == "data" else []
+
+
+def most_occurrences(batch: int, n: int, sampling: str) -> int:
+    """Returns how often a sample can be in one batch."""
+    if sampling == "replacement":
+        return batch
+    return 2 if sampling == "shuffled" and n % batch else 1
+
+
+def repeats(batch: int, n: int, drawing: Drawing) -> str:
+    """Returns what is to be said of samples that are more than once in a batch."""
+    times = most_occurrences(batch, n, drawing.sampling)
+    if times == 1:
+        return ""
+    return (
+        f", for batches in which a sample may be {times} times (sampling: "
+        f"{drawing.sampling})"
+    )
+
+
+def pure(epsilon: float, n: int, batch: int, sampling: str) -> float:
+    """Returns the epsilon of a message whose batch may hold a sample several times.
+
+    It is `epsilon` where no sample does, and never less: nothing is claimed for the
+    draw here.
+
+    Source: with replacement, Balle, Barthe and Gaboardi (2018), Theorem 10: replacing
+    a sample that is j <= b times in a batch costs at most b epsilon, and it is in none
+    with probability (1 - 1/n)^b.
+    """
+    if sampling != "replacement" or batch == 1 or epsilon == math.inf:
+        return epsilon * most_occurrences(batch, n, sampling)
+    absent = batch * math.log1p(-1 / n) if n > 1 else -math.inf
+    there = math.log(-math.expm1(absent))
+    return max(epsilon, float(np.logaddexp(absent, there + batch * epsilon)))
