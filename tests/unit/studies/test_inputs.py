@@ -20,6 +20,7 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand
 from simulator.studies import folder as folders
+from simulator.timelines import saved
 from simulator.trace import load, write_manifest
 from simulator.trace.manifest import read_manifest
 
