@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 from scipy import stats
 
-from analysis import roughness, theory, theory_mapa, theory_noise
+from analysis import roughness, theory
+from analysis.theory import mapa, noise
 
 FORMS = ("gdp_uniform", "gdp_poisson", "gdp_linear")
 SETTING = {"smoothness": 10.0, "sigma": 30.0, "batch": 12}
@@ -165,17 +166,15 @@ def step_table(iterations: Sequence[int] = (1, 100, 10_000)) -> pd.DataFrame:
     rows = []
     for t in iterations:
         stage = next(s for s, end in zip(staged, last, strict=True) if t <= end)
-        audp = theory_mapa.audp_step(
+        audp = mapa.audp_step(
             t,
             smoothness=SETTING["smoothness"],
             variance=staged[0].variance,
             max_staleness=CLIENTS,
         )
         steps = {
-            "CSGD": theory_mapa.csgd_step(t, radius=RADIUS, **SETTING),
-            "ASGD": theory_mapa.asgd_step(
-                t, radius=RADIUS, max_staleness=CLIENTS, **SETTING
-            ),
+            "CSGD": mapa.csgd_step(t, radius=RADIUS, **SETTING),
+            "ASGD": mapa.asgd_step(t, radius=RADIUS, max_staleness=CLIENTS, **SETTING),
             "AUDP": audp,
             "MAPA": stage.step_size,
         }
@@ -232,10 +231,10 @@ def noise_table(
     Source: MAPA, equation 6; M-01, M-02.
     """
     rows = []
-    for reading, law in zip("ABC", theory_noise.LAWS, strict=True):
+    for reading, law in zip("ABC", noise.LAWS, strict=True):
         for d in dimensions:
-            moments = theory_noise.moments(law, d)
-            delta = theory_noise.delta(law, d, epsilon)
+            moments = noise.moments(law, d)
+            delta = noise.delta(law, d, epsilon)
             rows.append(
                 {
                     "reading": reading,
@@ -250,11 +249,9 @@ def noise_table(
     return pd.DataFrame(rows)
 
 
-def _stages() -> list[theory_mapa.Stage]:
-    initial = theory_mapa.initial_sensitivity(
-        SETTING["sigma"], int(SETTING["batch"]), DELTA
-    )
-    made = theory_mapa.mapa_stages(
+def _stages() -> list[mapa.Stage]:
+    initial = mapa.initial_sensitivity(SETTING["sigma"], int(SETTING["batch"]), DELTA)
+    made = mapa.mapa_stages(
         initial=initial,
         epsilon=EPSILON,
         theta=THETA,

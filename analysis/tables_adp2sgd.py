@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from analysis import theory_gossip, theory_heterogeneity
+from analysis.theory import gossip, heterogeneity
 
 CIFAR, SWB = 300 * 50_000 // 256, 20 * 4_200_000 // 128
 """Mini-batches of all workers: epochs, samples and batch of section 5.2."""
@@ -177,15 +177,15 @@ def pairing_table(num_workers: int = WORKERS) -> pd.DataFrame:
     Source: A(DP)2SGD, equation 6 and Theorem 1; section 2.3; A-08, A-09.
     """
     rows = []
-    for initiator in reversed(get_args(theory_gossip.Initiator)):
-        for pairing in get_args(theory_gossip.Pairing):
-            rho = theory_gossip.pairing_rho(pairing, num_workers, initiator)
+    for initiator in reversed(get_args(gossip.Initiator)):
+        for pairing in get_args(gossip.Pairing):
+            rho = gossip.pairing_rho(pairing, num_workers, initiator)
             rows.append(
                 {
                     "pairing": pairing,
                     "initiator": initiator,
                     "rho": rho,
-                    "rho_bar": theory_gossip.rho_bar(rho, num_workers),
+                    "rho_bar": gossip.rho_bar(rho, num_workers),
                 }
             )
     return pd.DataFrame(rows)
@@ -233,10 +233,8 @@ def slow_table(
     Source: A(DP)2SGD, section 5; section 5.5; A-12.
     """
     rows: list[dict[str, Any]] = []
-    for slow in get_args(theory_heterogeneity.Slow):
-        found = theory_heterogeneity.random_slow_throughput(
-            num_workers, random_factor, slow
-        )
+    for slow in get_args(heterogeneity.Slow):
+        found = heterogeneity.random_slow_throughput(num_workers, random_factor, slow)
         words = slow.replace("_", " ")
         rows.append(
             {
@@ -249,11 +247,11 @@ def slow_table(
         )
     for case, factor in ((f"II, {fixed_factor:g} x", fixed_factor), ("none", 1.0)):
         times = [1.0] * (num_workers - 1) + [float(factor)]
-        stale = theory_heterogeneity.constant_staleness(times)
+        stale = heterogeneity.constant_staleness(times)
         rows.append(
             {
                 "case": case,
-                "ratio": theory_heterogeneity.constant_throughput(times).ratio,
+                "ratio": heterogeneity.constant_throughput(times).ratio,
                 "slow_share": float(stale.shares[-1]),
                 "mean": stale.overall,
                 "most": float(stale.most.max()),

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from analysis import theory, theory_queues
+from analysis import theory
+from analysis.theory import queues
 from analysis.timeline_laws import World, distinct, laws
 
 BEYOND = 1e-6
@@ -166,7 +167,7 @@ def _repairman(world: World, of_run: dict, of_clients: dict) -> None:
     if rates.size != 1:
         return
     serves = float(laws(service, 1).rates()[0])
-    found = theory_queues.repairman(world.number, float(rates[0]), serves)
+    found = queues.repairman(world.number, float(rates[0]), serves)
     of_run["updates_per_s"] = found.throughput
     of_run["waiting_mean"] = found.mean_sojourn_s
     of_run["queue_length"] = found.mean_num_present

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis import theory_gossip
 from analysis.start import end_of_start
+from analysis.theory import gossip
 
 QUANTILES = (0.5, 0.9, 0.99)
 """Of staleness, beside mean and maximum."""
@@ -57,8 +57,8 @@ def spectral_gap(rows: pd.DataFrame, num_workers: int) -> float:
         return float("nan")
     ends = (pairs[name].to_numpy(np.int64) - 1 for name in ("node", "peer"))
     edges = list(zip(*(each.tolist() for each in ends), strict=True))
-    matrix = theory_gossip.expected_pairwise_averaging(num_workers, edges)
-    return theory_gossip.spectral_gap(matrix)
+    matrix = gossip.expected_pairwise_averaging(num_workers, edges)
+    return gossip.spectral_gap(matrix)
 
 
 def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:

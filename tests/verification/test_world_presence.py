@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import theory, theory_queues
+from analysis import theory
+from analysis.theory import queues
 from simulator.protocols.played import Played, Traffic
 from simulator.scenario.clients import (
     Clients,
@@ -327,7 +328,7 @@ def test_losses_and_repeats(chance: float, retries: int) -> None:
     _, jobs, incidents = play(clients, 5, commits=n)
     ended = jobs.outcome != Outcome.IN_FLIGHT
     arrived = jobs.outcome == Outcome.APPLIED
-    expected = theory_queues.bounded_retries(chance, retries, timeout, latency)
+    expected = queues.bounded_retries(chance, retries, timeout, latency)
     total = int(ended.sum())
     # Jobs are independent; the number of them depends on the last few alone.
     found = arrived.sum() / total

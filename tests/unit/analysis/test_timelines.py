@@ -14,12 +14,12 @@ from analysis import (
     frames,
     gantt,
     theory,
-    theory_gossip,
     timeline_comparison,
     timeline_report,
     timelines,
 )
 from analysis.start import end_of_start
+from analysis.theory import gossip
 from analysis.timeline_laws import laws
 from analysis.timeline_theory import closed_forms, constant_downloads
 from analysis.timeline_view import view
@@ -310,9 +310,7 @@ def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> N
     assert abs(staleness.mean() - 7) < 8 * staleness.max() / 6000
     gap = timelines.spectral_gap(study.table("rows"), 8)
     ring = [(k, (k + 1) % 8) for k in range(8)]
-    exact = theory_gossip.spectral_gap(
-        theory_gossip.expected_pairwise_averaging(8, ring)
-    )
+    exact = gossip.spectral_gap(gossip.expected_pairwise_averaging(8, ring))
     # 6,000 draws of 8 edges: each frequency has a standard error below 0.0043, and the
     # eigenvalue of the mean matrix is a mean of them with weights below 1.
     assert abs(gap - exact) < 5 * 0.0043

@@ -10,7 +10,7 @@ Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 3 and appendix; decisions
 import math
 from typing import NamedTuple
 
-from analysis.theory_heterogeneity import check_at_least, check_positive
+from analysis.theory.heterogeneity import check_at_least, check_positive
 
 
 class Constants(NamedTuple):
@@ -71,7 +71,7 @@ def theorem1_constants(
         batch: B, >= 1.
         smoothness: L, > 0.
         staleness: tau, the largest, >= 0.
-        rho_bar: of `theory_gossip.rho_bar`, >= 0.
+        rho_bar: of `gossip.rho_bar`, >= 0.
 
     Returns:
         The formulas; where C_1 <= 0 the others mean nothing.
@@ -156,7 +156,7 @@ def proposition1_threshold(
         num_workers: K, >= 2.
         smoothness: L, > 0.
         staleness: tau, the largest, >= 0.
-        rho_bar: of `theory_gossip.rho_bar`, >= 0.
+        rho_bar: of `gossip.rho_bar`, >= 0.
 
     Raises:
         ValueError: an argument is out of its range.

@@ -1,7 +1,7 @@
 """Closed forms of asynchronous learning with privacy: AUDP and MAPA.
 
 Steps, variances and bounds are in the units of the gradient; staleness in commits. The
-noise laws stand in `theory_noise`.
+noise laws stand in `noise`.
 
 Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
     Privacy for Edge Intelligence; decisions (M-) are in docs/decisions.md.
@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from analysis import theory_noise
+from analysis.theory import noise
 
 
 class Stage(NamedTuple):
@@ -230,8 +230,8 @@ def mapa_stages(
     """
     now = initial
     while True:
-        noise = theory_noise.moments("radial_exponential", 1, now / epsilon).second
-        variance = total_variance(sigma, batch, noise)
+        added = noise.moments("radial_exponential", 1, now / epsilon).second
+        variance = total_variance(sigma, batch, added)
         divisor = mapa_divisor(
             variance=variance,
             sensitivity=now,
@@ -283,9 +283,9 @@ def theorem2(
     late = radius * bound * max_staleness / T
     drift = smoothness * (variance + bound**2) / (2 * (variance + 1))
     drift *= (max_staleness + 1) ** 2 * math.log(T) / T
-    noise = (4 + radius**2) * math.sqrt(variance + 1) / (2 * math.sqrt(T))
+    spread = (4 + radius**2) * math.sqrt(variance + 1) / (2 * math.sqrt(T))
     start = radius**2 / first / 2
-    return late + drift + noise + start / (math.sqrt(T) if variant == "printed" else T)
+    return late + drift + spread + start / (math.sqrt(T) if variant == "printed" else T)
 
 
 def theorem4(

@@ -1,7 +1,6 @@
-"""Closed forms that a simulation of asynchronous learning must match.
+"""Closed forms of the steady state: activation, ages, staleness, throughput.
 
-Ages and staleness are in commits; delays, periods and their laws in seconds. Queues are
-in `theory_queues`, gossip in `theory_gossip`, durations of rounds in `theory_rounds`.
+Ages and staleness are in commits; delays, periods and their laws in seconds.
 """
 
 import math
@@ -12,36 +11,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from analysis.theory_rounds import (
-    Continuous,
-    Lattice,
+from analysis.theory.rounds import (
     Numbers,
     expected_maximum,
     expected_order_statistic,
-    exponential_order_statistic,
 )
-
-__all__ = [
-    "Continuous",
-    "Lattice",
-    "Throughput",
-    "activation_from_gaps",
-    "activation_from_rates",
-    "asynchronous_throughput",
-    "availability",
-    "compute_utilisation",
-    "embedding_age_law",
-    "embedding_refresh",
-    "expected_maximum",
-    "expected_order_statistic",
-    "exponential_order_statistic",
-    "exponential_staleness_law",
-    "mean_staleness_buffered",
-    "mean_staleness_exponential",
-    "mean_staleness_in_flight",
-    "t_synchronous_period",
-    "throughput",
-]
 
 
 class Throughput(NamedTuple):
