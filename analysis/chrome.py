@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis import gantt
+from analysis.figures import gantt
 
 MICROSECONDS = 1e6
 SERVER = 0

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import drawing, style
+from analysis.figures import layout, style
 from analysis.statistics import t_interval
 
 PANELS = {
@@ -45,10 +45,10 @@ def comparison(measured: pd.DataFrame, name: str) -> Figure:
             figure.legend(handles, labels, loc="outside lower center", ncols=4)
         figure.suptitle(style.text(name, 60), x=0.01, ha="left")
         counts = measured.groupby("group").size()
-        words = f"means over {drawing.replicates(counts)}"
+        words = f"means over {layout.replicates(counts)}"
         parts = ("Points", "bands") if swept else ("Bars", "lines")
         ends = f"{parts[1]}: 95 % t-intervals" if counts.max() > 1 else ""
-        drawing.add_note(
+        layout.add_note(
             figure, (f"{parts[0]}: {words}", ends), legend_below=bool(handles)
         )
     return figure

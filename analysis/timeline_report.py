@@ -13,18 +13,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import (
-    chrome,
-    clients,
-    drawing,
-    gantt,
-    style,
-    timeline_comparison,
-    timelines,
-)
+from analysis import chrome, clients, timeline_comparison, timelines
+from analysis.figures import gantt, layout, style
+from analysis.figures.files import check_format, save_figure
 from analysis.files import replaced
 from analysis.frames import Study
-from analysis.saving import check_format, save_figure
 from analysis.timeline_theory import constant_downloads
 from analysis.timeline_view import View, view
 from simulator.trace import StudyError
@@ -219,7 +212,7 @@ def standard(
 
 def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
     """Returns what is known of groups by what they are called in figures."""
-    return {drawing.name(study, group): value for group, value in of_groups.items()}
+    return {layout.name(study, group): value for group, value in of_groups.items()}
 
 
 def _compared(seen: View) -> pd.DataFrame:
@@ -235,9 +228,9 @@ def _compared(seen: View) -> pd.DataFrame:
     commits = measured.pop("updates_per_s_theory")
     measured["contributions_per_s_theory"] = commits * several
     measured["variant"] = [
-        drawing.name(seen.study, entry["variant"]) for entry in entries
+        layout.name(seen.study, entry["variant"]) for entry in entries
     ]
-    measured["group"] = [drawing.name(seen.study, entry["label"]) for entry in entries]
+    measured["group"] = [layout.name(seen.study, entry["label"]) for entry in entries]
     swept = [entry["parameters"] for entry in entries]
     keys = {key for point in swept for key in point}
     values = [next(iter(point.values()), None) for point in swept]
@@ -277,7 +270,7 @@ def _panels(
         yield (
             entry,
             gantt.Panel(
-                drawing.name(seen.study, entry["label"]),
+                layout.name(seen.study, entry["label"]),
                 jobs.loc[jobs["run"] == run],
                 made.loc[made["run"] == run, "time"].to_numpy(np.float64),
                 incidents.loc[incidents["run"] == run],

@@ -24,8 +24,8 @@ from printed import SPECIFIED, TABLES
 
 from analysis import claims, exchanges, summary, timeline_report
 from analysis.claims.measured import measure
+from analysis.figures.report import literal
 from analysis.frames import Study
-from analysis.report import literal
 from analysis.targets import final_values, time_to_target
 from simulator.scenario.claims import ORIGINS
 from simulator.trace import load

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import jinja2
 import pandas as pd
 
-from analysis import claims, report, staleness, summary, timeline_report
+from analysis import claims, staleness, summary, timeline_report
+from analysis.figures import report
 from analysis.files import replaced
 from analysis.page import method, pictures, repeating, runs
 from analysis.page.item import Marked

@@ -97,7 +97,7 @@ def show_failures(study: "Study") -> bool:
 
 def draw(study: "Study", form: str = "png", styles: Sequence[str] = ()) -> None:
     """Draws the standard figures of a study into its folder, in Matplotlib's styles."""
-    from analysis import report
+    from analysis.figures import report
 
     for path in report.save(study, study.folder, form, styles):
         out.say(f"Figure: {path}")

@@ -9,7 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from analysis import report, staleness, summary
+from analysis import staleness, summary
+from analysis.figures import report
 from analysis.statistics import t_interval
 from analysis.targets import final_values
 from simulator.cli import printing

@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from analysis import (
     chrome,
     frames,
-    gantt,
     theory,
     timeline_comparison,
     timeline_report,
     timelines,
 )
+from analysis.figures import gantt
 from analysis.start import end_of_start
 from analysis.theory import gossip
 from analysis.timeline_laws import laws

@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from analysis import drawing, style
-from analysis.drawing import Size
+from analysis.figures import layout, style
+from analysis.figures.layout import Size
+from analysis.figures.lines import pinned, swept_keys
+from analysis.figures.sweeps import RATIO
 from analysis.frames import Study, ordered, runs, short, swept_columns
-from analysis.lines import pinned, swept_keys
-from analysis.swept import RATIO
 from analysis.targets import HIGHER_IS_BETTER, final_values, time_to_target
 from simulator.trace import StudyError
 
@@ -64,7 +64,7 @@ def heat_map(
     if target is not None:
         sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
         goal = f"{style.in_words(metric)} {sign} {target:.4g}"
-        scale = drawing.axis(study, against)
+        scale = layout.axis(study, against)
         scale = scale._replace(label=f"{scale.label} to {goal}")
     swept = table.dropna(subset=[x, y])
     variants = list(dict.fromkeys(swept["variant"]))
@@ -78,14 +78,14 @@ def heat_map(
     with style.context():
         words = [style.text(pinned(at), 80), _not_swept(table, swept)]
         note = "\n".join(word for word in words if word)
-        figure = drawing.titled(study, size or wanted, note)
+        figure = layout.titled(study, size or wanted, note)
         panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
         norm = _norm(scale.scale * swept["value"], logarithmic=target is not None)
         images = []
         for axes, variant in zip(panels.flat, variants, strict=False):
             mine = swept.loc[swept["variant"] == variant]
             images.append(_panel(axes, mine, steps, norm, scale.scale))
-            axes.set_title(style.text(drawing.name(study, str(variant))))
+            axes.set_title(style.text(layout.name(study, str(variant))))
         for axes in panels.flat[len(variants) :]:
             axes.set_visible(False)
         bar = figure.colorbar(images[0], ax=list(panels.flat))

@@ -5,8 +5,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from analysis import drawing, style
-from analysis.drawing import Size
+from analysis.figures import layout, style
+from analysis.figures.layout import Size
 from analysis.frames import Study, groups, metric_of, runs
 from analysis.phases import PHASES, with_phases
 from analysis.statistics import first_reached, t_interval
@@ -73,12 +73,12 @@ def cost_bars(
     """
     table = costs(study, metric, target)
     known = [group for group in groups(study) if group in set(table["group"])]
-    names = [style.text(drawing.label(study, group), 26) for group in known]
+    names = [style.text(layout.label(study, group), 26) for group in known]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
         colors = style.palette()
-        needed = (6.4, 1.5 + drawing.LINE * lines * len(names))
-        figure = drawing.titled(study, size or needed)
+        needed = (6.4, 1.5 + layout.LINE * lines * len(names))
+        figure = layout.titled(study, size or needed)
         axes = figure.add_subplot()
         for row, group in enumerate(known):
             mine = table.loc[table["group"] == group]
@@ -98,7 +98,7 @@ def cost_bars(
                 text = f"≥ {text} ({done} of {len(mine)})"
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
             tip = left + float(ends[1][0])
-            axes.annotate(text, (tip, row), fontsize=drawing.small(), **where)
+            axes.annotate(text, (tip, row), fontsize=layout.small(), **where)
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
@@ -114,9 +114,9 @@ def cost_bars(
         counts = table.groupby("group").size()
         pale = "pale: not all reached the target; until their end" if target else ""
         pale = "" if table["reached"].all() else pale
-        words = f"Bars: means over {drawing.replicates(counts)}"
+        words = f"Bars: means over {layout.replicates(counts)}"
         line = "lines: 95 % t-intervals of the sum" if counts.max() > 1 else ""
-        drawing.add_note(figure, (words, line, pale), legend_below=True)
+        layout.add_note(figure, (words, line, pale), legend_below=True)
     return figure
 
 

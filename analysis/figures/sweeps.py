@@ -10,10 +10,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import drawing, style
-from analysis.drawing import Size
+from analysis.figures import layout, style
+from analysis.figures.layout import Size
+from analysis.figures.lines import Line, Lines, lines_over, pinned
 from analysis.frames import Study, runs
-from analysis.lines import Line, Lines, lines_over, pinned
 from analysis.statistics import kaplan_meier_median, t_interval
 from analysis.targets import final_values
 
@@ -58,7 +58,7 @@ def final_over(
     def draw(axes: Axes, line: Line, x: np.ndarray, look: dict) -> Artist:
         found = [t_interval(samples[group]) for group in line.groups]
         mean, low, high = np.array(found, np.float64).T
-        low, high, cut = drawing.within(metric, low, high)
+        low, high, cut = layout.within(metric, low, high)
         cuts.append(cut)
         if line.is_level:
             if math.isfinite(low[0]):
@@ -74,11 +74,11 @@ def final_over(
         axes.set_ylabel(style.final_label(metric))
         several = max(counts, default=0) > 1
         ends = f"bars: 95 % t-intervals{max(cuts, key=len)}" if several else ""
-        drawing.add_note(
+        layout.add_note(
             figure,
             (
                 "Final: mean of the last tenth of a run's evaluations",
-                f"points: means over {drawing.replicates(counts)}" if several else "",
+                f"points: means over {layout.replicates(counts)}" if several else "",
                 ends,
                 _along(drawn),
             ),
@@ -139,10 +139,10 @@ def commits_over(
         axes.set_yscale("log")
         axes.set_ylabel("Commits to the target")
         counts = {len(mine[group]) for line in drawn.lines for group in line.groups}
-        drawing.add_note(
+        layout.add_note(
             figure,
             (
-                f"Points: medians over {drawing.replicates(counts)}",
+                f"Points: medians over {layout.replicates(counts)}",
                 "bars: 95 % intervals" if max(counts) > 1 else "",
                 "open ones up to the longest run" if "open" in marks else "",
                 "△: not reached by then" if "missed" in marks else "",
@@ -196,9 +196,9 @@ def _figure(
     looks = style.looks(line.label for line in drawn.lines)
     numbers = np.concatenate([line.numbers for line in drawn.lines])
     wide, many = is_wide(numbers), len(drawn.lines)
-    width, height, _ = drawing.legend_size(labels)
+    width, height, _ = layout.legend_size(labels)
     size_in = size or (5.0 + width, max(3.6, 0.4 + height))
-    figure = drawing.titled(study, size_in, style.text(note, 80))
+    figure = layout.titled(study, size_in, style.text(note, 80))
     axes = figure.add_subplot()
     handles = []
     for number, line in enumerate(drawn.lines):
@@ -209,5 +209,5 @@ def _figure(
     if wide:
         axes.set_xscale("log")
     axes.set_xlabel(style.key_label(key))
-    drawing.add_legend(figure, handles, labels, size)
+    layout.add_legend(figure, handles, labels, size)
     return figure, axes

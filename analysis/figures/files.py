@@ -4,7 +4,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from analysis import style
+from analysis.figures import style
 from analysis.files import replaced
 from simulator.scenario.errors import UserError
 from simulator.scenario.suggestions import suggestion

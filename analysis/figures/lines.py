@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis import drawing
+from analysis.figures import layout
 from analysis.frames import Study, runs, short, swept_columns
 from simulator.scenario.study import short_names
 from simulator.trace import StudyError
@@ -131,7 +131,7 @@ def split(
     for _, rows in table.groupby(by, sort=False, dropna=False):
         first = rows.iloc[0]
         values = {names[key]: first[columns[key]] for key in keys}
-        words = [drawing.name(study, first["variant"])]
+        words = [layout.name(study, first["variant"])]
         words += [f"{name}={worded(v)}" for name, v in values.items() if not pd.isna(v)]
         found[", ".join(word for word in words if word)] = rows
     return found

@@ -9,9 +9,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import figures, heat, lines, staleness, style, swept, utility
+from analysis import staleness
+from analysis.figures import heat_maps, lines, privacy, style, sweeps
+from analysis.figures.files import check_format, save_figure
+from analysis.figures.learning_curves import (
+    convergence,
+    speed_up_bars,
+    staleness_histogram,
+)
 from analysis.frames import Study, groups, joined, runs, swept_columns
-from analysis.saving import check_format, save_figure
 from analysis.targets import default_target
 from simulator.scenario.text import printable
 
@@ -96,21 +102,21 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     in_rounds = set(runs(study)["protocol"]) == {"rounds"}
     counted = "rounds" if in_rounds else "commits"
     for against in ("time", counted):
-        yield f"convergence-{against}", figures.convergence(study, metric, against)
+        yield f"convergence-{against}", convergence(study, metric, against)
     for other in study.manifest["scenario"]["evaluate"]["metrics"][1:]:
-        figure = figures.convergence(study, other, counted)
+        figure = convergence(study, other, counted)
         yield f"convergence-{counted}-{other}", figure
     key = lines.swept_key(study)
     if key is not None:
-        yield f"{metric}-over-{_plain(key)}", swept.final_over(study, key, metric)
+        yield f"{metric}-over-{_plain(key)}", sweeps.final_over(study, key, metric)
     two = lines.swept_keys(study)
     if len(two) == 2 and _is_a_grid(study, two):
         name = f"{metric}-over-{_plain(two[0])}-and-{_plain(two[1])}"
-        yield name, heat.heat_map(study, metric, (two[0], two[1]))
+        yield name, heat_maps.heat_map(study, metric, (two[0], two[1]))
     if _privacy_differs(study, metric):
-        yield f"{metric}-against-privacy", utility.privacy_utility(study, metric)
+        yield f"{metric}-against-privacy", privacy.privacy_utility(study, metric)
     if key is not None and study.manifest["scenario"]["stop"].get("windowed"):
-        yield f"commits-over-{_plain(key)}", swept.commits_over(study, key)
+        yield f"commits-over-{_plain(key)}", sweeps.commits_over(study, key)
     measured = set(joined(study, "staleness")["group"])
     names = _file_names(known)
     for group in _first_groups(study):
@@ -118,13 +124,13 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
             law = staleness.staleness_law(study, group)
             yield (
                 f"staleness-{names[group]}",
-                figures.staleness_histogram(study, group, law),
+                staleness_histogram(study, group, law),
             )
     if len(known) > 1:
         target = default_target(study)
         yield (
             "time-to-target",
-            figures.speed_up_bars(study, target.metric, target.value),
+            speed_up_bars(study, target.metric, target.value),
         )
 
 
@@ -141,7 +147,7 @@ def _privacy_differs(study: Study, metric: str) -> bool:
     told = [run.get("privacy") or {} for run in study.manifest["runs"]]
     if all(entry.get("delta") is None for entry in told):
         return False
-    spent = utility.utility(study, metric)["epsilon"].to_numpy(np.float64)
+    spent = privacy.utility(study, metric)["epsilon"].to_numpy(np.float64)
     spent = spent[np.isfinite(spent)]
     return spent.size > 1 and float(spent.max()) > float(spent.min())
 

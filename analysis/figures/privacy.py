@@ -5,12 +5,12 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from analysis import drawing, style
-from analysis.drawing import Size
+from analysis.figures import layout, style
+from analysis.figures.layout import Size
+from analysis.figures.lines import split
+from analysis.figures.sweeps import is_wide
 from analysis.frames import Study, runs, swept_columns
-from analysis.lines import split
 from analysis.statistics import t_interval
-from analysis.swept import is_wide
 from analysis.targets import final_quantities, final_values
 from simulator.trace import StudyError
 
@@ -82,18 +82,18 @@ def privacy_utility(
         for label, mine in lines.items()
     }
     looks = style.looks(dict.fromkeys([*of_line.values(), *free["variant"]]))
-    unspent = (f"{drawing.name(study, group)} (no ε)" for group in free["group"])
+    unspent = (f"{layout.name(study, group)} (no ε)" for group in free["group"])
     labels = [style.text(name.strip()) for name in (*lines, *unspent)]
     with style.context():
-        width, height, _ = drawing.legend_size(labels)
-        figure = drawing.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
+        width, height, _ = layout.legend_size(labels)
+        figure = layout.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
         axes = figure.add_subplot()
         handles: list[Artist] = []
         cuts = [""]
         for name, mine in lines.items():
             mine = mine.sort_values("epsilon")
             mean, low, high = mine[["mean", "low", "high"]].to_numpy(np.float64).T
-            low, high, cut = drawing.within(metric, low, high)
+            low, high, cut = layout.within(metric, low, high)
             cuts.append(cut)
             errors = np.nan_to_num(np.array([mean - low, high - mean]))
             look = looks[of_line[name]]
@@ -108,11 +108,11 @@ def privacy_utility(
             handles.append(axes.axhline(row["mean"], zorder=1, **look._asdict()))
         if is_wide(spent["epsilon"]):
             axes.set_xscale("log")
-        axis = drawing.axis(study, "epsilon")
+        axis = layout.axis(study, "epsilon")
         axes.set(xlabel=axis.label, ylabel=style.final_label(metric))
-        drawing.add_legend(figure, handles, labels, size)
-        several = drawing.replicates(table["replicates"])
-        drawing.add_note(
+        layout.add_legend(figure, handles, labels, size)
+        several = layout.replicates(table["replicates"])
+        layout.add_note(
             figure,
             (
                 "Final: mean of the last tenth of a run's evaluations",

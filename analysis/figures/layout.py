@@ -10,7 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import style
+from analysis.figures import style
 from analysis.frames import Study, runs
 from simulator.scenario.study import BASE
 

@@ -10,12 +10,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from analysis import clients, drawing, staleness, style
+from analysis import clients, staleness
 from analysis.curves import mean_curve
-from analysis.drawing import Size
+from analysis.figures import layout, style
+from analysis.figures.layout import Size
+from analysis.figures.sweeps import is_wide
 from analysis.frames import Study, evaluations, groups, joined, metric_of, runs
 from analysis.phases import evaluations_by
-from analysis.swept import is_wide
 from analysis.targets import (
     HIGHER_IS_BETTER,
     final_values,
@@ -54,17 +55,17 @@ def convergence(
         StudyError: there is no such column, or nothing is counted in any group.
     """
     known = groups(study)
-    looks, axis = style.looks(known), drawing.axis(study, against)
+    looks, axis = style.looks(known), layout.axis(study, against)
     references = _references(study, against)
     curves = {
         group: mean_curve(study, group, metric, against)
         for group in known
         if group not in references
     }
-    labels = [style.text(drawing.label(study, group)) for group in known]
+    labels = [style.text(layout.label(study, group)) for group in known]
     with style.context():
-        width, height, _ = drawing.legend_size(labels)
-        figure = drawing.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
+        width, height, _ = layout.legend_size(labels)
+        figure = layout.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
         axes = figure.add_subplot()
         handles, cuts = [], dict.fromkeys([""])
         for group in known:
@@ -75,7 +76,7 @@ def convergence(
                 continue
             curve = curves[group]
             x = axis.scale * curve["x"].to_numpy()
-            low, high, cut = drawing.within(
+            low, high, cut = layout.within(
                 metric, curve["low"].to_numpy(), curve["high"].to_numpy()
             )
             cuts[cut] = None
@@ -90,11 +91,11 @@ def convergence(
         else:
             axes.set_xlim(left=0)
         if metric in style.LOGARITHMIC:
-            drawing.make_logarithmic(axes)
+            layout.make_logarithmic(axes)
         axes.set(xlabel=axis.label, ylabel=style.metric_label(metric))
-        drawing.add_legend(figure, handles, labels, size)
+        layout.add_legend(figure, handles, labels, size)
         counts = {int(curve["replicates"].iloc[0]) for curve in curves.values()}
-        drawing.add_note(
+        layout.add_note(
             figure,
             (
                 _bands(counts, max(cuts, key=len)),
@@ -110,7 +111,7 @@ def _bands(counts: set[int], cut: str) -> str:
     """Returns what lines and bands of mean curves are."""
     if max(counts) < 2:
         return "Lines: one replicate of each"
-    several = drawing.replicates(counts)
+    several = layout.replicates(counts)
     return f"Lines: means over {several}; bands: 95 % t-intervals{cut}"
 
 
@@ -156,7 +157,7 @@ def staleness_histogram(
     names = clients.titles(known, shown)
     columns = min(len(shown), 4)
     rows = math.ceil(len(shown) / columns)
-    title = style.text(drawing.name(study, group), 60)
+    title = style.text(layout.name(study, group), 60)
     table = runs(study)
     (variant,) = table.loc[table["group"] == group, "variant"].unique()
     points = table.loc[table["variant"] == variant, "group"].nunique()
@@ -167,7 +168,7 @@ def staleness_histogram(
     color = style.looks(groups(study))[group].color
     with style.context():
         size = (max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
-        figure = drawing.titled(study, size, title)
+        figure = layout.titled(study, size, title)
         for number, client in enumerate(shown, start=1):
             axes = figure.add_subplot(rows, columns, number)
             name = style.text(names[number - 1], 26)
@@ -215,11 +216,11 @@ def speed_up_bars(
     cut = bool((highs > furthest).any())
     sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
     goal = style.in_words(metric)
-    names = [style.text(drawing.label(study, group), 26) for group in table.index]
+    names = [style.text(layout.label(study, group), 26) for group in table.index]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
-        needed = (6.4, 1.4 + drawing.LINE * lines * len(names))
-        figure = drawing.titled(study, size or needed)
+        needed = (6.4, 1.4 + layout.LINE * lines * len(names))
+        figure = layout.titled(study, size or needed)
         axes = figure.add_subplot()
         for row, group in enumerate(table.index):
             one, tip, color = table.loc[group], ends[row], looks[group].color
@@ -236,7 +237,7 @@ def speed_up_bars(
                 label = "not reached"
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
             axes.annotate(
-                f"{label} {share}", (tip, row), fontsize=drawing.small(), **where
+                f"{label} {share}", (tip, row), fontsize=layout.small(), **where
             )
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
@@ -244,7 +245,7 @@ def speed_up_bars(
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.set_xlabel(f"Virtual time to {goal} {sign} {value:.4g} (s)")
-        drawing.add_note(figure, _bar_words(reached, highs, cut=cut))
+        layout.add_note(figure, _bar_words(reached, highs, cut=cut))
     return figure
 
 
