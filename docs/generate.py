@@ -22,7 +22,7 @@ from formulas import markdown
 from PIL import Image
 from printed import SPECIFIED, TABLES
 
-from analysis import claims, exchanges, summary, timeline_report
+from analysis import claims, exchanges, summary, timelines
 from analysis.claims.measured import measure
 from analysis.figures.report import literal
 from analysis.frames import Study
@@ -97,10 +97,10 @@ def _one_line(cell: object) -> object:
 def take_in_world(study: Study, folder: Path) -> None:
     """Writes what was measured in a world without numerics, and its figure."""
     manifest = study.manifest
-    title, rows = next(timeline_report.tables(study))
+    title, rows = next(timelines.tables(study))
     rows.to_csv(folder / "world.csv", index=False)
     with tempfile.TemporaryDirectory() as place:
-        paths = timeline_report.save(study, place)
+        paths = timelines.save(study, place)
         figure = next(path for path in paths if path.stem == "comparison")
         target = ROOT / "docs" / "figures" / f"{manifest['name']}.png"
         target.write_bytes(figure.read_bytes())

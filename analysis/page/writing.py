@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import jinja2
 import pandas as pd
 
-from analysis import claims, staleness, summary, timeline_report
-from analysis.figures import report
+from analysis import claims, figures, staleness, summary, timelines
 from analysis.files import replaced
 from analysis.page import method, pictures, repeating, runs
 from analysis.page.item import Marked
@@ -81,7 +80,7 @@ def html(study: Study) -> str:
     is_timeline = manifest.get("kind") == "timeline"
     tables = list(_timeline_tables(study) if is_timeline else _tables(study))
     found = None if is_timeline else claims.evaluate(study)
-    drawn = timeline_report.standard(study) if is_timeline else report.standard(study)
+    drawn = timelines.standard(study) if is_timeline else figures.standard(study)
     sentence, complete = runs.status(manifest)
     troubled = runs.troubled(manifest)
     scenario = yaml_of(manifest["scenario"])
@@ -129,7 +128,7 @@ def _tables(study: Study) -> Iterator[Table]:
 
 
 def _timeline_tables(study: Study) -> Iterator[Table]:
-    for title, frame in timeline_report.tables(study):
+    for title, frame in timelines.tables(study):
         yield _table(title, frame)
 
 

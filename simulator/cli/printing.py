@@ -14,7 +14,7 @@ from simulator.scenario.text import LONGEST, brief, counted, one_line, ranges, s
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.timeline_view import View
+    from analysis.timelines.view import View
     from simulator.studies.memory import Estimate
     from simulator.trace import Study
 
@@ -114,14 +114,14 @@ def close_timeline(
         chrome: file for trace events, if any.
         plots: whether figures are drawn.
     """
-    from analysis import timeline_report
-    from analysis.timeline_view import View
+    from analysis import timelines
+    from analysis.timelines.view import View
 
     seen = View(study)
     contributions = sum(run.get("contributions", 0) for run in study.manifest["runs"])
     if contributions > MANY:
         err.print(f"Measuring {contributions:,} contributions ...", highlight=False)
-    for title, frame in timeline_report.tables(seen):
+    for title, frame in timelines.tables(seen):
         show_table(title, frame)
     for run in study.manifest["runs"]:
         if run["replicate"] == 0:
@@ -134,7 +134,7 @@ def close_timeline(
             err.print("Drawing ...")
         draw_timeline(study, seconds, seen=seen)
     if chrome is not None:
-        timeline_report.export(seen, chrome)
+        timelines.export(seen, chrome)
         out.say(f"Trace events: {chrome}")
     out.say(f"Timeline: {study.folder}")
 
@@ -147,10 +147,10 @@ def draw_timeline(
     seen: "View | None" = None,
 ) -> None:
     """Draws the figures of a timeline into its folder, the Gantt picture so long."""
-    from analysis import timeline_report
+    from analysis import timelines
 
     drawn = seen or study
-    for path in timeline_report.save(drawn, study.folder, seconds, form, styles):
+    for path in timelines.save(drawn, study.folder, seconds, form, styles):
         out.say(f"Figure: {path}")
 
 

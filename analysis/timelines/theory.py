@@ -2,7 +2,7 @@
 
 Scenarios come as the plain dictionaries of a manifest. A form is given only where its
 assumptions hold for every client; for all else there is none, and nothing is guessed.
-They hold for the steady state: `timelines` measures it after the start of a run.
+They hold for the steady state: `measures` takes it after the start of a run.
 """
 
 import copy
@@ -15,7 +15,7 @@ from scipy import stats
 
 from analysis import theory
 from analysis.theory import queues
-from analysis.timeline_laws import World, distinct, laws
+from analysis.timelines.laws import World, distinct, laws
 
 BEYOND = 1e-6
 """Probability beyond the last staleness at which a law is given."""
@@ -29,8 +29,8 @@ class ClosedForms(NamedTuple):
     """Values that a simulation of a world must match, as far as they are known.
 
     Attributes:
-        of_run: by column of `timelines.by_run`.
-        of_clients: by column of `timelines.by_client`, one value per client; and
+        of_run: by column of `measures.by_run`.
+        of_clients: by column of `measures.by_client`, one value per client; and
             `available`, the share of its time that a client is there.
         law: staleness in commits and its probabilities (per commit), over all
             contributions; where it is long, at some of its commits alone.

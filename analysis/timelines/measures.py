@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis.start import end_of_start
 from analysis.theory import gossip
+from analysis.timelines.start import end_of_start
 
 QUANTILES = (0.5, 0.9, 0.99)
 """Of staleness, beside mean and maximum."""

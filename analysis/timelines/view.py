@@ -5,9 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import clients, frames, timelines
+from analysis import clients, frames
 from analysis.frames import Study
-from analysis.timeline_theory import ClosedForms, closed_forms
+from analysis.timelines import measures
+from analysis.timelines.theory import ClosedForms, closed_forms
 
 
 class View:
@@ -38,12 +39,12 @@ class View:
             StudyError: no run has ended.
         """
         known = frames.runs(self.study)
-        return timelines.with_starts(self.jobs, known)
+        return measures.with_starts(self.jobs, known)
 
     @cached_property
     def by_run(self) -> pd.DataFrame:
         """What is measured of each run."""
-        return timelines.by_run(self.jobs, self.runs)
+        return measures.by_run(self.jobs, self.runs)
 
     @cached_property
     def rows(self) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """Tables and pictures of a recorded timeline, with closed forms beside what they tell.
 
-Joins `timelines`, `timeline_theory`, `gantt` and `chrome`.
+Joins `measures`, `theory`, `comparison`, `chrome` and `figures.gantt`.
 """
 
 import json
@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import chrome, clients, timeline_comparison, timelines
+from analysis import clients
 from analysis.figures import gantt, layout, style
 from analysis.figures.files import check_format, save_figure
 from analysis.files import replaced
 from analysis.frames import Study
-from analysis.timeline_theory import constant_downloads
-from analysis.timeline_view import View, view
+from analysis.timelines import chrome, comparison, measures
+from analysis.timelines.theory import constant_downloads
+from analysis.timelines.view import View, view
 from simulator.trace import StudyError
 
 MOST_GROUPS = 4
@@ -69,7 +70,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     """
     seen = view(study)
     jobs, known, forms, name = seen.jobs, seen.runs, seen.forms, seen.name
-    measured = timelines.by_group(seen.by_run)
+    measured = measures.by_group(seen.by_run)
     replicates = int(measured["replicates"].max())
     note = f", means of {replicates} replicates" if replicates > 1 else ""
     of_runs = {group: form.of_run for group, form in forms.items()}
@@ -82,7 +83,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     whose = {group: seen.who(group)[clients.GROUP] for group in forms}
     divided = {group: names for group, names in whose.items() if names.notna().all()}
     if divided:
-        parted = timelines.by_client_group(jobs, known, divided)
+        parted = measures.by_client_group(jobs, known, divided)
         columns = {c: t for c, t in RUNS.items() if c in parted}
         frame = _cells(parted, {group: {} for group in forms}, columns)
         frame.insert(1, "clients", parted["clients"])
@@ -93,12 +94,12 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         )
     if len(forms) > MOST_GROUPS:
         return
-    measured = timelines.by_client(jobs, seen.incidents, known)
+    measured = measures.by_client(jobs, seen.incidents, known)
     for group, form in forms.items():
         mine = measured.loc[measured["group"] == group].reset_index(drop=True)
         who = seen.who(group)
         if len(mine) > MOST_CLIENTS:
-            frame = timelines.by_part(mine, who[clients.GROUP])
+            frame = measures.by_part(mine, who[clients.GROUP])
             frame["measure"] = frame["measure"].map(CLIENTS)
             numbers = frame.pop("number").astype(str)
             frame["clients"] += " (" + numbers + ")"
@@ -196,7 +197,7 @@ def standard(
         seconds = gantt.first_seconds(panels[0].jobs, panels[0].num_clients)
     yield "gantt", gantt.gantt(panels, seconds, name)
     found = {
-        str(group): timelines.histogram(seen.jobs, mine)
+        str(group): measures.histogram(seen.jobs, mine)
         for group, mine in known.groupby("group", sort=False)
     }
     found = {group: frame for group, frame in found.items() if len(frame)}
@@ -207,7 +208,7 @@ def standard(
         figure = gantt.staleness(called(found), called(laws), called(means), name)
         yield "staleness", figure
     if len(laws) > 1:
-        yield "comparison", timeline_comparison.comparison(_compared(seen), name)
+        yield "comparison", comparison.comparison(_compared(seen), name)
 
 
 def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
@@ -220,7 +221,7 @@ def _compared(seen: View) -> pd.DataFrame:
     measured, forms = seen.by_run.copy(), seen.forms
     entries = [seen.manifest["runs"][run] for run in measured["run"]]
     several = measured["contributions_per_s"] / measured["updates_per_s"]
-    for column in ("updates_per_s", *timeline_comparison.PANELS):
+    for column in ("updates_per_s", *comparison.PANELS):
         measured[f"{column}_theory"] = [
             forms[entry["label"]].of_run.get(column, np.nan) for entry in entries
         ]
@@ -249,7 +250,7 @@ def _spectral_gaps(seen: View) -> pd.DataFrame | None:
     for run, group, number in zip(
         known["run"], known["group"], known["num_clients"], strict=True
     ):
-        gap = timelines.spectral_gap(rows.loc[rows["run"] == run], int(number))
+        gap = measures.spectral_gap(rows.loc[rows["run"] == run], int(number))
         if np.isfinite(gap):
             found.setdefault(group, []).append(gap)
     if not found:
