@@ -161,7 +161,7 @@ def _visible(value: Any) -> Any:
 
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("analysis"),
+        loader=jinja2.PackageLoader("analysis.page"),
         autoescape=True,
         finalize=_visible,
         undefined=jinja2.StrictUndefined,
