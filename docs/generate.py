@@ -14,19 +14,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-import decisions
-import formulas
 import pandas as pd
-import rows as experiments
-from formulas import markdown
 from PIL import Image
-from printed import SPECIFIED, TABLES
 
-from analysis import claims, exchanges, summary, timelines
+import decisions
+import rows as experiments
+from analysis import claims, summary, timelines
 from analysis.claims.measured import measure
 from analysis.figures.report import literal
 from analysis.frames import Study
 from analysis.targets import final_values, time_to_target
+from generators import fedbcd, formulas
+from generators.formulas import markdown
+from printed import SPECIFIED, TABLES
 from simulator.scenario.claims import ORIGINS
 from simulator.trace import load
 
@@ -141,8 +141,8 @@ def beside(study: Study) -> pd.DataFrame:
     """Returns what our groups took to reach the targets, beside the paper's numbers."""
     _, (metric, per, base), said = TABLES[study.manifest["name"]]
     targets = list(dict.fromkeys(target for target, _ in said))
-    mine = exchanges.exchange_table(study, metric, targets, per)
-    mine["ratio"] = exchanges.ratios(mine, base)
+    mine = fedbcd.exchange_table(study, metric, targets, per)
+    mine["ratio"] = fedbcd.ratios(mine, base)
     columns = ("said rounds", "said computation", "said communication", "said time")
     for place, column in enumerate(columns):
         found = [

@@ -21,16 +21,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import rows as experiments
 import scipy.stats
-from formulas import markdown
 
+import rows as experiments
 from analysis.bounds import AT_LEAST, EXACT
 from analysis.claims import Finding, Plan, judge
 from analysis.claims import measured as measuring
 from analysis.claims.findings import JUDGES, corrected, points, weighed
 from analysis.claims.judged import HOLDS, OPEN
 from analysis.claims.measured import Measured, read_csv
+from generators.formulas import markdown
 from simulator.scenario.reading import loads, read
 from simulator.scenario.study import expand
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import tables
 from analysis.theory import mapa, noise
 from analysis.theory.noise import LAWS, Law
+from generators import tables
 from simulator.algorithms.stages import Stage, initial_sensitivity, stages, variance
 from simulator.privacy import mechanisms
 from simulator.scenario.edge_cloud import Asgd, Audp, Csgd, Mapa

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from analysis import tables_adp2sgd
+from generators import adp2sgd
 from simulator.privacy import decentralised
 from simulator.privacy.decentralised import PUBLISHED, Numeric, Setting
 
@@ -16,7 +16,7 @@ def _numeric(setting: Setting, multiplier: float) -> Numeric:
 
 
 def test_noise_table() -> None:
-    frame = tables_adp2sgd.noise_table(
+    frame = adp2sgd.noise_table(
         PUBLISHED, decentralised.least_noise, decentralised.theorem2, _numeric
     )
     assert frame["epsilon"].tolist() == [1, 4, 8, 10, 12, 16, 20]
@@ -32,7 +32,7 @@ def test_noise_table() -> None:
 
 
 def test_epsilon_table() -> None:
-    frame = tables_adp2sgd.epsilon_table(PUBLISHED, decentralised.achieved, _numeric)
+    frame = adp2sgd.epsilon_table(PUBLISHED, decentralised.achieved, _numeric)
     assert frame["sigma_sum"].tolist() == [1, 1, 2, 2, 4, 4]
     assert frame["accounting"].tolist() == ["paper", "own"] * 3
     assert frame["lemma 2"].tolist() == pytest.approx(
@@ -49,21 +49,19 @@ def test_epsilon_table() -> None:
 
 def test_remark_table() -> None:
     noise = decentralised.theorem2(PUBLISHED, 10, 0.5)
-    frame = tables_adp2sgd.remark_table(PUBLISHED, noise, decentralised.remark1)
+    frame = adp2sgd.remark_table(PUBLISHED, noise, decentralised.remark1)
     assert frame["admissible"].tolist() == ["no"] * 4 + ["yes"]
     # section 4.3
     claimed, best = [1.00, 3.16, 5.00, 7.07, 10.0], [0.850, 2.79, 4.55, 6.66, 9.86]
     np.testing.assert_allclose(frame["claimed"], claimed, atol=5e-3)
     np.testing.assert_allclose(frame["unconstrained"], best, atol=5e-3)
     assert (frame["achieved"] >= frame["unconstrained"]).all()
-    first = tables_adp2sgd.remark_table(
-        PUBLISHED, noise, decentralised.remark1, shares=[1e-9]
-    )
+    first = adp2sgd.remark_table(PUBLISHED, noise, decentralised.remark1, shares=[1e-9])
     assert first["claimed"][0] == pytest.approx(10 / math.sqrt(58_593))
 
 
 def test_pairing_table() -> None:
-    frame = tables_adp2sgd.pairing_table().set_index(["pairing", "initiator"])
+    frame = adp2sgd.pairing_table().set_index(["pairing", "initiator"])
     assert len(frame) == 6
     assert frame.loc[("random_receiver", "every"), "rho"] == pytest.approx(0.9375)
     assert frame.loc[("random_receiver", "sender"), "rho"] == pytest.approx(0.96875)
@@ -71,7 +69,7 @@ def test_pairing_table() -> None:
 
 
 def test_model_table() -> None:
-    frame = tables_adp2sgd.model_table()
+    frame = adp2sgd.model_table()
     # section 5.4
     seconds = [0.256, 0.284, 0.340, 0.218, 0.518, 0.435, 0.342, 0.356, 0.456, 0.562]
     transfers = [0.4, 0.7, 0.9, 1.0, 1.9, 2.8, 3.4, 3.4, 6.1, 13.2]
@@ -83,7 +81,7 @@ def test_model_table() -> None:
 
 
 def test_slow_table() -> None:
-    frame = tables_adp2sgd.slow_table()
+    frame = adp2sgd.slow_table()
     # section 5.5; the first row is Case I by the model that it states
     np.testing.assert_allclose(frame["ratio"], [1.547, 1.882, 9.4375, 1], atol=5e-4)
     assert frame["slow_share"][2] == pytest.approx(0.0066, abs=5e-5)

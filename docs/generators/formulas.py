@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis import tables, tables_adp2sgd
+from generators import adp2sgd, tables
 from simulator.algorithms.stages import stages
 from simulator.privacy import decentralised, gdp, smoothing
 from simulator.scenario.edge_cloud import Mapa
@@ -43,7 +43,7 @@ def document(note: str) -> str:
 
 def of_adp2sgd() -> str:
     """Returns the tables of A(DP)2SGD: T2, R1 and G1 of the experiments, and timing."""
-    of, t = decentralised, tables_adp2sgd
+    of, t = decentralised, adp2sgd
     published = of.PUBLISHED
     noise = t.noise_table(published, of.least_noise, of.theorem2, of.numeric)
     epsilons = t.epsilon_table(published, of.achieved, of.numeric)

@@ -3,7 +3,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from analysis import tables
+from generators import tables
 from simulator.privacy import gdp
 from simulator.privacy.smoothing import theorem5
 

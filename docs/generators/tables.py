@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 from scipy import stats
 
-from analysis import roughness, theory
+from analysis import theory
 from analysis.theory import mapa, noise
+from generators import roughness
 
 FORMS = ("gdp_uniform", "gdp_poisson", "gdp_linear")
 SETTING = {"smoothness": 10.0, "sigma": 30.0, "batch": 12}
