@@ -1,7 +1,5 @@
 """Tables of A(DP)2SGD: what its theory promises in the published setting.
 
-Formulas of the simulator are passed in, because analysis imports no simulator.
-
 Source: Xu, Zhang and Wang, A(DP)2SGD (2020); decisions (A-) are in
     docs/decisions.md, and sections those of the specification that it describes.
 """
@@ -12,6 +10,8 @@ from typing import Any, get_args
 import pandas as pd
 
 from analysis.theory import gossip, heterogeneity
+from simulator.privacy import decentralised
+from simulator.privacy.decentralised import PUBLISHED, Numeric, Setting
 
 CIFAR, SWB = 300 * 50_000 // 256, 20 * 4_200_000 // 128
 """Mini-batches of all workers: epochs, samples and batch of section 5.2."""
@@ -34,10 +34,7 @@ WORKERS = 16
 
 
 def noise_table(
-    setting: Any,
-    least_noise: Callable[[Any, float], Any],
-    theorem2: Callable[[Any, float, float], Any],
-    numeric: Callable[[Any, float], Any],
+    numeric: Callable[[Setting, float], Numeric] = decentralised.numeric,
     *,
     epsilons: Sequence[float] = (1, 4, 8, 10, 12, 16, 20),
     otherwise: float = 0.5,
@@ -45,10 +42,7 @@ def noise_table(
     """Tabulates the least noise by Theorem 2, and what is known of the same noise.
 
     Args:
-        setting: as `simulator.privacy.decentralised.PUBLISHED`.
-        least_noise: of (setting, epsilon), as there.
-        theorem2: of (setting, epsilon, mu), as there.
-        numeric: of (setting, multiplier), as there.
+        numeric: the numeric accounting of a setting at a multiplier.
         epsilons: targets.
         otherwise: mu of the rows for which none is admissible.
 
@@ -62,11 +56,15 @@ def noise_table(
     """
     rows = []
     for epsilon in epsilons:
-        found = least_noise(setting, epsilon).best
-        noise = theorem2(setting, epsilon, otherwise) if found is None else found
-        multiplier = setting.multiplier(noise.sigma_sum, "sum")
-        known = numeric(setting, multiplier)
-        own = numeric(setting.own(), multiplier)
+        found = decentralised.least_noise(PUBLISHED, epsilon).best
+        noise = (
+            decentralised.theorem2(PUBLISHED, epsilon, otherwise)
+            if found is None
+            else found
+        )
+        multiplier = PUBLISHED.multiplier(noise.sigma_sum, "sum")
+        known = numeric(PUBLISHED, multiplier)
+        own = numeric(PUBLISHED.own(), multiplier)
         rows.append(
             {
                 "epsilon": epsilon,
@@ -85,18 +83,14 @@ def noise_table(
 
 
 def epsilon_table(
-    setting: Any,
-    achieved: Callable[[Any, float], Any],
-    numeric: Callable[[Any, float], Any],
+    numeric: Callable[[Setting, float], Numeric] = decentralised.numeric,
     *,
     sigmas: Sequence[float] = (1, 2, 4),
 ) -> pd.DataFrame:
     """Tabulates what noise on the summed gradient achieves, by every accounting.
 
     Args:
-        setting: as `simulator.privacy.decentralised.PUBLISHED`.
-        achieved: of (setting, multiplier), as there.
-        numeric: of (setting, multiplier), as there.
+        numeric: the numeric accounting of a setting at a multiplier.
         sigmas: standard deviations on the sum; those of CIFAR-10 by default.
 
     Returns:
@@ -108,9 +102,10 @@ def epsilon_table(
     """
     rows = []
     for sigma in sigmas:
-        for name, one in (("paper", setting), ("own", setting.own())):
+        for name, one in (("paper", PUBLISHED), ("own", PUBLISHED.own())):
             multiplier = one.multiplier(sigma, "sum")
-            found, known = achieved(one, multiplier), numeric(one, multiplier)
+            found = decentralised.achieved(one, multiplier)
+            known = numeric(one, multiplier)
             rows.append(
                 {
                     "sigma_sum": sigma,
@@ -127,18 +122,11 @@ def epsilon_table(
 
 
 def remark_table(
-    setting: Any,
-    noise: Any,
-    remark1: Callable[[Any, Any, int], Any],
-    *,
     shares: Sequence[float] = (0.01, 0.1, 0.25, 0.5, 1),
 ) -> pd.DataFrame:
-    """Tabulates Remark 1 beside what Lemmas 2 to 4 give at the same noise.
+    """Tabulates Remark 1 beside what Lemmas 2 to 4 give at epsilon 10 and mu 0.5.
 
     Args:
-        setting: as `simulator.privacy.decentralised.PUBLISHED`.
-        noise: of Theorem 2 in that setting.
-        remark1: of (setting, noise, iterations), as there.
         shares: t / T, in (0, 1].
 
     Returns:
@@ -148,9 +136,11 @@ def remark_table(
 
     Source: A(DP)2SGD, Remark 1; section 4.3; A-23.
     """
+    noise = decentralised.theorem2(PUBLISHED, 10, 0.5)
     rows = []
     for share in shares:
-        found = remark1(setting, noise, max(1, round(share * setting.iterations)))
+        iterations = max(1, round(share * PUBLISHED.iterations))
+        found = decentralised.remark1(PUBLISHED, noise, iterations)
         rows.append(
             {
                 "t / T": share,

@@ -10,7 +10,6 @@ from scipy import stats
 
 from analysis.theory import mapa, noise
 from analysis.theory.noise import LAWS, Law
-from generators import tables
 from simulator.algorithms.stages import Stage, initial_sensitivity, stages, variance
 from simulator.privacy import mechanisms
 from simulator.scenario.edge_cloud import Asgd, Audp, Csgd, Mapa
@@ -276,20 +275,3 @@ def test_delta_agrees_with_a_sample(law: Law) -> None:
     delta = np.maximum(0, 1 - np.exp(epsilon - loss))
     found = noise.delta(law, dim, epsilon, shift)
     assert abs(found - delta.mean()) < 5 * delta.std() / math.sqrt(count) + 1e-5
-
-
-def test_tables_of_the_paper() -> None:
-    steps = tables.step_table().set_index(["algorithm", "t"])["step_size"]
-    assert steps.shape == (12,)
-    assert steps["CSGD", 1] == pytest.approx(1 / 22.247449)
-    assert steps["MAPA", 1] == pytest.approx(0.00112499, rel=1e-5)
-    assert steps["MAPA", 10_000] == pytest.approx(0.0001269, rel=1e-3)
-    found = stages(Mapa(epsilon=0.1, gap=LN2), 12, 5, 785)
-    staged = tables.stage_table(found)
-    assert staged["iterations"].tolist()[5:] == ["6", "24", "101", "536", "4261", "-"]
-    laws = tables.noise_table()
-    assert laws.shape == (15, 7)
-    rows = laws.set_index(["law", "d"])
-    assert rows.loc[("spherical_laplace", 784), "second_moment"] == 615_440
-    assert rows.loc[("radial_exponential", 784), "epsilon_dp"] == "no"
-    assert rows.loc[("spherical_laplace", 784), "epsilon_dp"] == "yes"

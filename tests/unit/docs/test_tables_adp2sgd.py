@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from generators import adp2sgd
-from simulator.privacy import decentralised
-from simulator.privacy.decentralised import PUBLISHED, Numeric, Setting
+from simulator.privacy.decentralised import Numeric, Setting
 
 
 def _numeric(setting: Setting, multiplier: float) -> Numeric:
@@ -16,9 +15,7 @@ def _numeric(setting: Setting, multiplier: float) -> Numeric:
 
 
 def test_noise_table() -> None:
-    frame = adp2sgd.noise_table(
-        PUBLISHED, decentralised.least_noise, decentralised.theorem2, _numeric
-    )
+    frame = adp2sgd.noise_table(_numeric)
     assert frame["epsilon"].tolist() == [1, 4, 8, 10, 12, 16, 20]
     assert frame["mu"].tolist() == [0.5, 0.5, 0.5, 0.53, 0.59, 0.61, 0.62]
     assert frame["equation 7"].tolist() == ["order fails"] * 3 + ["holds"] * 4
@@ -32,7 +29,7 @@ def test_noise_table() -> None:
 
 
 def test_epsilon_table() -> None:
-    frame = adp2sgd.epsilon_table(PUBLISHED, decentralised.achieved, _numeric)
+    frame = adp2sgd.epsilon_table(_numeric)
     assert frame["sigma_sum"].tolist() == [1, 1, 2, 2, 4, 4]
     assert frame["accounting"].tolist() == ["paper", "own"] * 3
     assert frame["lemma 2"].tolist() == pytest.approx(
@@ -48,15 +45,14 @@ def test_epsilon_table() -> None:
 
 
 def test_remark_table() -> None:
-    noise = decentralised.theorem2(PUBLISHED, 10, 0.5)
-    frame = adp2sgd.remark_table(PUBLISHED, noise, decentralised.remark1)
+    frame = adp2sgd.remark_table()
     assert frame["admissible"].tolist() == ["no"] * 4 + ["yes"]
     # section 4.3
     claimed, best = [1.00, 3.16, 5.00, 7.07, 10.0], [0.850, 2.79, 4.55, 6.66, 9.86]
     np.testing.assert_allclose(frame["claimed"], claimed, atol=5e-3)
     np.testing.assert_allclose(frame["unconstrained"], best, atol=5e-3)
     assert (frame["achieved"] >= frame["unconstrained"]).all()
-    first = adp2sgd.remark_table(PUBLISHED, noise, decentralised.remark1, shares=[1e-9])
+    first = adp2sgd.remark_table(shares=[1e-9])
     assert first["claimed"][0] == pytest.approx(10 / math.sqrt(58_593))
 
 
