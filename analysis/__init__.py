@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from analysis.figures.costs import cost_bars
     from analysis.figures.heat_maps import heat_map
     from analysis.figures.privacy import privacy_utility
-    from analysis.figures.report import markdown, save
+    from analysis.figures.report import save
     from analysis.figures.sweeps import commits_over, final_over
     from analysis.frames import Study, evaluations, runs, tidy
+    from analysis.markup import markdown
     from analysis.targets import final_values, time_to_target, times_to_target
 
 _MODULES = {
@@ -42,7 +43,7 @@ _PUBLIC = {
     "final_over": "analysis.figures.sweeps",
     "final_values": "analysis.targets",
     "heat_map": "analysis.figures.heat_maps",
-    "markdown": "analysis.figures.report",
+    "markdown": "analysis.markup",
     "mean_curve": "analysis.curves",
     "privacy_utility": "analysis.figures.privacy",
     "runs": "analysis.frames",

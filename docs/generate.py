@@ -21,8 +21,8 @@ import decisions
 import rows as experiments
 from analysis import claims, summary, timelines
 from analysis.claims.measured import measure
-from analysis.figures.report import literal
 from analysis.frames import Study
+from analysis.markup import literal
 from analysis.targets import final_values, time_to_target
 from generators import fedbcd, formulas
 from generators.formulas import markdown

@@ -8,13 +8,11 @@ and `gantt` of timelines. `report` draws the standard ones of a study. They shar
 
 from analysis.figures.costs import cost_bars
 from analysis.figures.heat_maps import heat_map
-from analysis.figures.learning_curves import (
-    convergence,
-    speed_up_bars,
-    staleness_histogram,
-)
+from analysis.figures.learning_curves import convergence
 from analysis.figures.privacy import privacy_utility
 from analysis.figures.report import save, standard
+from analysis.figures.speed_ups import speed_up_bars
+from analysis.figures.staleness import staleness_histogram
 from analysis.figures.sweeps import commits_over, final_over
 
 __all__ = [

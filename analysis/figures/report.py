@@ -1,4 +1,4 @@
-"""The standard figures of a study as files, and small tables as text."""
+"""The standard figures of a study, and their files."""
 
 import math
 import re
@@ -6,23 +6,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis import staleness
 from analysis.figures import heat_maps, lines, privacy, style, sweeps
 from analysis.figures.files import check_format, save_figure
-from analysis.figures.learning_curves import (
-    convergence,
-    speed_up_bars,
-    staleness_histogram,
-)
+from analysis.figures.learning_curves import convergence
+from analysis.figures.speed_ups import speed_up_bars
+from analysis.figures.staleness import staleness_histogram
 from analysis.frames import Study, groups, joined, runs, swept_columns
 from analysis.targets import default_target
-from simulator.scenario.text import printable
-
-MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
-"""What Markdown takes for markup: code, emphasis, tags, cells, mathematics, links."""
 
 
 def save(
@@ -60,38 +53,6 @@ def save(
             save_figure(figure, where / f"{name}.{form}")
             for name, figure in standard(study)
         ]
-
-
-def markdown(frame: pd.DataFrame) -> str:
-    """Returns a frame, without its index, as a table in Markdown.
-
-    Numbers stand to the right, with four digits; what is missing is left empty.
-
-    Args:
-        frame: whose cells are words or numbers.
-    """
-    names = [_cell(name) for name in frame.columns]
-    rules = [
-        "---:" if pd.api.types.is_numeric_dtype(frame.iloc[:, number]) else "---"
-        for number in range(len(names))
-    ]
-    cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in [names, rules, *cells])
-
-
-def literal(text: str) -> str:
-    """Returns a text as Markdown that shows it as it is, in a table or elsewhere.
-
-    What would be markup stands as references of HTML, which all its dialects know.
-    """
-    text = " ".join(printable(text).split("\n"))
-    return MARKUP.sub(lambda sign: f"&#{ord(sign[0])};", text)
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.4g}"
-    return "" if value is None or value is pd.NA else literal(str(value))
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
