@@ -11,8 +11,9 @@ The public names are imported when they are used. Nothing in here imports JAX or
 and SciPy only when a law needs it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from simulator.lazy import attach
 
 if TYPE_CHECKING:
     from simulator.scenario.errors import (
@@ -26,40 +27,4 @@ if TYPE_CHECKING:
     from simulator.scenario.scenario import Scenario
     from simulator.scenario.study import Run, expand, schema, to_yaml
 
-_PUBLIC = {
-    "DataError": "errors",
-    "Run": "study",
-    "Scenario": "scenario",
-    "ScenarioError": "errors",
-    "StudyError": "errors",
-    "UserError": "errors",
-    "evaluate": "expressions",
-    "expand": "study",
-    "loads": "reading",
-    "per_client": "expressions",
-    "read": "reading",
-    "schema": "study",
-    "to_yaml": "study",
-}
-
-__all__ = [
-    "DataError",
-    "Run",
-    "Scenario",
-    "ScenarioError",
-    "StudyError",
-    "UserError",
-    "evaluate",
-    "expand",
-    "loads",
-    "per_client",
-    "read",
-    "schema",
-    "to_yaml",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
