@@ -13,7 +13,7 @@ from typing import NamedTuple
 from analysis.theory.heterogeneity import check_at_least, check_positive
 
 
-class Constants(NamedTuple):
+class Theorem1Constants(NamedTuple):
     """C_1, C_2 and C_3 of Theorem 1, which needs c1 > 0, c2 >= 0 and c3 <= 1.
 
     Attributes:
@@ -62,7 +62,7 @@ def theorem1_constants(
     smoothness: float,
     staleness: float,
     rho_bar: float,
-) -> Constants:
+) -> Theorem1Constants:
     """Computes the three constants whose signs Theorem 1 is conditional on.
 
     Args:
@@ -91,13 +91,13 @@ def theorem1_constants(
     lag = tau * (K - 1) / K + rho_bar
     c1 = 1 - 24 * (b * L) ** 2 * lag
     if c1 == 0:
-        return Constants(0.0, -math.inf, math.inf)
+        return Theorem1Constants(0.0, -math.inf, math.inf)
     fed = b * L**2 / K + 6 * b**2 * L**3 / K**2 + 12 * b**3 * L**4 * tau**2 / K**3
     plain = b / (2 * K) - b**2 * L / K**2 - 2 * b**3 * L**2 * tau**2 / K**3
     c2 = plain - fed * 4 * b**2 * lag / c1
     grown = 6 * (b * L) ** 2 + b * K * L + 12 * (b * L) ** 3 * tau**2 / K
     c3 = 0.5 + b * L * tau**2 / K + grown * 2 * rho_bar / c1
-    return Constants(c1, c2, c3)
+    return Theorem1Constants(c1, c2, c3)
 
 
 def theorem1_bound(

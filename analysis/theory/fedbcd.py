@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Steps(NamedTuple):
+class LargestSteps(NamedTuple):
     """Largest step sizes by three readings of Theorem 2 (F-07).
 
     Attributes:
@@ -26,7 +26,7 @@ class Steps(NamedTuple):
 
 def largest_steps(
     local_steps: int, of_parties: Sequence[float], smoothness: float
-) -> Steps:
+) -> LargestSteps:
     """Computes the largest step sizes of FedBCD-p.
 
     The proof needs 1 - L eta - 2 (eta Q)^2 A >= 0, with A the largest of
@@ -43,7 +43,7 @@ def largest_steps(
     L = smoothness
     squares = [one**2 for one in of_parties]
     reach = local_steps * math.sqrt(sum(squares) + 3 * max(squares))
-    return Steps(
+    return LargestSteps(
         printed=min(1 / (math.sqrt(2) * reach), 1 / L),
         safe=min(1 / (2 * reach), 1 / (2 * L)),
         # (sqrt(L^2 + 8 q) - L) / (4 q) for q = reach^2, without its cancellation.

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from analysis.theory import noise
 
 
-class Stage(NamedTuple):
+class MapaStage(NamedTuple):
     """One stage of MAPA.
 
     Attributes:
@@ -210,7 +210,7 @@ def mapa_stages(
     sigma: float,
     batch: int,
     max_staleness: int,
-) -> Iterator[Stage]:
+) -> Iterator[MapaStage]:
     """Yields the stages of MAPA with noise of second moment 2 (Delta S / epsilon)^2.
 
     With decisions M-05 (rounded up, at least 1), M-06 (P clamped everywhere) and M-07
@@ -248,7 +248,9 @@ def mapa_stages(
             variance=variance,
         )
         iterations = max(1, math.ceil(length))
-        yield Stage(now, batch * now / 2, variance, divisor, step, length, iterations)
+        yield MapaStage(
+            now, batch * now / 2, variance, divisor, step, length, iterations
+        )
         now *= theta
 
 

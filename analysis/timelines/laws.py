@@ -88,14 +88,14 @@ class Laws(NamedTuple):
         return self.family(**values, loc=loc + shift, scale=scale)
 
 
-class Group(NamedTuple):
+class ScenarioGroup(NamedTuple):
     """Clients in succession that are alike in the scenario."""
 
     config: dict[str, Any]
     number: int
 
 
-class World:
+class ScenarioWorld:
     """A scenario's world, group by group.
 
     Args:
@@ -113,10 +113,10 @@ class World:
         self.server: dict[str, Any] = scenario.get("server") or {}
         self.selection: dict[str, Any] = common.get("selection") or {}
         self.slowdowns = common.get("slowdowns")
-        self.groups: list[Group] = []
+        self.groups: list[ScenarioGroup] = []
         if self.protocol.get("kind") != "centralised":
             self.groups = [
-                Group(common | group, int(group["number"]))
+                ScenarioGroup(common | group, int(group["number"]))
                 for group in groups.values() or [{"number": num_clients}]
             ]
         self.number = sum(group.number for group in self.groups)

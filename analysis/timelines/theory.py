@@ -15,7 +15,7 @@ from scipy import stats
 
 from analysis import theory
 from analysis.theory import queues
-from analysis.timelines.laws import World, distinct, laws
+from analysis.timelines.laws import ScenarioWorld, distinct, laws
 
 BEYOND = 1e-6
 """Probability beyond the last staleness at which a law is given."""
@@ -56,7 +56,7 @@ def closed_forms(
         download_bytes: of a contribution.
     """
     size = {"upload": upload_bytes, "download": download_bytes}
-    world = World(scenario, num_clients, size)
+    world = ScenarioWorld(scenario, num_clients, size)
     of_run: dict[str, float] = {}
     of_clients: dict[str, Float[np.ndarray, " K"]] = {}
     if not all(group.config.get("compute") for group in world.groups):
@@ -84,7 +84,7 @@ def constant_downloads(
         num_clients: K.
         download_bytes: of a contribution.
     """
-    world = World(scenario, num_clients, {"download": download_bytes})
+    world = ScenarioWorld(scenario, num_clients, {"download": download_bytes})
     latencies = [(g.config.get("download") or {}).get("latency") for g in world.groups]
     constant = all(one is None or one.get("law") == "constant" for one in latencies)
     if not constant or world.server.get("download_bandwidth"):
@@ -111,7 +111,7 @@ def mean_staleness_t_synchronous(num_clients: int, t: int) -> float:
     return (num_clients - t) / t
 
 
-def _available(world: World, of_run: dict, of_clients: dict) -> None:
+def _available(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     del of_run
     chances = []
     for config, number in world.groups:
@@ -124,7 +124,7 @@ def _available(world: World, of_run: dict, of_clients: dict) -> None:
         of_clients["available"] = np.concatenate(chances)
 
 
-def _in_flight(world: World, of_run: dict, of_clients: dict) -> None:
+def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """Every job is replaced at once, so that C - 1 others are always under way."""
     del of_clients
     bound = world.protocol.get("staleness_bound")
@@ -134,7 +134,7 @@ def _in_flight(world: World, of_run: dict, of_clients: dict) -> None:
     of_run["staleness_mean"] = theory.mean_staleness_in_flight(int(jobs))
 
 
-def _cycles(world: World, of_run: dict, of_clients: dict) -> None:
+def _cycles(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """Clients that wait for nobody commit at the sum of their own rates."""
     if world.protocol.get("staleness_bound") is not None:
         return
@@ -147,14 +147,14 @@ def _cycles(world: World, of_run: dict, of_clients: dict) -> None:
     of_clients["utilisation"] = theory.compute_utilisation(busy, cycle)
 
 
-def _memoryless(world: World, of_run: dict, of_clients: dict) -> None:
+def _memoryless(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     del of_run
     if world.protocol.get("staleness_bound") is None:
         rates = world.rates()
         of_clients["staleness_mean"] = theory.mean_staleness_exponential(rates)
 
 
-def _repairman(world: World, of_run: dict, of_clients: dict) -> None:
+def _repairman(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """Clients compute for exponential times and share one exponential server."""
     service = world.server.get("service")
     others = {k: v for k, v in world.server.items() if k != "service"}
@@ -175,7 +175,7 @@ def _repairman(world: World, of_run: dict, of_clients: dict) -> None:
     of_clients["utilisation"] = share
 
 
-def _rounds(world: World, of_run: dict, of_clients: dict) -> None:
+def _rounds(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     del of_clients
     options = ("deadline", "wait_for")
     if any(world.protocol.get(option) for option in options):
@@ -185,14 +185,14 @@ def _rounds(world: World, of_run: dict, of_clients: dict) -> None:
     of_run["updates_per_s"] = 1 / theory.expected_maximum(found, counts)
 
 
-def _t_synchronous(world: World, of_run: dict, of_clients: dict) -> None:
+def _t_synchronous(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     del of_clients
     t, (found, counts) = world.protocol["t"], distinct(world.compute())
     of_run["staleness_mean"] = mean_staleness_t_synchronous(world.number, t)
     of_run["updates_per_s"] = 1 / theory.t_synchronous_period(found, t, counts)
 
 
-def _buffered(world: World, of_run: dict, of_clients: dict) -> None:
+def _buffered(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     del of_clients
     size = world.protocol.get("size")
     if not size or world.protocol.get("window") or world.selection:
@@ -202,7 +202,7 @@ def _buffered(world: World, of_run: dict, of_clients: dict) -> None:
     of_run["updates_per_s"] = theory.asynchronous_throughput(means) / size
 
 
-def _centralised(world: World, of_run: dict, of_clients: dict) -> None:
+def _centralised(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     del of_clients
     of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
     of_run["updates_per_s"] = 1 / float(laws(world.protocol["step"], 1).mean()[0])
@@ -219,7 +219,7 @@ RULES: dict[str, tuple[Callable[..., None], ...]] = {
 
 
 def _staleness_law(
-    world: World, of_clients: dict
+    world: ScenarioWorld, of_clients: dict
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]] | None:
     """Returns the law of staleness over all contributions, of memoryless clients."""
     if "staleness_mean" not in of_clients:

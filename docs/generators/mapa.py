@@ -117,7 +117,7 @@ def noise_table(
     return pd.DataFrame(rows)
 
 
-def _stages() -> list[mapa.Stage]:
+def _stages() -> list[mapa.MapaStage]:
     initial = mapa.initial_sensitivity(SETTING["sigma"], int(SETTING["batch"]), DELTA)
     made = mapa.mapa_stages(
         initial=initial,

@@ -20,7 +20,7 @@ LN2 = math.log(2)
 INITIAL = mapa.initial_sensitivity(30, 12, 1e-3)
 
 
-def _fixture(gap: float = LN2) -> list[mapa.Stage]:
+def _fixture(gap: float = LN2) -> list[mapa.MapaStage]:
     made = mapa.mapa_stages(
         initial=INITIAL, epsilon=0.1, theta=0.5, gap=gap, max_staleness=5, **DEFAULTS
     )
