@@ -8,16 +8,16 @@ import pandas as pd
 from simulator.scenario.text import printable
 
 MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
-"""What Markdown takes for markup: code, emphasis, tags, cells, mathematics, links."""
+"""Signs of Markdown: code, emphasis, tags, cells, mathematics, links."""
 
 
 def markdown(frame: pd.DataFrame) -> str:
     """Returns a frame, without its index, as a table in Markdown.
 
-    Numbers stand to the right, with four digits; what is missing is left empty.
+    Numbers stand to the right, with four digits; missing cells are empty.
 
     Args:
-        frame: whose cells are words or numbers.
+        frame: frame of words and numbers.
     """
     names = [_cell(name) for name in frame.columns]
     rules = [
@@ -31,7 +31,7 @@ def markdown(frame: pd.DataFrame) -> str:
 def literal(text: str) -> str:
     """Returns a text as Markdown that shows it as it is, in a table or elsewhere.
 
-    What would be markup stands as references of HTML, which all its dialects know.
+    Signs of markup become references of HTML, which all its dialects know.
     """
     text = " ".join(printable(text).split("\n"))
     return MARKUP.sub(lambda sign: f"&#{ord(sign[0])};", text)

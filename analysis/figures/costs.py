@@ -24,7 +24,7 @@ def costs(
     Args:
         study: finished or not.
         metric: a column of evaluations.
-        target: of the metric, to be reached; by default whole runs are counted.
+        target: value of the metric; whole runs are counted without one.
 
     Returns:
         Columns group, replicate, computation_s, communication_s (until the target, or
@@ -65,7 +65,7 @@ def cost_bars(
     Args:
         study: finished or not.
         metric: a column of evaluations.
-        target: of the metric, to be reached; by default whole runs are counted.
+        target: value of the metric; whole runs are counted without one.
         size: inches, such as `style.size("one")`; by default as the bars need.
 
     Raises:

@@ -15,7 +15,7 @@ FORMATS = ("png", "pdf", "svg")
 
 
 def check_format(name: str) -> None:
-    """Refuses what figures are not written as.
+    """Refuses a name that is no format of figures.
 
     Raises:
         UserError: naming the formats.
@@ -28,13 +28,13 @@ def check_format(name: str) -> None:
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
-    """Writes a figure as PDF, as SVG, or as PNG (200 dots per inch) with a PDF beside.
+    """Writes a figure as PDF, as SVG, or as PNG (200 dots per inch) and PDF.
 
     The same figure gives the same bytes.
 
     Args:
-        figure: is laid out once, for all.
-        path: whose suffix says the format; its folder is made if needed.
+        figure: figure, laid out once for all formats.
+        path: file with the format's suffix; its folder is created if missing.
 
     Raises:
         UserError: there is no such format.

@@ -1,4 +1,4 @@
-"""Pictures of a recorded timeline: who did what when, and how stale it was.
+"""Pictures of a recorded timeline: work of clients over time, and its staleness.
 
 Each takes frames and returns a new figure; none touches global state.
 """
@@ -23,7 +23,7 @@ MOST_CLIENTS = 30
 MOST_PANELS = 4
 """Groups of runs in one picture."""
 JOBS = 60
-"""About as many are shown where nothing else is said."""
+"""Number of jobs that are shown by default, about."""
 BARS = {
     "download": "#56B4E9",
     "computing": "#0072B2",
@@ -32,7 +32,7 @@ BARS = {
     "waiting": "#E69F00",
     "not applied": "#c0c0c0",
 }
-"""Colours of what a client does; `waiting` is for the server, service included."""
+"""Colours of a client's stages; `waiting` is for the server, service included."""
 MARKERS = {
     "CRASHED": "x",
     "REJOINED": "^",
@@ -44,7 +44,7 @@ MARKERS = {
     "TIMED_OUT": "P",
 }
 TICKS = 2000
-"""Of commits, that lie beside each other."""
+"""Commits that lie next to each other."""
 SHOWN = 0.995
 """Part of a distribution that a panel shows."""
 
@@ -57,12 +57,12 @@ class Panel(NamedTuple):
 
     Attributes:
         title: name of its group.
-        jobs: of the run.
-        commits: times at which versions were made, virtual seconds.
-        incidents: of the run.
+        jobs: jobs of the run.
+        commits: times of new versions, virtual seconds.
+        incidents: incidents of the run.
         num_clients: K.
-        end: virtual seconds at which the run ended.
-        known: who the clients are, as of `clients.of_run`.
+        end: end of the run, virtual seconds.
+        known: names and groups of the clients, from `clients.of_run`.
         downloads: seconds of each client's download, where they are constant.
     """
 
@@ -82,7 +82,7 @@ def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
     Of more, those that read first; where more do so at once, evenly spread over them.
 
     Args:
-        jobs: of one run.
+        jobs: jobs of one run.
         num_clients: K.
     """
     if num_clients <= MOST_CLIENTS:
@@ -98,9 +98,9 @@ def first_seconds(jobs: pd.DataFrame, num_clients: int, num_jobs: int = JOBS) ->
     """Returns the virtual seconds in which some jobs of the drawn clients ended.
 
     Args:
-        jobs: of one run.
+        jobs: jobs of one run.
         num_clients: K; of more than are drawn, each ends two jobs or so.
-        num_jobs: how many, where all are drawn.
+        num_jobs: number of jobs, where all clients are drawn.
     """
     shown = lines(jobs, num_clients)
     mine = jobs.loc[jobs["client"].isin(shown)]
@@ -113,15 +113,15 @@ def first_seconds(jobs: pd.DataFrame, num_clients: int, num_jobs: int = JOBS) ->
 
 
 def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
-    """Draws what each client did in the first seconds of some runs.
+    """Draws the stages of each client in the first seconds of some runs.
 
     A line per client, or of 30 of them (`lines`); commits are ticks above, incidents
     markers. A job under way whose stages are not known yet is not drawn.
 
     Args:
         panels: one per run; the first 4 are drawn.
-        seconds: virtual seconds that are shown, > 0.
-        name: of the study.
+        seconds: shown virtual seconds, > 0.
+        name: name of the study.
     """
     drawn = list(panels)[:MOST_PANELS]
     shown = [lines(panel.jobs, panel.num_clients) for panel in drawn]
@@ -156,13 +156,13 @@ def staleness(
     means: Mapping[str, float | None],
     name: str = "",
 ) -> Figure:
-    """Draws how stale the contributions of each group were.
+    """Draws the staleness of the contributions of each group.
 
     Args:
-        histograms: by group, as of `timelines.histogram`.
-        laws: by group, where one is known: drawn over the bars.
-        means: by group, that theory gives: drawn where no law is known.
-        name: of the study.
+        histograms: tables of `timelines.histogram`, by group.
+        laws: known laws by group, drawn over the bars.
+        means: means of theory by group, drawn where no law is known.
+        name: name of the study.
     """
     columns = min(len(histograms), 3)
     rows = -(-len(histograms) // columns)
@@ -198,13 +198,13 @@ def stages(
     incidents: pd.DataFrame,
     downloads: Float[np.ndarray, " K"] | None = None,
 ) -> pd.DataFrame:
-    """Divides jobs into what a client did, one after the other.
+    """Divides jobs into the stages of a client, one after the other.
 
     Where clients do not wait for what they sent, waiting ends with their next read.
 
     Args:
-        jobs: of one run.
-        incidents: of the run; a job whose client crashed ends there.
+        jobs: jobs of one run.
+        incidents: incidents of the run; a job ends with a crash of its client.
         downloads: seconds of each client's download, where they are constant; else a
             download is not told from the computing that follows it.
 
@@ -326,6 +326,6 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
 
 
 def _ends(jobs: pd.DataFrame) -> pd.Series:
-    """Returns when each job was applied, or else the last that is known of it."""
+    """Returns the time at which each job was applied, or its last known time."""
     times = [f"{what}_time" for what in ("applied", "arrived", "sent", "computed")]
     return jobs[times].max(axis=1)

@@ -1,4 +1,4 @@
-"""Heat maps: what came of every point of a sweep over two keys."""
+"""Heat maps: a number for every point of a sweep over two keys."""
 
 import math
 from collections.abc import Mapping
@@ -47,8 +47,8 @@ def heat_map(
     Args:
         study: finished or not.
         metric: a column of evaluations.
-        keys: that are swept, to the right and upwards; by default the two that are.
-        target: of the metric; by default final values are drawn.
+        keys: swept keys, to the right and upwards; by default the only two.
+        target: value of the metric; final values are drawn without one.
         against: what is counted until the target, as in `time_to_target`.
         at: values of the other keys that are swept.
         size: inches, such as `style.size("two")`; by default as the cells need.

@@ -1,4 +1,4 @@
-"""What figures of a study have in common: titles, labels, legends, axes."""
+"""Titles, labels, legends, notes and axes of all figures of a study."""
 
 import math
 import textwrap
@@ -15,18 +15,18 @@ from analysis.frames import Study, runs
 from simulator.scenario.study import BASE
 
 LINES_OF_LEGEND = 20
-"""Of text, in a column."""
+"""Lines of text in a column."""
 LINE = 0.165
 """Inches of a line of text."""
 CHARACTERS = 16.5
-"""Of a note, in an inch."""
+"""Characters of a note in an inch."""
 NOTE_SIZE = 7.5
 """Points of a note."""
 NOTE_LINE = 1.2 * NOTE_SIZE / 72
-"""Inches of a line of it."""
+"""Inches of a line of a note."""
 
 Size = tuple[float, float]
-"""Inches, width and height."""
+"""Width and height, inches."""
 
 
 def titled(study: Study, size: Size, note: str = "") -> Figure:
@@ -47,11 +47,11 @@ def titled(study: Study, size: Size, note: str = "") -> Figure:
 def add_note(
     figure: Figure, words: Iterable[str], *, legend_below: bool = False
 ) -> None:
-    """Writes below a figure what is drawn in it; `supxlabel("")` takes it off.
+    """Writes a note below a figure; `supxlabel("")` removes it.
 
     Args:
-        figure: with its legend.
-        words: of which empty ones are left out.
+        figure: figure with its legend.
+        words: parts of the note; empty ones are left out.
         legend_below: whether the legend stands at the bottom; the note is above it.
     """
     note = "; ".join(word for word in words if word)
@@ -63,7 +63,7 @@ def add_note(
 
 
 def name(study: Study, group: str) -> str:
-    """Returns what a group is called: without variants by its swept values alone."""
+    """Returns the name of a group: without variants its swept values alone."""
     if {run["variant"] for run in study.manifest["runs"]} != {BASE}:
         return group
     return group.removeprefix(BASE).removeprefix(", ")
@@ -79,7 +79,7 @@ def label(study: Study, group: str) -> str:
 
 
 def replicates(counts: Iterable[int]) -> str:
-    """Returns how many replicates groups have, in words."""
+    """Returns the numbers of replicates of groups in words."""
     known = sorted(set(counts))
     if len(known) < 2:
         return f"{known[0]} replicates" if known else "no replicates"
@@ -104,7 +104,7 @@ def within(
 
 
 def axis(study: Study, counted: str) -> style.Axis:
-    """Returns label and scale of what is counted; of privacy, by which accounting."""
+    """Returns label and scale of a counted quantity; privacy names its accounting."""
     found = style.axis(counted)
     if counted != "epsilon":
         return found
@@ -138,7 +138,7 @@ def legend_size(labels: Sequence[str]) -> tuple[float, float, int]:
 def add_legend(
     figure: Figure, handles: list[Artist], labels: list[str], size: Size | None
 ) -> None:
-    """Adds a legend: beside the axes or, in a figure of a given size, below them."""
+    """Adds a legend: next to the axes or, in a figure of a given size, below them."""
     if not any(labels):
         return
     if size is None:
@@ -162,7 +162,7 @@ def make_logarithmic(axes: Axes) -> None:
 
 
 def small() -> float:
-    """Returns points of what is written into axes."""
+    """Returns the size of text within axes, points."""
     return mpl.rcParams["legend.fontsize"]
 
 

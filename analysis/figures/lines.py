@@ -1,4 +1,4 @@
-"""Lines over a swept number, of which none takes different runs for replicates."""
+"""Lines over a swept number; runs that differ are never joined as replicates."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from simulator.scenario.study import short_names
 from simulator.trace import StudyError
 
 MOST_LINES = 24
-"""That can be told apart, by colour and dashes."""
+"""Number of lines that colour and dashes can tell apart."""
 
 
 class Line(NamedTuple):
@@ -20,8 +20,8 @@ class Line(NamedTuple):
 
     Attributes:
         label: variant, and values of the other keys that are swept.
-        groups: of runs, in the order of `numbers`.
-        numbers: that are swept, increasing; NaN where the variant is not swept.
+        groups: names of groups of runs, in the order of `numbers`.
+        numbers: swept values, increasing; NaN where the variant is not swept.
     """
 
     label: str
@@ -30,12 +30,12 @@ class Line(NamedTuple):
 
     @property
     def is_level(self) -> bool:
-        """Whether it does not depend on the swept number."""
+        """Whether the line does not depend on the swept number."""
         return bool(np.isnan(self.numbers).all())
 
 
 class Lines(NamedTuple):
-    """What is drawn over a swept number.
+    """Lines of a figure over a swept number.
 
     Attributes:
         lines: one for each variant and value of the other keys.
@@ -68,7 +68,7 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
 
     Args:
         study: finished or not.
-        key: that is swept over numbers.
+        key: key swept over numbers.
         at: values of other keys that are swept; groups that have others are left out.
 
     Raises:
@@ -118,9 +118,9 @@ def split(
     """Divides groups of runs by variant and the values of some swept keys.
 
     Args:
-        study: that they are of.
+        study: study of the groups.
         table: a row per group, with its variant and a column per swept key.
-        keys: that it is divided by.
+        keys: keys to divide by.
 
     Returns:
         The rows of each part, by what it is called.

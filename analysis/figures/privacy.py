@@ -1,4 +1,4 @@
-"""What privacy costs: final values against the privacy that was spent for them."""
+"""The cost of privacy: final values against the spent epsilon."""
 
 import numpy as np
 import pandas as pd

@@ -35,12 +35,12 @@ def save(
 
     Args:
         study: with at least one run that has ended.
-        folder: in which the folder of figures is made if needed.
-        form: `pdf`, `svg`, or `png` for PNGs (200 dots per inch) with PDFs beside them.
-        styles: of Matplotlib, names or files, that override this package's.
+        folder: parent of the folder `figures`, which is created if missing.
+        form: `pdf`, `svg`, or `png` for PNGs (200 dots per inch) and PDFs.
+        styles: Matplotlib styles, names or files, over this package's own.
 
     Returns:
-        Paths of what was written, in that order, without the PDFs beside PNGs.
+        Paths of the files, in that order, without the PDFs of PNGs.
 
     Raises:
         StudyError: a figure cannot be written.

@@ -31,7 +31,7 @@ def speed_up_bars(
     Args:
         study: finished or not.
         metric: a column of evaluations.
-        value: of the metric, to be reached.
+        value: value of the metric to reach.
         size: inches, such as `style.size("one")`; by default as its bars need.
     """
     table = time_to_target(study, metric, value).set_index("group")
@@ -79,7 +79,7 @@ def speed_up_bars(
 
 
 def _bar_words(reached: np.ndarray, highs: np.ndarray, *, cut: bool) -> list[str]:
-    """Returns what is drawn of times to a target, in words."""
+    """Returns words on bars, lines and labels of times to a target."""
     arrow = ", an arrow where it goes on" if cut else ""
     known = not np.isnan(highs).all()
     return [
@@ -97,14 +97,14 @@ def _draw_interval(
     """Draws a median's interval, with an arrow where it goes on.
 
     Args:
-        axes: to draw on.
-        row: of the group.
-        one: its median and interval.
-        open_until: where an interval that is open ends in the figure.
-        furthest: where one that is closed ends at the latest.
+        axes: axes to draw on.
+        row: row of the group.
+        one: median and interval of the group.
+        open_until: end of an open interval in the figure.
+        furthest: largest end of a closed interval in the figure.
 
     Returns:
-        Where it ends.
+        The end of the interval.
     """
     low, high = float(one["low"]), float(one["high"])
     if math.isnan(low) or math.isnan(high):

@@ -29,10 +29,9 @@ def staleness_histogram(
 
     Args:
         study: finished or not.
-        group: of runs.
-        law: gives ages in commits, and their probabilities, that a client's staleness
-            should follow in the steady state; drawn over the bars, which are then of
-            what follows the start of each run.
+        group: name of a group of runs.
+        law: ages in commits and their probabilities, for a client, in the steady
+            state; drawn over the bars, which then leave out the start of each run.
 
     Raises:
         ValueError: nothing was measured in such a group.

@@ -1,4 +1,4 @@
-"""How figures look: sizes, colours, fonts, and what their axes are called.
+"""Sizes, colours, fonts and labels of figures.
 
 An ordinary Matplotlib style overrides any of it: `plt.style.context` around the calls
 that draw and save, or `using`.
@@ -45,17 +45,17 @@ Source: IEEE, Preparation of papers for Transactions and Journals, figure sizes.
 ASPECTS = {"one": 0.75, "two": 0.5}
 """Heights over widths, if nothing else is said."""
 COLORMAP = "cividis"
-"""Of heat maps; looks the same to colour-blind readers.
+"""Colours of heat maps, the same to colour-blind readers.
 
 Source: Nunez, Anderton and Renslow, Optimizing colormaps with consideration for color
 vision deficiency (2018).
 """
 BLANK = "#f0f0f0"
-"""Behind the hatches of cells that have no number."""
+"""Colour behind the hatches of cells without a number."""
 
 SOLID, DASHED = "-", (0, (4, 1.5))
 LINE_STYLES = (SOLID, "-.", ":", (0, (1, 3)))
-"""One for each turn of the palette; dashes are kept for references and privacy."""
+"""A style for each turn of the palette; dashes mark references and privacy."""
 
 RC: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -99,7 +99,7 @@ LOGARITHMIC = ("gradient_norm_squared", "optimality_gap")
 LONGEST = 120
 """Characters of a name in a figure."""
 TELLING = 4
-"""Letters of a key that says by itself what it is: `batch` does, `b` does not."""
+"""Letters of a key that is clear by itself: `batch` is, `b` is not."""
 VAGUE = ("kind", "number", "scale", "value")
 """Keys that stand in many places of a scenario."""
 
@@ -111,7 +111,7 @@ class Axis(NamedTuple):
     """A quantity on an axis.
 
     Attributes:
-        label: with the unit shown.
+        label: name with the shown unit.
         scale: multiplies the column to give that unit.
     """
 
@@ -133,7 +133,7 @@ AXES = {
     "computation_s": Axis("Time of computation (s)"),
     "communication_s": Axis("Time of communication (s)"),
 }
-"""What curves are drawn against, columns of `evaluations`."""
+"""Horizontal axes of curves, columns of `evaluations`."""
 
 STALENESS = {
     "contribution": "Staleness of contributions (commits)",
@@ -180,17 +180,17 @@ def looks(groups: Iterable[str]) -> dict[str, Look]:
 
 
 def _words(group: str) -> tuple[str, ...]:
-    """Returns what a group's name says beside its privacy."""
+    """Returns the words of a group's name without those on privacy."""
     return tuple(word for word in re.split(r"[-_ ,]+", group) if word != "private")
 
 
 def metric_label(metric: str) -> str:
-    """Returns the label of a metric; a user's own is called what its column is."""
+    """Returns the label of a metric; a user's own is named like its column."""
     return METRICS.get(metric) or text(metric.replace("_", " ").capitalize(), 60)
 
 
 def in_words(metric: str) -> str:
-    """Returns what a metric is called within a sentence, without its unit."""
+    """Returns the name of a metric within a sentence, without its unit."""
     label = metric_label(metric).split(" (")[0]
     return f"{label[0].lower()}{label[1:]}"
 
@@ -202,14 +202,14 @@ def final_label(metric: str) -> str:
 
 
 def key_label(key: str) -> str:
-    """Returns the label of a swept key: its last part where that says enough."""
+    """Returns the label of a swept key: its last part where that is clear."""
     last = key.rsplit(".", 1)[-1]
     told = len(last) >= TELLING and last not in VAGUE
     return metric_label(last) if told else text(key, 60)
 
 
 def axis(column: str) -> Axis:
-    """Returns label and scale of a column that curves are drawn against."""
+    """Returns label and scale of a column on the horizontal axis of curves."""
     return AXES.get(column, Axis(metric_label(column)))
 
 
@@ -220,7 +220,7 @@ def text(name: str, width: int = 34) -> str:
     fonts lack, are escapes such as `\u5feb`.
 
     Args:
-        name: of a group or study.
+        name: name of a group or study.
         width: characters of a line.
     """
     name = printable(shortened(" ".join(name.split()), LONGEST))
@@ -256,7 +256,7 @@ def size(
     """Returns inches of a figure for print, width and height.
 
     Args:
-        columns: of the page that it is as wide as.
+        columns: width of the figure in columns of a page.
         aspect: height over width; by default 0.75 for one column and 0.5 for two.
     """
     if columns not in WIDTHS:
@@ -274,7 +274,7 @@ def palette() -> tuple[str, ...]:
 
 
 def ink() -> str:
-    """Returns the colour of text, for what is drawn like it."""
+    """Returns the colour of text, for marks of the same colour."""
     return mpl.rcParams["text.color"]
 
 

@@ -38,7 +38,7 @@ def final_over(
 
     Args:
         study: finished or not.
-        key: that is swept over numbers.
+        key: key swept over numbers.
         metric: a column of evaluations.
         at: values of other keys that are swept, to which the figure is confined.
         size: inches, such as `style.size("one")`; by default as the legend needs.
@@ -101,7 +101,7 @@ def commits_over(
 
     Args:
         study: finished or not, whose runs stop at a target.
-        key: that is swept over numbers.
+        key: key swept over numbers.
         at: values of other keys that are swept, to which the figure is confined.
         size: inches, such as `style.size("one")`; by default as the legend needs.
 
@@ -182,11 +182,11 @@ def _shifted(x: np.ndarray, number: int, of: int, *, logarithmic: bool) -> np.nd
 def _figure(
     study: Study, key: str, drawn: Lines, draw: Any, note: str, size: Size | None
 ) -> tuple[Figure, Axes]:
-    """Draws all lines beside a legend.
+    """Draws all lines, and a legend next to them.
 
     Args:
-        study: whose name is the title.
-        key: that is swept.
+        study: study with the figure's title.
+        key: swept key.
         drawn: the lines.
         draw: draws one into axes, at some places and in a look; returns its handle.
         note: stands below the title.

@@ -71,7 +71,7 @@ def theorem1_constants(
         batch: B, >= 1.
         smoothness: L, > 0.
         staleness: tau, the largest, >= 0.
-        rho_bar: of `gossip.rho_bar`, >= 0.
+        rho_bar: value of `gossip.rho_bar`, >= 0.
 
     Returns:
         The formulas; where C_1 <= 0 the others mean nothing.
@@ -156,7 +156,7 @@ def proposition1_threshold(
         num_workers: K, >= 2.
         smoothness: L, > 0.
         staleness: tau, the largest, >= 0.
-        rho_bar: of `gossip.rho_bar`, >= 0.
+        rho_bar: value of `gossip.rho_bar`, >= 0.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -255,7 +255,7 @@ def accumulated_noise(
     Args:
         iterations: T, >= 0.
         num_workers: K, >= 1.
-        step_size: on the gradient that has the noise, > 0.
+        step_size: step size of the noisy gradient, > 0.
         sigma: standard deviation of the noise on that gradient, >= 0.
 
     Raises:

@@ -49,7 +49,7 @@ def spectral_gap(averaging: Float[np.ndarray, "K K"]) -> float:
     """Computes one minus the second largest modulus of an eigenvalue.
 
     Args:
-        averaging: as `second_eigenvalue_modulus` takes it.
+        averaging: matrix as for `second_eigenvalue_modulus`.
 
     Source: Xiao and Boyd, Fast linear iterations for distributed averaging (2004).
     """
@@ -102,7 +102,7 @@ def expected_initiated_averaging(
     """Computes the expected averaging matrix where workers initiate and choose.
 
     An iteration is worker k's with probability p_k; it averages with j with probability
-    q_kj, and with nobody (A = I) with what is left of the row. Both are independent of
+    q_kj, and with none (A = I) with the rest of the row. Both are independent of
     the past, as the analysis of A(DP)2SGD takes them (A-19).
 
     Args:
@@ -140,7 +140,7 @@ def partner_law(
     """Returns the chance that worker k, when it initiates, averages with worker j.
 
     Args:
-        pairing: whom with.
+        pairing: choice of the partner.
         num_workers: K, >= 2; even for ring neighbours of senders.
         initiator: `sender` leaves the rows of receivers zero.
 
@@ -186,16 +186,17 @@ def pairing_rho(
     more.
 
     Args:
-        pairing: whom with.
+        pairing: choice of the partner.
         num_workers: K, >= 2; even for ring neighbours of senders.
-        initiator: whose gradients come with an averaging.
-        shares: of all gradients, p_k, of sum 1; by default equal.
+        initiator: workers whose gradients come with an averaging.
+        shares: p_k, shares of all gradients, of sum 1; by default equal.
 
     Returns:
         In [0, 1]; 1 where some workers never agree.
 
     Raises:
-        ValueError: as `partner_law` and `expected_initiated_averaging`.
+        ValueError: an argument is refused as by `partner_law` and
+            `expected_initiated_averaging`.
 
     Source: A(DP)2SGD, equation 6.
     """
@@ -209,7 +210,7 @@ def rho_bar(rho: float, num_workers: int) -> float:
     """Computes (K - 1) / K (1 / (1 - rho) + 2 sqrt(rho) / (1 - sqrt(rho))^2).
 
     Args:
-        rho: of `pairing_rho`, in [0, 1).
+        rho: value of `pairing_rho`, in [0, 1).
         num_workers: K, >= 1.
 
     Raises:

@@ -1,7 +1,7 @@
 """Closed forms of workers that are not equally fast: throughput, times, staleness.
 
-Mini-batches of K workers, with everyone waiting for the slowest in every round, or with
-nobody waiting. Communication takes no time.
+Mini-batches of K workers, where all wait for the slowest in every round, or none
+waits. Communication takes no time.
 
 Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 5; decisions (A-) are in
     docs/decisions.md.
@@ -25,8 +25,8 @@ class Times(NamedTuple):
     """Seconds that T mini-batches of all workers take.
 
     Attributes:
-        synchronous_s: with everyone waiting for the slowest, round by round.
-        asynchronous_s: with nobody waiting.
+        synchronous_s: seconds where all wait for the slowest in every round.
+        asynchronous_s: seconds where none waits.
     """
 
     synchronous_s: float
@@ -43,9 +43,9 @@ class ConstantStaleness(NamedTuple):
 
     Attributes:
         shares: p_k, of all mini-batches.
-        mean: of each worker's staleness, over a long run.
-        least: none is below, from each worker's second mini-batch on.
-        most: none is above.
+        mean: mean staleness of each worker, over a long run.
+        least: lower bound, from each worker's second mini-batch on.
+        most: upper bound.
     """
 
     shares: Float[np.ndarray, " K"]
@@ -63,8 +63,8 @@ def constant_throughput(times_s: Sequence[float]) -> Throughput:
     """Computes mini-batches per second where each worker's take a constant time.
 
     Args:
-        times_s: of each worker's mini-batches, seconds, > 0. Case II is one of them 10
-            times as long as the others.
+        times_s: duration of a mini-batch of each worker, seconds, > 0; in Case II one
+            is 10 times as long as the others.
 
     Returns:
         K over the longest, and the sum of the workers' rates; without communication.
@@ -91,7 +91,7 @@ def random_slow_throughput(
         factor: f, by which a slow one takes longer, >= 1.
         slow: `one_a_round` makes every round slow; `per_minibatch` only those with a
             slow one, a share of 1 - (1 - 1 / K)^K, so that the ratio is smaller.
-        compute_s: of a mini-batch that is not slow, seconds, > 0.
+        compute_s: duration of a mini-batch that is not slow, seconds, > 0.
 
     Returns:
         Long-run rates, without communication.
@@ -120,7 +120,7 @@ def constant_times(num_minibatches: int, times_s: Sequence[float]) -> Times:
 
     Args:
         num_minibatches: T, >= 1; synchronous rounds are T / K, rounded up.
-        times_s: of each worker's mini-batches, seconds, > 0.
+        times_s: duration of a mini-batch of each worker, seconds, > 0.
 
     Returns:
         Without communication; the asynchronous one ends with the T-th mini-batch.

@@ -24,7 +24,7 @@ class MapaStage(NamedTuple):
         divisor: P.
         step_size: gamma.
         length: T_s by equation 15, a real number of iterations.
-        iterations: that it lasts, a whole number >= 1.
+        iterations: duration in iterations, a whole number >= 1.
     """
 
     sensitivity: float
@@ -56,7 +56,7 @@ def initial_sensitivity(sigma: float, batch: int, delta: float) -> float:
     Args:
         sigma: standard deviation of a sample's gradient.
         batch: b, samples.
-        delta: in (0, 1).
+        delta: delta of that statement, in (0, 1).
 
     Source: MAPA, Theorem 3, equation 12.
     """
@@ -152,7 +152,7 @@ def mapa_divisor(
     Args:
         variance: Delta_b of the stage.
         sensitivity: Delta S of the stage.
-        theta: by which the next sensitivity is reduced, in (0, 1).
+        theta: factor to the next sensitivity, in (0, 1).
         batch: b, samples.
         max_staleness: tau_max.
 

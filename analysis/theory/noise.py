@@ -16,17 +16,17 @@ Law = Literal["spherical_laplace", "radial_exponential", "laplace"]
 LAWS: tuple[Law, ...] = ("spherical_laplace", "radial_exponential", "laplace")
 
 _QUANTILES = 1000
-"""Of the norm and of the direction, in the integral of `delta`."""
+"""Quantiles of the norm and of the direction in the integral of `delta`."""
 _LOSSES = 2**16
 """Half the points on which the loss of all coordinates is held."""
 
 
 class Moments(NamedTuple):
-    """Of the norm of a noise vector.
+    """Moments of the norm of a noise vector.
 
     Attributes:
         mean: E |eta|, in the gradient's units.
-        second: E |eta|^2, in their square.
+        second: E |eta|^2, in the square of those units.
     """
 
     mean: float

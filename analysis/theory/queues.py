@@ -19,7 +19,7 @@ class InfiniteServer(NamedTuple):
     Attributes:
         mean_in_flight: jobs in service; also their variance, because they are Poisson.
         mean_staleness: departures of other jobs during a job's service.
-        variance_staleness: of the same.
+        variance_staleness: variance of that number.
     """
 
     mean_in_flight: float
@@ -260,8 +260,8 @@ def bounded_retries(
 
     Args:
         loss: p, chance that one send is lost, in [0, 1).
-        max_retries: r, sends beside the first, >= 0.
-        timeout_s: from one send to the next, seconds.
+        max_retries: r, sends after the first, >= 0.
+        timeout_s: time from one send to the next, seconds.
         mean_trip_s: mean time from a send that is not lost to its arrival, seconds.
 
     Raises:

@@ -177,7 +177,7 @@ def expected_maximum(laws: Sequence[Any], counts: Sequence[int] | None = None) -
     """Computes the expected largest of independent delays: a synchronous round.
 
     Args:
-        laws: as `expected_order_statistic` takes them.
+        laws: laws as for `expected_order_statistic`.
         counts: clients of each law; by default one.
 
     Returns:
@@ -220,9 +220,9 @@ def _levels(number: int, part: float) -> Float[np.ndarray, " n"]:
     """Returns probabilities between whose quantiles an order statistic is smooth.
 
     Args:
-        number: of clients of a law, of which many make the order statistic's own
-            distribution narrow, or far out in the law's tail.
-        part: t / n, about which quantile it is.
+        number: clients of a law; many make the distribution of the order statistic
+            narrow, or place it far out in the law's tail.
+        part: t / n, about its quantile.
     """
     levels = np.array(
         [1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1 - 1e-6]
@@ -244,10 +244,10 @@ def _fewer_than(
     """Computes the probability that fewer than t of independent events happened.
 
     Args:
-        chances: of each kind of event, that it happened and that it did not; both,
-            because small ones would be lost in one minus the other.
-        numbers: of events of each kind.
-        t: from 1 to the number of events.
+        chances: probabilities of each kind of event and of its opposite; both, because
+            small ones would be lost in one minus the other.
+        numbers: numbers of events of each kind.
+        t: whole number from 1 to the number of events.
 
     Raises:
         ValueError: there are several kinds, and too many events.

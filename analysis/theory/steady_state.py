@@ -143,7 +143,7 @@ def exponential_staleness_law(rates: Numbers, client: int) -> Any:
 
     Args:
         rates: lambda of every client, per second; each restarts at once.
-        client: from 0.
+        client: index, from 0.
 
     Returns:
         A frozen law of SciPy.
@@ -155,7 +155,7 @@ def exponential_staleness_law(rates: Numbers, client: int) -> Any:
 
 
 def asynchronous_throughput(mean_cycles_s: Numbers) -> float:
-    """Computes contributions per second of clients that wait for nobody.
+    """Computes contributions per second of clients that do not wait.
 
     Args:
         mean_cycles_s: mean time of every client from one contribution to its next, in
@@ -193,7 +193,7 @@ def compute_utilisation(
 
 
 def availability(mean_on_s: Any, mean_off_s: Any) -> Any:
-    """Computes the share of its time that a client is there.
+    """Computes the share of its time in which a client is available.
 
     E[on] / (E[on] + E[off]), for any laws.
 

@@ -35,11 +35,11 @@ def events(
     Args:
         run: its number, the process.
         label: its name.
-        jobs: of the run.
+        jobs: jobs of the run.
         commits: times at which versions were made, virtual seconds.
-        incidents: of the run.
-        names: of the clients, from the first to the last.
-        downloads: as `gantt.stages` takes them.
+        incidents: incidents of the run.
+        names: names of the clients, from the first to the last.
+        downloads: seconds as for `gantt.stages`.
     """
     yield _named("process_name", run, SERVER, label)
     yield _named("thread_name", run, SERVER, "server")

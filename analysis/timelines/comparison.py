@@ -1,4 +1,4 @@
-"""Speed and staleness of several worlds beside each other."""
+"""Speed and staleness of several worlds in one figure."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def comparison(measured: pd.DataFrame, name: str) -> Figure:
         measured: a row per run with the columns of `PANELS`, those with `_theory` where
             a closed form is known (NaN where not), `variant`, `group` and `x` (the
             swept number; NaN where nothing, or more than one number, is swept).
-        name: of the study.
+        name: name of the study.
     """
     swept = bool(measured["x"].notna().all())
     with style.context():

@@ -24,12 +24,12 @@ class Laws(NamedTuple):
     """The laws of a group's clients, of one family.
 
     Attributes:
-        family: of SciPy; None if all durations are constant.
+        family: family of SciPy; None if all durations are constant.
         shapes: the family's parameters, each of one value or of one per client.
-        loc: in the family's own unit; of constant durations their seconds.
+        loc: location in the family's own unit; constant durations in seconds.
         scale: seconds.
         shift: seconds.
-        number: of clients, n.
+        number: n, clients.
     """
 
     family: Any
@@ -89,7 +89,7 @@ class Laws(NamedTuple):
 
 
 class ScenarioGroup(NamedTuple):
-    """Clients in succession that are alike in the scenario."""
+    """Clients in succession with the same entries in the scenario."""
 
     config: dict[str, Any]
     number: int
@@ -99,9 +99,9 @@ class ScenarioWorld:
     """A scenario's world, group by group.
 
     Args:
-        scenario: of one run, as its manifest has it.
+        scenario: scenario of one run, from its manifest.
         num_clients: K.
-        messages: bytes by the way, `upload` or `download`.
+        messages: bytes by direction, `upload` or `download`.
     """
 
     def __init__(
@@ -128,12 +128,12 @@ class ScenarioWorld:
 
     @cached_property
     def keeps_all(self) -> bool:
-        """Whether everybody is there and everything arrives."""
+        """Whether all clients are always available and all messages arrive."""
         return not self.has(*LOSING)
 
     @property
     def is_private(self) -> bool:
-        """Whether no client's cycle depends on what the others do."""
+        """Whether no client's cycle depends on the others."""
         return not (any(self.server.values()) or self.selection or self.slowdowns)
 
     @property
@@ -215,8 +215,8 @@ def laws(config: dict[str, Any], number: int) -> Laws:
     """Returns the laws of durations of a group's clients.
 
     Args:
-        config: of a law in a scenario.
-        number: of clients.
+        config: entry of a law in a scenario.
+        number: clients.
 
     Raises:
         ValueError: it is neither constant nor one of SciPy's, or a parameter of it is a

@@ -1,13 +1,13 @@
-"""What happened in recorded timelines: staleness, waiting, utilisation, throughput.
+"""Measures of recorded timelines: staleness, waiting, utilisation, throughput.
 
 Takes the jobs (`frames.jobs`) and `incidents` of a timeline, and one row per run
 (`run`, `group`, `virtual_s`, `commits`, `num_clients`: `frames.runs` has them; and
 `start_s`: `with_starts`). Staleness is in commits, times in virtual seconds.
 
-What can stand beside a closed form of the steady state is measured after the start of a
-run, or over all of it where that is not over; shares, counts and maxima are of all of
-it. Numbers are those of single runs, then averaged over the replicates of a group; only
-a maximum is the largest of all.
+Measures with a closed form of the steady state leave out the start of a run, unless it
+never ends; shares, counts and maxima are those of the whole run. Numbers are those of
+single runs, then averaged over the replicates of a group; only a maximum is the largest
+of all.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,18 +21,18 @@ from analysis.theory import gossip
 from analysis.timelines.start import end_of_start
 
 QUANTILES = (0.5, 0.9, 0.99)
-"""Of staleness, beside mean and maximum."""
+"""Quantiles of staleness, next to its mean and maximum."""
 OF_CLIENTS = (0.1, 0.5, 0.9)
 """Quantiles over clients."""
 ENDS = ("APPLIED", "REJECTED", "LOST", "CRASHED")
-"""What becomes of a job that ends."""
+"""Outcomes of jobs that have ended."""
 
 
 def contributions(jobs: pd.DataFrame) -> pd.DataFrame:
     """Returns the jobs that were applied, with their waiting time.
 
     Args:
-        jobs: of any runs; refreshes do not count.
+        jobs: jobs of any runs; refreshes do not count.
 
     Returns:
         The same columns and `waiting`, seconds from arrival to application, service
@@ -46,7 +46,7 @@ def spectral_gap(rows: pd.DataFrame, num_workers: int) -> float:
     """Computes the gap of a run's mean averaging matrix; NaN without pairs.
 
     Args:
-        rows: of one run.
+        rows: rows of one run.
         num_workers: K.
 
     Returns:
@@ -65,7 +65,7 @@ def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Returns runs with `start_s`: the virtual seconds at which their starts are over.
 
     Args:
-        jobs: of the runs.
+        jobs: jobs of the runs.
         runs: one row each.
 
     Returns:
@@ -82,7 +82,7 @@ def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     duration in which they were applied.
 
     Args:
-        jobs: of the runs.
+        jobs: jobs of the runs.
         runs: one row each.
 
     Returns:
@@ -122,7 +122,7 @@ def by_group(measured: pd.DataFrame) -> pd.DataFrame:
     """Averages measured runs over the replicates of each group, in their order.
 
     Args:
-        measured: as of `by_run`.
+        measured: table of `by_run`.
 
     Returns:
         The same columns without run, and with `replicates`.
@@ -141,8 +141,8 @@ def by_client(
     computing; the record does not tell downloads from computing.
 
     Args:
-        jobs: of the runs.
-        incidents: of the runs.
+        jobs: jobs of the runs.
+        incidents: incidents of the runs.
         runs: one row each.
 
     Returns:
@@ -183,10 +183,10 @@ def by_client_group(
     """Measures the staleness of the groups into which a scenario divides its clients.
 
     Args:
-        jobs: of the runs.
+        jobs: jobs of the runs.
         runs: one row each.
-        group_of: by group of runs, the name of each client's group, by its number;
-            groups of runs that are left out are not divided.
+        group_of: names of the clients' groups by their numbers, for each group of runs;
+            groups of runs without an entry are not divided.
 
     Returns:
         Columns group, clients (`all`, or the name of their group and how many it has),
@@ -218,7 +218,7 @@ def by_part(clients: pd.DataFrame, parts: pd.Series) -> pd.DataFrame:
     """Summarises many clients by the groups that the scenario divides them into.
 
     Args:
-        clients: of one group of runs, as of `by_client`.
+        clients: table of `by_client`, for one group of runs.
         parts: name of each client's part, by its number; missing where there is none.
 
     Returns:
@@ -243,7 +243,7 @@ def histogram(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Returns how often each staleness occurred among contributions after the start.
 
     Args:
-        jobs: of the runs.
+        jobs: jobs of the runs.
         runs: one row each, that are taken together.
 
     Returns:
@@ -276,7 +276,7 @@ def _sums(table: pd.DataFrame, values: Any, number: int) -> Float[np.ndarray, " 
 
 
 def _since(run: Any) -> float:
-    """Returns the virtual seconds from which on a run is measured."""
+    """Returns the virtual time from which a run is measured, seconds."""
     return 0.0 if np.isnan(run.start_s) else float(run.start_s)
 
 

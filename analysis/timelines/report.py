@@ -1,4 +1,4 @@
-"""Tables and pictures of a recorded timeline, with closed forms beside what they tell.
+"""Tables and pictures of a recorded timeline, with closed forms next to measures.
 
 Joins `measures`, `theory`, `comparison`, `chrome` and `figures.gantt`.
 """
@@ -62,8 +62,7 @@ CLIENTS = {
 def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yields the closing tables with their titles; cells are text.
 
-    A closed form stands in brackets behind what was measured; where clients are
-    summarised it stands nowhere.
+    Closed forms follow measures in brackets, except where clients are summarised.
 
     Raises:
         StudyError: no run has ended.
@@ -130,14 +129,14 @@ def save(
 
     Args:
         study: with at least one run that has ended.
-        folder: in which the folder of figures is made if needed.
+        folder: parent of the folder `figures`, which is created if missing.
         seconds: virtual seconds of the Gantt picture; by default those in which the
             first jobs of the first group end.
-        form: of the files, as in `report.save`.
-        styles: of Matplotlib, as in `report.save`.
+        form: format of the files, as in `figures.save`.
+        styles: Matplotlib styles, as in `figures.save`.
 
     Returns:
-        Paths of what was written, without the PDFs beside PNGs.
+        Paths of the files, without the PDFs of PNGs.
 
     Raises:
         StudyError: a figure cannot be written.
@@ -157,10 +156,10 @@ def export(study: Study | View, file: str | Path) -> None:
 
     Args:
         study: with at least one run that has ended.
-        file: to be written, JSON.
+        file: JSON file to write.
 
     Raises:
-        StudyError: it cannot be written.
+        StudyError: the file cannot be written.
     """
     events: list[dict[str, Any]] = []
     seen = view(study)
@@ -212,12 +211,12 @@ def standard(
 
 
 def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
-    """Returns what is known of groups by what they are called in figures."""
+    """Returns the values of groups by their names in figures."""
     return {layout.name(study, group): value for group, value in of_groups.items()}
 
 
 def _compared(seen: View) -> pd.DataFrame:
-    """Returns what is measured of each run beside its closed form and swept number."""
+    """Returns the measures of each run with their closed forms and swept number."""
     measured, forms = seen.by_run.copy(), seen.forms
     entries = [seen.manifest["runs"][run] for run in measured["run"]]
     several = measured["contributions_per_s"] / measured["updates_per_s"]

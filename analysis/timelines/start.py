@@ -1,15 +1,15 @@
-"""Where the start of a run ends, so that what follows is in the steady state.
+"""The end of the start of a run, after which it is in the steady state.
 
-All clients begin at once and read the state at which everybody is fresh, so that the
-first contributions are hardly stale: of `n` jobs always in flight the mean over a whole
-run of `T` commits is some `n / T` of its value too low. What stands beside a closed
-form is therefore measured after the start.
+All clients start at once and read the initial state, so that the first contributions
+are hardly stale: of `n` jobs always in flight the mean over a whole run of `T` commits
+is some `n / T` of its value too low. Measures with a closed form therefore leave out
+the start.
 
 The start is over when the jobs that first filled the system have ended: as many as are
-ever in flight at once, of those that read first. Nothing of how stale they are plays a
-part. MSER-5 (White, Cobb and Spratt, 2000), which cuts where the rest varies least, was
-tried: it cuts too little off geometric staleness and nothing off long-tailed one, whose
-largest values are the rest's (docs/theory.md has the numbers).
+ever in flight at once, of those that read first. Their staleness plays no part. MSER-5
+(White, Cobb and Spratt, 2000), which cuts where the rest varies least, was tried: it
+cuts too little off geometric staleness and nothing off long-tailed one, whose largest
+values are the rest's (docs/theory.md has the numbers).
 """
 
 import numpy as np
@@ -17,18 +17,18 @@ import pandas as pd
 from jaxtyping import Float
 
 UNDER_WAY = ("IN_FLIGHT", "BUFFERED")
-"""Outcomes of jobs that had not ended when their run did."""
+"""Outcomes of jobs that outlast their run."""
 
 
 def end_of_start(jobs: pd.DataFrame) -> float:
-    """Returns the virtual seconds at which the start of a run is over.
+    """Returns the end of the start of a run, virtual seconds.
 
     Args:
-        jobs: of one run; refreshes do not count.
+        jobs: jobs of one run; refreshes do not count.
 
     Returns:
-        NaN where it is not over, or where fewer contributions follow than were made by
-        then: such a run is too short to say anything of a steady state.
+        NaN where the start does not end, or fewer contributions follow than came
+        before: such a run is too short for a steady state.
     """
     work = jobs.loc[jobs["kind"] == "work"]
     if work.empty:
@@ -46,7 +46,7 @@ def end_of_start(jobs: pd.DataFrame) -> float:
 
 
 def _ended(work: pd.DataFrame) -> Float[np.ndarray, " n"]:
-    """Returns when each job was applied, or the last that is known of a lost one.
+    """Returns the time at which each job was applied, or a lost one's last known time.
 
     Infinite for those under way.
     """

@@ -1,4 +1,4 @@
-"""Which closed forms hold for a scenario's world, and their values.
+"""Closed forms that hold for a scenario's world.
 
 Scenarios come as the plain dictionaries of a manifest. A form is given only where its
 assumptions hold for every client; for all else there is none, and nothing is guessed.
@@ -29,9 +29,9 @@ class ClosedForms(NamedTuple):
     """Values that a simulation of a world must match, as far as they are known.
 
     Attributes:
-        of_run: by column of `measures.by_run`.
-        of_clients: by column of `measures.by_client`, one value per client; and
-            `available`, the share of its time that a client is there.
+        of_run: values by column of `measures.by_run`.
+        of_clients: values by column of `measures.by_client`, one per client; and
+            `available`, the share of its time in which a client is available.
         law: staleness in commits and its probabilities (per commit), over all
             contributions; where it is long, at some of its commits alone.
     """
@@ -50,17 +50,17 @@ def closed_forms(
     """Returns the closed forms that hold for a scenario.
 
     Args:
-        scenario: of one run, as its manifest has it.
+        scenario: scenario of one run, from its manifest.
         num_clients: K.
-        upload_bytes: of a contribution.
-        download_bytes: of a contribution.
+        upload_bytes: bytes of a contribution.
+        download_bytes: bytes of a download.
     """
     size = {"upload": upload_bytes, "download": download_bytes}
     world = ScenarioWorld(scenario, num_clients, size)
     of_run: dict[str, float] = {}
     of_clients: dict[str, Float[np.ndarray, " K"]] = {}
     if not all(group.config.get("compute") for group in world.groups):
-        return ClosedForms({}, {}, None)  # imported: nobody knows the laws
+        return ClosedForms({}, {}, None)  # imported: the laws are unknown
     kind = world.protocol.get("kind", "")
     rules: tuple[Callable[..., None], ...] = (_available, *RULES.get(kind, ()))
     for rule in rules:
@@ -74,15 +74,15 @@ def closed_forms(
 def constant_downloads(
     scenario: dict[str, Any], num_clients: int, download_bytes: float
 ) -> Float[np.ndarray, " K"] | None:
-    """Returns how long each client's download takes, if it always takes that long.
+    """Returns the seconds of each client's download, if they are constant.
 
-    The record does not say when a download ends; this does, for links that nobody
-    shares and whose latency is constant.
+    Recorded jobs lack it. It is known for links of one client each with constant
+    latency.
 
     Args:
-        scenario: of one run, as its manifest has it.
+        scenario: scenario of one run, from its manifest.
         num_clients: K.
-        download_bytes: of a contribution.
+        download_bytes: bytes of a download.
     """
     world = ScenarioWorld(scenario, num_clients, {"download": download_bytes})
     latencies = [(g.config.get("download") or {}).get("latency") for g in world.groups]
@@ -135,7 +135,7 @@ def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 
 
 def _cycles(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    """Clients that wait for nobody commit at the sum of their own rates."""
+    """Clients that do not wait commit at the sum of their own rates."""
     if world.protocol.get("staleness_bound") is not None:
         return
     if not (world.keeps_all and world.is_private and world.draws_per_job):

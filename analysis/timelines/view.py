@@ -1,4 +1,4 @@
-"""A recorded timeline with what several tables and figures take from it, found once."""
+"""A recorded timeline with the frames of its tables and figures, made once."""
 
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ from analysis.timelines.theory import ClosedForms, closed_forms
 
 
 class View:
-    """A recorded timeline as tables and figures look at it.
+    """A recorded timeline with the frames of its tables and figures.
 
     Args:
         study: a timeline without numerics.
@@ -33,7 +33,7 @@ class View:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """The runs that have ended, and where their starts are over.
+        """The runs that have ended, with the ends of their starts.
 
         Raises:
             StudyError: no run has ended.
@@ -43,7 +43,7 @@ class View:
 
     @cached_property
     def by_run(self) -> pd.DataFrame:
-        """What is measured of each run."""
+        """The measures of each run."""
         return measures.by_run(self.jobs, self.runs)
 
     @cached_property
@@ -68,11 +68,11 @@ class View:
         return found
 
     def entry(self, group: str) -> dict[str, Any]:
-        """Returns what the manifest says of the first run of a group."""
+        """Returns the manifest's entry of the first run of a group."""
         return next(run for run in self.manifest["runs"] if run["label"] == group)
 
     def who(self, group: str) -> pd.DataFrame:
-        """Returns who the clients of a group's first run are, as `clients.of_run`."""
+        """Returns names and groups of the clients of a group's first run."""
         return clients.of_run(self.study, self.entry(group)["run"])
 
 

@@ -39,7 +39,7 @@ def noise_table(
     epsilons: Sequence[float] = (1, 4, 8, 10, 12, 16, 20),
     otherwise: float = 0.5,
 ) -> pd.DataFrame:
-    """Tabulates the least noise by Theorem 2, and what is known of the same noise.
+    """Tabulates the least noise by Theorem 2, and other bounds for the same noise.
 
     Args:
         numeric: the numeric accounting of a setting at a multiplier.
@@ -87,7 +87,7 @@ def epsilon_table(
     *,
     sigmas: Sequence[float] = (1, 2, 4),
 ) -> pd.DataFrame:
-    """Tabulates what noise on the summed gradient achieves, by every accounting.
+    """Tabulates epsilon of noise on the summed gradient, by every accounting.
 
     Args:
         numeric: the numeric accounting of a setting at a multiplier.
@@ -124,7 +124,7 @@ def epsilon_table(
 def remark_table(
     shares: Sequence[float] = (0.01, 0.1, 0.25, 0.5, 1),
 ) -> pd.DataFrame:
-    """Tabulates Remark 1 beside what Lemmas 2 to 4 give at epsilon 10 and mu 0.5.
+    """Tabulates Remark 1 and the bounds of Lemmas 2 to 4 at epsilon 10, mu 0.5.
 
     Args:
         shares: t / T, in (0, 1].
@@ -156,7 +156,7 @@ def remark_table(
 
 
 def pairing_table(num_workers: int = WORKERS) -> pd.DataFrame:
-    """Tabulates how fast pairs spread what they average.
+    """Tabulates the speed of pairwise averaging.
 
     Args:
         num_workers: K, >= 2 and even.
@@ -182,7 +182,7 @@ def pairing_table(num_workers: int = WORKERS) -> pd.DataFrame:
 
 
 def model_table() -> pd.DataFrame:
-    """Tabulates the paper's models: how long a mini-batch and a transfer take.
+    """Tabulates the durations of a mini-batch and a transfer of the paper's models.
 
     Returns:
         One row per model: `model`, `size_mb`, `hours` on one GPU, `minibatches`,
@@ -208,12 +208,12 @@ def model_table() -> pd.DataFrame:
 def slow_table(
     num_workers: int = WORKERS, random_factor: float = 2, fixed_factor: float = 10
 ) -> pd.DataFrame:
-    """Tabulates how much slow workers cost with and without waiting for them.
+    """Tabulates the cost of slow workers with and without waiting for them.
 
     Args:
         num_workers: K, >= 1.
-        random_factor: by which a random mini-batch is slow in Case I, >= 1.
-        fixed_factor: by which one worker is slow in Case II, >= 1.
+        random_factor: slowdown of a random mini-batch in Case I, >= 1.
+        fixed_factor: slowdown of one worker in Case II, >= 1.
 
     Returns:
         One row per case: `case`, `ratio` of the synchronous time to the asynchronous,

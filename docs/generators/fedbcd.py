@@ -1,4 +1,4 @@
-"""What it takes to reach a target where parties exchange and step by turns."""
+"""Tables of FedBCD: the cost of reaching a target."""
 
 import math
 from collections.abc import Sequence
@@ -9,20 +9,20 @@ from analysis.frames import Study
 from analysis.targets import time_to_target
 
 COUNTED = ("rounds", "messages", "computation_s", "communication_s", "time")
-"""What is counted until a target is reached."""
+"""Quantities counted until a target is reached."""
 
 
 def exchange_table(
     study: Study, metric: str, targets: Sequence[float], per: float = 1.0
 ) -> pd.DataFrame:
-    """Returns what each group took to reach each target: Kaplan-Meier medians.
+    """Returns the cost of each target in each group: Kaplan-Meier medians.
 
     Medians of parts need not add up to the median of the whole.
 
     Args:
         study: finished or not.
         metric: a column of evaluations.
-        targets: values of it.
+        targets: values of the metric.
         per: virtual seconds in the unit in which times are given, such as 60.
 
     Returns:
@@ -55,12 +55,12 @@ def exchange_table(
 
 
 def ratios(table: pd.DataFrame, to: str, what: str = "rounds") -> pd.Series:
-    """Returns how many times less each row took than one group for the same target.
+    """Returns the cost of one group over that of each row, for the same target.
 
     Args:
-        table: of `exchange_table`.
-        to: the group that others are compared with.
-        what: column that is compared.
+        table: table of `exchange_table`.
+        to: name of the group in the numerator.
+        what: compared column.
     """
     base = table.loc[table["group"] == to].set_index("target")[what]
     found = table["target"].map(base) / table[what]

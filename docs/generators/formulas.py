@@ -10,7 +10,7 @@ def document(note: str) -> str:
     """Returns the document.
 
     Args:
-        note: that stands below its title.
+        note: note below the title.
     """
     return (
         f"# Tables of the formulas\n\n{note}\n"

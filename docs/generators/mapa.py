@@ -51,7 +51,7 @@ def step_table(iterations: Sequence[int] = (1, 100, 10_000)) -> pd.DataFrame:
 
 
 def stage_table(num_stages: int = 11) -> pd.DataFrame:
-    """Tabulates MAPA's stages: formulas, beside what the simulator does.
+    """Tabulates MAPA's stages by the formulas and in the simulator.
 
     Args:
         num_stages: rows.
@@ -85,7 +85,7 @@ def stage_table(num_stages: int = 11) -> pd.DataFrame:
 def noise_table(
     dimensions: Sequence[int] = (1, 2, 10, 256, 784), epsilon: float = 1.0
 ) -> pd.DataFrame:
-    """Tabulates the three noise laws of MAPA at scale 1, and what they keep private.
+    """Tabulates the three noise laws of MAPA at scale 1, and their privacy.
 
     Args:
         dimensions: d.

@@ -1,4 +1,4 @@
-"""Measures how rough a perturbed ReLU embedding is, against Theorem 5 of VAFL."""
+"""Measures the roughness of a perturbed ReLU embedding, for Theorem 5 of VAFL."""
 
 import math
 from typing import NamedTuple
@@ -12,7 +12,7 @@ LAYERS = 3
 
 
 class Roughness(NamedTuple):
-    """What was measured of one perturbed embedding.
+    """Measures of one perturbed embedding.
 
     Attributes:
         ratio: largest change of the gradient over the change of all parameters.
@@ -51,12 +51,12 @@ def measure(
     Args:
         c: standard deviation of the last layer's noise, > 0.
         hidden_c: standard deviation of the other layers' noise, > 0.
-        width: of every layer.
+        width: width of every layer.
         num_probes: directions of change, in all parameters and in the biases of each
             layer; each a quarter of the smaller noise long.
-        num_draws: of the hidden noise.
-        seed: of the network, the directions and the noise, so that measurements of
-            different noise levels are paired.
+        num_draws: draws of the hidden noise.
+        seed: seed of the network, the directions and the noise, so that measurements
+            of different noise levels are paired.
 
     Source: VAFL, equations 10, 11 and 13.
     """

@@ -27,7 +27,7 @@ def gdp_table(
         mus: targets.
         releases: K.
         sampling_ratios: p.
-        delta: of the epsilon column.
+        delta: delta of the column epsilon.
 
     Returns:
         One row per (mu, K, p): `mu`, `epsilon`, `releases`, `sampling_ratio`, and z by
@@ -61,14 +61,14 @@ def smoothing_table(
     num_draws: int = 20_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Tabulates Theorem 5's constants beside a measured three-layer ReLU embedding.
+    """Tabulates Theorem 5's constants and measures of a three-layer ReLU embedding.
 
     Args:
         cs: standard deviations of the last layer's noise.
         hidden_cs: standard deviations of the other layers' noise.
-        width: of every layer.
-        num_draws: of the measurement.
-        seed: of the measurement.
+        width: width of every layer.
+        num_draws: draws of the measurement.
+        seed: seed of the measurement.
 
     Returns:
         One row per (c, c_l): `c`, `hidden_c`, and for the variants `printed` and
