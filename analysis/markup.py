@@ -5,7 +5,7 @@ import re
 
 import pandas as pd
 
-from simulator.scenario.text import printable
+from simulator.config.text import printable
 
 MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
 """Signs of Markdown: code, emphasis, tags, cells, mathematics, links."""

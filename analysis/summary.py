@@ -7,7 +7,7 @@ from analysis.escapes import escapes
 from analysis.frames import Study, evaluations, groups, joined, runs
 from analysis.statistics import Interval, t_interval
 from analysis.targets import MetricTarget, default_target, final_values, time_to_target
-from simulator.scenario.text import ranges
+from simulator.config.text import ranges
 
 WIDTH = 7
 """Characters of a number, so that names of 16 fit beside all columns into 80."""

@@ -30,15 +30,16 @@ import hand_written_gossip
 import hand_written_mapa
 
 from simulator import simulation
+from simulator.config.stop import Stop
 from simulator.engine import execute
-from simulator.protocols.played import Played, Traffic
+from simulator.protocols import Asynchronous
 from simulator.scenario.clients import Clients
 from simulator.scenario.laws import Scipy
-from simulator.scenario.protocols import Asynchronous
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.stop import Stop
 from simulator.scenario.study import Run
 from simulator.simulation import Prepared, prepare
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 
 UPDATES = 20_000
 REPEATS = 3
@@ -127,16 +128,16 @@ def timeline() -> None:
 
     for clients in (7, 1_000, 100_000):
         updates = 300_000
-        plan = Played(
+        plan = SimulatedTimeline(
             Clients(compute=Scipy(law="expon")),
             Asynchronous(),
             clients,
             1,
             Stop(commits=updates),
-            Traffic(4, 4, clients),
+            Workload(4, 4, clients),
         )
 
-        def play(plan: Played = plan) -> None:
+        def play(plan: SimulatedTimeline = plan) -> None:
             for _ in plan.chunks(4096):
                 pass
 

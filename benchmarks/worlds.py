@@ -14,10 +14,11 @@ import time
 
 import numpy as np
 
-from simulator.protocols.played import Played, Traffic
+from simulator.config.stop import Stop
+from simulator.protocols import Asynchronous
 from simulator.scenario.clients import Clients
-from simulator.scenario.protocols import Asynchronous
-from simulator.scenario.stop import Stop
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 
 EXPON = {"law": "expon"}
 WORLDS = {
@@ -43,13 +44,13 @@ WORLDS = {
 
 
 def play(num_clients: int, updates: int, clients: dict) -> None:
-    plan = Played(
+    plan = SimulatedTimeline(
         Clients.model_validate(clients),
         Asynchronous(),
         num_clients,
         1,
         Stop(commits=updates),
-        Traffic(40_000, 40_000, num_clients),
+        Workload(40_000, 40_000, num_clients),
     )
     for _ in plan.chunks(65_536):
         pass

@@ -35,7 +35,7 @@ TYPES = {
 
 def scenario_keys() -> str:
     """Returns the reference of scenarios as Markdown."""
-    from simulator.scenario.catalogue import KINDS
+    from simulator.config.catalogue import own
     from simulator.scenario.grid import Range
     from simulator.scenario.scenario import Scenario
     from simulator.scenario.setting import WorldScenario
@@ -44,9 +44,7 @@ def scenario_keys() -> str:
     world = WorldScenario.model_json_schema()
     ranges = {"Range": Range.model_json_schema()}  # of the sweep, which has no classes
     definitions = world["$defs"] | schema["$defs"] | ranges
-    families = {
-        kind: [entry.config.__name__ for entry in KINDS[kind]] for kind in FAMILIES
-    }
+    families = {kind: [part.__name__ for part in own(kind)] for kind in FAMILIES}
     writer = _Writer(definitions, families, _classes(Scenario, WorldScenario))
     parts = ["## A study", "", *writer.table("Scenario", schema), ""]
     own = {"properties": {"job": world["properties"]["job"]}}
@@ -184,7 +182,7 @@ def _cell(text: str) -> str:
 
 def _classes(*roots: type) -> dict[str, type]:
     """Returns all configuration classes that exist, by name."""
-    from simulator.scenario.base import Config
+    from simulator.config.base import Config
 
     found, left = {}, [Config]
     while left:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from simulator.lazy import attach
 
 if TYPE_CHECKING:
-    from simulator.scenario.catalogue import bring
+    from simulator.config.catalogue import register
     from simulator.scenario.reading import read
     from simulator.scenario.scenario import Scenario
     from simulator.studies import resume, simulate, sweep

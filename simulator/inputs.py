@@ -16,13 +16,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from simulator.config import plugins as bringing
+from simulator.config.base import Config, Reads
+from simulator.config.catalogue import registered, sources
+from simulator.config.errors import DataError
+from simulator.config.files import named, parts
+from simulator.config.plugins import Source
 from simulator.problems.data import digests, files
-from simulator.scenario import bringing
-from simulator.scenario.base import Config, Reads
-from simulator.scenario.bringing import Source
-from simulator.scenario.catalogue import brought, factory, sources
-from simulator.scenario.errors import DataError
-from simulator.scenario.named import named, parts
 from simulator.scenario.problems import Data
 from simulator.trace import load
 from simulator.trace.parts import ordered
@@ -235,7 +235,7 @@ def _add(inputs: Inputs, config: Any, *keys: str) -> set[str]:
 def _sets(config: Any) -> Iterator[Config]:
     """Yields the data sets that find their files by themselves."""
     for part in parts(config):
-        if isinstance(part, Data) and hasattr(factory(part, "data"), "finds"):
+        if isinstance(part, Data) and hasattr(part.maker(), "finds"):
             yield part
 
 
@@ -291,7 +291,7 @@ def _runs(folder: Path, manifest: str) -> str:
 def _of_set(part: Config) -> tuple[dict[str, Input], set[str]]:
     """Returns what a data set finds by itself, by name; and the paths of all files."""
     root = files.data_folder()
-    find: Any = factory(part, "data")
+    find: Any = part.maker()
     paths = sorted(Path(path) for path in find.finds(part))
     read = {path: digests.of_file(path) for path in paths}
     at = {str(path.absolute()) for path in paths}
@@ -328,7 +328,7 @@ def _confirm_modules(inputs: Inputs) -> None:
         DataError: naming the first.
     """
     for name, then in inputs.modules.items():
-        brought("laws")  # imports all of them, if this process has not done so
+        registered("laws")  # imports all of them, if this process has not done so
         here = bringing.source(name)
         if here.sha256 != then.sha256:
             raise DataError(

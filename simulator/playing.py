@@ -13,24 +13,22 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from simulator import inputs
+from simulator.config.base import Config
+from simulator.config.errors import ScenarioError
 from simulator.privacy import ledger
 from simulator.privacy.of_runs import Guarantee, guarantees
 from simulator.problems.data import files
 from simulator.problems.data.base import Dataset
 from simulator.problems.sampler import Sampler
-from simulator.protocols.played import Played, Traffic
-from simulator.protocols.replayed import replayed
 from simulator.scenario.algorithms import ProblemShape
-from simulator.scenario.base import Config
-from simulator.scenario.catalogue import factory
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.mixing import mixing_matrices
 from simulator.scenario.privacy import law_of
-from simulator.scenario.protocols import Gossip, rows_of
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
 from simulator.streams import Purpose, Streams
+from simulator.timelines.replayed import replayed
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 
 MOST_WEIGHTS = 250_000_000
 """Of all clients' models, 1 GB in float32; their registers take as much again."""
@@ -41,8 +39,6 @@ OVERLAP = 2**32
 """Position, in the stream of partitions, of the samples that parties have in common."""
 KNOWN_MINIMUM = ("softmax", "sigmoid")
 """Losses whose least value is computed for a linear model."""
-TOGETHER = ("synchronous", "centralised", "rounds")
-"""Protocols in which all parties of a vertical problem meet over one batch."""
 
 
 class Plan(NamedTuple):
@@ -58,7 +54,7 @@ class Plan(NamedTuple):
         common: whether the workers of a row share one batch.
     """
 
-    played: Played
+    played: SimulatedTimeline
     sampler: Sampler
     data: Dataset
     shape: ProblemShape
@@ -67,7 +63,7 @@ class Plan(NamedTuple):
     common: bool
 
 
-def timeline(run: Run) -> Played:
+def timeline(run: Run) -> SimulatedTimeline:
     """Returns the timeline of a run of either kind of scenario.
 
     Raises:
@@ -78,15 +74,15 @@ def timeline(run: Run) -> Played:
     if not isinstance(scenario, WorldScenario):
         return plan(run).played
     job = scenario.job
-    central = scenario.protocol.kind == "centralised"
+    central = scenario.protocol.pooled
     num_clients = 1 if central else scenario.num_clients
-    return Played(
+    return SimulatedTimeline(
         clients=_clients(scenario),
         protocol=scenario.protocol,
         num_clients=num_clients,
         seed=run.seed,
         stop=scenario.stop,
-        traffic=Traffic(
+        workload=Workload(
             upload_bytes=job.upload_bytes,
             download_bytes=job.download_bytes,
             contributions_per_epoch=num_clients,
@@ -110,7 +106,7 @@ def plan(run: Run) -> Plan:
     _check_metrics(scenario, data)
     _check_frames(config, data)
     N, P = data.x_train.shape
-    central = scenario.protocol.kind == "centralised"
+    central = scenario.protocol.pooled
     num_clients = 1 if central else scenario.num_clients
     common = _common(scenario)
     pools, features = _shares(scenario, data, run.seed)
@@ -122,7 +118,7 @@ def plan(run: Run) -> Plan:
         sampling=scenario.algorithm.sampling,
         steps=_batches(scenario),
         common=common,
-        by_round=scenario.protocol.kind == "rounds",
+        by_round=scenario.protocol.batch_per_round,
     )
     outputs = num_outputs(config, data)
     weights = sum(config.model.num_weights(own, outputs) for own in widths(config))
@@ -259,7 +255,7 @@ def dataset(config: Any) -> Dataset:
         DataError: a file is missing, damaged, or has changed since the study began.
     """
     with files.noted() as read:
-        data = factory(config, "data")(config)
+        data = config.make()
     inputs.confirm(config, "problem.data", read)
     return data
 
@@ -307,7 +303,7 @@ def widths(config: Problem) -> tuple[int, ...]:
     data = dataset(config.data)
     if config.partition.family == "horizontal":
         return (data.x_train.shape[1],)
-    columns = factory(config.partition, "partitions")(config.partition, data)
+    columns = config.partition.make(data)
     return tuple(part.size for part in columns)
 
 
@@ -317,14 +313,13 @@ def _shares(
     """Returns who holds which samples, and how many columns each client holds."""
     N, P = data.x_train.shape
     partition = scenario.problem.partition
-    if scenario.protocol.kind == "centralised":
+    if scenario.protocol.pooled:
         return [np.arange(N)], (P,)
-    shares = factory(partition, "partitions")
     if partition.family == "vertical":
-        columns = shares(partition, data)
+        columns = partition.make(data)
         samples = common_samples(scenario.problem, N)
         return [samples], tuple(part.size for part in columns)
-    pools = shares(partition, data, seed)
+    pools = partition.make(data, seed)
     return pools, (P,) * len(pools)
 
 
@@ -343,15 +338,9 @@ def common_samples(config: Problem, num_samples: int) -> Int[np.ndarray, " n"]:
 
 def mixing(scenario: Scenario, seed: int) -> Float[np.ndarray, "Q K K"] | None:
     """Returns by which matrices gossip mixes all models, in turn; None in pairs."""
-    protocol, K = scenario.protocol, scenario.num_clients
-    if not isinstance(protocol, Gossip) or protocol.average == "pairwise":
-        return None
-    if protocol.average == "all":
-        return np.full((1, K, K), 1 / K)
     streams = Streams(seed)
-    return mixing_matrices(
-        protocol.graph,
-        K,
+    return scenario.protocol.mixing(
+        scenario.num_clients,
         lambda number: streams.at(Purpose.GRAPH, 0, number),
         pushes=scenario.algorithm.pushes,
     )
@@ -361,8 +350,8 @@ def _common(scenario: Scenario) -> bool:
     """Says whether the workers of a row share one batch."""
     if scenario.algorithm.samples is not None:
         return scenario.algorithm.samples == "common"
-    rounds = rows_of(scenario.protocol) in TOGETHER
-    return rounds and scenario.algorithm.family == "vertical"
+    meets = scenario.protocol.common_batch
+    return meets and scenario.algorithm.family == "vertical"
 
 
 def _played(
@@ -372,25 +361,25 @@ def _played(
     sampler: Sampler,
     *,
     common: bool,
-) -> Played:
+) -> SimulatedTimeline:
     messages = scenario.algorithm.messages(shape, common=common)
     size = {
         way: sum(m.bytes for m in messages if m.direction == way)
         for way in ("up", "down")
     }
-    central = scenario.protocol.kind == "centralised"
+    central = scenario.protocol.pooled
     clients = shape.num_clients
     per_sample = getattr(scenario.algorithm, "upload", None) == "batch"
-    looks = scenario.protocol.kind == "bounded" and per_sample
+    looks = scenario.protocol.refresh_bound > 0 and per_sample
     vertical = scenario.algorithm.family == "vertical"
     steps = local_steps(scenario)
-    return Played(
+    return SimulatedTimeline(
         clients=_clients(scenario),
         protocol=scenario.protocol,
         num_clients=clients,
         seed=seed,
         stop=scenario.stop,
-        traffic=Traffic(
+        workload=Workload(
             upload_bytes=0 if central else size["up"],
             download_bytes=0 if central else size["down"],
             contributions_per_epoch=(clients if vertical else 1)
@@ -408,4 +397,4 @@ def _played(
 
 
 def _clients(scenario: Any) -> Any:
-    return None if scenario.protocol.kind == "centralised" else scenario.clients
+    return None if scenario.protocol.pooled else scenario.clients

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from simulator import inputs, playing
 from simulator.algorithms.base import Algorithm, Context, Revealing
 from simulator.algorithms.step_rules import Constants, resolve
+from simulator.config.errors import ScenarioError
 from simulator.engine import compiler
 from simulator.engine import execute as execution
 from simulator.engine.drive import Drive, Target, Window
@@ -28,16 +29,13 @@ from simulator.problems import convex, horizontal, losses, transfer, vertical
 from simulator.problems.estimates import Estimates, estimate
 from simulator.problems.sampler import Sampler
 from simulator.protocols import kept
-from simulator.protocols.played import Played
 from simulator.results import Results
 from simulator.scenario.algorithms import ProblemShape
-from simulator.scenario.catalogue import factory
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.privacy import law_of
-from simulator.scenario.protocols import rows_of
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.study import Run
 from simulator.streams import Purpose
+from simulator.timelines.simulated import SimulatedTimeline
 from simulator.trace import Writer
 
 SAMPLE_BYTES = 64 * 2**20
@@ -78,7 +76,7 @@ class Prepared:
     """
 
     run: Run
-    played: Played
+    played: SimulatedTimeline
     sampler: Sampler
     algorithm: Algorithm
     problem: Any
@@ -109,19 +107,18 @@ def _problem(
         "minimum": least,
         "dtype": precision,
     }
-    model = factory(config.model, "models")
     if config.partition.family == "vertical":
-        columns = factory(config.partition, "partitions")(config.partition, data)
+        columns = config.partition.make(data)
         width = max(part.size for part in columns)
         family = "transfer" if config.transfer else "vertical"
-        embedding = model(config.model, outputs, width, family)
+        embedding = config.model.make(outputs, width, family)
         found = vertical.build(data, columns, embedding, **options)
         if config.transfer is None:
             return found
         common = playing.common_samples(config, len(data.x_train))
         alpha = jnp.asarray(config.transfer.alpha, precision)
         return transfer.Transfer(found, jnp.asarray(common), alpha)
-    classifier = model(config.model, outputs, data.x_train.shape[1], "horizontal")
+    classifier = config.model.make(outputs, data.x_train.shape[1], "horizontal")
     clients = config.partition.num_clients
     return horizontal.build(data, classifier, clients, **options)
 
@@ -157,7 +154,7 @@ def _smoothness_of_parties(config: Problem) -> tuple[float, ...]:
         return ()
     data = playing.dataset(config.data)
     loss = playing.loss(config, data)
-    columns = factory(partition, "partitions")(partition, data)
+    columns = partition.make(data)
     return convex.smoothness_of_parties(data.x_train, columns, loss, config.l2)
 
 
@@ -194,7 +191,7 @@ def _prepare(run: Run) -> Prepared:
         config, precision, with_minimum=wants_minimum, bias=algorithm.has_bias
     )
     fresh = algorithm.family == "vertical" and common
-    fresh = fresh and rows_of(scenario.protocol) in playing.TOGETHER
+    fresh = fresh and scenario.protocol.common_batch
     horizontally = algorithm.family == "horizontal"
     context = Context(
         num_registers=played.num_registers,
@@ -206,14 +203,14 @@ def _prepare(run: Run) -> Prepared:
         batch=batch,
         coordinated=fresh,
         transfers=config.transfer is not None,
-        bound=getattr(scenario.protocol, "staleness_bound", 0),
+        bound=scenario.protocol.refresh_bound,
         constants=_constants(config, bias=algorithm.has_bias)._replace(
             commits_per_epoch=played.commits_per_epoch
         ),
         estimates=lambda: _estimates(config, precision, run.seed),
         mixing=playing.mixing(scenario, run.seed),
     )
-    made = factory(algorithm, "algorithms")(algorithm, context)
+    made = algorithm.make(context)
     for part, key in (
         (config.partition, "problem.partition"),
         (config.model, "problem.model"),
@@ -435,11 +432,11 @@ def _feed(prepared: Prepared, length: int, timelines: Path | None = None) -> Fee
         if timelines is None
         else kept.chunks(played, length, timelines),
         width=played.width,
-        contributions_per_epoch=played.traffic.contributions_per_epoch,
+        contributions_per_epoch=played.workload.contributions_per_epoch,
         horizon=played.stop.time,
-        commits_per_round=played.commits_per_round,
-        uploads_of_all=played.uploads_of_all,
-        rounds_end_mixed=played.rounds_end_mixed,
+        commits_per_round=played.cadence.commits_per_round,
+        uploads_of_all=played.uploads_per_mixing,
+        rounds_end_mixed=played.cadence.ends_mixed,
     )
     scenario = prepared.run.scenario
     probe = scenario.probe.every if scenario.probe else None

@@ -6,26 +6,29 @@ from typing import Any
 import numpy as np
 
 from simulator import simulation
-from simulator.protocols.played import Played, Traffic
+from simulator.config.stop import Stop
 from simulator.scenario.clients import Clients
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.stop import Stop
 from simulator.scenario.study import Run, merge
 from simulator.simulation import Prepared, prepare
 from simulator.timeline import Jobs, Rows, StopReason
+from simulator.timelines.simulated import SimulatedTimeline
 from simulator.trace import Writer, write_manifest
+from simulator.world.workload import Workload
 
 
 def played(
     protocol: Any, clients: Clients | None, num_clients: int, seed: int = 1, **stop: Any
-) -> Played:
+) -> SimulatedTimeline:
     """Returns a timeline whose messages weigh nothing in particular."""
-    return Played(
-        clients, protocol, num_clients, seed, Stop(**stop), Traffic(4, 4, num_clients)
+    return SimulatedTimeline(
+        clients, protocol, num_clients, seed, Stop(**stop), Workload(4, 4, num_clients)
     )
 
 
-def everything(plan: Played, chunk: int = 4096) -> tuple[Rows, Jobs, StopReason | None]:
+def everything(
+    plan: SimulatedTimeline, chunk: int = 4096
+) -> tuple[Rows, Jobs, StopReason | None]:
     """Returns all rows and jobs of a timeline, and why it ended."""
     chunks = list(plan.chunks(chunk))
     assert all(c.stop is None for c in chunks[:-1])

@@ -8,7 +8,6 @@ import pandas as pd
 from analysis.attacks import report
 from analysis.figures.files import save_figure
 from analysis.frames import Study, joined
-from simulator.scenario.catalogue import factory
 from simulator.scenario.images import image_shape
 from simulator.scenario.scenario import Scenario
 from simulator.trace import StudyError
@@ -98,8 +97,7 @@ def _victim(
     shape = (height, width) if depth == 1 else (depth, height, width)
     if problem.model.kind == "linear":
         return data.x_train, shape, report.linear_attack(outputs, problem.l2)
-    make = factory(problem.model, "models")
-    model = make(problem.model, outputs, data.x_train.shape[1], "horizontal")
+    model = problem.model.make(outputs, data.x_train.shape[1], "horizontal")
     first = getattr(scenario.algorithm, "noised", "all") == "all"
     method = report.matching_attack(model, use_first=first, l2=problem.l2)
     return data.x_train, shape, method

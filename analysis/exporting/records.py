@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis import staleness
 from analysis.frames import Study
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 from simulator.scenario.study import OF_STUDY
 
 WITHOUT_RESULTS = ("incomplete", "failed")

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.files import replaced
-from simulator.scenario.errors import UserError
-from simulator.scenario.suggestions import suggestion
+from simulator.config.errors import UserError
+from simulator.config.text import suggestion
 from simulator.trace import StudyError
 
 DOTS_PER_INCH = 200

@@ -17,9 +17,8 @@ import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib import style as styles_of_matplotlib
 
-from simulator.scenario.errors import UserError
-from simulator.scenario.suggestions import suggestion
-from simulator.scenario.text import printable, shortened
+from simulator.config.errors import UserError
+from simulator.config.text import printable, shortened, suggestion
 
 INK = "#000000"
 OKABE_ITO = (

@@ -6,7 +6,7 @@ from typing import Any
 from analysis.page import world
 from analysis.page.item import Item, Marked, Rows
 from analysis.page.words import about, entries, listed, shown
-from simulator.scenario.text import counted
+from simulator.config.text import counted
 from simulator.trace import COLUMNS
 
 PARTS = ("clients", "server", "job", "protocol", "algorithm", "privacy")

@@ -8,7 +8,7 @@ from analysis.page import world
 from analysis.page.item import Item
 from analysis.page.runs import ended
 from analysis.page.words import duration, entries, listed, span
-from simulator.scenario.text import counted, ranges
+from simulator.config.text import counted, ranges
 
 MACHINE = ("platform", "cores", "device", "backend")
 """Entries of the environment that are no software."""

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.frames import UNFINISHED
-from simulator.scenario.text import ranges
+from simulator.config.text import ranges
 from simulator.trace import StudyError
 
 TROUBLED = (*UNFINISHED, "interrupted", "diverged")

@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from simulator.scenario import catalogue
-from simulator.scenario.entry import tag
+from simulator.config import catalogue
+from simulator.config.parts import tag
 
 MOST_LISTED = 12
 """Values of a list that are written out."""
@@ -76,8 +76,8 @@ def about(kind: str, name: str) -> list[str]:
         kind: a key of `catalogue.KINDS`.
         name: by which a scenario chooses the part; none if it is not installed here.
     """
-    for entry in catalogue.entries(kind):
-        if tag(entry.config) == name:
-            text = inspect.cleandoc(entry.config.__doc__ or "")
-            return [" ".join(part.split()) for part in text.split("\n\n")]
+    for part in catalogue.parts(kind):
+        if tag(part) == name:
+            text = inspect.cleandoc(part.__doc__ or "")
+            return [" ".join(words.split()) for words in text.split("\n\n")]
     return []

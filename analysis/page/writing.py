@@ -13,9 +13,9 @@ from analysis.files import replaced
 from analysis.page import method, pictures, repeating, runs
 from analysis.page.item import Marked
 from analysis.page.world import imported
+from simulator.config.text import counted, printable
 from simulator.scenario import dialect
 from simulator.scenario.study import without_nothing
-from simulator.scenario.text import counted, printable
 from simulator.trace import Study, StudyError
 
 NAME = "report.html"

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy import stats
 
 from analysis.theory import Lattice
-from simulator.scenario.expressions import depends_on_client, evaluate, per_client
+from simulator.config.expressions import depends_on_client, evaluate, per_client
 
 LOSING = ("availability", "leave", "crashes", "loss", "join")
 """Entries by which a client is away, or its jobs are lost."""

@@ -24,9 +24,9 @@ from simulator.algorithms.base import (
 from simulator.algorithms.client_work import Work
 from simulator.algorithms.stages import MOST_STAGES, stages
 from simulator.algorithms.step_rules import Schedule, Steps, measured, resolve
+from simulator.config.errors import ScenarioError
 from simulator.problems.horizontal import Horizontal
 from simulator.scenario.edge_cloud import Audp, EdgeCloud, Mapa
-from simulator.scenario.errors import ScenarioError
 
 
 class State(NamedTuple):

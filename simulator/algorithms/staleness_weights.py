@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, Int
 
 from simulator.algorithms.base import Context
 from simulator.algorithms.step_rules import measured
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
 from simulator.scenario.federated import (
     ConstantWeight,
     DelayAdaptiveWeight,

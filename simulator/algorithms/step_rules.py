@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulator.config.errors import ScenarioError
 from simulator.scenario.algorithms import (
     BoundedNonconvexStep,
     BoundedStronglyConvexStep,
@@ -20,7 +21,6 @@ from simulator.scenario.algorithms import (
     StochasticStronglyConvexStep,
     WarmupStep,
 )
-from simulator.scenario.errors import ScenarioError
 
 
 class Schedule(NamedTuple):

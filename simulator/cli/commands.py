@@ -12,8 +12,8 @@ from rich.table import Table
 
 from simulator.cli import console, folders, printing
 from simulator.cli.console import err, out
-from simulator.scenario.errors import UserError
-from simulator.scenario.text import counted, shown
+from simulator.config.errors import UserError
+from simulator.config.text import counted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def _check_arguments(arguments: list[str]) -> None:
 
 
 @app.callback()
-def bring(
+def register(
     modules: Annotated[
         list[str] | None,
         typer.Option(
@@ -81,11 +81,11 @@ def bring(
 ) -> None:
     """Imports the modules that bring parts, before anything is read."""
     if modules:
+        from simulator.config import catalogue
         from simulator.engine import device
-        from simulator.scenario import catalogue
 
         device.before_import()
-        catalogue.bring(*modules)
+        catalogue.register(*modules)
 
 
 Overrides = Annotated[
@@ -269,14 +269,14 @@ def timeline(
             f"--chrome must be a file in a folder that exists, got {chrome}; make it"
         )
     if log is not None:
-        from simulator.importing import import_log
+        from simulator.timelines.imported import import_log
 
         with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
             study = import_log(log, folder)
         printing.close_timeline(study, gantt, chrome, plots=plots)
     elif scenario is not None:
-        from simulator.recording import record
         from simulator.scenario.reading import read_any
+        from simulator.timelines.saved import record
 
         config = read_any(scenario, set_ or ())
         with (
@@ -404,17 +404,18 @@ def export(
 @app.command("list")
 def list_() -> None:
     """Lists the laws, protocols, algorithms, models and data sets that exist."""
-    from simulator.scenario.catalogue import KINDS, brought, entries
-    from simulator.scenario.entry import OPEN, tag
+    from simulator.config.catalogue import KINDS, parts, registered
+    from simulator.config.parts import OPEN, tag
 
-    sources = any(brought(kind) for kind in KINDS)
-    table = Table("kind", "name", *["from"] * sources, "what it is", box=None)
+    sources = {p.part: p.source for kind in KINDS for p in registered(kind)}
+    table = Table("kind", "name", *["from"] * bool(sources), "what it is", box=None)
     for kind in KINDS:
-        for entry in entries(kind):
-            about = (entry.config.__doc__ or "").strip().partition("\n")[0]
-            name = tag(entry.config)
+        for part in parts(kind):
+            about = (part.__doc__ or "").strip().partition("\n")[0]
+            name = tag(part)
             name = "(any of scipy.stats)" if name == OPEN else name
-            table.add_row(kind, name, *[entry.source] * sources, about)
+            source = [sources.get(part, "stalesim")] * bool(sources)
+            table.add_row(kind, name, *source, about)
     out.print(table)
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from simulator.scenario.text import one_line, printable
+from simulator.config.text import one_line, printable
 
 
 class Terminal(Console):

@@ -7,8 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from rich.table import Table
 
 from simulator.cli.console import out
+from simulator.config.errors import UserError
 from simulator.scenario.encryption import Ckks, Costs
-from simulator.scenario.errors import UserError
 
 LIBRARIES = ("jax", "numpy", "scipy", "pandas", "simpy", "pydantic", "tenseal")
 MISSING = "not installed"

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 
 
 def new(name: str) -> Path:

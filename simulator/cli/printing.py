@@ -9,7 +9,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from simulator.cli.console import err, out
-from simulator.scenario.text import LONGEST, brief, counted, one_line, ranges, shortened
+from simulator.config.text import LONGEST, brief, counted, one_line, ranges, shortened
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from simulator.config.errors import UserError
 from simulator.engine.device import STORES_APART
-from simulator.scenario.errors import UserError
 
 
 def check(precision: str) -> None:

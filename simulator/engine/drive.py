@@ -10,9 +10,9 @@ import jax
 import numpy as np
 
 from simulator.algorithms.base import Event, Info
+from simulator.config.errors import ScenarioError
 from simulator.engine.execute import Carry, Program, device, host, null_events, put
 from simulator.engine.feed import Feed, Piece, Point, nothing
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.metrics import HIGHER_IS_BETTER
 from simulator.timeline import Chunk, Kind, Rows, StopReason
 

@@ -30,9 +30,9 @@ import math
 from functools import lru_cache
 from typing import ClassVar, Self, final
 
+from simulator.config.errors import UserError
 from simulator.privacy import composition, decentralised_lemmas, gdp, numerical
 from simulator.privacy.releases import Gaussian, Release
-from simulator.scenario.errors import UserError
 
 Counts = tuple[tuple[Release, int], ...]
 """Kinds of release and how often each occurred."""

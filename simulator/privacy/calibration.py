@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from simulator.config.errors import UserError
 from simulator.privacy.accountants import ACCOUNTANTS, Pld, make
 from simulator.privacy.budgets import calibrate
 from simulator.privacy.releases import Gaussian, Laplace, Pure, Release
-from simulator.scenario.errors import UserError
 
 SLOW = 100_000
 """Releases beyond which a loss distribution takes long; it is then left out."""

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulator.config.errors import UserError
 from simulator.privacy.accountants import Rdp
 from simulator.privacy.decentralised_lemmas import (
     LEAST_VARIANCE,
@@ -56,7 +57,6 @@ from simulator.privacy.decentralised_utility import (
     proposition2,
     proposition2_iterations,
 )
-from simulator.scenario.errors import UserError
 
 __all__ = [
     "GRID",

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from simulator.config.errors import UserError
 from simulator.privacy.decentralised_setting import check_positive
-from simulator.scenario.errors import UserError
 
 LEAST_VARIANCE = 1.5
 """Of the noise over the squared sensitivity, for Lemma 2."""

@@ -8,8 +8,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from simulator.config.errors import UserError
 from simulator.privacy.releases import Gaussian, Sampling
-from simulator.scenario.errors import UserError
 
 On = Literal["sum", "mean"]
 """Which gradient of a batch has the noise (A-01)."""

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from simulator.config.errors import ScenarioError
 from simulator.privacy.accountants import Theorem2, make
 from simulator.privacy.budgets import releases_within
 from simulator.privacy.of_runs import Guarantee
 from simulator.privacy.releases import Gaussian, Release
-from simulator.scenario.errors import ScenarioError
 
 OF_ALL = Theorem2.NAME
 """The accountant of all clients' releases together, each as if drawn from all data."""

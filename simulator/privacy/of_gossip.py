@@ -7,11 +7,11 @@ release is one gradient, however often its worker's model is sent.
 import math
 from collections.abc import Sequence
 
+from simulator.config.errors import ScenarioError
 from simulator.privacy import decentralised
 from simulator.privacy.decentralised import Setting
 from simulator.privacy.releases import Gaussian
 from simulator.scenario.decentralised import Noise
-from simulator.scenario.errors import ScenarioError
 
 
 def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from simulator.config.errors import ScenarioError
 from simulator.privacy import of_gossip
 from simulator.privacy.accountants import make
 from simulator.privacy.budgets import calibrate
@@ -33,7 +34,6 @@ from simulator.privacy.releases import Gaussian, Pure, Release, Sampling
 from simulator.scenario.algorithms import Algorithm
 from simulator.scenario.decentralised import Adp2sgd
 from simulator.scenario.edge_cloud import Audp, Mapa
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.federated import Mechanism
 
 NAMES = {

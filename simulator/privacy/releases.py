@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 
 Sampling = Literal["uniform", "poisson"]
 """Batches of a fixed size under replace-one adjacency, or every sample by chance under

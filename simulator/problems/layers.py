@@ -27,9 +27,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from simulator.config.errors import ScenarioError
 from simulator.problems.convolution import Form
 from simulator.problems.pooling import pool
-from simulator.scenario.errors import ScenarioError
 
 EPSILON = 1e-5
 """Added to variances, as PyTorch does."""

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Int
 
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
 from simulator.streams import Purpose, Streams
 from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind, Rows
 

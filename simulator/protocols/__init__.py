@@ -1,10 +1,30 @@
-"""Coordination protocols on SimPy, one a file: who talks to whom when.
+"""Coordination protocols, one a file or folder: who talks to whom when.
 
-The function `play(config, world, recorder)` of a protocol starts its events. Protocols:
-`asynchronous`, `bounded`, `buffered`, `centralised`, `cyclic`, `gossip` (with `pairs`),
-`rounds`, `synchronous` and `t_synchronous`. None of them knows an algorithm.
-
-Timelines: `recorder`, `plain_recorder` and `gossip_recorder` write them;
-`played.Played` plays a protocol and gives its timeline in chunks, `replayed.Replayed`
-gives a recorded one, and `kept` shares one between the runs of a study.
+A protocol is one class: its options, what it says of itself (`base.Protocol`), and
+`play`, which starts its events on SimPy. None of them knows an algorithm.
 """
+
+from simulator.protocols.asynchronous import Asynchronous
+from simulator.protocols.base import Cadence, Protocol
+from simulator.protocols.bounded import Bounded
+from simulator.protocols.buffered import Buffered
+from simulator.protocols.centralised import Centralised
+from simulator.protocols.cyclic import Cyclic
+from simulator.protocols.gossip import Gossip
+from simulator.protocols.rounds import Rounds
+from simulator.protocols.synchronous import Synchronous
+from simulator.protocols.t_synchronous import TSynchronous
+
+__all__ = [
+    "Asynchronous",
+    "Bounded",
+    "Buffered",
+    "Cadence",
+    "Centralised",
+    "Cyclic",
+    "Gossip",
+    "Protocol",
+    "Rounds",
+    "Synchronous",
+    "TSynchronous",
+]

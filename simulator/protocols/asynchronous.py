@@ -1,38 +1,66 @@
 """Asynchronous: each client's contribution is applied when it arrives."""
 
 from collections import deque
+from typing import Annotated, Literal
 
-from simulator.protocols.recorder import Recorder
-from simulator.scenario.protocols import Asynchronous
+from pydantic import Field
+
+from simulator.protocols.base import Protocol
+from simulator.recorders.recorder import Batch, Recorder
+from simulator.recorders.single import SingleRecorder
 from simulator.timeline import Outcome
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
 
 
-def play(config: Asynchronous, world: World, recorder: Recorder) -> None:
-    """Starts every client; contributions are applied in order of arrival."""
-    env, bound = world.env, config.staleness_bound
+class Asynchronous(Protocol):
+    """Each client's contribution is applied when it arrives, in order of arrival.
 
-    def read(client: int) -> None:
-        recorder.read(client, env.now)
+    With a staleness bound, no contribution is applied that is staler: it is rejected
+    and its client begins anew, or arrivals wait for those jobs that they would make too
+    stale (stale-synchronous, Ho et al., 2013).
+    """
 
-    def apply(client: int) -> None:
-        recorder.commit(env.now, (client,))
-        cycle.again(client)
+    kind: Literal["asynchronous"] = "asynchronous"
+    staleness_bound: Annotated[int, Field(ge=0)] | None = None
+    """Largest staleness of a contribution, in commits (inclusive)."""
+    beyond: Literal["reject", "wait"] = "reject"
+    """What happens to arrivals beyond the bound."""
 
-    def judge(client: int) -> None:
-        staleness = recorder.version - recorder.read_version(client)
-        if bound is not None and staleness > bound:
-            recorder.lose(client, Outcome.REJECTED)
+    def recorder(
+        self, world: World, width: int, batch: Batch | None, num_samples: int
+    ) -> Recorder:
+        """Returns what writes the timeline, at less cost where that is known."""
+        waits = self.staleness_bound is not None and self.beyond == "wait"
+        # A protocol that inherits from this one may apply contributions otherwise.
+        if world.is_plain and type(self) is Asynchronous and not waits:
+            return SingleRecorder(world, width=1)
+        return super().recorder(world, width, batch, num_samples)
+
+    def play(self, world: World, recorder: Recorder) -> None:
+        """Starts every client; contributions are applied in order of arrival."""
+        env, bound = world.env, self.staleness_bound
+
+        def read(client: int) -> None:
+            recorder.read(client, env.now)
+
+        def apply(client: int) -> None:
+            recorder.commit(env.now, (client,))
             cycle.again(client)
-        else:
-            apply(client)
 
-    if bound is not None and config.beyond == "wait":
-        cycle = _Waiting(bound, world, recorder).cycle
-    else:
-        cycle = Cycle(world, read, apply if bound is None else judge, recorder.lose)
-    cycle.start()
+        def judge(client: int) -> None:
+            staleness = recorder.version - recorder.read_version(client)
+            if bound is not None and staleness > bound:
+                recorder.lose(client, Outcome.REJECTED)
+                cycle.again(client)
+            else:
+                apply(client)
+
+        if bound is not None and self.beyond == "wait":
+            cycle = _Waiting(bound, world, recorder).cycle
+        else:
+            cycle = Cycle(world, read, apply if bound is None else judge, recorder.lose)
+        cycle.start()
 
 
 class _Waiting:

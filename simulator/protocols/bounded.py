@@ -2,88 +2,121 @@
 
 from collections import deque
 from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 from simpy import Event
 
-from simulator.protocols.recorder import Recorder
-from simulator.scenario.protocols import Bounded
+from simulator.config.base import PlacedError
+from simulator.protocols.base import Cadence, Protocol
+from simulator.recorders.recorder import Recorder
 from simulator.streams import Purpose
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
 
 
-def play(config: Bounded, world: World, recorder: Recorder) -> None:
-    """Starts every client; the server serves one arrival at a time.
+class Bounded(Protocol):
+    """Asynchronous, with stored embeddings older than a bound refreshed before use.
 
-    Before an arrival is used, the parties that hold entries of its batch older than the
-    bound upload again, all at once; the server waits for the slowest of them, one draw
-    of each party's compute time, and other arrivals queue. A refresh makes no version
-    (V-10).
-
-    Ages count commits since an entry was uploaded; all entries start at age 1 (V-09).
-    An upload that carries all samples refreshes all of them (`recorder.batch` None).
+    Source: VAFL, section 4 (bounded delay); decisions V-10.
     """
-    env, bound = world.env, config.staleness_bound
-    batch = recorder.batch
-    num_clients = world.num_clients
-    num_samples = recorder.num_samples if batch else 1
-    stamp = np.full((num_samples, num_clients), -1, np.int64)
-    queue: deque[int] = deque()
-    busy = False
 
-    def read(client: int) -> None:
-        recorder.read(client, env.now)
+    kind: Literal["bounded"] = "bounded"
+    staleness_bound: Annotated[int, Field(ge=1)]
+    """Largest age of a stored embedding that may be used, in commits (inclusive)."""
 
-    def arrive(client: int) -> None:
-        nonlocal busy
-        recorder.arrive(client, env.now)
-        queue.append(client)
-        if not busy:
-            busy = True
-            serve(None)
+    @property
+    def refresh_bound(self) -> int:
+        """Age in commits beyond which stored embeddings are refreshed."""
+        return self.staleness_bound
 
-    def serve(_: Event | None) -> None:
-        client = queue[0]
-        late = np.any(recorder.version - stamp[ids(client)] > bound, axis=0)
-        late[client] = False
-        parties = np.flatnonzero(late).tolist()
-        if parties:
-            refresh(client, parties)
-        else:
-            apply()
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows come; a refresh may name every client."""
+        return Cadence(width=num_clients, num_registers=in_flight + 1)
 
-    def refresh(client: int, parties: list[int]) -> None:
-        asked = env.now
-        waits = [world.draw(Purpose.REFRESH, party) for party in parties]
+    def check_algorithm(self, algorithm: Any) -> None:
+        """Refuses algorithms whose server stores no embeddings."""
+        if not algorithm.stores_embeddings:
+            raise PlacedError(
+                f"protocol.kind must not be 'bounded' for the algorithm "
+                f"{algorithm.kind!r}, whose server stores no embeddings; take "
+                f"the algorithm vafl or another protocol",
+                ("protocol", "kind"),
+            )
 
-        def refreshed(_: Event) -> None:
-            arrived = [asked + wait for wait in waits]
-            recorder.refresh(asked, arrived, env.now, client, parties)
-            entries = np.ix_(ids(client), np.asarray(parties))
-            late = recorder.version - stamp[entries] > bound
-            stamp[entries] = np.where(late, recorder.version, stamp[entries])
-            apply()
+    def play(self, world: World, recorder: Recorder) -> None:
+        """Starts every client; the server serves one arrival at a time.
 
-        call(max(waits), refreshed)
+        Before an arrival is used, the parties that hold entries of its batch older than
+        the bound upload again, all at once; the server waits for the slowest of them,
+        one draw of each party's compute time, and other arrivals queue. A refresh makes
+        no version (V-10).
 
-    def apply() -> None:
-        nonlocal busy
-        client = queue.popleft()
-        stamp[ids(client), client] = recorder.version
-        recorder.commit(env.now, (client,))
-        cycle.again(client)
-        busy = bool(queue)
-        if busy:  # an event of its own, so that an event commits at most once
-            call(0, serve)
+        Ages count commits since an entry was uploaded; all entries start at age 1
+        (V-09). An upload that carries all samples refreshes all of them
+        (`recorder.batch` None).
+        """
+        env, bound = world.env, self.staleness_bound
+        batch = recorder.batch
+        num_clients = world.num_clients
+        num_samples = recorder.num_samples if batch else 1
+        stamp = np.full((num_samples, num_clients), -1, np.int64)
+        queue: deque[int] = deque()
+        busy = False
 
-    def call(delay: float, then: Callable[[Event], None]) -> None:
-        env.timeout(delay).callbacks.append(then)
+        def read(client: int) -> None:
+            recorder.read(client, env.now)
 
-    def ids(client: int) -> np.ndarray:
-        if batch is None:
-            return np.zeros(1, np.int64)
-        return np.unique(batch(client, recorder.current_job(client)))
+        def arrive(client: int) -> None:
+            nonlocal busy
+            recorder.arrive(client, env.now)
+            queue.append(client)
+            if not busy:
+                busy = True
+                serve(None)
 
-    cycle = Cycle(world, read, arrive, recorder.lose)
-    cycle.start()
+        def serve(_: Event | None) -> None:
+            client = queue[0]
+            late = np.any(recorder.version - stamp[ids(client)] > bound, axis=0)
+            late[client] = False
+            parties = np.flatnonzero(late).tolist()
+            if parties:
+                refresh(client, parties)
+            else:
+                apply()
+
+        def refresh(client: int, parties: list[int]) -> None:
+            asked = env.now
+            waits = [world.draw(Purpose.REFRESH, party) for party in parties]
+
+            def refreshed(_: Event) -> None:
+                arrived = [asked + wait for wait in waits]
+                recorder.refresh(asked, arrived, env.now, client, parties)
+                entries = np.ix_(ids(client), np.asarray(parties))
+                late = recorder.version - stamp[entries] > bound
+                stamp[entries] = np.where(late, recorder.version, stamp[entries])
+                apply()
+
+            call(max(waits), refreshed)
+
+        def apply() -> None:
+            nonlocal busy
+            client = queue.popleft()
+            stamp[ids(client), client] = recorder.version
+            recorder.commit(env.now, (client,))
+            cycle.again(client)
+            busy = bool(queue)
+            if busy:  # an event of its own, so that an event commits at most once
+                call(0, serve)
+
+        def call(delay: float, then: Callable[[Event], None]) -> None:
+            env.timeout(delay).callbacks.append(then)
+
+        def ids(client: int) -> np.ndarray:
+            if batch is None:
+                return np.zeros(1, np.int64)
+            return np.unique(batch(client, recorder.current_job(client)))
+
+        cycle = Cycle(world, read, arrive, recorder.lose)
+        cycle.start()

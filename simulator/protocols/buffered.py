@@ -1,12 +1,14 @@
 """Buffered: contributions gather in the server's buffer and are applied together."""
 
 from math import ceil
+from typing import Annotated, ClassVar, Literal
 
 import simpy
+from pydantic import Field, model_validator
 from simpy.events import NORMAL, EventPriority
 
-from simulator.protocols.recorder import Recorder
-from simulator.scenario.protocols import Buffered
+from simulator.protocols.base import Cadence, Protocol
+from simulator.recorders.recorder import Recorder
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
 
@@ -14,34 +16,63 @@ AFTER_ARRIVALS = EventPriority(NORMAL + 1)
 """Priority of a window's end: what arrives at that instant is still in it."""
 
 
-def play(config: Buffered, world: World, recorder: Recorder) -> None:
-    """Starts every client; none waits for the buffer.
+class Buffered(Protocol):
+    """Contributions gather in the server's buffer, and are applied together.
 
-    The client whose arrival fills the buffer reads the new version. Windows follow one
-    another from time 0; one in which nothing arrived makes no version.
+    Clients do not wait: each goes on as soon as its contribution is in the buffer.
 
-    Source: Nguyen et al. (2022), Algorithm 1.
+    Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
+    (2022), Algorithm 1.
     """
-    env, size, window = world.env, config.size, config.window
 
-    def read(client: int) -> None:
-        recorder.read(client, env.now)
+    kind: Literal["buffered"] = "buffered"
+    timed: ClassVar[tuple[str, ...]] = ("window",)
+    size: Annotated[int, Field(ge=1)] | None = None
+    """Contributions with which the buffer is applied."""
+    window: Annotated[float, Field(gt=0)] | None = None
+    """Virtual seconds after which it is applied, where anything is in it."""
 
-    def arrive(client: int) -> None:
-        if recorder.num_buffered + 1 == size:
-            recorder.commit(env.now, (client,))
-        else:
-            if window is not None and not recorder.num_buffered:
-                end_window(window)
-            recorder.contribute(env.now, client)
-        cycle.again(client)
+    @model_validator(mode="after")
+    def _one_rule(self) -> "Buffered":
+        if (self.size is None) == (self.window is None):
+            raise ValueError(
+                "must have exactly one of size and window; write for example size: 10"
+            )
+        return self
 
-    def end_window(length: float) -> None:
-        event = simpy.Event(env)
-        event.callbacks.append(lambda _: recorder.commit(env.now, ()))  # pyright: ignore[reportOptionalMemberAccess]
-        event._ok, event._value = True, None
-        left = max(ceil(env.now / length) * length - env.now, 0)
-        env.schedule(event, priority=AFTER_ARRIVALS, delay=left)
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows come: one a contribution, some of which are commits."""
+        del num_clients
+        return Cadence(1, in_flight + 1, contributions_per_commit=self.size or 1)
 
-    cycle = Cycle(world, read, arrive, recorder.lose)
-    cycle.start()
+    def play(self, world: World, recorder: Recorder) -> None:
+        """Starts every client; none waits for the buffer.
+
+        The client whose arrival fills the buffer reads the new version. Windows follow
+        one another from time 0; one in which nothing arrived makes no version.
+
+        Source: Nguyen et al. (2022), Algorithm 1.
+        """
+        env, size, window = world.env, self.size, self.window
+
+        def read(client: int) -> None:
+            recorder.read(client, env.now)
+
+        def arrive(client: int) -> None:
+            if recorder.num_buffered + 1 == size:
+                recorder.commit(env.now, (client,))
+            else:
+                if window is not None and not recorder.num_buffered:
+                    end_window(window)
+                recorder.contribute(env.now, client)
+            cycle.again(client)
+
+        def end_window(length: float) -> None:
+            event = simpy.Event(env)
+            event.callbacks.append(lambda _: recorder.commit(env.now, ()))  # pyright: ignore[reportOptionalMemberAccess]
+            event._ok, event._value = True, None
+            left = max(ceil(env.now / length) * length - env.now, 0)
+            env.schedule(event, priority=AFTER_ARRIVALS, delay=left)
+
+        cycle = Cycle(world, read, arrive, recorder.lose)
+        cycle.start()

@@ -1,7 +1,10 @@
 """Centralised: steps on pooled data, one after the other, without clients."""
 
-from simulator.protocols.recorder import Recorder
-from simulator.scenario.protocols import Centralised
+from typing import Any, ClassVar, Literal
+
+from simulator.protocols.base import Protocol
+from simulator.recorders.recorder import Recorder
+from simulator.scenario.laws import Constant, Law
 from simulator.streams import Purpose
 from simulator.world.world import World
 
@@ -9,18 +12,32 @@ POOL = 0
 """The worker that stands for the pooled data."""
 
 
-def play(config: Centralised, world: World, recorder: Recorder) -> None:
-    """Starts the steps."""
-    del config
-    env = world.env
+class Centralised(Protocol):
+    """Steps on pooled data, without clients."""
 
-    def begin() -> None:
-        recorder.read(POOL, env.now)
-        compute(POOL)
+    kind: Literal["centralised"] = "centralised"
+    pooled: ClassVar[bool] = True
+    has_server: ClassVar[bool] = False
+    common_batch: ClassVar[bool] = True
+    step: Law = Constant(value=1)
+    """Law of the duration of one step, virtual seconds."""
 
-    def finish(worker: int) -> None:
-        recorder.commit(env.now, (worker,), recorder.version)
+    @property
+    def step_law(self) -> Any:
+        """Law of the duration of a step."""
+        return self.step
+
+    def play(self, world: World, recorder: Recorder) -> None:
+        """Starts the steps."""
+        env = world.env
+
+        def begin() -> None:
+            recorder.read(POOL, env.now)
+            compute(POOL)
+
+        def finish(worker: int) -> None:
+            recorder.commit(env.now, (worker,), recorder.version)
+            begin()
+
+        compute = world.stage(Purpose.STEP, world.counted(finish))
         begin()
-
-    compute = world.stage(Purpose.STEP, world.counted(finish))
-    begin()

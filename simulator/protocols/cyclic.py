@@ -1,32 +1,62 @@
 """Cyclic: clients commit one after the other, always in the same order."""
 
-from simulator.protocols.recorder import Recorder
-from simulator.scenario.protocols import Cyclic
+from typing import Any, Literal
+
+from simulator.protocols.base import Protocol, refuse_selection
+from simulator.recorders.recorder import Recorder
+from simulator.scenario.clients import Clients, Server
+from simulator.scenario.laws import Constant, Law
 from simulator.streams import Purpose
 from simulator.world.world import World
 
 
-def play(config: Cyclic, world: World, recorder: Recorder) -> None:
-    """Starts the turns; all clients have read the first model.
+class Cyclic(Protocol):
+    """Clients commit one after the other, always in the same order.
 
-    A client's staleness is its number, from 0, at its first turn, and then K - 1, or K
-    where it reads before its own update. The round is the number of its turn.
+    Each applies what it computed on the model of its previous turn. The steps alone
+    take time; the clients' own laws play no part.
 
-    Source: MAPA, section 8; decision M-08.
+    Source: MAPA, section 8 (cyclic delayed method); decision M-08.
     """
-    env, num_clients = world.env, world.num_clients
-    reads_first = config.lag == "K"
 
-    def finish(client: int) -> None:
-        turn = recorder.version // num_clients
-        if reads_first:
-            recorder.commit_after_next_read(env.now, client, turn)
-        else:
-            recorder.commit(env.now, (client,), turn)
+    kind: Literal["cyclic"] = "cyclic"
+    step: Law = Constant(value=1)
+    """Law of the duration of one step, virtual seconds."""
+    lag: Literal["K-1", "K"] = "K-1"
+    """Staleness from the second turn on: a client takes away the model with its own
+    update, or the one just before it."""
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses what turns cannot do."""
+        del server, n
+        refuse_selection(self.kind, clients)
+
+    @property
+    def step_law(self) -> Any:
+        """Law of the duration of a step."""
+        return self.step
+
+    def play(self, world: World, recorder: Recorder) -> None:
+        """Starts the turns; all clients have read the first model.
+
+        A client's staleness is its number, from 0, at its first turn, and then K - 1,
+        or K where it reads before its own update. The round is the number of its turn.
+
+        Source: MAPA, section 8; decision M-08.
+        """
+        env, num_clients = world.env, world.num_clients
+        reads_first = self.lag == "K"
+
+        def finish(client: int) -> None:
+            turn = recorder.version // num_clients
+            if reads_first:
+                recorder.commit_after_next_read(env.now, client, turn)
+            else:
+                recorder.commit(env.now, (client,), turn)
+                recorder.read(client, env.now)
+            step((client + 1) % num_clients)
+
+        for client in range(num_clients):
             recorder.read(client, env.now)
-        step((client + 1) % num_clients)
-
-    for client in range(num_clients):
-        recorder.read(client, env.now)
-    step = world.stage(Purpose.STEP, world.counted(finish))
-    step(0)
+        step = world.stage(Purpose.STEP, world.counted(finish))
+        step(0)

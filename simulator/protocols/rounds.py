@@ -1,28 +1,113 @@
 """Rounds: an exchange between all parties, then local steps."""
 
-from simulator.protocols.recorder import Recorder
-from simulator.scenario.protocols import Rounds
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from simulator.protocols.base import Cadence, Protocol, refuse_selection
+from simulator.recorders.recorder import Recorder
+from simulator.scenario.clients import Clients, Server
 from simulator.streams import Purpose
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
 
 
-def play(config: Rounds, world: World, recorder: Recorder) -> None:
-    """Starts the rounds; a party downloads, makes its local steps and uploads.
+class Rounds(Protocol):
+    """An exchange between all parties, then local steps, round after round.
 
-    In parallel, a round is one row and as long as its slowest party. In sequence, it is
-    one row per party, in their order, and each reads what those before it left; what
-    all parties hold of a new batch is sent before the first one moves (F-02).
+    How many local steps there are is the algorithm's matter; `clients.compute_per:
+    step` makes them take their time one by one. The last party holds the labels; where
+    its messages to itself take no time, it is a group of clients without links.
 
-    A party whose job is lost begins it anew as soon as it is back; one that has left is
-    waited for.
-
-    Source: FedBCD, Algorithms 2 and 3; orders of events in docs/decisions.md.
+    Source: FedBCD, Algorithms 2 and 3.
     """
-    if config.order == "parallel":
-        _Parallel(world, recorder).start()
-    else:
-        _Sequential(world, recorder).start()
+
+    kind: Literal["rounds"] = "rounds"
+    common_batch: ClassVar[bool] = True
+    batch_per_round: ClassVar[bool] = True
+    order: Literal["parallel", "sequential"] = "parallel"
+    """All parties at once, or one after the other, each with what those before it left
+    (FedBCD-p, FedBCD-s)."""
+    exchange: Literal["star", "pairwise"] = "star"
+    """Every party with the one that holds the labels, or with every other."""
+
+    def messages_per_exchange(self, num_parties: int) -> int:
+        """Returns how many messages an exchange between all parties takes.
+
+        Source: FedBCD, section 3: 2 (K - 1) or K^2 - K.
+        """
+        others = num_parties - 1
+        return 2 * others if self.exchange == "star" else num_parties * others
+
+    def messages_per_round(self, num_parties: int) -> tuple[int, int]:
+        """Returns how many messages of a round are embeddings, and how many replies."""
+        of_parties = [self.messages_of(m, num_parties) for m in range(num_parties)]
+        embeddings, replies = zip(*of_parties, strict=True)
+        return sum(embeddings), sum(replies)
+
+    def messages_of(self, party: int, num_parties: int) -> tuple[int, int]:
+        """Returns how many embeddings a party sends in a round, and gets in reply.
+
+        In a star, the last party sends itself nothing. In sequence, what all parties
+        hold of a new batch is sent before the first one moves (F-02), and that
+        exchange needs no replies; those of single parties amount to one of all.
+        """
+        times = 2 if self.order == "sequential" else 1
+        if self.exchange == "pairwise":
+            return times * (num_parties - 1), 0
+        return (0, 0) if party == num_parties - 1 else (times, 1)
+
+    def messages_per_job(self, num_clients: int) -> Int[np.ndarray, "K 2"]:
+        """Returns how many embeddings and replies a job of each party has."""
+        n = num_clients
+        return np.array([self.messages_of(m, n) for m in range(n)], np.int64)
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses what rounds cannot do."""
+        del server, n
+        refuse_selection(self.kind, clients)
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether there are rounds: always."""
+        return True
+
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows come: one a round, or one a party in sequence.
+
+        A party's share of a round's messages need not be whole.
+        """
+        n = num_clients
+        embeddings, replies = self.messages_per_round(n)
+        parallel = self.order == "parallel"
+        return Cadence(
+            width=n if parallel else 1,
+            num_registers=in_flight + 1,
+            contributions_per_commit=n if parallel else 1,
+            commits_per_round=1 if parallel else n,
+            turns_per_round=1 if parallel else n,
+            messages=(Fraction(embeddings, n), Fraction(replies, n)),
+        )
+
+    def play(self, world: World, recorder: Recorder) -> None:
+        """Starts the rounds; a party downloads, makes its local steps and uploads.
+
+        In parallel, a round is one row and as long as its slowest party. In sequence,
+        it is one row per party, in their order, and each reads what those before it
+        left; what all parties hold of a new batch is sent before the first one moves
+        (F-02).
+
+        A party whose job is lost begins it anew as soon as it is back; one that has
+        left is waited for.
+
+        Source: FedBCD, Algorithms 2 and 3; orders of events in docs/decisions.md.
+        """
+        if self.order == "parallel":
+            _Parallel(world, recorder).start()
+        else:
+            _Sequential(world, recorder).start()
 
 
 class _Parallel:
@@ -64,7 +149,7 @@ class _Sequential:
             return
         world, link = self._world, self._world.upload_link
         self._awaited = world.num_clients
-        size = world.job.upload_bytes
+        size = world.workload.upload_bytes
         for party in range(world.num_clients):
             if link is None:
                 world.call(world.transit(Purpose.UPLOAD, party), self._sent, party)

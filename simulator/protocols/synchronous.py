@@ -1,24 +1,66 @@
 """Synchronous: round after round, each as long as its slowest client."""
 
-from simulator.protocols.recorder import Recorder
-from simulator.scenario.protocols import Synchronous
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from simulator.protocols.base import Cadence, Protocol, refuse_more_than
+from simulator.recorders.recorder import Recorder
+from simulator.scenario.clients import Clients, Server
 from simulator.timeline import Incident, Outcome
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
 
 
-def play(config: Synchronous, world: World, recorder: Recorder) -> None:
-    """Starts the rounds; a row names its clients in their own order.
+class Synchronous(Protocol):
+    """The server waits for everyone; a round lasts as long as its slowest client.
 
-    A round asks everyone, or as many as the scenario's selection has in flight, and
-    ends when `wait_for` of them, or all that the server has not given up, have arrived;
-    or at its deadline with those who have, though never with nobody. Who arrives later
-    is rejected, and may be asked again. A client whose job is lost begins it anew as
-    soon as it is back; one that has left is waited for until the timeout tells.
-
-    Source: VAFL, section 5; V-29.
+    With `clients.selection`, each round asks as many clients as that has in flight.
     """
-    _Rounds(config, world, recorder).start()
+
+    kind: Literal["synchronous"] = "synchronous"
+    timed: ClassVar[tuple[str, ...]] = ("deadline", "timeout")
+    common_batch: ClassVar[bool] = True
+    deadline: Annotated[float, Field(gt=0)] | None = None
+    """Virtual seconds after which a round ends with those who have arrived."""
+    wait_for: Annotated[int, Field(ge=1)] | None = None
+    """Arrivals with which a round ends, where more are asked (over-selection)."""
+    timeout: Annotated[float, Field(gt=0)] | None = None
+    """Virtual seconds after which the server gives up a client that has left."""
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether there are rounds: always."""
+        return True
+
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows come: one a round, of those that are asked."""
+        applied = min(self.wait_for or in_flight, in_flight)
+        return Cadence(
+            width=num_clients,
+            num_registers=in_flight + 1,
+            contributions_per_commit=applied,
+            commits_per_round=1,
+        )
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses to wait for more clients than there are."""
+        del clients, server
+        refuse_more_than(n, "wait_for", self.wait_for)
+
+    def play(self, world: World, recorder: Recorder) -> None:
+        """Starts the rounds; a row names its clients in their own order.
+
+        A round asks everyone, or as many as the scenario's selection has in flight, and
+        ends when `wait_for` of them, or all that the server has not given up, have
+        arrived; or at its deadline with those who have, though never with nobody. Who
+        arrives later is rejected, and may be asked again. A client whose job is lost
+        begins it anew as soon as it is back; one that has left is waited for until the
+        timeout tells.
+
+        Source: VAFL, section 5; V-29.
+        """
+        _Rounds(self, world, recorder).start()
 
 
 class _Rounds:

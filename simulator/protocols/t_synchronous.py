@@ -1,32 +1,56 @@
 """t-synchronous: the server waits for the first t distinct arrivals."""
 
-from simulator.protocols.recorder import Recorder
-from simulator.scenario.protocols import TSynchronous
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from simulator.protocols.base import Cadence, Protocol, refuse_more_than
+from simulator.recorders.recorder import Recorder
+from simulator.scenario.clients import Clients, Server
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
 
 
-def play(config: TSynchronous, world: World, recorder: Recorder) -> None:
-    """Starts every client; the others keep working while some wait for the server.
+class TSynchronous(Protocol):
+    """The server waits for the first `t` distinct arrivals, then answers all of them.
 
     Source: VAFL, Algorithm 2.
     """
-    env = world.env
-    waiting: list[int] = []
 
-    def read(client: int) -> None:
-        recorder.read(client, env.now)
+    kind: Literal["t_synchronous"] = "t_synchronous"
+    t: Annotated[int, Field(ge=1)]
 
-    def arrive(client: int) -> None:
-        recorder.arrive(client, env.now)
-        waiting.append(client)
-        if len(waiting) < config.t:
-            return
-        answered = tuple(waiting)
-        waiting.clear()
-        recorder.commit(env.now, answered)
-        for ready in answered:
-            cycle.again(ready)
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows come: `t` clients each."""
+        del num_clients
+        return Cadence(self.t, in_flight + 1, contributions_per_commit=self.t)
 
-    cycle = Cycle(world, read, arrive, recorder.lose)
-    cycle.start()
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses to wait for more clients than there are."""
+        del clients, server
+        refuse_more_than(n, "t", self.t)
+
+    def play(self, world: World, recorder: Recorder) -> None:
+        """Starts every client; the others keep working while some wait for the server.
+
+        Source: VAFL, Algorithm 2.
+        """
+        env = world.env
+        waiting: list[int] = []
+
+        def read(client: int) -> None:
+            recorder.read(client, env.now)
+
+        def arrive(client: int) -> None:
+            recorder.arrive(client, env.now)
+            waiting.append(client)
+            if len(waiting) < self.t:
+                return
+            answered = tuple(waiting)
+            waiting.clear()
+            recorder.commit(env.now, answered)
+            for ready in answered:
+                cycle.again(ready)
+
+        cycle = Cycle(world, read, arrive, recorder.lose)
+        cycle.start()

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from simulator.protocols.played import Played
-from simulator.scenario.protocols import Rounds
-from simulator.scenario.stop import Stop
+from simulator.config.stop import Stop
 from simulator.timeline import Chunk, Incident, Incidents, Jobs, Outcome
+from simulator.timelines.base import RunTimeline
 from simulator.trace import Words, Writer
 
 OUTCOMES = tuple(outcome.name for outcome in Outcome)
@@ -36,17 +35,14 @@ class JobTables:
     def __init__(
         self,
         run: int,
-        played: Played,
+        played: RunTimeline,
         writer: Writer,
         send: Callable[[np.ndarray, np.ndarray], None],
     ) -> None:
         self._run, self._played, self._writer, self._send = run, played, writer, send
         self.started = np.zeros(played.num_clients, np.int64)
         self.sent = np.zeros(played.num_clients, np.int64)
-        self._per_job = np.ones((played.num_clients, 2), np.int64)
-        if isinstance(played.protocol, Rounds):
-            n = played.num_clients
-            self._per_job[:] = [played.protocol.messages_of(m, n) for m in range(n)]
+        self._per_job = played.protocol.messages_per_job(played.num_clients)
         self._jobs = self._incidents = 0  # written so far
 
     def state(self) -> dict[str, Any]:
@@ -85,11 +81,11 @@ class JobTables:
         np.add.at(self.started, jobs.client, 1)
         np.add.at(self.sent, jobs.client[~np.isnan(jobs.sent_time)], 1)
         self._send(jobs.client, jobs.sent_time)
-        traffic = self._played.traffic
+        workload = self._played.workload
         fetched = (jobs.outcome != Outcome.IN_FLIGHT) & (jobs.refresh == 0)
         up, down = self._per_job[jobs.client].T
-        uploads = jobs.uploads * up * (traffic.upload_bytes > 0)
-        downloads = fetched * down * (traffic.download_bytes > 0)
+        uploads = jobs.uploads * up * (workload.upload_bytes > 0)
+        downloads = fetched * down * (workload.download_bytes > 0)
         columns: dict[str, Any] = {
             "run": np.full(jobs.client.size, self._run, np.int32),
             "client": jobs.client,
@@ -103,8 +99,8 @@ class JobTables:
             "applied_time": jobs.applied_time,
             "read_version": jobs.read_version,
             "commit": jobs.commit,
-            "upload_bytes": uploads.astype(np.int64) * traffic.upload_bytes,
-            "download_bytes": downloads * traffic.download_bytes,
+            "upload_bytes": uploads.astype(np.int64) * workload.upload_bytes,
+            "download_bytes": downloads * workload.download_bytes,
             "upload_messages": uploads.astype(np.int32),
             "download_messages": downloads.astype(np.int32),
             "outcome": Words(jobs.outcome, OUTCOMES),

@@ -4,19 +4,18 @@ from typing import Any
 
 import numpy as np
 
+from simulator.config.stop import Stop
 from simulator.engine.drive import Metrics, Record
 from simulator.engine.feed import Point
 from simulator.privacy.ledger import Ledger
 from simulator.privacy.of_runs import Guarantee
-from simulator.protocols.played import Played
 from simulator.results import rows
 from simulator.results.ages import Staleness
 from simulator.results.jobs import JobTables
 from simulator.results.privacy import Privacy
 from simulator.scenario.algorithms import Perturbation
-from simulator.scenario.protocols import Gossip, Rounds
-from simulator.scenario.stop import Stop
 from simulator.timeline import StopReason
+from simulator.timelines.base import RunTimeline
 from simulator.trace import Writer
 
 START = Point(0.0, 0, 0, 0)
@@ -47,7 +46,7 @@ class Results:
     def __init__(
         self,
         run: int,
-        played: Played,
+        played: RunTimeline,
         writer: Writer,
         *,
         num_parties: int,
@@ -65,7 +64,7 @@ class Results:
         self.diverged_at: int | None = None
         self._last = START
         self._staleness = Staleness(
-            played.num_clients, num_parties, played.commits_at_once
+            played.num_clients, num_parties, played.cadence.commits_at_once
         )
         self._privacy = Privacy(
             run,
@@ -101,7 +100,7 @@ class Results:
     def add(self, record: Record) -> None:
         """Writes one record."""
         if record.rows.time.size:
-            at_once = self._played.commits_at_once
+            at_once = self._played.cadence.commits_at_once
             of_rows = rows.commits(self._run, record, at_once)
             self._writer.append("commits", of_rows)
             self._staleness.add(record)
@@ -132,7 +131,7 @@ class Results:
             "commits": self._last.commits,
             "contributions": self._last.contributions,
             "virtual_s": self._last.time,
-            "commits_at_once": self._played.commits_at_once,
+            "commits_at_once": self._played.cadence.commits_at_once,
             "privacy": self._privacy.describe(),
         }
 
@@ -166,19 +165,19 @@ class Results:
                     **each,
                 },
             )
-        traffic = self._played.traffic
-        of_round = self._played.commits_per_round
+        workload = self._played.workload
+        of_round = self._played.cadence.commits_per_round
         uploads, downloads = self._messages(point)
         columns = {
             "time": point.time,
             "commits": point.commits,
             "contributions": point.contributions,
-            "epochs": point.contributions / traffic.contributions_per_epoch,
-            "upload_bytes": uploads * traffic.upload_bytes,
-            "download_bytes": downloads * traffic.download_bytes,
+            "epochs": point.contributions / workload.contributions_per_epoch,
+            "upload_bytes": uploads * workload.upload_bytes,
+            "download_bytes": downloads * workload.download_bytes,
             "rounds": point.commits / of_round if of_round else float("nan"),
-            "messages": uploads * (traffic.upload_bytes > 0)
-            + downloads * (traffic.download_bytes > 0),
+            "messages": uploads * (workload.upload_bytes > 0)
+            + downloads * (workload.download_bytes > 0),
             **{name: np.mean(value) for name, value in metrics.items()},
         }
         of_run = {"run": np.full(1, self._run, np.int32)}
@@ -187,17 +186,11 @@ class Results:
 
     def _messages(self, point: Point) -> tuple[int, int]:
         """Returns how many messages were sent up and down until a point of the run."""
-        protocol = self._played.protocol
-        if isinstance(protocol, Gossip) and protocol.average != "all":
-            return point.other_uploads, 0
-        if not isinstance(protocol, Rounds):
-            return point.contributions + point.other_uploads, point.contributions
-        commits = self._played.commits_per_round or 1
-        embeddings, replies = protocol.messages_per_round(self._played.num_clients)
         # Between the turns of a round, its messages count in equal parts.
+        uploads, downloads = self._played.cadence.messages
         return (
-            embeddings * point.commits // commits,
-            replies * point.commits // commits,
+            int(uploads * point.contributions) + point.other_uploads,
+            int(downloads * point.contributions),
         )
 
     def _end_early(self, record: Record) -> None:
@@ -230,15 +223,15 @@ class Results:
 
     def _progress(self) -> float:
         stop, last = self._played.stop, self._last
-        traffic = self._played.traffic
+        workload = self._played.workload
         fractions = (
             last.time / stop.time if stop.time else 0.0,
             last.commits / stop.commits if stop.commits else 0.0,
-            last.commits / (stop.rounds * (self._played.commits_per_round or 1))
+            last.commits / (stop.rounds * (self._played.cadence.commits_per_round or 1))
             if stop.rounds
             else 0.0,
             last.contributions / stop.contributions if stop.contributions else 0.0,
-            last.contributions / (stop.epochs * traffic.contributions_per_epoch)
+            last.contributions / (stop.epochs * workload.contributions_per_epoch)
             if stop.epochs
             else 0.0,
         )

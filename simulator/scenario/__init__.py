@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from simulator.lazy import attach
 
 if TYPE_CHECKING:
-    from simulator.scenario.errors import (
+    from simulator.config.errors import (
         DataError,
         ScenarioError,
         StudyError,
         UserError,
     )
-    from simulator.scenario.expressions import evaluate, per_client
+    from simulator.config.expressions import evaluate, per_client
     from simulator.scenario.reading import loads, read
     from simulator.scenario.scenario import Scenario
     from simulator.scenario.study import Run, expand, schema, to_yaml

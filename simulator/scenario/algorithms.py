@@ -5,7 +5,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from simulator.scenario.base import Config, PlacedError, Says
+from simulator.config.base import Config, PlacedError, Says
+from simulator.config.parts import Part
 
 FLOAT_BYTES = 4
 """Messages carry float32 values, whatever precision the engine computes in."""
@@ -259,7 +260,7 @@ class Perturbation(Config):
         return self
 
 
-class Algorithm(Config):
+class Algorithm(Part):
     """What every algorithm has: a step size and a batch.
 
     `batch` is a number of samples, or, below 1, a fraction of the samples of a client.
@@ -303,6 +304,7 @@ class Vafl(Algorithm):
     """
 
     kind: Literal["vafl"] = "vafl"
+    made_by: ClassVar[str] = "simulator.algorithms.vafl_building:build"
     server_step_size: StepSize | None = None
     """The server's own step size; by default the clients' (V-25)."""
     upload: Literal["batch", "all"]

@@ -12,9 +12,9 @@ from pydantic import (
     model_validator,
 )
 
-from simulator.scenario.base import Config, PlacedError, Says
+from simulator.config.base import Config, PlacedError, Says
+from simulator.config.text import suggestion
 from simulator.scenario.metrics import HIGHER_IS_BETTER, METRICS, QUANTITIES, Metric
-from simulator.scenario.suggestions import suggestion
 
 OF_PAIRS = ("faster", "fewer", "higher", "no_worse", "close", "ratio")
 """Kinds that compare a variant with another."""

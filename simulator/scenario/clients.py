@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.scenario.base import Config, FilePath, NumClients, Quantity
+from simulator.config.base import Config, FilePath, NumClients, Quantity
 from simulator.scenario.laws import Law, Parameter
 
 Count = Annotated[int, Field(ge=1)]

@@ -12,6 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from simulator.config.base import Config, PlacedError
+from simulator.protocols import Gossip
+from simulator.protocols.gossip.mixing import is_directed
 from simulator.scenario.algorithms import (
     FLOAT_BYTES,
     Algorithm,
@@ -19,9 +22,6 @@ from simulator.scenario.algorithms import (
     Positive,
     ProblemShape,
 )
-from simulator.scenario.base import Config, PlacedError
-from simulator.scenario.mixing import is_directed
-from simulator.scenario.protocols import Gossip
 
 Part = Annotated[float, Field(gt=0, lt=1)]
 
@@ -59,6 +59,7 @@ class Psgd(_Merging):
     """
 
     kind: Literal["psgd"] = "psgd"
+    made_by: ClassVar[str] = "simulator.algorithms.decentralised:build"
 
 
 class Noise(Config):
@@ -115,6 +116,7 @@ class Adp2sgd(_Merging):
     """
 
     kind: Literal["adp2sgd"] = "adp2sgd"
+    made_by: ClassVar[str] = "simulator.algorithms.decentralised:build"
     noise: Noise
 
     def structure(self) -> dict[str, Any]:
@@ -133,6 +135,7 @@ class Sgp(Decentralised):
     """
 
     kind: Literal["sgp"] = "sgp"
+    made_by: ClassVar[str] = "simulator.algorithms.decentralised:build"
     pushes: ClassVar[bool] = True
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
 
 Keys = tuple[str | int, ...]
 """Where an entry stands in a scenario: keys of mappings and positions in lists."""

@@ -68,6 +68,7 @@ class Csgd(EdgeCloud):
     """
 
     kind: Literal["csgd"] = "csgd"
+    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud:build"
     radius: Positive = 1.0
     """R, a bound on the distance to the minimum (M-11)."""
 
@@ -86,6 +87,7 @@ class Asgd(_Asynchronous):
     """
 
     kind: Literal["asgd"] = "asgd"
+    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud:build"
     radius: Positive = 1.0
     """R, a bound on the distance to the minimum (M-11)."""
 
@@ -127,6 +129,7 @@ class Audp(_Private):
     """
 
     kind: Literal["audp"] = "audp"
+    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud:build"
 
 
 class Mapa(_Private):
@@ -140,6 +143,7 @@ class Mapa(_Private):
     """
 
     kind: Literal["mapa"] = "mapa"
+    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud:build"
     theta: Part = 0.5
     """Reduction ratio of the sensitivity."""
     gap: Positive = 50.0

@@ -80,6 +80,7 @@ class FedSgd(BlockDescent):
     """
 
     kind: Literal["fed_sgd"] = "fed_sgd"
+    made_by: ClassVar[str] = "simulator.algorithms.fedbcd_building:build"
 
 
 class _LocalSteps(BlockDescent):
@@ -102,6 +103,7 @@ class FedBcd(_LocalSteps):
     """
 
     kind: Literal["fed_bcd"] = "fed_bcd"
+    made_by: ClassVar[str] = "simulator.algorithms.fedbcd_building:build"
 
 
 class FedPbcd(_LocalSteps):
@@ -113,5 +115,6 @@ class FedPbcd(_LocalSteps):
     """
 
     kind: Literal["fed_pbcd"] = "fed_pbcd"
+    made_by: ClassVar[str] = "simulator.algorithms.fedbcd_building:build"
     proximal: Annotated[float, Field(ge=0)] = 0.1
     """mu."""

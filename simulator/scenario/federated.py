@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from simulator.config.base import Config, PlacedError
 from simulator.scenario.algorithms import (
     Algorithm,
     Message,
@@ -17,7 +18,6 @@ from simulator.scenario.algorithms import (
     StepSize,
     model_and_gradient,
 )
-from simulator.scenario.base import Config, PlacedError
 
 Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
@@ -214,6 +214,7 @@ class Sgd(Federated):
     """
 
     kind: Literal["sgd"] = "sgd"
+    made_by: ClassVar[str] = "simulator.algorithms.federated:build"
     local_step_size: StepSize | None = None
     """Of the local steps; by default `step_size`, with which the server adds up what
     the clients moved."""
@@ -239,6 +240,7 @@ class FedAsync(Federated):
     """
 
     kind: Literal["fed_async"] = "fed_async"
+    made_by: ClassVar[str] = "simulator.algorithms.federated:build"
     mixing: Annotated[float, Field(gt=0, le=1)] = 0.6
     """alpha."""
     proximal: Annotated[float, Field(ge=0)] = 0.005
@@ -259,6 +261,7 @@ class FedBuff(Federated):
     """
 
     kind: Literal["fed_buff"] = "fed_buff"
+    made_by: ClassVar[str] = "simulator.algorithms.federated:build"
     server_step_size: StepSize = 1.0
     """eta_g; `step_size` is the clients' eta_l."""
     weight: StalenessWeight = PolynomialWeight()

@@ -10,11 +10,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from simulator.scenario.base import Config, PlacedError
+from simulator.config.base import Config, PlacedError
+from simulator.config.messages import first_error
+from simulator.config.text import shown
 from simulator.scenario.dialect import Keys
 from simulator.scenario.law_checks import check_names, distribution
 from simulator.scenario.laws import Scipy
-from simulator.scenario.suggestions import first_error, shown
 
 ZIPPED, RANDOM, NUM = "zipped", "random", "num"
 """Keys of a sweep, and of what is drawn, that are no dotted keys of a scenario."""

@@ -7,7 +7,7 @@ channels). Its shape is written `(height, width, depth)`.
 
 import math
 
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
 
 POOL = 2
 """Height and width of a pool, and its stride."""

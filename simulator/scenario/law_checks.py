@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from simulator.scenario.base import PlacedError
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.expressions import Number, depends_on_client, per_client
+from simulator.config.base import PlacedError
+from simulator.config.errors import ScenarioError
+from simulator.config.expressions import Number, depends_on_client, per_client
+from simulator.config.text import nearest, shown, suggestion
 from simulator.scenario.laws import (
     Constant,
     Markov,
@@ -18,7 +19,6 @@ from simulator.scenario.laws import (
     Truncated,
     own_names,
 )
-from simulator.scenario.suggestions import nearest, shown, suggestion
 
 USUAL_NAMES = {
     "binomial": "binom",

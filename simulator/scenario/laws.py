@@ -5,35 +5,36 @@ expression in the 1-based client index `m` and the client count `M`, or a law it
 then every client has a parameter of its own, drawn once.
 """
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_serializer, model_validator
 
-from simulator.scenario.base import (
+from simulator.config.base import (
     QUANTITY,
-    Config,
     Expression,
     FilePath,
     Quantity,
     Says,
     refuse_booleans,
 )
-from simulator.scenario.entry import Entry, Parts, tag
+from simulator.config.catalogue import AnyPart, parts
+from simulator.config.parts import OPEN, Part, tag
 
 if TYPE_CHECKING:
     Law = Any
 else:
-    Law = Annotated[Any, Parts("laws")]
+    Law = Annotated[Any, AnyPart("laws")]
 """Any law: ours by name, SciPy's by SciPy's name."""
 
 
-class Constant(Config):
+class Constant(Part):
     """Always the same duration.
 
     Args of the scenario: `value` in virtual seconds, >= 0.
     """
 
     law: Literal["constant"] = "constant"
+    made_by: ClassVar[str] = "simulator.world.laws:constant"
     value: "Parameter"
 
 
@@ -45,7 +46,7 @@ def _flat_schema(schema: dict[str, Any]) -> None:
         schema["properties"]["law"]["not"] = {"enum": sorted(own_names())}
 
 
-class Scipy(Config):
+class Scipy(Part):
     """Any distribution of `scipy.stats`, by its SciPy name and parameters.
 
     A continuous law is `shift + loc + scale * X`, as SciPy has it; a discrete law, for
@@ -55,6 +56,7 @@ class Scipy(Config):
     model_config = ConfigDict(json_schema_extra=_flat_schema)
 
     law: Annotated[str, Says("the name of a law", "constant or expon")]
+    made_by: ClassVar[str] = "simulator.world.laws:scipy_law"
     loc: "Parameter" = 0
     scale: "Parameter" = 1
     shift: "Parameter" = 0
@@ -92,7 +94,7 @@ Parameter = Annotated[
 """A quantity, or a law by which every client draws its own, once."""
 
 
-class Empirical(Config):
+class Empirical(Part):
     """Durations that were measured: a column of a CSV or Parquet file.
 
     `resample` draws them independently with equal chances; `replay` takes them in the
@@ -100,6 +102,7 @@ class Empirical(Config):
     """
 
     law: Literal["empirical"] = "empirical"
+    made_by: ClassVar[str] = "simulator.world.compound_laws:empirical"
     path: FilePath
     """Of the file: in the working folder or the data folder."""
     column: str
@@ -109,10 +112,11 @@ class Empirical(Config):
     order: Literal["resample", "replay"] = "resample"
 
 
-class Mixture(Config):
+class Mixture(Part):
     """Each duration by one of several laws, chosen independently."""
 
     law: Literal["mixture"] = "mixture"
+    made_by: ClassVar[str] = "simulator.world.compound_laws:mixture"
     of: Annotated[tuple[Law, ...], Field(min_length=1)]
     weights: tuple[Annotated[float, Field(ge=0)], ...]
     """Chances of the laws, up to a common factor."""
@@ -129,7 +133,7 @@ class Mixture(Config):
         return self
 
 
-class Markov(Config):
+class Markov(Part):
     """Regime switching: a law for each regime of a client, changed by a Markov chain.
 
     Before each duration the client changes its regime by a row of `transition`; the
@@ -137,6 +141,7 @@ class Markov(Config):
     """
 
     law: Literal["markov"] = "markov"
+    made_by: ClassVar[str] = "simulator.world.compound_laws:markov"
     of: Annotated[tuple[Law, ...], Field(min_length=1)]
     transition: tuple[tuple[Annotated[float, Field(ge=0, le=1)], ...], ...]
     """A row per regime: the chances of the regime that comes next, adding up to 1."""
@@ -158,10 +163,11 @@ class Markov(Config):
         return self
 
 
-class Truncated(Config):
+class Truncated(Part):
     """A distribution of `scipy.stats` given that it lies in an interval."""
 
     law: Literal["truncated"] = "truncated"
+    made_by: ClassVar[str] = "simulator.world.compound_laws:truncated"
     of: Scipy
     low: Annotated[float, Field(ge=0)] = 0.0
     """Least duration, virtual seconds."""
@@ -178,31 +184,19 @@ class Truncated(Config):
         return self
 
 
-class Scaled(Config):
+class Scaled(Part):
     """Any law times a factor, plus a shift: `shift + scale * X`."""
 
     law: Literal["scaled"] = "scaled"
+    made_by: ClassVar[str] = "simulator.world.compound_laws:scaled"
     of: Law
     scale: Quantity = 1
     shift: Quantity = 0
 
 
-LAWS: tuple[Entry, ...] = (
-    Entry(Constant, "simulator.world.laws:constant"),
-    Entry(Scipy, "simulator.world.laws:scipy_law"),
-    Entry(Empirical, "simulator.world.compound_laws:empirical"),
-    Entry(Mixture, "simulator.world.compound_laws:mixture"),
-    Entry(Markov, "simulator.world.compound_laws:markov"),
-    Entry(Truncated, "simulator.world.compound_laws:truncated"),
-    Entry(Scaled, "simulator.world.compound_laws:scaled"),
-)
-
-
 def own_names() -> set[str]:
     """Returns the names of the laws that are not SciPy's."""
-    from simulator.scenario.catalogue import entries
-
-    return {tag(entry.config) for entry in entries("laws")} - {"scipy"}
+    return {tag(part) for part in parts("laws")} - {OPEN}
 
 
 for _model in (Constant, Scipy):

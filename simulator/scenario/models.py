@@ -6,15 +6,16 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from simulator.config.errors import ScenarioError
+from simulator.config.parts import Part
 from simulator.scenario import architectures, images
-from simulator.scenario.base import Config
-from simulator.scenario.errors import ScenarioError
 
 
-class Linear(Config):
+class Linear(Part):
     """Linear: embeddings `x @ w` of a vertical party, or `x @ w + b` of a client."""
 
     kind: Literal["linear"] = "linear"
+    made_by: ClassVar[str] = "simulator.problems.models:linear"
     families: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
@@ -26,7 +27,7 @@ class Linear(Config):
         return num_features * num_outputs
 
 
-class Mlp(Config):
+class Mlp(Part):
     """One hidden layer, as a party's model: its outputs are added to the others'.
 
     In transfer learning, the hidden units themselves are what a party makes of a
@@ -34,6 +35,7 @@ class Mlp(Config):
     """
 
     kind: Literal["mlp"] = "mlp"
+    made_by: ClassVar[str] = "simulator.problems.embeddings:mlp"
     families: ClassVar[tuple[str, ...]] = ("vertical",)
     hidden: Annotated[int, Field(ge=1)] = 64
     activation: Literal["relu", "tanh"] = "tanh"
@@ -47,10 +49,11 @@ class Mlp(Config):
         return self.hidden * (num_features + num_outputs)
 
 
-class Dense(Config):
+class Dense(Part):
     """Fully connected layers, of clients that hold all columns."""
 
     kind: Literal["dense"] = "dense"
+    made_by: ClassVar[str] = "simulator.problems.dense:dense"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     hidden: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (
         128,
@@ -70,13 +73,14 @@ class Dense(Config):
         return sum(a * b for a, b in pairwise(sizes))
 
 
-class ViewCnn(Config):
+class ViewCnn(Part):
     """Two convolutions and a dense layer on a party's part of every image.
 
     Source: FedBCD, section 7 (MNIST-CNN); no pools and no padding (F-11).
     """
 
     kind: Literal["view_cnn"] = "view_cnn"
+    made_by: ClassVar[str] = "simulator.problems.embeddings:view_cnn"
     families: ClassVar[tuple[str, ...]] = ("vertical",)
     channels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (64, 64)
     kernel: Annotated[int, Field(ge=1)] = 3
@@ -128,13 +132,14 @@ def check_view(height: int, width: int, kernel: int) -> None:
         )
 
 
-class Cnn(Config):
+class Cnn(Part):
     """Two convolutions, each with ReLU and 2x2 pooling, and a fully connected layer.
 
     Source: MAPA, section 9; widths by the later public code (M-29).
     """
 
     kind: Literal["cnn"] = "cnn"
+    made_by: ClassVar[str] = "simulator.problems.cnn:cnn"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     channels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (10, 10)
     kernel: Annotated[int, Field(ge=1)] = 5
@@ -164,7 +169,7 @@ class Cnn(Config):
         return 4 * self.kernel**2 * convolutions + dense
 
 
-class CifarNet(Config):
+class CifarNet(Part):
     """One of nine networks for CIFAR-10, as `simulator.scenario.architectures` says.
 
     Batch normalisation mixes the samples of a batch, so that no sample's own gradient
@@ -176,6 +181,7 @@ class CifarNet(Config):
     """
 
     kind: Literal["cifar_net"] = "cifar_net"
+    made_by: ClassVar[str] = "simulator.problems.zoo:cifar_net"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     name: architectures.Name = "resnet18"
     norm: architectures.Norm = "group"
@@ -206,7 +212,7 @@ class CifarNet(Config):
         return architectures.tally(self.name, shape, num_outputs, self.width, self.norm)
 
 
-class Lstm(Config):
+class Lstm(Part):
     """Bidirectional LSTM layers and a linear projection; logits for every frame.
 
     By default the acoustic model of A(DP)²SGD: with 260 features a frame and 32,000
@@ -216,6 +222,7 @@ class Lstm(Config):
     """
 
     kind: Literal["lstm"] = "lstm"
+    made_by: ClassVar[str] = "simulator.problems.lstm:lstm"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     sequential: ClassVar[bool] = True
     """It is for data with a class for every frame, and for no other."""

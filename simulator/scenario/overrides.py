@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from simulator.config.errors import ScenarioError
+from simulator.config.text import LONGEST, shortened, shown
 from simulator.scenario import dialect
 from simulator.scenario.dialect import Keys, Mark
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.study import replace
-from simulator.scenario.suggestions import shown
-from simulator.scenario.text import LONGEST, shortened
 
 
 class Place(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from simulator.scenario.base import Config, PlacedError, Says
+from simulator.config.base import Config, PlacedError, Says
 from simulator.scenario.decentralised import Noise
 
 Name = Literal[

@@ -4,15 +4,15 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from simulator.scenario.base import (
-    Config,
+from simulator.config.base import (
     FilePath,
     NumClients,
     PlacedError,
     Quantity,
     Says,
 )
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
+from simulator.config.parts import Part
 
 T = TypeVar("T", int, str)
 OF_REPLICATE = "replicate"
@@ -43,7 +43,7 @@ Classes = Annotated[
 """A regrouping of classes in two, or the classes that are kept."""
 
 
-class Data(Config):
+class Data(Part):
     """What every data set has: the scale of its features and its split.
 
     First the rows are divided into training and test rows, then `classes` are taken,
@@ -90,18 +90,21 @@ class Digits(Data):
     """scikit-learn's 1,797 real images of 8x8 pixels, ten classes."""
 
     kind: Literal["digits"] = "digits"
+    made_by: ClassVar[str] = "simulator.problems.data.bundled:digits"
 
 
 class BreastCancer(Data):
     """scikit-learn's 569 real cases with 30 features, two classes."""
 
     kind: Literal["breast_cancer"] = "breast_cancer"
+    made_by: ClassVar[str] = "simulator.problems.data.bundled:breast_cancer"
 
 
 class Mnist(Data):
     """MNIST: the full set from idx files, else 5,000 of its images that ship."""
 
     kind: Literal["mnist"] = "mnist"
+    made_by: ClassVar[str] = "simulator.problems.data.idx:mnist"
     source: Literal["auto", "idx", "bundled"] = "auto"
 
 
@@ -109,6 +112,7 @@ class FashionMnist(Data):
     """Fashion-MNIST from idx files, else its stand-in."""
 
     kind: Literal["fashion_mnist"] = "fashion_mnist"
+    made_by: ClassVar[str] = "simulator.problems.data.idx:fashion_mnist"
     source: Literal["auto", "idx", "standin"] = "auto"
 
 
@@ -116,6 +120,7 @@ class Cifar10(Data):
     """CIFAR-10, binary version or else Python version, else its stand-in."""
 
     kind: Literal["cifar10"] = "cifar10"
+    made_by: ClassVar[str] = "simulator.problems.data.cifar:cifar10"
     source: Literal["auto", "binary", "python", "standin"] = "auto"
 
 
@@ -123,6 +128,7 @@ class Usps(Data):
     """USPS, digits of 16x16 pixels, from libsvm or h5 files, else its stand-in."""
 
     kind: Literal["usps"] = "usps"
+    made_by: ClassVar[str] = "simulator.problems.data.usps:usps"
     source: Literal["auto", "libsvm", "h5", "standin"] = "auto"
 
 
@@ -130,6 +136,7 @@ class Parkinson(Data):
     """UCI 470, speech features of Parkinson's disease, else its stand-in."""
 
     kind: Literal["parkinson"] = "parkinson"
+    made_by: ClassVar[str] = "simulator.problems.data.parkinson:parkinson"
     source: Literal["auto", "csv", "standin"] = "auto"
 
 
@@ -140,6 +147,7 @@ class Mimic(Data):
     """
 
     kind: Literal["mimic"] = "mimic"
+    made_by: ClassVar[str] = "simulator.problems.data.mimic:mimic"
     source: Literal["auto", "csv", "standin"] = "auto"
     scale: Literal["raw", "unit", "standard"] = "standard"
 
@@ -152,6 +160,7 @@ class NusWide(Data):
     """
 
     kind: Literal["nus_wide"] = "nus_wide"
+    made_by: ClassVar[str] = "simulator.problems.data.nus_wide:nus_wide"
     source: Literal["auto", "dat", "standin"] = "auto"
     scale: Literal["raw", "unit", "standard"] = "standard"
     concepts: Annotated[
@@ -170,6 +179,7 @@ class Credit(Data):
     """
 
     kind: Literal["credit"] = "credit"
+    made_by: ClassVar[str] = "simulator.problems.data.credit:credit"
     source: Literal["auto", "csv", "xls", "standin"] = "auto"
     scale: Literal["raw", "unit", "standard"] = "standard"
 
@@ -182,6 +192,7 @@ class Speech(Data):
     """
 
     kind: Literal["speech"] = "speech"
+    made_by: ClassVar[str] = "simulator.problems.data.speech:speech"
     source: Literal["auto", "npz", "standin"] = "auto"
     scale: Literal["raw", "unit", "standard"] = "standard"
     """By the statistics of a feature in all frames."""
@@ -203,6 +214,7 @@ class SyntheticLogistic(Data):
     """Gaussian features with labels drawn from a planted logistic model."""
 
     kind: Literal["synthetic_logistic"] = "synthetic_logistic"
+    made_by: ClassVar[str] = "simulator.problems.data.synthetic:synthetic_logistic"
     scale: Literal["raw", "unit", "standard"] = "raw"
     """`raw` features are standard normal, as the planted model has them."""
     num_samples: Annotated[int, Field(ge=2)] = 1250
@@ -225,6 +237,7 @@ class Npz(Data):
     """The user's own arrays: `x` `[N, P]`, `y` `[N]`, perhaps `x_test` and `y_test`."""
 
     kind: Literal["npz"] = "npz"
+    made_by: ClassVar[str] = "simulator.problems.data.own:npz"
     path: FilePath
 
 
@@ -232,12 +245,13 @@ class Csv(Data):
     """The user's own table: one row a sample, one column the label."""
 
     kind: Literal["csv"] = "csv"
+    made_by: ClassVar[str] = "simulator.problems.data.own:csv"
     path: FilePath
     label: str
     """Name of the label's column; labels are numbered in sorted order."""
 
 
-class Vertical(Config):
+class Vertical(Part):
     """Every party holds some columns of all samples.
 
     Source: VAFL, V-30: contiguous blocks of equal size (the first blocks one column
@@ -245,6 +259,7 @@ class Vertical(Config):
     """
 
     kind: Literal["vertical"] = "vertical"
+    made_by: ClassVar[str] = "simulator.problems.partitions.columns:vertical"
     family: ClassVar[str] = "vertical"
     parties: NumClients | None = None
     """Number of contiguous blocks of columns."""
@@ -273,10 +288,11 @@ class Vertical(Config):
         return self.parties or len(self.groups or {})
 
 
-class Strips(Config):
+class Strips(Part):
     """Every party holds an upright strip of every image, all of the same width."""
 
     kind: Literal["strips"] = "strips"
+    made_by: ClassVar[str] = "simulator.problems.partitions.columns:strips"
     family: ClassVar[str] = "vertical"
     parties: NumClients
     image: tuple[int, int, int] | None = None
@@ -288,7 +304,7 @@ class Strips(Config):
         return self.parties
 
 
-class Horizontal(Config):
+class Horizontal(Part):
     """What every partition by rows has: its clients, who hold all columns."""
 
     family: ClassVar[str] = "horizontal"
@@ -304,6 +320,7 @@ class Iid(Horizontal):
     """Every client holds an equal, random share of the samples."""
 
     kind: Literal["iid"] = "iid"
+    made_by: ClassVar[str] = "simulator.problems.partitions.rows:iid"
 
 
 class Labels(Horizontal):
@@ -317,6 +334,7 @@ class Labels(Horizontal):
     """
 
     kind: Literal["labels"] = "labels"
+    made_by: ClassVar[str] = "simulator.problems.partitions.rows:labels"
     classes_per_client: Annotated[int, Field(ge=1)]
 
 
@@ -333,6 +351,7 @@ class Dirichlet(Horizontal):
     """
 
     kind: Literal["dirichlet"] = "dirichlet"
+    made_by: ClassVar[str] = "simulator.problems.partitions.rows:dirichlet"
     alpha: Annotated[float, Field(gt=0, le=1e9)]
     """Concentration: near 0 every class has one holder, large values share equally."""
     least: Annotated[int, Field(ge=1)] = 1
@@ -344,6 +363,7 @@ class Sizes(Horizontal):
     """Every client holds a random share of the samples, in proportion to its weight."""
 
     kind: Literal["sizes"] = "sizes"
+    made_by: ClassVar[str] = "simulator.problems.partitions.rows:sizes"
     weights: Quantity
     """Positive, up to a common factor: one number per client, or an expression."""
 
@@ -369,6 +389,7 @@ class Column(Horizontal):
     """
 
     kind: Literal["column"] = "column"
+    made_by: ClassVar[str] = "simulator.problems.partitions.rows:column"
     column: Annotated[
         Annotated[int, Field(ge=0)] | str,
         Says("the name or the number of a column, from 0", "age"),

@@ -6,13 +6,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from simulator.config.errors import ScenarioError
+from simulator.config.messages import first_error
+from simulator.config.text import one_line
 from simulator.scenario import dialect, overrides
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.overrides import Place, Places
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import VariantError, check
-from simulator.scenario.suggestions import first_error, one_line
 
 LEARNING = ("problem", "algorithm")
 """Entries of which a world alone has none."""

@@ -8,16 +8,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from simulator.scenario.base import Config, PlacedError
+from simulator.config.base import Config, PlacedError
+from simulator.config.catalogue import AnyPart
+from simulator.config.text import suggestion
 from simulator.scenario.claims import Claim
 from simulator.scenario.decentralised import check_decentralised
-from simulator.scenario.entry import Parts
 from simulator.scenario.metrics import METRICS, OF_WORKERS, Metric
 from simulator.scenario.models import Linear
 from simulator.scenario.privacy import Privacy, check_privacy
-from simulator.scenario.protocols import rows_of
 from simulator.scenario.setting import Recording, Setting
-from simulator.scenario.suggestions import suggestion
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -38,9 +37,9 @@ class Transfer(Config):
 class Problem(Config):
     """What is learned, from what, divided how."""
 
-    data: Annotated[Any, Parts("data")]
-    partition: Annotated[Any, Parts("partitions")]
-    model: Annotated[Any, Parts("models")] = Linear()
+    data: Annotated[Any, AnyPart("data")]
+    partition: Annotated[Any, AnyPart("partitions")]
+    model: Annotated[Any, AnyPart("models")] = Linear()
     loss: Literal["auto", "softmax", "sigmoid", "hinge", "taylor"] = "auto"
     """`auto` takes the cross-entropies `sigmoid` for two classes and `softmax` for
     more; `hinge` is one against the rest, a linear SVM where the model is linear;
@@ -116,7 +115,7 @@ class Scenario(Setting):
     """One study: a base, variants and a sweep of it, replicated."""
 
     problem: Problem
-    algorithm: Annotated[Any, Parts("algorithms")]
+    algorithm: Annotated[Any, AnyPart("algorithms")]
     evaluate: Evaluate
     engine: Engine = Engine()
     probe: Probe | None = None
@@ -147,16 +146,8 @@ class Scenario(Setting):
                 f"take linear",
                 ("problem", "model", "kind"),
             )
-        stores = getattr(self.algorithm, "stores_embeddings", False)
-        if self.protocol.kind == "bounded" and not stores:
-            raise PlacedError(
-                f"protocol.kind must not be 'bounded' for the algorithm "
-                f"{self.algorithm.kind!r}, whose server stores no embeddings; take "
-                f"the algorithm vafl or another protocol",
-                ("protocol", "kind"),
-            )
-        rows = rows_of(self.protocol)
-        if not {rows, self.protocol.kind} & {*self.algorithm.protocols}:
+        self.protocol.check_algorithm(self.algorithm)
+        if not self.protocol.names & {*self.algorithm.protocols}:
             known = ", ".join(self.algorithm.protocols)
             raise PlacedError(
                 f"protocol.kind must be one of {known} for the algorithm "
@@ -199,9 +190,7 @@ class Scenario(Setting):
                 "what they make of one batch (F-25), got 'own'; leave it out",
                 ("algorithm", "samples"),
             )
-        in_rounds = rows in ("synchronous", "rounds")
-        in_rounds = in_rounds or getattr(self.protocol, "in_rounds", False)
-        if self.evaluate.every.rounds is not None and not in_rounds:
+        if self.evaluate.every.rounds is not None and not self.protocol.in_rounds:
             raise PlacedError(
                 f"evaluate.every.rounds must not be set for the protocol "
                 f"{self.protocol.kind!r}, which has no rounds; take commits",

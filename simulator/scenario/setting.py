@@ -10,18 +10,18 @@ from pydantic import (
     model_validator,
 )
 
-from simulator.scenario.base import (
+from simulator.config.base import (
     MOST_CLIENTS,
     Config,
     PlacedError,
     RecordingPath,
     Says,
 )
+from simulator.config.catalogue import AnyPart
+from simulator.config.stop import Stop
 from simulator.scenario.clients import Behaviour, Clients, Link, OnOff, Server
-from simulator.scenario.entry import Parts
 from simulator.scenario.grid import Swept
 from simulator.scenario.law_checks import check_cycle, check_law, check_parameter
-from simulator.scenario.stop import Stop
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -51,7 +51,7 @@ class Setting(Config, ABC):
     replicates: Count = 1
     clients: Clients | None = None
     server: Server = Field(default_factory=Server)
-    protocol: Annotated[Any, Parts("protocols")]
+    protocol: Annotated[Any, AnyPart("protocols")]
     stop: Stop
     variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Each is the scenario with some entries replaced; none means the base alone."""
@@ -90,26 +90,14 @@ class Setting(Config, ABC):
                 ("clients",),
             )
         played = getattr(self, "timeline", None) is None
-        alone = protocol.kind in ("centralised", "cyclic")
-        if self.clients is None and not alone and played:
+        if self.clients is None and protocol.step_law is None and played:
             raise PlacedError(
                 "clients is missing; add it, unless the protocol is centralised",
                 ("clients",),
             )
-        for name in ("t", "wait_for"):
-            wanted = getattr(protocol, name, None) or 1
-            if wanted > n:
-                raise PlacedError(
-                    f"protocol.{name} must be at most the number of clients ({n}), got "
-                    f"{wanted}; lower it or add clients",
-                    ("protocol", name),
-                )
-        fits = getattr(protocol, "check_setting", None)
-        if fits is not None:
-            fits(self.clients, self.server, n)
-        step = getattr(protocol, "step", None)
-        if step is not None:
-            check_cycle({"protocol.step": step}, n)
+        protocol.check_setting(self.clients, self.server, n)
+        if protocol.step_law is not None:
+            check_cycle({"protocol.step": protocol.step_law}, n)
         if self.clients is not None:
             _check_clients(self.clients, n)
         if self.server.service is not None:
@@ -140,7 +128,7 @@ class WorldScenario(Setting):
     @model_validator(mode="after")
     def _fits(self) -> "WorldScenario":
         uncounted = self.clients is None or self.clients.total is None
-        if uncounted and (self.clients is not None or self.protocol.kind == "cyclic"):
+        if uncounted and (self.clients is not None or not self.protocol.pooled):
             raise PlacedError(
                 "clients.number is missing; say how many there are", ("clients",)
             )

@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
+from simulator.config.base import PlacedError
+from simulator.config.messages import first_error
+from simulator.config.text import shown, suggestion
 from simulator.scenario import dialect, grid
-from simulator.scenario.base import PlacedError
 from simulator.scenario.dialect import Keys
 from simulator.scenario.problems import OF_REPLICATE
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import Setting
-from simulator.scenario.suggestions import first_error, shown, suggestion
 
 BASE = "base"
 """Name of the only variant of a scenario without variants."""

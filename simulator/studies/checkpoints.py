@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.studies.folder import checkpoint_of, content
 from simulator.studies.planning import Task
 from simulator.trace import Disk, checkpoint, parts

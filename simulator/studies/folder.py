@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator import inputs
+from simulator.config.errors import StudyError
 from simulator.inputs import Inputs
-from simulator.scenario.errors import StudyError
 from simulator.scenario.study import Run
 from simulator.studies import origins
 from simulator.studies.planning import Task

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from simulator import inputs
+from simulator.config.errors import StudyError
 from simulator.inputs import Inputs
 from simulator.problems.data import files
-from simulator.scenario.errors import StudyError
 
 SHORT = 12
 """Digits of a SHA-256 that a message shows."""

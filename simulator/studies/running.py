@@ -14,8 +14,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from simulator import inputs
+from simulator.config.errors import StudyError
 from simulator.problems.data import files, limits
-from simulator.scenario.errors import StudyError
 from simulator.scenario.problems import Data, Npz
 from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 from simulator.studies.folder import Done
 from simulator.studies.planning import Task
 from simulator.studies.work import failed, work

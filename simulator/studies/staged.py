@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.scenario.scenario import Scenario
 from simulator.trace import Study, load
 from simulator.trace.manifest import NAME

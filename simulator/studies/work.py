@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from simulator import inputs
+from simulator.config.errors import StudyError, UserError
+from simulator.config.text import one_line
 from simulator.engine import device
-from simulator.scenario.errors import StudyError, UserError
-from simulator.scenario.suggestions import one_line
 from simulator.studies.checkpoints import Keeper
 from simulator.studies.folder import LOCKS, Done, Ends, done_of, task_name
 from simulator.studies.planning import Task

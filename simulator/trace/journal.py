@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.trace.disk import Disk
 
 Files = dict[str, dict[str, list[int]]]

@@ -13,7 +13,7 @@ from typing import Any, Literal, NotRequired
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.trace.commit import of_program
 from simulator.trace.disk import DISK, Disk, explained, replace
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.trace.columns import COLUMNS
 from simulator.trace.disk import PARTIAL, Disk, explained, replace
 from simulator.trace.journal import Files

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.trace import journal, parts
 from simulator.trace.columns import COLUMNS, ORDERS
 from simulator.trace.disk import DISK, Disk

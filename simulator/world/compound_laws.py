@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from simulator.config.errors import ScenarioError
+from simulator.config.expressions import per_client
 from simulator.problems.data import files, table
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.expressions import per_client
 from simulator.scenario.laws import Empirical, Markov, Mixture, Scaled, Truncated
 from simulator.world.laws import (
     Column,

@@ -140,7 +140,10 @@ class Cycle:
         if link is None:
             self._compute(client)
         else:
-            size, then = world.job.download_bytes, self._alive(client, self._compute)
+            size, then = (
+                world.workload.download_bytes,
+                self._alive(client, self._compute),
+            )
             send = self._alive(client, lambda c: link.send(c, size, then))
             self._after(world.transit(Purpose.DOWNLOAD, client), send, client)
 
@@ -155,7 +158,7 @@ class Cycle:
             begun += world.transit(Purpose.DOWNLOAD, client)
         drawn = world.draw(Purpose.COMPUTE, client)
         computed = begun + drawn * world.slowness(client, job, begun)
-        computed += world.job.overhead_s
+        computed += world.workload.overhead_s
         sending = world.sending(client, job)
         end = computed + (sending.wait if sending else 0)
         lost = sending is not None and sending.lost
@@ -194,7 +197,7 @@ class Cycle:
         world = self._world
         assert world.upload_link is not None
         then = self._alive(client, self._finish)
-        world.upload_link.send(client, world.job.upload_bytes, then)
+        world.upload_link.send(client, world.workload.upload_bytes, then)
 
     def _finish(self, client: int) -> None:
         *before, _, sends = self._world.timing[client]

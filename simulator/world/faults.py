@@ -4,8 +4,8 @@ from collections.abc import Callable
 from math import inf, log
 from typing import NamedTuple
 
+from simulator.config.errors import ScenarioError
 from simulator.scenario.clients import Loss, NamedSlowdown
-from simulator.scenario.errors import ScenarioError
 from simulator.streams import Purpose, Streams
 from simulator.world.presence import Renewal
 

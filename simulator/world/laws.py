@@ -22,9 +22,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.scenario.catalogue import factory
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.expressions import per_client
+from simulator.config.errors import ScenarioError
+from simulator.config.expressions import per_client
 from simulator.scenario.laws import Constant, Scipy
 from simulator.streams import Purpose, Streams
 
@@ -85,7 +84,7 @@ class Law(Protocol):
 
 def build(config: Any, population: Population) -> Law:
     """Builds a law of any configuration."""
-    return factory(config, "laws")(config, population)
+    return config.make(population)
 
 
 class Column:

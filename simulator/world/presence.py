@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float
 
+from simulator.config.errors import DataError, ScenarioError
 from simulator.problems.data import files, table
 from simulator.scenario.clients import Periodic, Traced
-from simulator.scenario.errors import DataError, ScenarioError
 from simulator.world.laws import Column, Population
 
 Draw = Callable[[int], float]

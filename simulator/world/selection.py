@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from simulator.config.errors import ScenarioError
+from simulator.config.expressions import per_client
 from simulator.scenario.clients import Selection
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.expressions import per_client
 from simulator.streams import Purpose, Streams
 
 BLOCK = 4096

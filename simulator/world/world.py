@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from heapq import heappush
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import simpy
@@ -32,28 +32,10 @@ from simulator.world.links import Queue, SharedLink
 from simulator.world.quota import Quota
 from simulator.world.selection import Pool
 from simulator.world.stages import LARGE, Stage, block_size
+from simulator.world.workload import Workload
 
 Then = Callable[[int], None]
 """Called with a client when something has happened to it."""
-
-
-class Job(NamedTuple):
-    """What one job of a client weighs.
-
-    Attributes:
-        upload_bytes: of its message to the server.
-        download_bytes: of the server's message to the client.
-        steps: local steps.
-        samples: over all of its steps.
-        overhead_s: virtual seconds that it computes beside what laws say, >= 0; they
-            are no client's own, so that slowdowns do not multiply them.
-    """
-
-    upload_bytes: int = 0
-    download_bytes: int = 0
-    steps: int = 1
-    samples: int = 1
-    overhead_s: float = 0
 
 
 class World:
@@ -65,7 +47,7 @@ class World:
         seed: of the run.
         step: law of a step without clients, for the centralised protocol.
         server: what all clients share.
-        job: what a client's job weighs.
+        workload: of a client's job.
         lattice: whether the clock may tick, where all laws are on a lattice.
 
     Raises:
@@ -80,14 +62,14 @@ class World:
         seed: int,
         step: LawConfig | None = None,
         server: Server | None = None,
-        job: Job | None = None,
+        workload: Workload | None = None,
         *,
         lattice: bool = True,
     ) -> None:
         self.env = simpy.Environment(initial_time=0)
         self.num_clients = num_clients
         self.streams = Streams(seed)
-        self.job = job or Job()
+        self.workload = workload or Workload()
         self._server = server or Server()
         self._incidents: list[tuple[float, int, Incident, int]] = []
         self.timing: list[Any] = [None] * num_clients
@@ -121,8 +103,8 @@ class World:
         self._loses = any(group.lossy for group in self._groups)
         self._vanish = any(group.lasting for group in self._groups)
         sizes = {
-            Purpose.UPLOAD: self.job.upload_bytes,
-            Purpose.DOWNLOAD: self.job.download_bytes,
+            Purpose.UPLOAD: self.workload.upload_bytes,
+            Purpose.DOWNLOAD: self.workload.download_bytes,
         }
         self._seconds_of = {way: self._transfers(way, sizes[way]) for way in sizes}
         self.counts_jobs = bool(self._slowdowns) or any(g.lossy for g in self._groups)

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from simulator import studies
-from simulator.recording import record
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 from simulator.scenario.reading import validated
 from simulator.scenario.setting import WorldScenario
 from simulator.studies import running
+from simulator.timelines.saved import record
 from simulator.trace import Study, StudyWarning, load
 from tests.attacks.cases import REFUSED, STOOD, UGLY, WRONG, Case
 from tests.support import SGD, VAFL

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 from simulator.scenario.reading import read_any
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 from simulator.trace import Study, load
 from tests.attacks.cases import (
     STOOD,

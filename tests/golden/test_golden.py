@@ -14,11 +14,12 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.protocols.played import Played, Traffic
+from simulator.config.stop import Stop
+from simulator.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.scenario.clients import Clients, Server
-from simulator.scenario.protocols import Asynchronous, Synchronous, TSynchronous
-from simulator.scenario.stop import Stop
 from simulator.timeline import NO_WORKER
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from tests.support import SGD, everything, execute, prepared
 
 FOLDER = Path(__file__).parent
@@ -62,13 +63,13 @@ RUNS: dict[str, tuple[dict[str, Any], ...]] = {
 
 def timeline(name: str) -> dict[str, Any]:
     protocol, clients, server = WORLDS[name]
-    plan = Played(
+    plan = SimulatedTimeline(
         Clients.model_validate(clients),
         protocol,
         6,
         2026,
         Stop(commits=60),
-        Traffic(8, 8, 6),
+        Workload(8, 8, 6),
         server=server,
     )
     rows, jobs, _ = everything(plan)

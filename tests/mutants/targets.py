@@ -6,7 +6,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TARGETS = (
     "simulator/world",
     "simulator/protocols",
-    "simulator/recording.py",
+    "simulator/timelines/saved.py",
     "simulator/results",
     "simulator/trace",
     "analysis/claims",

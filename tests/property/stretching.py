@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from simulator.protocols.played import Played
 from simulator.scenario.clients import (
     Behaviour,
     Clients,
@@ -17,12 +16,13 @@ from simulator.scenario.clients import (
     Server,
 )
 from simulator.scenario.laws import Scaled
+from simulator.timelines.simulated import SimulatedTimeline
 
 TIMES = ("deadline", "timeout", "window")
 """Entries of protocols that are virtual seconds."""
 
 
-def stretched(plan: Played, factor: float) -> Played:
+def stretched(plan: SimulatedTimeline, factor: float) -> SimulatedTimeline:
     """Returns a timeline's plan, in which everything takes `factor` times as long."""
 
     def law(given: Any) -> Any:
@@ -94,5 +94,5 @@ def stretched(plan: Played, factor: float) -> Played:
         protocol=protocol.model_copy(update=times),
         server=Server(service=law(server.service), **slower),
         stop=stop.model_copy(update={"time": stop.time and factor * stop.time}),
-        traffic=replace(plan.traffic, overhead_s=factor * plan.traffic.overhead_s),
+        workload=replace(plan.workload, overhead_s=factor * plan.workload.overhead_s),
     )

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from simulator.config.errors import ScenarioError
+from simulator.config.expressions import check_syntax, evaluate
 from simulator.scenario import dialect
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.expressions import check_syntax, evaluate
 from simulator.scenario.reading import loads
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import to_yaml

@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator import studies
-from simulator.protocols.played import Played, Traffic
-from simulator.scenario.clients import Clients, Server
-from simulator.scenario.laws import Constant
-from simulator.scenario.protocols import (
+from simulator.config.stop import Stop
+from simulator.protocols import (
     Asynchronous,
     Bounded,
     Buffered,
@@ -23,8 +21,11 @@ from simulator.scenario.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.stop import Stop
+from simulator.scenario.clients import Clients, Server
+from simulator.scenario.laws import Constant
 from simulator.timeline import NO_WORKER, Incidents, Jobs, Outcome, StopReason
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from tests.property.test_worlds import behaviours
 from tests.property.whole import Whole, assert_alike, ordered, renamed, whole
 from tests.support import scenario
@@ -136,7 +137,7 @@ def protocols(num_clients: int) -> Any:
 
 
 @st.composite
-def permuted(draw: Any) -> tuple[World, Played, list[int]]:
+def permuted(draw: Any) -> tuple[World, SimulatedTimeline, list[int]]:
     n = draw(st.integers(2, 6))
     protocol, parts = draw(protocols(n)), draw(PARTS)
     if getattr(protocol, "beyond", None) == "wait":
@@ -147,13 +148,13 @@ def permuted(draw: Any) -> tuple[World, Played, list[int]]:
         upload_bandwidth=draw(st.none() | st.just(19.0)),
         download_bandwidth=draw(st.none() | st.just(23.0)),
     )
-    plan = Played(
+    plan = SimulatedTimeline(
         clients=world.clients(range(n)),
         protocol=protocol,
         num_clients=n,
         seed=0,
         stop=Stop(time=HORIZON, commits=150),
-        traffic=Traffic(5, 5, n),
+        workload=Workload(5, 5, n),
         server=server,
     )
     return world, plan, draw(st.permutations(range(n)))
@@ -161,7 +162,9 @@ def permuted(draw: Any) -> tuple[World, Played, list[int]]:
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(permuted())
-def test_clients_may_change_places(case: tuple[World, Played, list[int]]) -> None:
+def test_clients_may_change_places(
+    case: tuple[World, SimulatedTimeline, list[int]],
+) -> None:
     world, plan, order = case
     other = replace(plan, clients=world.clients(order))
     there = np.argsort(order)  # where each client went
@@ -174,8 +177,8 @@ def test_workers_who_average_with_everyone_may_change_places() -> None:
     world = World(3, 4, frozenset({"idle", "upload"}))
     order = [2, 0, 3, 1]
     clients = world.clients(range(4))
-    plan = Played(
-        clients, Gossip(average="all"), 4, 0, Stop(commits=80), Traffic(5, 5, 4)
+    plan = SimulatedTimeline(
+        clients, Gossip(average="all"), 4, 0, Stop(commits=80), Workload(5, 5, 4)
     )
     there = np.argsort(order)
     moved = renamed(whole(plan), there)
@@ -252,7 +255,7 @@ the graph, and so is selection, which draws among all.
 
 
 @st.composite
-def joined(draw: Any) -> tuple[Played, Played]:
+def joined(draw: Any) -> tuple[SimulatedTimeline, SimulatedTimeline]:
     """Draws a world of three clients, and the same with a fourth who never finishes."""
     common = behaviours(draw)
     silent = {"compute": Constant(value=NEVER)}
@@ -269,13 +272,13 @@ def joined(draw: Any) -> tuple[Played, Played]:
         service=draw(st.none() | st.just(Constant(value=0.1))),
         upload_bandwidth=draw(st.none() | st.just(20.0)),
     )
-    plan = Played(
+    plan = SimulatedTimeline(
         clients=clients[3],
         protocol=draw(INDIFFERENT),
         num_clients=3,
         seed=draw(st.integers(0, 2**32)),
         stop=Stop(time=HORIZON, commits=150),
-        traffic=Traffic(5, 5, 10),
+        workload=Workload(5, 5, 10),
         server=server,
     )
     return plan, replace(plan, clients=clients[4], num_clients=4)
@@ -301,7 +304,7 @@ def without(found: Whole, client: int) -> Whole:
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(joined())
 def test_a_client_that_never_finishes_changes_nothing(
-    case: tuple[Played, Played],
+    case: tuple[SimulatedTimeline, SimulatedTimeline],
 ) -> None:
     alone, accompanied = map(whole, case)
     found = without(accompanied, client=3)
@@ -329,8 +332,8 @@ def test_a_client_that_never_finishes_changes_nothing(
 )
 def test_protocols_that_wait_for_it_stand_still(protocol: Any, commits: int) -> None:
     compute = Constant(value=(1.0, 1.3, 1.7, NEVER))
-    plan = Played(
-        Clients(compute=compute), protocol, 4, 0, Stop(time=1e6), Traffic(5, 5, 4)
+    plan = SimulatedTimeline(
+        Clients(compute=compute), protocol, 4, 0, Stop(time=1e6), Workload(5, 5, 4)
     )
     found = whole(plan)
     assert found.stop is StopReason.TIME

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 
 from simulator import playing, studies
-from simulator.protocols.played import Played
-from simulator.protocols.replayed import replayed
-from simulator.recording import Source, record, write_all
-from simulator.scenario.catalogue import entries
-from simulator.scenario.entry import tag
+from simulator.config.catalogue import entries
+from simulator.config.parts import tag
 from simulator.scenario.setting import Recording, WorldScenario
 from simulator.scenario.study import expand
+from simulator.timelines.replayed import replayed
+from simulator.timelines.saved import Source, record, write_all
+from simulator.timelines.simulated import SimulatedTimeline
 from simulator.trace import Study
 from tests.property.test_worlds import neighbourhoods, worlds
 from tests.property.whole import assert_alike, whole
@@ -96,12 +96,12 @@ def test_replicates_in_two_goes_are_the_replicates(tmp_path: Path) -> None:
     assert_union([study], together, TABLES)
 
 
-def setting(plan: Played) -> WorldScenario:
+def setting(plan: SimulatedTimeline) -> WorldScenario:
     """Returns the scenario of a world, with an end that is not its last moment."""
     clients = plan.clients
     if clients is not None and not clients.groups:
         clients = clients.model_copy(update={"number": plan.num_clients})
-    traffic = plan.traffic
+    traffic = plan.workload
     return WorldScenario(
         name="world",
         clients=clients,
@@ -126,7 +126,7 @@ def assert_replayed(study: WorldScenario) -> None:
         assert_alike(whole(played, 64), whole(again, 50))
         entry = dict(recorded.manifest["runs"][0])
         source = Source(
-            entry, again.chunks(37), played.traffic, played.stop.time, again.names
+            entry, again.chunks(37), played.workload, played.stop.time, again.names
         )
         tree = study.model_dump(mode="json")
         copied = write_all(folder / "copied", tree, [source], {})
@@ -139,13 +139,13 @@ def assert_replayed(study: WorldScenario) -> None:
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(worlds())
-def test_a_replay_is_the_timeline(plan: Played) -> None:
+def test_a_replay_is_the_timeline(plan: SimulatedTimeline) -> None:
     assert_replayed(setting(plan))
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(neighbourhoods())
-def test_a_replay_of_gossip_is_the_timeline(plan: Played) -> None:
+def test_a_replay_of_gossip_is_the_timeline(plan: SimulatedTimeline) -> None:
     assert_replayed(setting(plan))
 
 

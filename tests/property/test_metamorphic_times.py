@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.protocols.played import Played, Traffic
+from simulator.config.stop import Stop
+from simulator.protocols import Bounded, Centralised, Cyclic
 from simulator.scenario.clients import Clients
 from simulator.scenario.laws import Constant, Scipy
-from simulator.scenario.protocols import Bounded, Centralised, Cyclic
-from simulator.scenario.stop import Stop
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from tests.property.stretching import stretched
 from tests.property.test_worlds import neighbourhoods, worlds
 from tests.property.whole import assert_alike, whole
@@ -22,13 +23,15 @@ FACTORS = st.sampled_from([1 / 32, 1 / 2, 4.0, 64.0])
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(worlds(), FACTORS)
-def test_times_scale_and_nothing_else_changes(plan: Played, factor: float) -> None:
+def test_times_scale_and_nothing_else_changes(
+    plan: SimulatedTimeline, factor: float
+) -> None:
     assert_alike(whole(plan), whole(stretched(plan, factor)), factor)
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(neighbourhoods(), FACTORS)
-def test_times_of_gossip_scale(plan: Played, factor: float) -> None:
+def test_times_of_gossip_scale(plan: SimulatedTimeline, factor: float) -> None:
     assert_alike(whole(plan), whole(stretched(plan, factor)), factor)
 
 
@@ -47,18 +50,18 @@ def test_times_of_other_protocols_scale(protocol, factor: float) -> None:
     clients = Clients(compute=Scipy(law="expon", scale="m"), compute_per="step")
     alone = protocol.kind == "centralised"
     # An algorithm's overhead is a time as well.
-    traffic = Traffic(4, 4, 3, steps=2, samples=6, overhead_s=0.25)
-    plan = Played(
+    traffic = Workload(4, 4, 3, steps=2, samples=6, overhead_s=0.25)
+    plan = SimulatedTimeline(
         clients=None if alone else clients,
         protocol=protocol,
         num_clients=1 if alone else 3,
         seed=4,
         stop=Stop(time=50),
-        traffic=traffic,
+        workload=traffic,
     )
     once = whole(plan)
     assert once.rows.time.size > 20
     assert_alike(once, whole(stretched(plan, factor)), factor)
     if protocol.kind == "bounded":  # which the comparison would notice
-        free = replace(plan, traffic=replace(traffic, overhead_s=0))
+        free = replace(plan, workload=replace(traffic, overhead_s=0))
         assert whole(free).rows.time.size > once.rows.time.size

@@ -4,18 +4,19 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulator.config.stop import Stop
 from simulator.problems.sampler import Sampler
-from simulator.protocols.played import Played, Traffic
-from simulator.scenario.clients import Clients
-from simulator.scenario.laws import Constant, Scipy
-from simulator.scenario.protocols import (
+from simulator.protocols import (
     Asynchronous,
     Bounded,
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.stop import Stop
+from simulator.scenario.clients import Clients
+from simulator.scenario.laws import Constant, Scipy
 from simulator.timeline import NO_SLOT, NO_WORKER, Kind, Outcome
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from tests.support import everything
 
 LAWS = st.sampled_from(
@@ -32,7 +33,7 @@ LAWS = st.sampled_from(
 
 
 @st.composite
-def worlds(draw) -> Played:
+def worlds(draw) -> SimulatedTimeline:
     num_clients = draw(st.integers(1, 8))
     seed = draw(st.integers(0, 2**32))
     sampler = Sampler(seed, [np.arange(30)], 5)
@@ -45,13 +46,13 @@ def worlds(draw) -> Played:
         )
     )
     looks = protocol.kind == "bounded" and draw(st.booleans())
-    return Played(
+    return SimulatedTimeline(
         clients=Clients(idle=draw(st.none() | LAWS), compute=draw(LAWS)),
         protocol=protocol,
         num_clients=num_clients,
         seed=seed,
         stop=Stop(commits=draw(st.integers(1, 120))),
-        traffic=Traffic(1, 1, 10),
+        workload=Workload(1, 1, 10),
         batch=sampler.batch if looks else None,
         num_samples=30,
     )
@@ -59,7 +60,7 @@ def worlds(draw) -> Played:
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(worlds(), st.integers(1, 50))
-def test_invariants(plan: Played, chunk: int) -> None:
+def test_invariants(plan: SimulatedTimeline, chunk: int) -> None:
     rows, jobs, _ = everything(plan, chunk)
     commits = rows.kind == Kind.COMMIT
     present = (rows.worker != NO_WORKER) & commits[:, None]
@@ -96,7 +97,7 @@ def test_invariants(plan: Played, chunk: int) -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(worlds())
-def test_the_same_seed_gives_the_same_timeline(plan: Played) -> None:
+def test_the_same_seed_gives_the_same_timeline(plan: SimulatedTimeline) -> None:
     first, _, _ = everything(plan, 11)
     again, _, _ = everything(plan, 64)
     for one, other in zip(first, again, strict=True):
@@ -105,7 +106,7 @@ def test_the_same_seed_gives_the_same_timeline(plan: Played) -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(worlds())
-def test_embeddings_are_never_used_beyond_the_bound(plan: Played) -> None:
+def test_embeddings_are_never_used_beyond_the_bound(plan: SimulatedTimeline) -> None:
     if plan.protocol.kind != "bounded" or plan.batch is None:
         return
     rows, _, _ = everything(plan)

@@ -6,10 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.protocols.played import Played, Traffic
-from simulator.scenario.clients import Clients, Server
-from simulator.scenario.laws import Constant, Markov, Mixture, Scipy, Truncated
-from simulator.scenario.protocols import (
+from simulator.config.stop import Stop
+from simulator.protocols import (
     Asynchronous,
     Buffered,
     Gossip,
@@ -17,8 +15,11 @@ from simulator.scenario.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.stop import Stop
+from simulator.scenario.clients import Clients, Server
+from simulator.scenario.laws import Constant, Markov, Mixture, Scipy, Truncated
 from simulator.timeline import NO_SLOT, NO_WORKER, Jobs, Kind, Outcome, StopReason
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from tests.support import everything
 from tests.unit.protocols.replay import check_conservation, replay_registers
 
@@ -78,7 +79,7 @@ def behaviours(draw: Any) -> dict[str, Any]:
 
 
 @st.composite
-def worlds(draw: Any) -> Played:
+def worlds(draw: Any) -> SimulatedTimeline:
     num_clients = draw(st.integers(1, 8))
     settled = behaviours(draw)
     slowdowns = draw(
@@ -131,20 +132,20 @@ def worlds(draw: Any) -> Played:
     clients = Clients.model_validate(
         settled | {"slowdowns": slowdowns, "groups": groups, "selection": selection}
     )
-    return Played(
+    return SimulatedTimeline(
         clients=clients,
         protocol=protocol,
         num_clients=num_clients,
         seed=draw(st.integers(0, 2**32)),
         stop=Stop(time=HORIZON, commits=400),
-        traffic=Traffic(5, 5, 10),
+        workload=Workload(5, 5, 10),
         server=server,
     )
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(worlds(), st.integers(1, 100))
-def test_invariants(plan: Played, chunk: int) -> None:
+def test_invariants(plan: SimulatedTimeline, chunk: int) -> None:
     rows, jobs, stop = everything(plan, chunk)
     present = rows.worker != NO_WORKER
     assert (np.diff(rows.time) >= 0).all()
@@ -191,7 +192,7 @@ def test_invariants(plan: Played, chunk: int) -> None:
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(worlds())
-def test_somebody_makes_progress_or_the_run_is_stalled(plan: Played) -> None:
+def test_somebody_makes_progress_or_the_run_is_stalled(plan: SimulatedTimeline) -> None:
     _, _, stop = everything(plan)
     if stop is StopReason.STALLED:
         # Only a world that clients leave stands still.
@@ -212,7 +213,7 @@ GRAPHS = [
 
 
 @st.composite
-def neighbourhoods(draw: Any) -> Played:
+def neighbourhoods(draw: Any) -> SimulatedTimeline:
     """Draws workers without a server."""
     num_workers = draw(st.sampled_from([4, 6, 9, 16]))
     graph = draw(st.sampled_from(GRAPHS))
@@ -239,14 +240,14 @@ def neighbourhoods(draw: Any) -> Played:
             ),
         }
     )
-    traffic, seed = Traffic(5, 5, 10), draw(st.integers(0, 2**32))
+    traffic, seed = Workload(5, 5, 10), draw(st.integers(0, 2**32))
     stop = Stop(commits=150)
-    return Played(clients, protocol, num_workers, seed, stop, traffic)
+    return SimulatedTimeline(clients, protocol, num_workers, seed, stop, traffic)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(neighbourhoods(), st.integers(1, 100))
-def test_neighbours_never_lock_each_other(plan: Played, chunk: int) -> None:
+def test_neighbours_never_lock_each_other(plan: SimulatedTimeline, chunk: int) -> None:
     rows, jobs, stop = everything(plan, chunk)
     assert stop is StopReason.COMMITS
     assert (np.diff(rows.time) >= 0).all()
@@ -261,7 +262,7 @@ def test_neighbours_never_lock_each_other(plan: Played, chunk: int) -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(worlds())
-def test_the_same_seed_gives_the_same_timeline(plan: Played) -> None:
+def test_the_same_seed_gives_the_same_timeline(plan: SimulatedTimeline) -> None:
     rows, jobs, _ = everything(plan, 11)
     other_rows, other_jobs, _ = everything(plan, 64)
     for one, other in zip(rows, other_rows, strict=True):

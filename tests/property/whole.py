@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.protocols.played import Played
 from simulator.timeline import NO_WORKER, Incidents, Jobs, Rows, StopReason
+from simulator.timelines.simulated import SimulatedTimeline
 
 MOMENTS = ("read", "begun", "computed", "sent", "arrived", "applied")
 TIMES = ("time", *(f"{moment}_time" for moment in MOMENTS))
@@ -21,7 +21,7 @@ class Whole(NamedTuple):
     stop: StopReason | None
 
 
-def whole(plan: Played, chunk: int = 512) -> Whole:
+def whole(plan: SimulatedTimeline, chunk: int = 512) -> Whole:
     """Plays a timeline to its end."""
     chunks = list(plan.chunks(chunk))
     join = lambda tables: map(np.concatenate, zip(*tables, strict=True))  # noqa: E731

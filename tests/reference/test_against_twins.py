@@ -34,6 +34,8 @@ MODES = {
     "sync own": {"protocol": {"kind": "synchronous"}, "algorithm": {"samples": "own"}},
     "centralised": {"protocol": {"kind": "centralised"}},
     "bounded": {"protocol": {"kind": "bounded", "staleness_bound": 9}},
+    "rejecting": {"protocol": {"staleness_bound": 3}},
+    "waiting": {"protocol": {"staleness_bound": 3, "beyond": "wait"}},
 }
 UPLOADS = {
     "batch": {"algorithm": {"upload": "batch"}},

@@ -169,7 +169,7 @@ def test_the_stage_table_of_the_specification() -> None:
 
 
 def test_one_privacy_level_for_each_client() -> None:
-    from simulator.scenario.errors import ScenarioError
+    from simulator.config.errors import ScenarioError
 
     with pytest.raises(ScenarioError, match=r"epsilon must have one entry per client"):
         prepared(BASE, {"algorithm": {"epsilon": [0.1, 0.2]}})

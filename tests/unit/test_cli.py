@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.trace import load
 
 SCENARIO = """\

@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from simulator.cli import app
+from simulator.config.errors import UserError
 from simulator.engine import compiler
 from simulator.privacy import encrypted
-from simulator.scenario.errors import UserError
 
 
 def test_the_machine_is_described(monkeypatch, tmp_path) -> None:

@@ -15,7 +15,7 @@ import yaml
 
 from analysis import style
 from analysis.exporting.tables import FORMULAS
-from simulator.scenario.text import one_line, printable
+from simulator.config.text import one_line, printable
 from simulator.trace import load
 
 ROOT = Path(__file__).parents[2]
@@ -221,8 +221,8 @@ def test_the_labels_of_a_log_are_literal(tmp_path: Path) -> None:
 
 PLUGIN = '''
 from typing import Literal
-from simulator.scenario.base import Config
-from simulator.scenario.entry import Entry
+from simulator.config.base import Config
+from simulator.config.parts import Entry
 
 class Odd(Config):
     """[/b] [red]law[/red] :smile: \x1b[31m $x$"""

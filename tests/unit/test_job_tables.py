@@ -6,31 +6,32 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.protocols.played import Played, Traffic
+from simulator.config.stop import Stop
+from simulator.protocols import Asynchronous
 from simulator.results import ages, jobs
 from simulator.results.jobs import JobTables
 from simulator.scenario.clients import Clients, Crashes
 from simulator.scenario.laws import Scipy
-from simulator.scenario.protocols import Asynchronous
-from simulator.scenario.stop import Stop
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from tests.property.whole import whole
 from tests.support import Memory
 
 EXPON = Scipy(law="expon")
 
 
-def plan(upload_bytes: int = 4, download_bytes: int = 4) -> Played:
-    return Played(
+def plan(upload_bytes: int = 4, download_bytes: int = 4) -> SimulatedTimeline:
+    return SimulatedTimeline(
         Clients(compute=EXPON, crashes=Crashes(after=EXPON, down=EXPON)),
         Asynchronous(),
         5,
         1,
         Stop(time=60),
-        Traffic(upload_bytes, download_bytes, 5),
+        Workload(upload_bytes, download_bytes, 5),
     )
 
 
-def tables(played: Played, memory: Memory) -> JobTables:
+def tables(played: SimulatedTimeline, memory: Memory) -> JobTables:
     writer: Any = memory
     return JobTables(0, played, writer, lambda client, time: None)
 

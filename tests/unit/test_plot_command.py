@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import simulator
 from simulator.cli.commands import app
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 from simulator.scenario.reading import loads
 
 SCENARIO = """\

@@ -8,24 +8,25 @@ import pytest
 
 from analysis.summary import epsilons
 from simulator import playing, studies
+from simulator.config.errors import ScenarioError
+from simulator.config.stop import Stop
 from simulator.privacy.accountants import make
 from simulator.privacy.ledger import epsilon
 from simulator.privacy.releases import Gaussian, Pure
-from simulator.protocols.played import Played, Traffic
-from simulator.scenario.clients import Clients, Server
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.protocols import (
+from simulator.protocols import (
     Asynchronous,
     Buffered,
     Cyclic,
     Synchronous,
     TSynchronous,
 )
+from simulator.scenario.clients import Clients, Server
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.stop import Stop
 from simulator.scenario.study import Run
 from simulator.simulation import Prepared, prepare
 from simulator.timeline import Jobs, Outcome, StopReason
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from tests.support import Memory, everything, execute
 from tests.unit.test_cli import stalesim
 
@@ -125,8 +126,8 @@ def test_a_lossy_link_does_not_lower_epsilon() -> None:
 def jobs_of(clients: Any, protocol: Any, server: Any = None, **more: Any) -> Jobs:
     stop, quota = more.pop("stop"), more.pop("quota", None)
     laws = Clients.model_validate(clients)
-    plan = Played(
-        laws, protocol, 4, 1, Stop(**stop), Traffic(8, 8, 4), server=server or Server()
+    plan = SimulatedTimeline(
+        laws, protocol, 4, 1, Stop(**stop), Workload(8, 8, 4), server=server or Server()
     )
     if quota is not None:
         from dataclasses import replace
@@ -226,17 +227,17 @@ def test_a_run_ends_just_before_a_message_too_many(
         "num_clients": 4,
         "seed": 2,
         "stop": Stop(time=400.0),
-        "traffic": Traffic(8, 8, 4),
+        "traffic": Workload(8, 8, 4),
         "server": server,
     }
-    limited = Played(**options, quota=quota)
+    limited = SimulatedTimeline(**options, quota=quota)
     rows, jobs, reason = everything(limited, 16)
     assert reason is StopReason.PRIVACY
     sent = ~np.isnan(jobs.sent_time)
     counts = np.bincount(jobs.client[sent], minlength=4)
     assert (counts <= quota).all()
     # Somebody has sent all that it may, and the next thing it does is to send again.
-    free, more, _ = everything(Played(**options), 16)
+    free, more, _ = everything(SimulatedTimeline(**options), 16)
     spent = np.flatnonzero(counts == quota)
     assert spent.size
     end = max(
@@ -264,7 +265,7 @@ def test_a_run_ends_just_before_a_message_too_many(
     for mine, other in zip(rows, free, strict=True):
         np.testing.assert_array_equal(mine[: n - 1], other[: n - 1])
     assert n == 0 or (rows.worker[-1] == free.worker[n - 1]).all()
-    assert limited.digest != Played(**options).digest
+    assert limited.digest != SimulatedTimeline(**options).digest
     again = everything(limited, 1000)
     np.testing.assert_array_equal(again[0].time, rows.time)
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from simulator import recording
-from simulator.protocols.played import Played
-from simulator.recording import record
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
 from simulator.scenario.setting import WorldScenario
 from simulator.timeline import Chunk
+from simulator.timelines.saved import record
+from simulator.timelines.simulated import SimulatedTimeline
 from simulator.trace import load
 
 TREE: dict[str, Any] = {
@@ -72,15 +72,15 @@ def test_a_world_that_fails_on_its_way_leaves_what_was_written(
 ) -> None:
     monkeypatch.setattr(recording, "PAIRS", 2)
     monkeypatch.setattr("simulator.trace.writing.PART_ROWS", 40)
-    chunks = Played.chunks
+    chunks = SimulatedTimeline.chunks
 
-    def failing(played: Played, num_rows: int) -> Iterator[Chunk]:
+    def failing(played: SimulatedTimeline, num_rows: int) -> Iterator[Chunk]:
         for number, chunk in enumerate(chunks(played, num_rows)):
             if number == fails:
                 raise ScenarioError("law must give durations")
             yield chunk
 
-    monkeypatch.setattr(Played, "chunks", failing)
+    monkeypatch.setattr(SimulatedTimeline, "chunks", failing)
     study = WorldScenario.model_validate({**TREE, "stop": {"commits": 100}})
     for fails in (0, 45):
         folder = tmp_path / str(fails)

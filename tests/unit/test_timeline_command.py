@@ -15,13 +15,13 @@ import pytest
 
 from analysis import clients, figures, frames, page, staleness, timelines
 from simulator import playing, studies
-from simulator.importing import import_log
-from simulator.recording import record
-from simulator.scenario.errors import DataError, ScenarioError, StudyError
+from simulator.config.errors import DataError, ScenarioError, StudyError
 from simulator.scenario.reading import read, read_any
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand, to_yaml
 from simulator.timeline import check
+from simulator.timelines.imported import import_log
+from simulator.timelines.saved import record
 from simulator.trace import load, write_manifest
 from simulator.trace.manifest import read_manifest
 from tests.support import SGD, everything, scenario
@@ -112,7 +112,7 @@ def test_an_ordinary_scenario_weighs_the_same_played_alone_or_learned() -> None:
     for changes in ({}, SGD, {"protocol": {"kind": "centralised"}}):
         run = expand(scenario(changes))[0]
         one, other = playing.timeline(run), simulation.prepare(run).played
-        assert one.traffic == other.traffic
+        assert one.workload == other.workload
         assert one.digest == other.digest
 
 

@@ -6,9 +6,9 @@ import scipy.stats
 
 from analysis import theory
 from simulator.problems.sampler import Sampler
+from simulator.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.scenario.clients import Clients
 from simulator.scenario.laws import Scipy
-from simulator.scenario.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.timeline import NO_WORKER
 from tests.support import everything, played
 

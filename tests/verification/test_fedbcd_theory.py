@@ -19,11 +19,11 @@ from simulator.engine.execute import null_events, put
 from simulator.engine.feed import Piece
 from simulator.problems import convex
 from simulator.problems.vertical import Vertical
-from simulator.protocols.played import Traffic
+from simulator.protocols import Rounds
 from simulator.scenario.clients import Clients
-from simulator.scenario.protocols import Rounds
 from simulator.scenario.study import merge
 from simulator.simulation import Prepared, key_of
+from simulator.world.workload import Workload
 from tests.reference.fedbcd_theory_twin import secret_rotation, theorem2_bound
 from tests.support import everything, played, prepared, rows_of
 
@@ -380,7 +380,7 @@ def _mean_round(order: str, clients: dict[str, Any], K: int, steps: int = 1) -> 
     config = Clients.model_validate(clients)
     protocol = Rounds.model_validate({"kind": "rounds", "order": order})
     plan = played(protocol, config, K, rounds=NUM_ROUNDS)
-    rows, _, _ = everything(replace(plan, traffic=Traffic(4, 4, K, steps=steps)))
+    rows, _, _ = everything(replace(plan, workload=Workload(4, 4, K, steps=steps)))
     assert rows.round[-1] == NUM_ROUNDS - 1
     return float(rows.time[-1]) / NUM_ROUNDS
 

@@ -14,9 +14,9 @@ import pytest
 import scipy.stats
 
 from analysis import theory
+from simulator.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.scenario.clients import Clients, Group, Selection
 from simulator.scenario.laws import Constant, Scipy
-from simulator.scenario.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.timeline import NO_WORKER, Jobs, Outcome, Rows, StopReason
 from tests.support import everything, played
 

@@ -14,7 +14,8 @@ import pytest
 
 from analysis import theory
 from analysis.theory import queues
-from simulator.protocols.played import Played, Traffic
+from simulator.config.stop import Stop
+from simulator.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.scenario.clients import (
     Clients,
     Crashes,
@@ -30,9 +31,9 @@ from simulator.scenario.clients import (
     Traced,
 )
 from simulator.scenario.laws import Constant, Scipy
-from simulator.scenario.protocols import Asynchronous, Synchronous, TSynchronous
-from simulator.scenario.stop import Stop
 from simulator.timeline import NO_WORKER, Incident, Incidents, Jobs, Outcome, Rows
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from simulator.world.world import World
 
 
@@ -47,13 +48,13 @@ def play(
     protocol: Any = None,
     **stop: Any,
 ) -> tuple[Rows, Jobs, Incidents]:
-    plan = Played(
+    plan = SimulatedTimeline(
         clients,
         protocol or Asynchronous(),
         number,
         1,
         Stop(**stop),
-        Traffic(60, 40, number),
+        Workload(60, 40, number),
         server=server or Server(),
     )
     chunks = list(plan.chunks(4096))

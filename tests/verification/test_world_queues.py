@@ -16,7 +16,8 @@ import simpy
 
 from analysis import theory
 from analysis.theory import queues
-from simulator.protocols.played import Played, Traffic
+from simulator.config.stop import Stop
+from simulator.protocols import Asynchronous, Synchronous
 from simulator.scenario.clients import (
     Clients,
     Group,
@@ -27,10 +28,10 @@ from simulator.scenario.clients import (
     Server,
 )
 from simulator.scenario.laws import Constant, Scipy
-from simulator.scenario.protocols import Asynchronous, Synchronous
-from simulator.scenario.stop import Stop
 from simulator.timeline import Jobs, Outcome
+from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.links import SharedLink
+from simulator.world.workload import Workload
 from tests.support import everything
 
 REPLICATIONS = 20
@@ -48,13 +49,13 @@ def jobs_of(
     **stop: Any,
 ) -> Jobs:
     """Returns the jobs of a timeline whose messages have bytes."""
-    plan = Played(
+    plan = SimulatedTimeline(
         clients,
         protocol or Asynchronous(),
         number,
         seed,
         Stop(**stop),
-        Traffic(UP, DOWN, number),
+        Workload(UP, DOWN, number),
         server=server or Server(),
     )
     return everything(plan)[1]

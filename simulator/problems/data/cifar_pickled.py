@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
+from simulator.config.errors import DataError
 from simulator.problems.data import files
-from simulator.scenario.errors import DataError
 
 PIXELS = 3 * 32 * 32
 DAMAGED = (

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from simulator.config.errors import DataError
 from simulator.problems.data import archive, files, table
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.credit_standin import credit_standin
 from simulator.problems.data.dividing import divided
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Credit
 
 XLS, CSV = "default of credit card clients.xls", "UCI_Credit_Card.csv"

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from simulator.config.errors import DataError
 from simulator.problems.data.cache import cache_folder
-from simulator.scenario.errors import DataError
 
 FOLDER = "digests"
 """In the cache folder."""

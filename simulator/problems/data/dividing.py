@@ -10,11 +10,11 @@ import math
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int, Shaped
 
+from simulator.config.errors import ScenarioError
 from simulator.problems.data import selecting
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.keyed import Purpose, generator
 from simulator.problems.data.selecting import Samples
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import Data
 
 BLOCK = 4096

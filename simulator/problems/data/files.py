@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import platformdirs
 
+from simulator.config.errors import DataError
 from simulator.problems.data import limits
-from simulator.scenario.errors import DataError
 
 FOLDER = "STALESIM_DATA"
 """Environment variable that names the data folder."""

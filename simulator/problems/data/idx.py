@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
+from simulator.config.errors import DataError
 from simulator.problems.data import files, names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.fashion_standin import fashion_mnist_standin
 from simulator.problems.data.mnist5k import mnist5k
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Data, FashionMnist, Mnist
 
 ROLES = (

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64, Int
 
+from simulator.config.errors import DataError
 from simulator.problems.data import files, mimic_features, table
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.mimic_standin import mimic_standin
 from simulator.problems.data.selecting import Samples
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Mimic
 
 TRAIN = ("train/listfile.csv", "train_listfile.csv", "val_listfile.csv")

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float32, Int
 
+from simulator.config.errors import DataError, ScenarioError
 from simulator.problems.data import files, names, table
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.nus_wide_standin import nus_wide_standin
 from simulator.problems.data.selecting import Samples
-from simulator.scenario.errors import DataError, ScenarioError
 from simulator.scenario.problems import NusWide
 
 FEATURES = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}

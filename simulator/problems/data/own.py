@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int32, Shaped
 
+from simulator.config.errors import DataError
 from simulator.problems.data import archive, files, names, table
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divided, finished
 from simulator.problems.data.selecting import Samples
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Csv, Npz
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32, Int, Shaped
 
+from simulator.config.errors import DataError
 from simulator.problems.data import archive, files, table
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.speech_standin import speech_standin
 from simulator.problems.data.utterances import WIDTH, Utterances, dataset
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Speech
 
 FILE = "speech.npz"

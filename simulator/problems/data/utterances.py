@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int, Int32
 
+from simulator.config.errors import ScenarioError
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divide, finished
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import Speech
 
 FEATURES = (

@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 import numpy as np
 from jaxtyping import Int
 
+from simulator.config.errors import ScenarioError
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.names import hint
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.images import image_shape
 from simulator.scenario.problems import Strips, Vertical
 

@@ -7,10 +7,10 @@ disjoint sets of rows, given as ascending ids, and together all of them.
 import numpy as np
 from jaxtyping import Float, Int
 
+from simulator.config.errors import ScenarioError
+from simulator.config.expressions import per_client
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.names import hint
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.expressions import per_client
 from simulator.scenario.problems import (
     Column,
     Dirichlet,

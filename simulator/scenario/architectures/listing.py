@@ -3,6 +3,7 @@
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple, Protocol
 
+from simulator.config.errors import ScenarioError
 from simulator.scenario.architectures.counter import Counter, Tally
 from simulator.scenario.architectures.mobile import (
     efficientnet_b0,
@@ -13,7 +14,6 @@ from simulator.scenario.architectures.mobile import (
 from simulator.scenario.architectures.net import Net, Norm, Widen, widened
 from simulator.scenario.architectures.residual import resnet18, resnext29, senet18
 from simulator.scenario.architectures.stacked import VGG19, googlenet, vgg19
-from simulator.scenario.errors import ScenarioError
 
 Name = Literal[
     "resnet18",

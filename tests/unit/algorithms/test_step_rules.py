@@ -14,6 +14,7 @@ from simulator.algorithms.step_rules import (
     geometric_refresh,
     resolve,
 )
+from simulator.config.errors import ScenarioError
 from simulator.scenario.algorithms import (
     BoundedNonconvexStep,
     BoundedStronglyConvexStep,
@@ -23,7 +24,6 @@ from simulator.scenario.algorithms import (
     StochasticNonconvexStep,
     StochasticStronglyConvexStep,
 )
-from simulator.scenario.errors import ScenarioError
 from tests.reference.fedbcd_theory_twin import inverse_sqrt_steps
 
 NONE = Constants()

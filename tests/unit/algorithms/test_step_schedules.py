@@ -193,7 +193,7 @@ def test_epochs_are_those_of_the_evaluations(protocol: dict[str, Any]) -> None:
     plan = prepared(BASE, {"protocol": protocol, "algorithm": two}, end, every)
     rows, *_ = everything(plan.played)
     workers = (rows.worker != NO_WORKER).sum(axis=1)[rows.kind == Kind.COMMIT]
-    epochs = np.r_[0, np.cumsum(workers)] / plan.played.traffic.contributions_per_epoch
+    epochs = np.r_[0, np.cumsum(workers)] / plan.played.workload.contributions_per_epoch
     algorithm: Any = plan.algorithm
     found = jax.vmap(algorithm.step_size.at)(jnp.arange(epochs.size))
     first = int(np.argmax(np.asarray(found) < 0.3))

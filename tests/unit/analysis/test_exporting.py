@@ -12,7 +12,7 @@ import pytest
 
 from analysis import exporting, files
 from analysis.exporting import records
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 from simulator.trace import COLUMNS, StudyError, load
 from tests.support import write_study
 from tests.unit.analysis.exported import ACCURACY, EPSILON, Exported

@@ -18,11 +18,11 @@ import simulator
 from analysis import page
 from analysis.page import pictures, writing
 from analysis.summary import summary
-from simulator.importing import import_log
-from simulator.recording import record
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.scenario.reading import loads
 from simulator.scenario.setting import WorldScenario
+from simulator.timelines.imported import import_log
+from simulator.timelines.saved import record
 from simulator.trace import Study, load, write_manifest
 
 SCRIPT = '<script>alert("x")</script>'

@@ -9,9 +9,9 @@ import pytest
 
 from analysis.page import method, runs, world
 from analysis.page.words import duration, entries, listed, shown, span
+from simulator.config.text import ranges
 from simulator.scenario.reading import read_any
 from simulator.scenario.study import expand
-from simulator.scenario.text import ranges
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").rglob("*.yaml"))
 ITEMS = [

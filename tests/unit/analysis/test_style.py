@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 
 from analysis import figures, style
 from analysis.figures import report
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 from tests.unit.analysis.studies import Fake
 
 

@@ -17,8 +17,8 @@ from analysis.timelines.laws import laws
 from analysis.timelines.start import end_of_start
 from analysis.timelines.theory import closed_forms, constant_downloads
 from analysis.timelines.view import view
-from simulator.recording import record
 from simulator.scenario.setting import WorldScenario
+from simulator.timelines.saved import record
 from simulator.trace import Study
 
 NO_COMMIT = 2**63 - 1

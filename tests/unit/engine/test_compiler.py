@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from simulator.config.errors import UserError
 from simulator.engine import compiler
 from simulator.engine.device import ONE_THREAD, STORES_APART, with_flags
-from simulator.scenario.errors import UserError
 from simulator.scenario.study import merge
 from tests.support import SGD, VAFL
 
@@ -25,7 +25,7 @@ with jax.enable_x64(True):
 LATE = f"""
 {WRONG}
 from simulator.engine import compiler, device
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 device.before_import()
 try:
     print(compiler.check("float64"))

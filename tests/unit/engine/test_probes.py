@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
 from simulator.scenario.study import merge
 from tests.support import SGD, Memory, execute, prepared
 

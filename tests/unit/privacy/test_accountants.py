@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from simulator.config.errors import UserError
 from simulator.privacy import composition, gdp
 from simulator.privacy.accountants import (
     ACCOUNTANTS,
@@ -27,7 +28,6 @@ from simulator.privacy.accountants import (
 )
 from simulator.privacy.budgets import calibrate, releases_within
 from simulator.privacy.releases import Gaussian, Laplace, Pure, Release
-from simulator.scenario.errors import UserError
 
 DELTA = 1e-5
 OF_PURE = (Basic, Advanced, Optimal, Rdp, Pld)

@@ -11,11 +11,11 @@ import pytest
 from scipy import integrate, stats
 
 from analysis.theory import adp2sgd
+from simulator.config.errors import UserError
 from simulator.privacy import decentralised
 from simulator.privacy.accountants import Pld, Rdp
 from simulator.privacy.decentralised import PUBLISHED, Setting
 from simulator.privacy.releases import Gaussian
-from simulator.scenario.errors import UserError
 
 LOG = math.log(1e5)
 """log(1 / delta)"""

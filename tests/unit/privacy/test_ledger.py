@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from simulator.config.errors import ScenarioError, UserError
 from simulator.privacy.accountants import make
 from simulator.privacy.ledger import Ledger, epsilon, limits
 from simulator.privacy.of_runs import Guarantee
 from simulator.privacy.releases import Gaussian, Pure, Release
-from simulator.scenario.errors import ScenarioError, UserError
 
 
 def promise(release: Release, *, formal: bool = True) -> Guarantee:

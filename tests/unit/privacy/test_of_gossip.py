@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from simulator import playing
+from simulator.config.errors import ScenarioError, UserError
 from simulator.privacy import decentralised
 from simulator.privacy.accountants import Accountant, Lemma2, Theorem2, make
 from simulator.privacy.decentralised import Setting
@@ -15,7 +16,6 @@ from simulator.privacy.of_gossip import lacking, release_of, sigma_of
 from simulator.privacy.of_runs import Guarantee, guarantees
 from simulator.privacy.releases import Gaussian, Laplace, Pure, Release
 from simulator.scenario.decentralised import Adp2sgd, Budget, Noise
-from simulator.scenario.errors import ScenarioError, UserError
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, merge
 from simulator.timeline import Kind, Outcome, StopReason

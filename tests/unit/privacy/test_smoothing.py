@@ -6,6 +6,7 @@ import pytest
 from scipy import special
 
 from generators.roughness import measure
+from simulator.config.errors import UserError
 from simulator.privacy.smoothing import (
     bias_bound,
     gaussian_neuron,
@@ -13,7 +14,6 @@ from simulator.privacy.smoothing import (
     theorem5,
     uniform_neuron,
 )
-from simulator.scenario.errors import UserError
 
 ONES = (1.0, 1.0, 1.0)
 

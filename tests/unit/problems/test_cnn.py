@@ -3,9 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simulator.config.errors import ScenarioError
 from simulator.problems import blockwise
 from simulator.problems.cnn import Cnn
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.images import cnn_num_weights, cnn_sizes, image_shape
 
 SMALL = Cnn(13, 12, 3, (3, 4), 3, 5)

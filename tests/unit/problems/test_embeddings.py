@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from jax import lax
 
+from simulator.config.errors import ScenarioError
 from simulator.problems import embeddings
 from simulator.problems.blockwise import BLOCK, in_blocks
 from simulator.problems.flat import drawn, split
 from simulator.scenario import models
-from simulator.scenario.errors import ScenarioError
 
 MLP = models.Mlp(hidden=5)
 RELU = models.Mlp(hidden=4, activation="relu")

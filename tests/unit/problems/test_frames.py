@@ -10,8 +10,8 @@ import pytest
 
 from simulator import playing
 from simulator.algorithms import client_work
+from simulator.config.errors import ScenarioError
 from simulator.problems.lstm import Lstm
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.models import Lstm as Config
 from simulator.scenario.problems import Speech
 from simulator.timeline import NO_SAMPLE

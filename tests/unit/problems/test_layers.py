@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simulator.config.errors import ScenarioError
 from simulator.problems import layers
-from simulator.scenario.errors import ScenarioError
 from tests.quick import once
 
 # Channels in and out, rows, columns, kernel, stride, groups.

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simulator.config.errors import ScenarioError
 from simulator.problems import blockwise
 from simulator.problems.lstm import Lstm, lstm
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.models import Lstm as Config
 
 FRAMES, WIDTH, STATES = 4, 3, 5

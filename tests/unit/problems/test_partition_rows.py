@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from simulator.config.base import PlacedError
+from simulator.config.errors import ScenarioError
 from simulator.problems.data.base import Dataset
 from simulator.problems.partitions import column, dirichlet, labels, sizes
 from simulator.problems.partitions.rows import ATTEMPTS
-from simulator.scenario.base import PlacedError
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import Column, Dirichlet, Labels, Sizes
 
 USERS = [30, 10, 10, 20, 30, 10, 20, 20, 40, 10, 10, 50]

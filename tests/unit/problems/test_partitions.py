@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from simulator.config.errors import ScenarioError
 from simulator.problems.data.base import Dataset
 from simulator.problems.partitions import iid, vertical
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import Iid, Vertical
 
 

@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from simulator.config.errors import ScenarioError
 from simulator.problems.sampler import Sampler, Sampling
+from simulator.protocols import Rounds
 from simulator.scenario.clients import Clients
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.laws import Scipy
-from simulator.scenario.protocols import Rounds
 from tests.support import everything, played
 
 POOLS = [np.arange(9), np.arange(100, 140), np.arange(1000, 1500)]

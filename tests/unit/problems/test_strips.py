@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulator.config.errors import ScenarioError
 from simulator.playing import plan
 from simulator.problems.data.names import RGB, pixels
 from simulator.problems.partitions.columns import strips, vertical
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import Strips, Vertical
 from simulator.studies import planned
 from tests.support import scenario

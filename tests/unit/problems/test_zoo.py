@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from simulator.config.catalogue import factory
+from simulator.config.errors import ScenarioError
 from simulator.problems import blockwise, zoo
 from simulator.problems.zoo import CifarNet
 from simulator.scenario import models
@@ -15,8 +17,6 @@ from simulator.scenario.architectures import (
     tally,
 )
 from simulator.scenario.architectures.counter import Counter
-from simulator.scenario.catalogue import factory
-from simulator.scenario.errors import ScenarioError
 from tests.quick import once
 from tests.reference.zoo_twin import Twin
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from simulator.protocols import Asynchronous, Buffered
 from simulator.scenario.clients import Clients, Link, Loss, Selection
 from simulator.scenario.laws import Constant, Scipy
-from simulator.scenario.protocols import Asynchronous, Buffered
 from simulator.timeline import NO_COMMIT, Outcome, StopReason
 from tests.support import everything, played
 from tests.unit.protocols.replay import (

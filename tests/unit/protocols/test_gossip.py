@@ -13,15 +13,9 @@ from analysis.theory.gossip import (
     second_eigenvalue_modulus,
     spectral_gap,
 )
-from simulator.protocols.pairs import Pair, Pairs
-from simulator.protocols.played import Played, Traffic
-from simulator.scenario.clients import (
-    Clients,
-    Link,
-    NamedSlowdown,
-    RandomSlowdown,
-)
-from simulator.scenario.graphs import (
+from simulator.config.stop import Stop
+from simulator.protocols import Gossip, Synchronous
+from simulator.protocols.gossip.graphs import (
     Arcs,
     Bipartite,
     Complete,
@@ -34,11 +28,16 @@ from simulator.scenario.graphs import (
     build_edges,
     find_senders,
 )
+from simulator.protocols.gossip.mixing import mixing_matrices, receivers
+from simulator.protocols.gossip.pairs import Pair, Pairs
+from simulator.scenario.clients import (
+    Clients,
+    Link,
+    NamedSlowdown,
+    RandomSlowdown,
+)
 from simulator.scenario.laws import Constant, Scipy
-from simulator.scenario.mixing import mixing_matrices, receivers
-from simulator.scenario.protocols import Gossip, Synchronous
 from simulator.scenario.setting import WorldScenario
-from simulator.scenario.stop import Stop
 from simulator.streams import Purpose, Streams
 from simulator.timeline import (
     NO_SLOT,
@@ -50,6 +49,8 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     averaging_matrix,
@@ -444,7 +445,7 @@ def test_the_world_is_the_same_whatever_the_graph() -> None:
 def test_a_run_ends_where_it_is_told_to(stop, reason, commits, average) -> None:
     clients = Clients(compute=Constant(value="m"))
     protocol = Gossip(average=average)
-    plan = Played(clients, protocol, 4, 1, Stop(**stop), Traffic(5, 3, 4))
+    plan = SimulatedTimeline(clients, protocol, 4, 1, Stop(**stop), Workload(5, 3, 4))
     rows, _, why = everything(plan, 7)
     assert why is reason
     found = (rows.kind == Kind.COMMIT).sum()

@@ -5,12 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator.protocols.played import Played, Traffic
-from simulator.scenario.base import Config
-from simulator.scenario.clients import Clients, Crashes
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.laws import Constant, Scipy
-from simulator.scenario.protocols import (
+from simulator.config.base import Config
+from simulator.config.errors import ScenarioError
+from simulator.config.stop import Stop
+from simulator.protocols import (
     Asynchronous,
     Bounded,
     Buffered,
@@ -19,9 +17,12 @@ from simulator.scenario.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.stop import Stop
+from simulator.scenario.clients import Clients, Crashes
+from simulator.scenario.laws import Constant, Scipy
 from simulator.streams import Purpose
 from simulator.timeline import NO_COMMIT, NO_WORKER, Kind, Outcome, StopReason, check
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from simulator.world.world import World
 from tests.support import everything, played
 
@@ -46,9 +47,9 @@ def test_asynchronous() -> None:
 
 
 def test_an_algorithms_overhead_comes_on_top_of_the_law() -> None:
-    traffic = Traffic(4, 4, 2, overhead_s=0.25)
+    traffic = Workload(4, 4, 2, overhead_s=0.25)
     clients = Clients(compute=Constant(value=(1, 2)))
-    plan = Played(clients, Asynchronous(), 2, 0, Stop(time=4.5), traffic)
+    plan = SimulatedTimeline(clients, Asynchronous(), 2, 0, Stop(time=4.5), traffic)
     found, _, _ = everything(plan)
     assert found.time.tolist() == [1.25, 2.25, 2.5, 3.75, 4.5]
     assert found.worker[:, 0].tolist() == [0, 1, 0, 0, 1]
@@ -59,7 +60,9 @@ def test_a_job_has_one_step_of_one_sample_unless_it_is_said(per: str) -> None:
     clients = Clients.model_validate(
         {"compute": Constant(value=1), "compute_per": per, "download": {"bandwidth": 1}}
     )
-    plan = Played(clients, Asynchronous(), 1, 0, Stop(commits=3), Traffic(0, 0, 1))
+    plan = SimulatedTimeline(
+        clients, Asynchronous(), 1, 0, Stop(commits=3), Workload(0, 0, 1)
+    )
     assert everything(plan)[0].time.tolist() == [1, 2, 3]
     world = World(clients, 1, seed=0)
     assert world.transit(Purpose.DOWNLOAD, 0) == 0  # and weighs nothing
@@ -168,7 +171,9 @@ def test_a_run_ends_where_it_is_told_to(
     stop: dict, reason: StopReason, commits: int
 ) -> None:
     clients = Clients(compute=Constant(value=1))
-    plan = Played(clients, TSynchronous(t=2), 2, 0, Stop(**stop), Traffic(4, 6, 2.5))
+    plan = SimulatedTimeline(
+        clients, TSynchronous(t=2), 2, 0, Stop(**stop), Workload(4, 6, 2.5)
+    )
     found, _, why = everything(plan)
     assert why is reason
     assert found.time.size == commits
@@ -192,7 +197,7 @@ def test_time_that_stands_still_is_an_error() -> None:
 
 
 def test_time_that_goes_on_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulator.protocols.played.STUCK", 50)
+    monkeypatch.setattr("simulator.timelines.simulated.STUCK", 50)
     clients = Clients(compute=Constant(value=1))
     plan = played(Asynchronous(), clients, 2, commits=1000)
     found, _, stop = everything(plan, 10)  # two rows at each instant
@@ -212,7 +217,7 @@ def test_the_digest_tells_timelines_apart() -> None:
         played(Asynchronous(), Clients(compute=Constant(value=1)), 5, commits=10),
         played(Asynchronous(), clients, 5, seed=2, commits=10),
         *(
-            replace(plan, traffic=replace(plan.traffic, overhead_s=overhead))
+            replace(plan, workload=replace(plan.workload, overhead_s=overhead))
             for overhead in (0.25, 0.5)
         ),
     ]
@@ -242,6 +247,8 @@ class Pairing(Config):
 )
 def test_commits_that_make_an_epoch(protocol, contributions: int) -> None:
     clients = Clients(compute=Constant(value=1))
-    plan = Played(clients, protocol, 4, 0, Stop(commits=1), Traffic(1, 1, 60.0))
+    plan = SimulatedTimeline(
+        clients, protocol, 4, 0, Stop(commits=1), Workload(1, 1, 60.0)
+    )
     assert plan.contributions_per_commit == contributions
     assert plan.commits_per_epoch == 60 / contributions

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from simulator import playing, studies
-from simulator.protocols.replayed import Replayed, replayed
-from simulator.recording import record
-from simulator.scenario.errors import ScenarioError, StudyError
+from simulator.config.errors import ScenarioError, StudyError
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import Recording, WorldScenario
 from simulator.scenario.study import expand
 from simulator.timeline import Outcome, StopReason
+from simulator.timelines.replayed import RecordedTimeline, replayed
+from simulator.timelines.saved import record
 from simulator.trace import Study
 from tests.property.whole import assert_alike, whole
 from tests.support import SGD, everything, scenario
@@ -98,7 +98,7 @@ def test_rows_and_jobs_come_back_in_chunks_of_any_size(tmp_path: Path) -> None:
     record(run.scenario, tmp_path)
     again = expand(replaying(run.scenario, tmp_path))[0]
     plan = playing.timeline(again)
-    assert isinstance(plan, Replayed)
+    assert isinstance(plan, RecordedTimeline)
     for size in (1, 7, 1000):
         assert_equal(everything(playing.timeline(run), 64), everything(plan, size))
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from simulator.protocols.played import Played, Traffic
+from simulator.config.stop import Stop
+from simulator.protocols import Rounds, Synchronous
 from simulator.scenario.clients import (
     Clients,
     Crashes,
@@ -13,9 +14,9 @@ from simulator.scenario.clients import (
     Server,
 )
 from simulator.scenario.laws import Constant, Scipy
-from simulator.scenario.protocols import Rounds, Synchronous
-from simulator.scenario.stop import Stop
 from simulator.timeline import Outcome, StopReason
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,
@@ -56,8 +57,8 @@ def test_in_sequence_later_parties_read_what_earlier_ones_left() -> None:
 def test_local_steps_take_their_time_one_by_one() -> None:
     clients = Clients(compute=Constant(value=(1, 2)), compute_per="step")
     for protocol, ends in zip(BOTH, ([10, 20], [5, 15, 20, 30]), strict=True):
-        traffic = Traffic(4, 4, 2, steps=5)
-        plan = Played(clients, protocol, 2, 1, Stop(rounds=2), traffic)
+        traffic = Workload(4, 4, 2, steps=5)
+        plan = SimulatedTimeline(clients, protocol, 2, 1, Stop(rounds=2), traffic)
         assert everything(plan)[0].time.tolist() == ends
 
 
@@ -77,9 +78,11 @@ def test_in_sequence_all_parties_send_what_they_hold_of_a_new_batch() -> None:
 def test_a_new_batch_shares_the_servers_link() -> None:
     server = Server(upload_bandwidth=8.0)
     clients = Clients(compute=Constant(value=1))
-    traffic = Traffic(4, 4, 3)
+    traffic = Workload(4, 4, 3)
     rounds = Rounds(order="sequential")
-    plan = Played(clients, rounds, 3, 1, Stop(rounds=1), traffic, server=server)
+    plan = SimulatedTimeline(
+        clients, rounds, 3, 1, Stop(rounds=1), traffic, server=server
+    )
     # 3 messages of 4 bytes share 8 bytes/s: 1.5 s; then each turn is 1 s + 0.5 s.
     assert everything(plan)[0].time.tolist() == [3, 4.5, 6]
 
@@ -109,7 +112,7 @@ def test_a_run_ends_when_its_bytes_are_sent(protocol, bytes_per_round: int) -> N
     clients = Clients(compute=Constant(value=1))
     for extra, rounds in ((0, 7), (1, 8)):
         stop = Stop(bytes=7 * bytes_per_round + extra)
-        plan = Played(clients, protocol, 3, 1, stop, Traffic(3, 5, 3))
+        plan = SimulatedTimeline(clients, protocol, 3, 1, stop, Workload(3, 5, 3))
         rows, _, why = everything(plan)
         assert why is StopReason.BYTES
         assert rows.round[-1] == rounds - 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
 from simulator.scenario.reading import read_any
 
 WORLD = """name: x

@@ -9,16 +9,17 @@ import pytest
 import yaml
 
 from simulator.cli.diagnosis import snippet
+from simulator.config.stop import Stop
 from simulator.playing import timeline
-from simulator.protocols.played import Played, Traffic
+from simulator.protocols import Asynchronous, Gossip, Rounds
 from simulator.scenario.algorithms import ProblemShape
 from simulator.scenario.clients import Clients, Link, NamedSlowdown
 from simulator.scenario.encryption import CKKS, PAILLIER, Ckks, Costs, Paillier
 from simulator.scenario.fedbcd import FedBcd
 from simulator.scenario.laws import Constant, Scipy
-from simulator.scenario.protocols import Asynchronous, Gossip, Rounds
-from simulator.scenario.stop import Stop
 from simulator.scenario.study import Run, merge
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
 from simulator.world.world import Job, World
 from tests.support import everything, execute, played, prepared, scenario
 from tests.unit.scenario.mistakes import complaint
@@ -117,8 +118,8 @@ def test_the_overhead_comes_once_a_job(compute_per) -> None:
         slowdowns=(NamedSlowdown(clients=(2,), factor=3.0),),
         upload=Link(latency=Constant(value=0.5)),
     )
-    traffic = Traffic(4, 4, 2, steps=5, samples=10, overhead_s=0.25)
-    plan = Played(clients, Rounds(), 2, 1, Stop(rounds=2), traffic)
+    traffic = Workload(4, 4, 2, steps=5, samples=10, overhead_s=0.25)
+    plan = SimulatedTimeline(clients, Rounds(), 2, 1, Stop(rounds=2), traffic)
     rows, jobs, _ = everything(plan)
     times = {"job": 1, "step": 5, "sample": 10}[compute_per]
     computing = np.array([times, 6 * times]) + 0.25
@@ -131,8 +132,8 @@ def test_the_overhead_comes_once_a_job(compute_per) -> None:
 def test_no_job_escapes_the_overhead(protocol) -> None:
     clients = Clients(compute=Constant(value=1))
     stop = Stop(commits=2)
-    plain = Played(clients, protocol, 2, 1, stop, Traffic(4, 4, 2))
-    heavy = replace(plain, traffic=Traffic(4, 4, 2, overhead_s=0.3))
+    plain = SimulatedTimeline(clients, protocol, 2, 1, stop, Workload(4, 4, 2))
+    heavy = replace(plain, workload=Workload(4, 4, 2, overhead_s=0.3))
     times = [everything(plan)[0].time for plan in (plain, heavy)]
     np.testing.assert_allclose(times[1], 1.3 * times[0])
 
@@ -147,9 +148,9 @@ def test_a_clock_with_an_overhead_does_not_tick() -> None:
 
 def test_the_overhead_is_part_of_the_hash_where_there_is_one() -> None:
     plan = played(Rounds(), Clients(compute=Constant(value=1)), 2, rounds=1)
-    other = replace(plan, traffic=replace(plan.traffic, overhead_s=1e-9))
+    other = replace(plan, workload=replace(plan.workload, overhead_s=1e-9))
     assert other.digest != plan.digest
-    assert "overhead_s" not in plan.traffic.parts  # hashes are as they were
+    assert "overhead_s" not in plan.workload.parts  # hashes are as they were
 
 
 @pytest.mark.parametrize("order", ["parallel", "sequential"])
@@ -158,9 +159,9 @@ def test_rounds_of_encrypted_exchanges(order: str) -> None:
     plain, heavy = (
         timeline(Run(0, "base", {}, 0, 1, scenario(tree, more))) for more in ({}, HEAVY)
     )
-    assert plain.traffic.overhead_s == 0
-    assert heavy.traffic.overhead_s == EXCHANGE_S
-    assert heavy.traffic.upload_bytes == heavy.traffic.download_bytes == 332_000
+    assert plain.workload.overhead_s == 0
+    assert heavy.workload.overhead_s == EXCHANGE_S
+    assert heavy.workload.upload_bytes == heavy.workload.download_bytes == 332_000
     jobs = np.arange(1, 5)  # that follow one another
     wanted = everything(plain)[0].time + jobs * EXCHANGE_S
     assert everything(heavy)[0].time.tolist() == wanted.tolist()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.expressions import check_syntax, evaluate, per_client
+from simulator.config.errors import ScenarioError
+from simulator.config.expressions import check_syntax, evaluate, per_client
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pytest
 
 from simulator import simulation
 from simulator.algorithms.base import Algorithm
-from simulator.protocols.recorder import Recorder
-from simulator.scenario import catalogue
-from simulator.scenario.bringing import VARIABLE, everything
+from simulator.config import catalogue
+from simulator.config.errors import UserError
+from simulator.config.parts import tag
+from simulator.config.plugins import VARIABLE, everything
+from simulator.recorders.recorder import Recorder
 from simulator.scenario.clients import Clients
-from simulator.scenario.entry import tag
-from simulator.scenario.errors import UserError
 from simulator.scenario.laws import Constant
 from simulator.scenario.reading import loads
 from simulator.scenario.study import expand
@@ -23,8 +23,8 @@ from simulator.world.world import World
 
 LAW = """
 from typing import ClassVar, Literal
-from simulator.scenario.base import Config
-from simulator.scenario.entry import Entry
+from simulator.config.base import Config
+from simulator.config.parts import Entry
 from simulator.scenario.problems import Horizontal
 
 class Nap(Config):
@@ -105,7 +105,7 @@ MISTAKES = {
     "no entry": ('STALESIM = {"laws": (Nap,)}', "must be an entry, got"),
     "no configuration": (
         'STALESIM = {"laws": (Entry(make, "here:make"),)}',
-        "must have a subclass of simulator.scenario.base.Config, got make",
+        "must have a subclass of simulator.config.base.Config, got make",
     ),
     "no data": (
         'STALESIM = {"data": (Entry(Plain, "here:make"),)}',
@@ -238,7 +238,7 @@ def test_bringing_after_a_scenario_was_read_is_too_late(
     monkeypatch.delenv(VARIABLE)
     assert catalogue.entries("laws")  # as every scenario does
     with pytest.raises(UserError, match="before the first scenario is read; restart"):
-        catalogue.bring(name)
+        catalogue.register(name)
     assert VARIABLE not in os.environ
 
 
@@ -247,17 +247,17 @@ def test_bringing_is_remembered_for_other_processes_unless_it_fails(
 ) -> None:
     good, bad = write('STALESIM = {"laws": ()}'), write("STALESIM = 1")
     monkeypatch.setenv(VARIABLE, good)
-    catalogue.brought.cache_clear()
+    catalogue.registered.cache_clear()
     with pytest.raises(UserError, match="must have a mapping STALESIM"):
-        catalogue.bring(bad)
+        catalogue.register(bad)
     assert os.environ[VARIABLE] == good
-    catalogue.bring(good)
+    catalogue.register(good)
     assert os.environ[VARIABLE] == good
     other = write('STALESIM = {"laws": ()}')
     monkeypatch.setenv(VARIABLE, good)
-    catalogue.bring(other)
+    catalogue.register(other)
     assert os.environ[VARIABLE] == os.pathsep.join([good, other])
-    catalogue.brought.cache_clear()
+    catalogue.registered.cache_clear()
 
 
 def test_a_part_of_another_process_is_told_so() -> None:

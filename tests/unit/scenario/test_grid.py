@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from simulator.config.base import PlacedError
 from simulator.scenario import grid
-from simulator.scenario.base import PlacedError
 from simulator.scenario.reading import loads
 from simulator.scenario.study import expand
 from tests.unit.scenario.test_study import study

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
 from simulator.scenario.law_checks import check_cycle, check_law
 from simulator.scenario.laws import Constant, Scipy
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
 from simulator.scenario.laws import Constant, Scipy
 from simulator.scenario.reading import loads
 from simulator.scenario.scenario import Scenario

@@ -18,16 +18,16 @@ import pytest
 from pydantic import ValidationError
 
 from simulator import playing, studies
+from simulator.config.base import MOST_CLIENTS, Config
+from simulator.config.catalogue import KINDS
+from simulator.config.errors import ScenarioError, UserError
+from simulator.config.files import NESTED
+from simulator.config.messages import first_error
 from simulator.privacy.calibration import calibration
-from simulator.scenario.base import MOST_CLIENTS, Config
-from simulator.scenario.catalogue import KINDS
-from simulator.scenario.errors import ScenarioError, UserError
-from simulator.scenario.named import NESTED
 from simulator.scenario.reading import loads, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import MOST_RUNS, expand, merge
-from simulator.scenario.suggestions import first_error
 from simulator.studies import memory
 
 pytestmark = pytest.mark.skipif(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
 from simulator.scenario.laws import Constant
 from simulator.scenario.reading import loads
 from simulator.scenario.scenario import Scenario

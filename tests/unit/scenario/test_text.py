@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from simulator.scenario.errors import UserError
-from simulator.scenario.reading import loads
-from simulator.scenario.text import (
+from simulator.config.errors import UserError
+from simulator.config.text import (
     brief,
     counted,
     one_line,
@@ -14,6 +13,7 @@ from simulator.scenario.text import (
     ranges,
     shortened,
 )
+from simulator.scenario.reading import loads
 
 BASE = """\
 name: study

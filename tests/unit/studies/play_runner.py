@@ -16,7 +16,7 @@ import pytest
 import simpy
 from greenlet import getcurrent, greenlet
 
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.studies.folder import LOCKS, Done
 from simulator.studies.planning import Task
 from simulator.studies.spread import Hear, WorkerDiedError

@@ -15,10 +15,10 @@ import pytest
 
 from analysis import claims, summary
 from simulator import studies
-from simulator.recording import record
-from simulator.scenario.errors import UserError
+from simulator.config.errors import UserError
 from simulator.scenario.reading import validated
 from simulator.scenario.setting import WorldScenario
+from simulator.timelines.saved import record
 from simulator.trace import COLUMNS, Study, StudyError, StudyWarning, load
 from simulator.trace.manifest import NAME
 from tests.support import SGD, VAFL

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.trace import StudyWarning, load
 from tests.unit.studies import fake_study
 from tests.unit.studies.fake_disk import FakeDisk, Files, KilledError

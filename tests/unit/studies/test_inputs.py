@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from simulator import inputs, playing, recording, studies
+from simulator.config.base import Config
+from simulator.config.catalogue import KINDS
+from simulator.config.errors import DataError, StudyError
+from simulator.config.files import marks, named, parts, unmarked
 from simulator.problems.data import limits
-from simulator.scenario.base import Config
-from simulator.scenario.catalogue import KINDS
-from simulator.scenario.errors import DataError, StudyError
-from simulator.scenario.named import marks, named, parts, unmarked
 from simulator.scenario.reading import validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
@@ -415,8 +415,8 @@ def test_the_timelines_digest_knows_every_file(here: Path) -> None:
 MODULE = """
 from typing import Literal
 import numpy as np
-from simulator.scenario.base import Config
-from simulator.scenario.entry import Entry
+from simulator.config.base import Config
+from simulator.config.parts import Entry
 
 class Mine(Config):
     law: Literal["mine"] = "mine"

@@ -15,7 +15,7 @@ import yaml
 
 from analysis import summary
 from simulator import studies
-from simulator.scenario.errors import StudyError, UserError
+from simulator.config.errors import StudyError, UserError
 from simulator.studies import spread
 from simulator.studies.planning import Task
 from simulator.trace import load

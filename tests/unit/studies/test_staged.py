@@ -7,7 +7,7 @@ import pytest
 
 from analysis import claims
 from simulator import studies
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.scenario.scenario import Scenario
 from simulator.studies import staged
 from simulator.trace import Study, load

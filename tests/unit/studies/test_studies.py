@@ -10,8 +10,8 @@ import pytest
 import simulator
 from analysis import summary
 from simulator import playing, simulation, studies
+from simulator.config.errors import ScenarioError, StudyError
 from simulator.protocols import kept
-from simulator.scenario.errors import ScenarioError, StudyError
 from simulator.scenario.study import expand
 from simulator.studies import folder as folders
 from simulator.studies import memory, work

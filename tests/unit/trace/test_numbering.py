@@ -9,12 +9,12 @@ import pytest
 
 from analysis import timelines
 from simulator import playing, studies
-from simulator.protocols.replayed import replayed
-from simulator.recording import record
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.scenario.setting import Recording, WorldScenario
 from simulator.scenario.study import expand
 from simulator.timeline import NO_WORKER, SERVER, Kind
+from simulator.timelines.replayed import replayed
+from simulator.timelines.saved import record
 from simulator.trace import COLUMNS, load
 from simulator.trace.numbering import NOBODY, inward, outward
 from tests.support import SGD, everything, scenario

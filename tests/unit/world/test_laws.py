@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from simulator.scenario.errors import ScenarioError, UserError
+from simulator.config.errors import ScenarioError, UserError
 from simulator.scenario.laws import (
     Constant,
     Empirical,

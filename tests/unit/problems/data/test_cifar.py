@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulator.config.errors import DataError
 from simulator.problems.data.cifar import RECORD, TEST, TRAIN, cifar10
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Cifar10
 
 BINARY = Cifar10(source="binary", scale="raw")

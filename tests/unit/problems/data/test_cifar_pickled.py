@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from simulator.config.errors import DataError
 from simulator.problems.data.cifar import PYTHON, TEST, TRAIN, cifar10
 from simulator.problems.data.cifar_pickled import ALLOWED, parse
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Cifar10
 
 PIXELS = 3072

@@ -10,12 +10,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
+from simulator.config.errors import DataError
 from simulator.problems.data import credit as module
 from simulator.problems.data import credit_standin
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.credit import OLE, PAYMENTS, credit
 from simulator.problems.partitions.columns import vertical
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Credit, Vertical
 
 BLANKS, DOTS = "default payment next month", "default.payment.next.month"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from simulator.config.errors import DataError
 from simulator.problems.data import digests
-from simulator.scenario.errors import DataError
 
 BIG = bytes(range(256)) * (digests.LARGE // 256)
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from simulator.config.errors import ScenarioError
 from simulator.problems.data.dividing import divide, divided, finished
 from simulator.problems.data.keyed import Purpose, generator
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import Data
 
 X = np.arange(40, dtype=float).reshape(20, 2) ** 2

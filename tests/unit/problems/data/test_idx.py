@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulator.config.errors import DataError
 from simulator.problems.data import idx
 from simulator.problems.data.idx import fashion_mnist, mnist
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import FashionMnist, Mnist
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"

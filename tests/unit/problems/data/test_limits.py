@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from simulator.config.errors import DataError
 from simulator.problems.data import archive, files, limits, table, usps
 from simulator.problems.data.own import csv, npz
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Csv, Npz
 
 MEASURED = """
@@ -23,7 +23,7 @@ import resource, sys
 from pathlib import Path
 from simulator.problems.data import files, table
 from simulator.problems.data.own import csv, npz
-from simulator.scenario.errors import DataError
+from simulator.config.errors import DataError
 from simulator.scenario.problems import Csv, Npz
 import pyarrow.parquet
 path = sys.argv[1]

@@ -14,11 +14,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
+from simulator.config.errors import DataError
 from simulator.problems.data import mimic_features, mimic_standin
 from simulator.problems.data.mimic import mimic
 from simulator.problems.data.mimic_features import COLUMNS, VARIABLES, category
 from simulator.problems.partitions.columns import vertical
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Mimic, Vertical
 
 CSV = Mimic(source="csv", scale="raw")

@@ -11,10 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
+from simulator.config.errors import DataError, ScenarioError
 from simulator.problems.data import nus_wide_standin
 from simulator.problems.data.nus_wide import FEATURES, nus_wide
 from simulator.problems.partitions.columns import vertical
-from simulator.scenario.errors import DataError, ScenarioError
 from simulator.scenario.problems import NusWide, Vertical
 
 DAT = NusWide(source="dat", scale="raw")

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulator.config.errors import DataError
 from simulator.problems.data.own import csv, npz
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Csv, Npz
 
 X = np.arange(60.0).reshape(20, 3)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulator.config.errors import DataError
 from simulator.problems.data.parkinson import parkinson
-from simulator.scenario.errors import DataError
 from simulator.scenario.problems import Parkinson
 
 CSV = Parkinson(source="csv", scale="raw")

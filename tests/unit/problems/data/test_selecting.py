@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from simulator.config.errors import ScenarioError
 from simulator.problems.data.bundled import breast_cancer, digits
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.idx import mnist
 from simulator.problems.data.own import npz
-from simulator.scenario.errors import ScenarioError
 from simulator.scenario.problems import BreastCancer, Data, Digits, Mnist, Npz
 
 X = np.arange(20.0)[:, None]

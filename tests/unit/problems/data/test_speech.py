@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from simulator.config.errors import DataError, ScenarioError
 from simulator.problems.data.speech import speech
 from simulator.problems.data.speech_standin import NUM_STATES, STAY, generate
 from simulator.problems.data.utterances import WIDTH, Utterances, cut, deltas
-from simulator.scenario.errors import DataError, ScenarioError
 from simulator.scenario.problems import Speech
 
 LENGTHS = [7, 2, 9, 6]

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator import inputs, playing
-from simulator.protocols.played import Played, Traffic
-from simulator.scenario.errors import StudyError
+from simulator.config.errors import StudyError
 from simulator.scenario.setting import Setting
 from simulator.scenario.study import Run, expand
 from simulator.timeline import (
@@ -31,6 +30,7 @@ from simulator.timeline import (
     StopReason,
     staleness,
 )
+from simulator.timelines.base import RunTimeline
 from simulator.trace import COLUMNS, DISK, Files, Study, Words, Writer, load, provenance
 from simulator.trace import write_manifest as write
 from simulator.trace.disk import LOCK, PARTIAL, explained, locked
@@ -38,6 +38,7 @@ from simulator.trace.journal import line
 from simulator.trace.manifest import NAME, read_manifest
 from simulator.trace.parts import compact
 from simulator.trace.study import journal_of, journal_session
+from simulator.world.workload import Workload
 
 PAIRS = 65_536
 """Most workers of all rows of a chunk together."""
@@ -45,7 +46,7 @@ LIBRARIES = ("numpy", "scipy", "simpy", "stalesim")
 LEFT = {LOCK, NAME, f"{NAME}{PARTIAL}", *COLUMNS}
 """What a timeline that was cut short may have left in its folder."""
 Progress = Callable[[float], None]
-"""Called with the fraction of all runs that is played."""
+"""Called with the fraction of all runs that is timeline."""
 
 
 class Source(NamedTuple):
@@ -54,14 +55,14 @@ class Source(NamedTuple):
     Attributes:
         entry: what the manifest says of its run beforehand.
         chunks: of the timeline.
-        traffic: what a contribution sends.
+        workload: what a contribution sends.
         horizon: virtual seconds at which the run ends at the latest, or None.
         names: columns of the table `clients` that say who each is.
     """
 
     entry: dict[str, Any]
     chunks: Iterator[Chunk]
-    traffic: Traffic
+    workload: Workload
     horizon: float | None = None
     names: Mapping[str, Words] = {}
 
@@ -234,24 +235,24 @@ def _was_cut_short(folder: Path) -> bool:
     return (manifest.get("kind"), manifest["status"]) == ("timeline", "incomplete")
 
 
-def _source(run: Run, played: Played) -> Source:
-    traffic = played.traffic
+def _source(run: Run, timeline: RunTimeline) -> Source:
+    workload = timeline.workload
     entry = {
         **run.identity,
         "protocol": run.scenario.protocol.kind,
-        "num_clients": played.num_clients,
-        "width": played.width,
-        "num_registers": played.num_registers,
-        "commits_at_once": played.commits_at_once,
-        "timeline": played.digest,
-        "upload_bytes": traffic.upload_bytes,
-        "download_bytes": traffic.download_bytes,
+        "num_clients": timeline.num_clients,
+        "width": timeline.width,
+        "num_registers": timeline.num_registers,
+        "commits_at_once": timeline.cadence.commits_at_once,
+        "timeline": timeline.digest,
+        "upload_bytes": workload.upload_bytes,
+        "download_bytes": workload.download_bytes,
         "stop_reason": "the run has not ended",
         "stop": "incomplete",
         "scenario": run.scenario.model_dump(mode="json"),
     }
-    chunks = played.chunks(max(1, PAIRS // played.width))
-    return Source(entry, chunks, traffic, played.stop.time, played.names)
+    chunks = timeline.chunks(max(1, PAIRS // timeline.width))
+    return Source(entry, chunks, workload, timeline.stop.time, timeline.names)
 
 
 def _write_run(source: Source, writer: Writer) -> Iterator[float]:
@@ -265,7 +266,7 @@ def _write_run(source: Source, writer: Writer) -> Iterator[float]:
         rows = chunk.rows
         tally.add(chunk.jobs)
         writer.append("rows", _row_columns(entry["run"], rows, rows_written))
-        writer.append("jobs", _job_columns(entry["run"], chunk.jobs, source.traffic))
+        writer.append("jobs", _job_columns(entry["run"], chunk.jobs, source.workload))
         writer.append("incidents", _incident_columns(entry["run"], chunk.incidents))
         rows_written += rows.time.size
         present = rows.worker != NO_WORKER
@@ -340,7 +341,7 @@ def _row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:
     return columns
 
 
-def _job_columns(run: int, jobs: Jobs, traffic: Traffic) -> dict[str, Any]:
+def _job_columns(run: int, jobs: Jobs, workload: Workload) -> dict[str, Any]:
     """Returns jobs as the trace has them; a message counts even if it weighs nothing.
 
     A replay needs to know how often a client sent.
@@ -354,8 +355,8 @@ def _job_columns(run: int, jobs: Jobs, traffic: Traffic) -> dict[str, Any]:
         "outcome": Words(jobs.outcome, tuple(outcome.name for outcome in Outcome)),
         "upload_messages": uploads,
         "download_messages": downloads,
-        "upload_bytes": uploads.astype(np.int64) * traffic.upload_bytes,
-        "download_bytes": downloads.astype(np.int64) * traffic.download_bytes,
+        "upload_bytes": uploads.astype(np.int64) * workload.upload_bytes,
+        "download_bytes": downloads.astype(np.int64) * workload.download_bytes,
     }
     return {name: columns[name] for name in COLUMNS["jobs"]}
 

@@ -9,8 +9,8 @@ from math import ceil, log2
 import numpy as np
 from jaxtyping import Float
 
-from simulator.scenario.base import Config, PlacedError
-from simulator.scenario.graphs import (
+from simulator.config.base import Config, PlacedError
+from simulator.protocols.gossip.graphs import (
     DIRECTED,
     Arcs,
     Draw,

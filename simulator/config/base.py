@@ -11,8 +11,8 @@ from pydantic import (
     model_validator,
 )
 
-from simulator.scenario.errors import ScenarioError
-from simulator.scenario.expressions import check_syntax
+from simulator.config.errors import ScenarioError
+from simulator.config.expressions import check_syntax
 
 
 class Says(NamedTuple):

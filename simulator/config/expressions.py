@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from simulator.scenario.errors import ScenarioError
+from simulator.config.errors import ScenarioError
 
 Number = Fraction | float
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple, get_args
 
-from simulator.scenario.base import Config, Reads
+from simulator.config.base import Config, Reads
 
 NESTED = (Config, dict, list, tuple)
 """What other configurations may stand in."""

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from simulator import inputs
+from simulator.config.errors import ScenarioError
+from simulator.config.stop import Stop
 from simulator.problems.data import files
-from simulator.protocols.played import FOREVER, Played
-from simulator.scenario.errors import ScenarioError
+from simulator.protocols.base import Cadence
 from simulator.scenario.setting import Recording
-from simulator.scenario.stop import Stop
 from simulator.scenario.study import Run
 from simulator.timeline import (
     NO_COMMIT,
@@ -30,6 +30,7 @@ from simulator.timeline import (
     StopReason,
     check,
 )
+from simulator.timelines.base import FOREVER, RunTimeline
 from simulator.trace import COLUMNS, Study, Words, inward, load
 
 WIDE = ("worker", "job", "read_version", "read_slot")
@@ -41,8 +42,8 @@ TIMED = ("time", "recording")
 
 
 @dataclass(frozen=True)
-class Replayed(Played):
-    """The timeline of one run as a folder has it; the world is not played.
+class RecordedTimeline(RunTimeline):
+    """The timeline of one run as a folder has it; nothing is simulated.
 
     It ends where the recording does, or earlier where the scenario stops earlier.
 
@@ -53,26 +54,20 @@ class Replayed(Played):
         outlasted: whether the scenario would go on when the recorded time is over.
     """
 
-    config: Recording | None = None
-    study: Study | None = None
-    entry: dict[str, Any] | None = None
-    outlasted: bool = False
+    config: Recording
+    study: Study
+    entry: dict[str, Any]
+    outlasted: bool
 
-    @cached_property
-    def width(self) -> int:
-        """Most workers of a row, `W`."""
-        return int(self._entry["width"])
-
-    @property
-    def num_registers(self) -> int:
-        """Registers that suffice."""
-        return int(self._entry["num_registers"])
+    def _cadence(self) -> Cadence:
+        """Returns the protocol's cadence with as many registers as were recorded."""
+        recorded = int(self.entry["num_registers"])
+        return super()._cadence()._replace(num_registers=recorded)
 
     @cached_property
     def names(self) -> dict[str, Words]:
         """Columns of the table `clients` that say who each is: the recorded ones."""
-        assert self.study is not None
-        found = self.study.arrow("clients", self._entry["run"])
+        found = self.study.arrow("clients", self.entry["run"])
         columns = {}
         for name in NAMES:
             if name not in found.column_names:
@@ -86,7 +81,7 @@ class Replayed(Played):
     @cached_property
     def digest(self) -> str:
         """Hash of everything that the timeline depends on; the recorded one's."""
-        known = str(self._entry["timeline"])
+        known = str(self.entry["timeline"])
         if not self._may_end_earlier:
             return known
         text = json.dumps([known, self._stop], sort_keys=True)
@@ -103,7 +98,7 @@ class Replayed(Played):
         rows, jobs, incidents = self._rows(), self._jobs(), self._incidents()
         inputs.confirm(self.config, "timeline")
         check(rows, self.num_registers)
-        reason = StopReason[str(self._entry["stop"]).upper()]
+        reason = StopReason[str(self.entry["stop"]).upper()]
         if self._may_end_earlier:
             rows, jobs, reason = self._cut(rows, jobs, reason)
         last_commit = np.where(jobs.commit == NO_COMMIT, 0, jobs.commit)
@@ -130,22 +125,16 @@ class Replayed(Played):
             job, incident = job_stop, seen
 
     @property
-    def _entry(self) -> dict[str, Any]:
-        assert self.entry is not None
-        return self.entry
-
-    @property
     def _stop(self) -> dict[str, Any]:
         return _given(self.stop)
 
     @property
     def _may_end_earlier(self) -> bool:
         """Says whether the scenario stops by another rule than the recording did."""
-        return _rule(self._entry) != self._stop
+        return _rule(self.entry) != self._stop
 
     def _columns(self, table: str) -> dict[str, np.ndarray]:
-        assert self.study is not None
-        found = self.study.arrow(table, self._entry["run"])
+        found = self.study.arrow(table, self.entry["run"])
         return {
             name: inward(found[name])
             if COLUMNS[table][name].numbered
@@ -184,8 +173,8 @@ class Replayed(Played):
         """Ends the timeline where the scenario stops, if that is earlier."""
         if reason is not StopReason.STALLED:
             reason = StopReason.RECORDING
-        (by_turns, most_turns), (by_contributions, most) = self._limits
-        per_contribution, per_other, spendable = self._weights
+        (by_turns, most_turns), (by_contributions, most) = self.limits
+        per_contribution, per_other, spendable = self.weights
         workers = (rows.worker != NO_WORKER).sum(axis=1)
         applies = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
         applied = np.cumsum(np.where(applies, workers, 0))
@@ -203,7 +192,7 @@ class Replayed(Played):
         }
         time = inf if self.stop.time is None else self.stop.time
         end = int(np.searchsorted(rows.time, time, side="right"))
-        if time <= float(self._entry["virtual_s"]):
+        if time <= float(self.entry["virtual_s"]):
             reason = StopReason.TIME
         for why, (count, limit) in limits.items():
             reached = int(np.searchsorted(count, min(limit, FOREVER))) + 1
@@ -216,11 +205,11 @@ class Replayed(Played):
         return rows, _under_way(jobs, over, commits), reason
 
 
-def replayed(played: Played, config: Recording, run: Run) -> Replayed:
+def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimeline:
     """Returns the recorded timeline of a run.
 
     Args:
-        played: what would be played otherwise.
+        planned: the timeline that would be simulated otherwise.
         config: where the recording is.
         run: of a study.
 
@@ -231,9 +220,9 @@ def replayed(played: Played, config: Recording, run: Run) -> Replayed:
     study = load(files.folder(config.replay))
     entry = _chosen(study, config.replay, run)
     pairs = {
-        "clients": (entry["num_clients"], played.num_clients),
-        "protocol.kind": (entry["protocol"], getattr(played.protocol, "kind", "")),
-        "workers in a row": (entry["width"], played.width),
+        "clients": (entry["num_clients"], planned.num_clients),
+        "protocol.kind": (entry["protocol"], getattr(planned.protocol, "kind", "")),
+        "workers in a row": (entry["width"], planned.width),
     }
     for what, (recorded, wanted) in pairs.items():
         if recorded != wanted:
@@ -241,15 +230,22 @@ def replayed(played: Played, config: Recording, run: Run) -> Replayed:
                 f"timeline.replay must fit the scenario, whose {what} are {wanted}, "
                 f"but {config.replay} was recorded with {recorded}; change one of them"
             )
-    stop, outlasted = played.stop, False
+    stop, outlasted = planned.stop, False
     recorded_s, known = float(entry["virtual_s"]), entry["stop"] in TIMED
     wanted = stop.time or (inf if known else 0)
     other_rule = _given(stop) != _rule(entry)
     if other_rule and entry["stop"] != "stalled" and 0 < recorded_s < wanted:
         stop, outlasted = stop.replaced(time=recorded_s), True
-    options: dict[str, Any] = {f.name: getattr(played, f.name) for f in fields(Played)}
-    options |= {"stop": stop, "config": config, "study": study, "entry": entry}
-    return Replayed(**options, outlasted=outlasted)
+    known_parts: dict[str, Any] = {
+        part.name: getattr(planned, part.name) for part in fields(RunTimeline)
+    }
+    return RecordedTimeline(
+        **{**known_parts, "stop": stop},
+        config=config,
+        study=study,
+        entry=entry,
+        outlasted=outlasted,
+    )
 
 
 def _given(stop: Stop) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Names, labels and paths may hold anything: control characters that a terminal ob
 marks that turn the direction of the text around them, ten thousand letters.
 """
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -57,6 +58,21 @@ def shown(value: object) -> str:
 def brief(message: str) -> str:
     """Returns a message with its endless words and quotations shortened."""
     return _ENDLESS.sub(lambda found: shortened(found[0], LONGEST), message)
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """Returns "did you mean ...?" with the nearest known word, or lists all."""
+    known = sorted(set(known))
+    near = nearest(word, known)
+    if near is not None:
+        return f"did you mean {near!r}?"
+    return f"known are {', '.join(known)}" if known else "nothing is known here"
+
+
+def nearest(word: object, known: Iterable[str]) -> str | None:
+    """Returns the known word that looks most like a given one, if any looks so."""
+    near = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    return near[0] if near else None
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

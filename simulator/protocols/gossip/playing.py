@@ -2,22 +2,22 @@
 
 from abc import ABC, abstractmethod
 
-from simulator.protocols.gossip_recorder import GossipRecorder
-from simulator.protocols.pairs import Pair, Pairs, Then
-from simulator.scenario.graphs import (
+from simulator.protocols.gossip.graphs import (
     Draw,
     build_edges,
     find_senders,
     neighbours,
     no_sides,
 )
-from simulator.scenario.protocols import Gossip
+from simulator.protocols.gossip.options import GossipOptions
+from simulator.protocols.gossip.pairs import Pair, Pairs, Then
+from simulator.protocols.gossip.recorder import GossipRecorder
 from simulator.streams import Purpose
 from simulator.world.faults import Keyed
 from simulator.world.world import World
 
 
-def play(config: Gossip, world: World, recorder: GossipRecorder) -> None:
+def play(config: GossipOptions, world: World, recorder: GossipRecorder) -> None:
     """Starts every worker: snapshot, gradient, averaging and step, for ever.
 
     Source: A(DP)2SGD, Algorithm 1; decisions A-08 to A-10.
@@ -29,7 +29,9 @@ def play(config: Gossip, world: World, recorder: GossipRecorder) -> None:
 class _Workers(ABC):
     """What all workers have in common: their gradients and steps."""
 
-    def __init__(self, config: Gossip, world: World, recorder: GossipRecorder) -> None:
+    def __init__(
+        self, config: GossipOptions, world: World, recorder: GossipRecorder
+    ) -> None:
         self._config, self._world, self._recorder = config, world, recorder
         self._env, self._num_workers = world.env, world.num_clients
         self._sent = [0] * world.num_clients  # messages since a worker's last step
@@ -52,7 +54,7 @@ class _Workers(ABC):
         duration = world.draw(Purpose.COMPUTE, worker)
         if slowness != 1:
             duration *= slowness
-        duration += world.job.overhead_s
+        duration += world.workload.overhead_s
         world.call(duration, self._end_gradient, worker)
 
     def _end_gradient(self, worker: int) -> None:
@@ -87,7 +89,9 @@ class _Together(_Workers):
     one to each of its neighbours.
     """
 
-    def __init__(self, config: Gossip, world: World, recorder: GossipRecorder) -> None:
+    def __init__(
+        self, config: GossipOptions, world: World, recorder: GossipRecorder
+    ) -> None:
         super().__init__(config, world, recorder)
         self._computing = self._stepping = self._num_workers
         self._steps_first = config.average == "all" or (
@@ -142,7 +146,9 @@ def _drawing(world: World) -> Draw:
 class _Pairwise(_Workers):
     """Two neighbours average at a time."""
 
-    def __init__(self, config: Gossip, world: World, recorder: GossipRecorder) -> None:
+    def __init__(
+        self, config: GossipOptions, world: World, recorder: GossipRecorder
+    ) -> None:
         super().__init__(config, world, recorder)
         n, streams = world.num_clients, world.streams
         edges = build_edges(config.graph, n, _drawing(world))

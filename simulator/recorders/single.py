@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from simulator.protocols.recorder import Recorder
+from simulator.recorders.recorder import Recorder
 from simulator.timeline import NO_SLOT, NO_WORKER, SERVER, Jobs, Rows
 
 _ROW = 7  # worker, job, read_version, read_slot, read time, time, write_slot
 
 
-class PlainRecorder(Recorder):
+class SingleRecorder(Recorder):
     """The timeline of a run in which every row applies one job at its arrival."""
 
     def commit(self, time: float, workers: Sequence[int], round_: int = 0) -> None:

@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from simulator import inputs
+from simulator.config.errors import DataError
+from simulator.config.text import shown, suggestion
 from simulator.problems.data import digests, limits, table
-from simulator.protocols.played import Traffic
-from simulator.recording import Source, write_all
-from simulator.scenario.errors import DataError
-from simulator.scenario.protocols import Asynchronous
-from simulator.scenario.suggestions import shown, suggestion
+from simulator.protocols import Asynchronous
 from simulator.timeline import (
     NO_COMMIT,
     NO_SLOT,
@@ -40,7 +38,9 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
+from simulator.timelines.saved import Source, write_all
 from simulator.trace import Study, Words
+from simulator.world.workload import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,7 +110,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     if labels != [str(number) for number in range(1, len(labels) + 1)]:
         everyone = np.arange(len(labels), dtype=np.int32)
         names["client_label"] = Words(everyone, tuple(labels))
-    source = Source(entry, chunks, Traffic(0, 0, len(labels)), names=names)
+    source = Source(entry, chunks, Workload(0, 0, len(labels)), names=names)
     read = {str(log): inputs.Input(str(path.absolute()), *held)._asdict()}
     return write_all(Path(folder), scenario, [source], {"inputs": read})
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from simulator.scenario.base import Config, PlacedError
+from simulator.config.base import Config, PlacedError
 
 TRIES = 100
 """Random graphs that are drawn before giving up."""

@@ -1,14 +1,13 @@
 """Turns what is wrong with a scenario into one line that helps its author."""
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from simulator.scenario.base import PlacedError, Says
-from simulator.scenario.entry import Parts
-from simulator.scenario.text import one_line, shown
+from simulator.config.base import PlacedError, Says
+from simulator.config.catalogue import AnyPart
+from simulator.config.text import nearest, one_line, shown, suggestion
 
 Path = tuple[str | int, ...]
 
@@ -88,21 +87,6 @@ def first_error(
     message = _message(path, groups[path], tree, root)
     more = len(groups) - 1
     return Found(path, one_line(message + (f" (and {more} more)" if more else "")))
-
-
-def suggestion(word: object, known: Iterable[str]) -> str:
-    """Returns "did you mean ...?" with the nearest known word, or lists all."""
-    known = sorted(set(known))
-    near = nearest(word, known)
-    if near is not None:
-        return f"did you mean {near!r}?"
-    return f"known are {', '.join(known)}" if known else "nothing is known here"
-
-
-def nearest(word: object, known: Iterable[str]) -> str | None:
-    """Returns the known word that looks most like a given one, if any looks so."""
-    near = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
-    return near[0] if near else None
 
 
 def _path(detail: Any, tree: Any) -> Path:
@@ -302,7 +286,7 @@ def _parts_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> lis
 def _parts(annotation: Any) -> list[Any]:
     if isinstance(annotation, Says):
         return [annotation]
-    if isinstance(annotation, Parts):
+    if isinstance(annotation, AnyPart):
         return list(annotation.configs())
     listed = isinstance(annotation, tuple | list)
     inner = annotation if listed else get_args(annotation)

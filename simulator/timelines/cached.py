@@ -10,8 +10,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from simulator.protocols.played import Played
 from simulator.timeline import Chunk, Incidents, Jobs, Rows, StopReason
+from simulator.timelines.base import RunTimeline
 
 PARTS = {"rows": Rows, "jobs": Jobs, "incidents": Incidents}
 
@@ -20,20 +20,20 @@ DAMAGED = (OSError, ValueError, LookupError, EOFError, NotImplementedError, BadZ
 """What reading a file may raise that is not as it was written; zip has checksums."""
 
 
-def chunks(played: Played, num_rows: int, folder: Path) -> Iterator[Chunk]:
+def chunks(timeline: RunTimeline, num_rows: int, folder: Path) -> Iterator[Chunk]:
     """Yields the chunks of a timeline; plays it only if nobody has done so to its end.
 
     Where what was kept is damaged or gone, it is played from there on.
 
     Args:
-        played: the timeline.
+        timeline: of a run.
         num_rows: most rows of a chunk.
         folder: in which timelines are kept.
 
     Raises:
         ScenarioError: as the timeline does.
     """
-    place = folder / f"{played.digest}-{num_rows}"
+    place = folder / f"{timeline.digest}-{num_rows}"
     if place.exists():
         done = 0
         with contextlib.suppress(*DAMAGED):
@@ -41,13 +41,13 @@ def chunks(played: Played, num_rows: int, folder: Path) -> Iterator[Chunk]:
                 yield chunk
                 done += 1
             return
-        yield from islice(played.chunks(num_rows), done, None)
+        yield from islice(timeline.chunks(num_rows), done, None)
         return
     folder.mkdir(exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=folder))
     try:
         kept = True
-        for number, chunk in enumerate(played.chunks(num_rows)):
+        for number, chunk in enumerate(timeline.chunks(num_rows)):
             kept = kept and _write(partial / f"{number:06d}.npz", chunk)
             if kept and chunk.stop is not None:
                 with contextlib.suppress(OSError):  # another run was first

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from simulator.protocols.recorder import Recorder
+from simulator.recorders.recorder import Recorder
 from simulator.timeline import NO_SLOT, NO_WORKER, SERVER, Kind, Rows
 from simulator.world.world import World
 

@@ -1,0 +1,319 @@
+"""Finds the parts of plug-ins: by entry points, or in modules that a user names.
+
+A package names a part, a class, by an entry point in the group `stalesim.KIND`, such as
+`stalesim.laws`. A module lists its parts in the attribute `STALESIM`, a mapping of
+kinds to tuples of classes; the variable `STALESIM_IMPORT` names such modules, so that
+the processes of a study find the same ones.
+"""
+
+import contextlib
+import hashlib
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module, invalidate_caches
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from simulator.config.errors import UserError
+from simulator.config.files import unmarked
+from simulator.config.parts import Part, tag
+from simulator.config.text import one_line, shown, suggestion
+
+VARIABLE = "STALESIM_IMPORT"
+"""Dotted modules and paths of .py files, separated as in PYTHONPATH."""
+ATTRIBUTE = "STALESIM"
+"""The attribute of a module that lists its parts."""
+DOCUMENTED = "see docs/extending.md"
+
+
+MEMBERS = {
+    "algorithms": ("family", "protocols", "messages"),
+    "models": ("families", "num_weights", "work"),
+    "partitions": ("family", "num_clients"),
+}
+"""What the parts of a kind must have that they do not inherit."""
+
+
+class Source(NamedTuple):
+    """The code of a plug-in.
+
+    Attributes:
+        file: its module, or the folder of its package.
+        sha256: hash of the file when it was imported, or of all .py files of the
+            package; "" for what is in no file that can be read, as in a notebook.
+    """
+
+    file: str
+    sha256: str
+
+
+class Plugin(NamedTuple):
+    """A part of a plug-in.
+
+    Attributes:
+        part: its class.
+        source: name of the plug-in.
+    """
+
+    part: type[Part]
+    source: str
+
+
+_sources: dict[str, Source] = {}
+"""Of every plug-in that was imported, by its name."""
+
+
+def everything(
+    known: Mapping[str, set[str]], bases: Mapping[str, type[Part]]
+) -> dict[str, tuple[Plugin, ...]]:
+    """Returns the parts of every kind that plug-ins add, in the order of their names.
+
+    Args:
+        known: names of the parts of every kind that are there already.
+        bases: what a part of each kind must inherit from.
+
+    Raises:
+        UserError: one line with the plug-in, what is wrong and the remedy.
+    """
+    found: dict[str, list[Plugin]] = {kind: [] for kind in known}
+    owners = {(kind, name): "stalesim" for kind in known for name in known[kind]}
+    for kind, given, place, source in (*_of_entry_points(known), *_of_modules(known)):
+        part = _checked(given, kind, place, bases[kind])
+        name = tag(part)
+        if (kind, name) in owners:
+            raise UserError(
+                f"{place} must have {kind} under new names, got {name!r}, which "
+                f"{owners[kind, name]} has; rename it"
+            )
+        owners[kind, name] = source
+        found[kind].append(Plugin(part, source))
+    return {kind: tuple(plugins) for kind, plugins in found.items()}
+
+
+@contextlib.contextmanager
+def naming(modules: list[str]) -> Iterator[None]:
+    """Names modules in the environment, for good unless an error follows."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = os.pathsep.join([*named(), *modules])
+    try:
+        yield
+    except UserError:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+        raise
+
+
+def named() -> list[str]:
+    """Returns the modules that the environment names, each once."""
+    given = os.environ.get(VARIABLE, "").split(os.pathsep)
+    return list(dict.fromkeys(name for name in given if name))
+
+
+def located(module: str | Path) -> str:
+    """Returns how the environment names a module, from whatever folder it is read."""
+    text = str(module)
+    return str(Path(text).absolute()) if text.endswith(".py") else text
+
+
+def source(name: str) -> Source:
+    """Returns the code of a plug-in, as it was when it was imported."""
+    return _sources.get(name, Source("", ""))
+
+
+def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
+    for kind in kinds:
+        group = f"stalesim.{kind}"
+        for point in entry_points(group=group):
+            package = point.dist.name if point.dist else point.module
+            place = f"the entry point {point.name!r} of {group} in {package!r}"
+            try:
+                given = point.load()
+            except Exception as error:
+                raise UserError(
+                    f"{place} must be importable, got {_brief(error)}; mend or "
+                    f"uninstall the package"
+                ) from error
+            _note(package, point.module)
+            yield kind, given, place, package
+
+
+def _of_modules(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
+    for name in named():
+        module = _imported(name)
+        source = module.__name__
+        _note(source, source)
+        for kind, classes in _given(module, name).items():
+            place = f"{ATTRIBUTE} of {shown(source)}"
+            if kind not in kinds:
+                raise UserError(
+                    f"{place} must have kinds of parts as keys, got {shown(kind)}; "
+                    f"{suggestion(kind, kinds)}"
+                )
+            if not isinstance(classes, tuple | list):
+                raise UserError(
+                    f"{place} must have a tuple of classes under {kind!r}, got "
+                    f"{type(classes).__name__}; write (MyPart,)"
+                )
+            for number, part in enumerate(classes):
+                yield kind, part, f"{place}, {kind} {number + 1},", source
+
+
+def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
+    """Returns a part of a plug-in.
+
+    Args:
+        given: what stands for it.
+        kind: of the part.
+        place: where it stands, for messages.
+        base: what it must inherit from.
+
+    Raises:
+        UserError: it is no such class, or lacks something.
+    """
+    if not (isinstance(given, type) and issubclass(given, base)):
+        raise UserError(
+            f"{place} must be a subclass of {base.__module__}.{base.__name__}, got "
+            f"{getattr(given, '__name__', shown(given))}; inherit from it"
+        )
+    part: type[Part] = given
+    _check_name(part, kind, place)
+    for member in MEMBERS.get(kind, ()):
+        if not hasattr(part, member):
+            raise UserError(
+                f"{place} must be a class with {', '.join(MEMBERS[kind])}, got "
+                f"{part.__name__} without {member}; add it"
+            )
+    missing = sorted(getattr(part, "__abstractmethods__", ()))
+    if missing:
+        raise UserError(
+            f"{place} must be a class with {', '.join(missing)}, got {part.__name__} "
+            f"without; add it"
+        )
+    name = unmarked(part)
+    if name is not None:
+        raise UserError(
+            f"{place} must mark entries that name files, got {part.__name__}.{name} "
+            f"without; write {name}: FilePath (of simulator.config.base), or rename "
+            f"it if it names none"
+        )
+    return part
+
+
+def _check_name(part: type[Part], kind: str, place: str) -> None:
+    """Refuses a class without one fixed name, or a law with a name of SciPy's."""
+    key = "law" if kind == "laws" else "kind"
+    field = part.model_fields.get(key)
+    names = get_args(field.annotation) if field else ()
+    literal = field is not None and get_origin(field.annotation) is Literal
+    if field is None or not literal or names != (field.default,):
+        raise UserError(
+            f"{place} must be a class with a name, got {part.__name__} without; "
+            f'write {key}: Literal["name"] = "name"'
+        )
+    if kind == "laws":
+        import scipy.stats  # 1 s: only for those who add a law
+
+        if hasattr(scipy.stats, str(field.default)):
+            raise UserError(
+                f"{place} must have laws under new names, got {field.default!r}, "
+                f"which scipy.stats has; rename it"
+            )
+
+
+def _note(name: str, module: str) -> None:
+    """Notes the code of a module that has just been imported, or of its package."""
+    if name in _sources:
+        return
+    words = module.split(".")
+    above = [sys.modules.get(".".join(words[: i + 1])) for i in range(len(words))]
+    # The outermost that is no namespace, in which strangers may lie.
+    files = (getattr(module, "__file__", None) for module in above)
+    file = next(filter(None, files), None)
+    if file is None:
+        return
+    path = Path(file)
+    package = path.name == "__init__.py"
+    paths = sorted(path.parent.rglob("*.py")) if package else [path]
+    try:
+        contents = {each: each.read_bytes() for each in paths}
+    except OSError:  # in a zip file, say
+        return
+    told = [
+        f"{each.relative_to(path.parent).as_posix()} {_sha256(content)}\n"
+        for each, content in contents.items()
+    ]
+    digest = _sha256("".join(told).encode() if package else contents[path])
+    _sources[name] = Source(str(path.parent if package else path), digest)
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _given(module: ModuleType, name: str) -> Mapping[Any, Any]:
+    given = getattr(module, ATTRIBUTE, None)
+    if isinstance(given, Mapping):
+        return given
+    got = "none" if given is None else type(given).__name__
+    remedy = f'add for example {ATTRIBUTE} = {{"laws": (MyLaw,)}}'
+    if getattr(module.__spec__, "_initializing", False):
+        got = "none yet: it reads a scenario while it is being imported"
+        remedy = "move that into a function"
+    elif name == "__main__":
+        remedy += (
+            "; what a notebook adds is known to its own process alone, so take "
+            "jobs=1, or write the part into a module"
+        )
+    raise UserError(
+        f"module {shown(name)} must have a mapping {ATTRIBUTE}, got {got}; {remedy}"
+    )
+
+
+def _imported(name: str) -> ModuleType:
+    """Imports a dotted module or the file of one, from this folder as well.
+
+    What is in a file is imported by its name, so that other processes can do so, too.
+    """
+    path = Path(name) if name.endswith(".py") else None
+    if path is not None and not path.is_file():
+        raise UserError(f"there is no module {shown(name)}; check the path")
+    folder = str(path.absolute().parent if path else Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
+    dotted = path.stem if path else name
+    invalidate_caches()  # it may just have been written
+    try:
+        module = import_module(dotted)
+    except (Exception, SystemExit) as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name
+        if missing and f"{dotted}.".startswith(f"{missing}."):
+            raise UserError(
+                f"there is no module {shown(name)}; check its name, and that it is "
+                f"installed or lies in {folder}"
+            ) from error
+        raise UserError(
+            f"module {shown(name)} must be importable, got {_brief(error)}; mend it"
+        ) from error
+    found = getattr(module, "__file__", None)
+    if path is not None and (found is None or not path.samefile(found)):
+        raise UserError(
+            f"module {shown(name)} must have a name of its own, got {dotted!r}, which "
+            f"is {found or 'built into Python'}; rename the file"
+        )
+    return module
+
+
+def _brief(error: BaseException) -> str:
+    """Returns an error in one line, and at which line of the module it came up."""
+    said = str(error).partition("\n")[0]
+    text = one_line(f"{type(error).__name__}: {said}")
+    for frame in traceback.extract_tb(error.__traceback__):
+        if "importlib" not in frame.filename and frame.filename != __file__:
+            return f"{text} ({Path(frame.filename).name}:{frame.lineno})"
+    return text

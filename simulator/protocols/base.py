@@ -1,0 +1,212 @@
+"""What every coordination protocol says of itself."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from simulator.config.base import PlacedError
+from simulator.config.parts import Part
+from simulator.recorders.recorder import Batch, Recorder
+from simulator.scenario.clients import Clients, Server
+from simulator.world.world import World
+
+Draw = Callable[[int], np.random.Generator]
+"""Random numbers of a run, by the number of an attempt."""
+
+
+class Cadence(NamedTuple):
+    """How the rows, commits and rounds of a protocol come.
+
+    Attributes:
+        width: most workers of a row, `W`.
+        num_registers: registers that suffice: the most versions that are still read,
+            and the current one.
+        contributions_per_commit: most contributions that one commit applies.
+        commits_per_round: commits of a round; None where there are no rounds.
+        turns_per_round: rows of a round that a limit on rounds counts.
+        commits_are_turns: whether each of those rows is a commit; else a limit on
+            commits counts contributions.
+        commits_at_once: commits of which none makes another one staler, as of
+            `timeline.staleness`.
+        ends_mixed: whether a round ends with an averaging of all, not with a commit.
+        messages: uploads and downloads that count for a contribution.
+    """
+
+    width: int
+    num_registers: int
+    contributions_per_commit: int = 1
+    commits_per_round: int | None = None
+    turns_per_round: int = 1
+    commits_are_turns: bool = True
+    commits_at_once: int = 1
+    ends_mixed: bool = False
+    messages: tuple[Fraction | int, Fraction | int] = (1, 1)
+
+
+class Protocol(Part):
+    """Who talks to whom when; none knows an algorithm.
+
+    What is said here holds where each arrival of a client is a row of its own; a
+    protocol overrides what is otherwise with it.
+    """
+
+    like: ClassVar[str] = ""
+    """Name of a protocol with rows like these: algorithms that run on that one run on
+    this one."""
+    timed: ClassVar[tuple[str, ...]] = ()
+    """Options in virtual seconds, which lie on no law's lattice."""
+    pooled: ClassVar[bool] = False
+    """Whether all data are in one place, without clients and messages."""
+    has_server: ClassVar[bool] = True
+    common_batch: ClassVar[bool] = False
+    """Whether the parties of a vertical problem meet over one batch in each row."""
+    batch_per_round: ClassVar[bool] = False
+    """Whether that batch is the same in all rows of a round."""
+
+    @property
+    def names(self) -> set[str]:
+        """Names by which an algorithm may say that it runs on this protocol."""
+        return {getattr(self, "kind", ""), self.like} - {""}
+
+    @property
+    def step_law(self) -> Any:
+        """Law of the duration of a step, where clients' laws play no part; or None."""
+        return None
+
+    @property
+    def refresh_bound(self) -> int:
+        """Age in commits beyond which stored embeddings are refreshed; 0 for none."""
+        return 0
+
+    @property
+    def mixes(self) -> bool:
+        """Whether all workers average at once, by mixing matrices."""
+        return False
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether there are rounds, in which all wait for each other."""
+        return False
+
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows, commits and rounds come.
+
+        Args:
+            num_clients: K.
+            in_flight: most clients that have a job at the same time, <= K.
+        """
+        del num_clients
+        return Cadence(width=1, num_registers=in_flight + 1)
+
+    def messages_per_job(self, num_clients: int) -> Int[np.ndarray, "K 2"]:
+        """Returns how many messages a job of each client sends, and how many it gets.
+
+        Args:
+            num_clients: K.
+        """
+        return np.ones((num_clients, 2), np.int64)
+
+    def uploads_per_mixing(self, num_workers: int, draw: Draw) -> int:
+        """Returns how many messages an averaging of all workers takes.
+
+        Args:
+            num_workers: K.
+            draw: random numbers, for random graphs.
+        """
+        del num_workers, draw
+        return 0
+
+    def mixing(
+        self, num_workers: int, draw: Draw, *, pushes: bool
+    ) -> Float[np.ndarray, "Q K K"] | None:
+        """Returns the matrices by which models are averaged, in turn.
+
+        Args:
+            num_workers: K.
+            draw: random numbers, for random graphs.
+            pushes: whether models are shared out as in push-sum.
+
+        Returns:
+            None where no more than two models are averaged at a time.
+        """
+        del num_workers, draw, pushes
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses clients and servers that do not fit.
+
+        Args:
+            clients: of the scenario.
+            server: of the scenario.
+            n: number of clients.
+
+        Raises:
+            PlacedError: saying where, what and what to do.
+        """
+        del clients, server, n
+
+    def check_algorithm(self, algorithm: Any) -> None:
+        """Refuses algorithms that lack what the protocol asks of them.
+
+        Raises:
+            PlacedError: saying where, what and what to do.
+        """
+        del algorithm
+
+    def recorder(
+        self, world: World, width: int, batch: Batch | None, num_samples: int
+    ) -> Recorder:
+        """Returns what writes the timeline.
+
+        Args:
+            world: that is simulated.
+            width: most workers of a row.
+            batch: sample ids of a client's job, for protocols that look at samples.
+            num_samples: that `batch` chooses from.
+        """
+        return Recorder(world, width, batch, num_samples)
+
+    @abstractmethod
+    def play(self, world: World, recorder: Any) -> None:
+        """Starts the first events.
+
+        Args:
+            world: that is simulated.
+            recorder: hears who reads, and what becomes of each job.
+        """
+
+
+def refuse_selection(kind: str, clients: Clients | None) -> None:
+    """Refuses a selection of clients where everyone works.
+
+    Raises:
+        PlacedError: there is one.
+    """
+    if clients is not None and clients.selection is not None:
+        raise PlacedError(
+            f"clients.selection must not be set for the protocol {kind!r}, in which "
+            f"everyone works; remove it",
+            ("clients", "selection"),
+        )
+
+
+def refuse_more_than(n: int, name: str, wanted: int | None) -> None:
+    """Refuses to wait for more clients than there are.
+
+    Args:
+        n: number of clients.
+        name: of the protocol's option.
+        wanted: its value.
+
+    Raises:
+        PlacedError: it is too large.
+    """
+    if wanted is not None and wanted > n:
+        raise PlacedError(
+            f"protocol.{name} must be at most the number of clients ({n}), got "
+            f"{wanted}; lower it or add clients",
+            ("protocol", name),
+        )

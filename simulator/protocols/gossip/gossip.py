@@ -1,0 +1,28 @@
+"""Gossip: workers without a server, each with a model of its own."""
+
+from simulator.protocols.gossip.options import GossipOptions
+from simulator.protocols.gossip.playing import play
+from simulator.protocols.gossip.recorder import GossipRecorder
+from simulator.recorders.recorder import Batch, Recorder
+from simulator.world.world import World
+
+
+class Gossip(GossipOptions):
+    """Workers without a server: each steps by itself and averages with a neighbour.
+
+    An averaging takes the time of its initiator's upload link; both its workers go on
+    computing meanwhile, on the models that they had read.
+
+    Source: A(DP)2SGD, Algorithm 1 and appendix A; decisions A-08, A-09 and A-10.
+    """
+
+    def recorder(
+        self, world: World, width: int, batch: Batch | None, num_samples: int
+    ) -> Recorder:
+        """Returns what writes the timeline of models without a server."""
+        del width, batch, num_samples
+        return GossipRecorder(world)
+
+    def play(self, world: World, recorder: GossipRecorder) -> None:
+        """Starts every worker: snapshot, gradient, averaging and step, for ever."""
+        play(self, world, recorder)

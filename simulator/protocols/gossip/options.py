@@ -1,0 +1,156 @@
+"""Options of gossip: who may average with whom, how, and what a round is."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float
+from pydantic import model_validator
+
+from simulator.config.base import PlacedError
+from simulator.protocols.base import Cadence, Draw, Protocol, refuse_selection
+from simulator.protocols.gossip.graphs import (
+    Bipartite,
+    Graph,
+    check_graph,
+    check_size,
+)
+from simulator.protocols.gossip.mixing import (
+    is_directed,
+    mixing_matrices,
+    receivers,
+)
+from simulator.scenario.clients import Behaviour, Clients, Server
+
+
+class GossipOptions(Protocol):
+    """How workers average; what follows from it for rows, rounds and messages."""
+
+    kind: Literal["gossip"] = "gossip"
+    has_server: ClassVar[bool] = False
+    graph: Graph = Bipartite()
+    """Who may average with whom; by default senders with receivers (A-08)."""
+    average: Literal["pairwise", "all", "neighbours"] = "pairwise"
+    """Two neighbours at a time; or, in rounds in which all wait for each other,
+    everyone with everyone (SYNC) or with all neighbours at once (D-PSGD)."""
+    initiator: Literal["sender", "every"] | None = None
+    """Whose gradients come with an averaging (A-09): those of one side of a bipartite
+    graph or everyone's; by default senders', where the graph has two sides."""
+    order: Literal["average_then_step", "step_then_average", "during"] = (
+        "average_then_step"
+    )
+    """What follows a gradient (A-10); `during`: averaging begins with the gradient, and
+    both are waited for. With everyone, steps come first."""
+
+    @model_validator(mode="after")
+    def _only_pairs_have_neighbours(self) -> "GossipOptions":
+        belong = {
+            "graph": ("pairwise", "neighbours"),
+            "initiator": ("pairwise",),
+            "order": ("pairwise", "neighbours"),
+        }
+        for name, averages in belong.items():
+            default = type(self).model_fields[name].default
+            if self.average not in averages and getattr(self, name) != default:
+                raise PlacedError(
+                    f"{name} must not stand beside average: {self.average}; remove it",
+                    (name,),
+                )
+        if self.average == "neighbours" and self.order == "during":
+            raise PlacedError(
+                "order must be average_then_step or step_then_average where all "
+                "neighbours average at once, got 'during'; change it",
+                ("order",),
+            )
+        if self.average == "pairwise" and is_directed(self.graph):
+            raise PlacedError(
+                f"graph must not be directed for pairwise averaging, got "
+                f"{self.graph.kind!r}; take average: neighbours",
+                ("graph", "kind"),
+            )
+        return self
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether all workers wait for each other."""
+        return self.average != "pairwise"
+
+    def num_out(self, num_workers: int, draw: Draw | None = None) -> list[int]:
+        """Returns how many messages each worker sends in a round with its neighbours.
+
+        Args:
+            num_workers: K.
+            draw: random numbers, for random graphs.
+        """
+        first = receivers(self.graph, num_workers, draw)[0]
+        return [len(others) for others in first]
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses what workers without a server cannot do, and impossible graphs."""
+        refuse_selection(self.kind, clients)
+        if server != Server():
+            raise PlacedError(
+                "server must not be set for the protocol 'gossip', which has none; "
+                "remove it",
+                ("server",),
+            )
+        for part in (clients, *clients.groups.values()) if clients else ():
+            _refuse_absence(part)
+        check_size(n, mixed=self.in_rounds)
+        if self.average != "all":
+            check_graph(self.graph, n, must_have_sides=self.initiator == "sender")
+        if is_directed(self.graph):
+            receivers(self.graph, n)
+
+    @property
+    def mixes(self) -> bool:
+        """Whether all workers average at once."""
+        return self.in_rounds
+
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows come: steps, and averagings of two or of all workers.
+
+        In rounds each worker's step is a commit, and all of them have read the state
+        before it; the averaging of all is a turn as well. Gradients stay where they
+        are, unless everyone averages with everyone.
+        """
+        del in_flight
+        n = num_clients
+        messages = (1, 1) if self.average == "all" else (0, 0)
+        if not self.in_rounds:
+            return Cadence(width=2, num_registers=n, messages=messages)
+        return Cadence(
+            width=2,
+            num_registers=n,
+            commits_per_round=n,
+            turns_per_round=n + 1,
+            commits_are_turns=False,
+            commits_at_once=n,
+            ends_mixed=self.average == "all" or self.order == "step_then_average",
+            messages=messages,
+        )
+
+    def uploads_per_mixing(self, num_workers: int, draw: Draw) -> int:
+        """Returns how many messages an averaging of all with their neighbours takes."""
+        if self.average != "neighbours":
+            return 0
+        return sum(self.num_out(num_workers, draw))
+
+    def mixing(
+        self, num_workers: int, draw: Draw, *, pushes: bool
+    ) -> Float[np.ndarray, "Q K K"] | None:
+        """Returns the matrices by which all models are mixed, in turn."""
+        if self.average == "pairwise":
+            return None
+        if self.average == "all":
+            return np.full((1, num_workers, num_workers), 1 / num_workers)
+        return mixing_matrices(self.graph, num_workers, draw, pushes=pushes)
+
+
+def _refuse_absence(behaviour: Behaviour) -> None:
+    for name in ("availability", "join", "leave", "crashes", "loss", "download"):
+        if getattr(behaviour, name) != Behaviour.model_fields[name].default:
+            raise PlacedError(
+                f"clients.{name} must not be set for the protocol 'gossip', whose "
+                f"workers are always there and have no link but upload; remove it",
+                ("clients", name),
+            )

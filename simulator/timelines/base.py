@@ -1,0 +1,136 @@
+"""What every timeline of a run says of itself, whether simulated or recorded."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, lcm
+from operator import itemgetter
+
+import numpy as np
+
+from simulator.config.stop import Stop
+from simulator.protocols.base import Cadence, Protocol
+from simulator.scenario.clients import Clients
+from simulator.streams import Purpose, Streams
+from simulator.timeline import Chunk, StopReason
+from simulator.trace import Words
+from simulator.world.workload import Workload
+
+FOREVER = 2**62
+
+
+@dataclass(frozen=True)
+class RunTimeline(ABC):
+    """The timeline of one run; every iteration gives the same one.
+
+    Attributes:
+        clients: laws of their cycle; None where data are pooled.
+        protocol: who talks to whom when.
+        num_clients: `K`.
+        seed: of the run.
+        stop: when it ends (all but the target, which needs numbers).
+        workload: of a job.
+    """
+
+    clients: Clients | None
+    protocol: Protocol
+    num_clients: int
+    seed: int
+    stop: Stop
+    workload: Workload
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """Hash of everything that the timeline depends on."""
+
+    @abstractmethod
+    def chunks(self, num_rows: int) -> Iterator[Chunk]:
+        """Yields chunks of at most `num_rows` rows, from the start.
+
+        Raises:
+            UserError: there can be no such timeline.
+        """
+
+    @cached_property
+    def cadence(self) -> Cadence:
+        """How its rows, commits and rounds come."""
+        return self._cadence()
+
+    def _cadence(self) -> Cadence:
+        selection = self.clients.selection if self.clients else None
+        most = selection.in_flight if selection else self.num_clients
+        in_flight = min(most, self.num_clients)
+        return self.protocol.cadence(self.num_clients, in_flight)
+
+    @property
+    def width(self) -> int:
+        """Most workers of a row, `W`."""
+        return self.cadence.width
+
+    @property
+    def num_registers(self) -> int:
+        """Registers that suffice."""
+        return self.cadence.num_registers
+
+    @property
+    def commits_per_epoch(self) -> float:
+        """Commits that make a pass over the data."""
+        return (
+            self.workload.contributions_per_epoch
+            / self.cadence.contributions_per_commit
+        )
+
+    @cached_property
+    def uploads_per_mixing(self) -> int:
+        """Messages of an averaging of all workers with their neighbours."""
+        streams = Streams(self.seed)
+        return self.protocol.uploads_per_mixing(
+            self.num_clients, lambda number: streams.at(Purpose.GRAPH, 0, number)
+        )
+
+    @cached_property
+    def names(self) -> dict[str, Words]:
+        """Columns of the table `clients` that say who each is, as far as is known."""
+        groups = self.clients.groups if self.clients else {}
+        sizes = [group.number for group in groups.values()]
+        if not sizes:
+            return {}
+        codes = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        return {"client_group": Words(codes, tuple(groups))}
+
+    @cached_property
+    def limits(self) -> tuple[tuple[StopReason, int], tuple[StopReason, int]]:
+        """Why a run ends, and with how many turns or how many contributions.
+
+        A turn is a row that a limit on rounds counts.
+        """
+        stop, cadence = self.stop, self.cadence
+        epochs = ceil((stop.epochs or FOREVER) * self.workload.contributions_per_epoch)
+        turns = {
+            StopReason.COMMITS: stop.commits or FOREVER,
+            StopReason.ROUNDS: (stop.rounds or FOREVER) * cadence.turns_per_round,
+        }
+        counted = {
+            StopReason.CONTRIBUTIONS: stop.contributions or FOREVER,
+            StopReason.EPOCHS: epochs,
+        }
+        if not cadence.commits_are_turns:
+            counted[StopReason.COMMITS] = turns.pop(StopReason.COMMITS)
+        first = (min(limits.items(), key=itemgetter(1)) for limits in (turns, counted))
+        return next(first), next(first)
+
+    @cached_property
+    def weights(self) -> tuple[int, int, int]:
+        """Bytes of a contribution, of another upload, and in all, in a common unit.
+
+        The unit is one byte, or a part of one where a contribution's share of the
+        messages is not whole.
+        """
+        up, down = self.workload.upload_bytes, self.workload.download_bytes
+        uploads, downloads = map(Fraction, self.cadence.messages)
+        unit = lcm(uploads.denominator, downloads.denominator)
+        each = (uploads * up + downloads * down) * unit
+        return int(each), up * unit, (self.stop.bytes or FOREVER) * unit

@@ -1,0 +1,190 @@
+"""A timeline that a world, a protocol and a seed make."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import simpy
+from simpy.core import EmptySchedule
+from simpy.events import NORMAL, EventPriority
+
+from simulator import inputs
+from simulator.config.errors import ScenarioError
+from simulator.recorders.recorder import Batch, Recorder
+from simulator.scenario.clients import Server
+from simulator.timeline import Chunk, StopReason, check
+from simulator.timelines.base import RunTimeline
+from simulator.world.quota import Quota, QuotaIsSpent
+from simulator.world.world import World
+
+AFTER_ALL = EventPriority(NORMAL + 2)
+"""Priority of what happens last at an instant."""
+STUCK = 100_000
+"""Rows at one instant, beyond 100 per client, after which time stands still."""
+
+
+@dataclass(frozen=True)
+class SimulatedTimeline(RunTimeline):
+    """The timeline that a protocol makes of a world; every iteration simulates it.
+
+    Attributes:
+        batch: sample ids of a client's job, for protocols that look at samples.
+        num_samples: that `batch` chooses from.
+        samples_key: identifies the sampler in the hash, `""` if the protocol needs
+            none.
+        server: what all clients share.
+        quota: messages that each client may send before the run ends, if that is
+            limited.
+    """
+
+    batch: Batch | None = None
+    num_samples: int = 0
+    samples_key: str = ""
+    server: Server = field(default_factory=Server)
+    quota: tuple[int, ...] | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of everything that the timeline depends on."""
+        parts = {
+            "clients": self.clients.model_dump(mode="json") if self.clients else None,
+            "server": self.server.model_dump(mode="json"),
+            "protocol": self.protocol.model_dump(mode="json"),
+            "num_clients": self.num_clients,
+            "seed": self.seed,
+            "stop": self.stop.model_dump(mode="json", exclude={"target", "windowed"}),
+            "traffic": self._workload,
+            "samples": self.samples_key,
+        }
+        if self.quota is not None:
+            parts["quota"] = self.quota
+        parts["files"] = [
+            sha256
+            for key, part in self._world.items()
+            for sha256 in inputs.contents(part, key)
+        ]
+        text = json.dumps(parts, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def _workload(self) -> dict[str, Any]:
+        """The workload, for the hash; no overhead is not named."""
+        parts = self.workload._asdict()
+        if not self.workload.overhead_s:
+            del parts["overhead_s"]
+        return parts
+
+    @property
+    def _world(self) -> dict[str, Any]:
+        """What durations are drawn from, by its place in the scenario."""
+        parts = ("clients", "server", "protocol")
+        return {name: getattr(self, name) for name in parts}
+
+    def chunks(self, num_rows: int) -> Iterator[Chunk]:
+        """Plays the world and yields chunks of at most `num_rows` rows.
+
+        Raises:
+            ScenarioError: a law gave an impossible duration, or time stands still.
+            DataError: a file of measurements has changed since the study began.
+        """
+        protocol = self.protocol
+        lattice = not any(getattr(protocol, name) for name in protocol.timed)
+        world = World(
+            self.clients,
+            self.num_clients,
+            self.seed,
+            protocol.step_law,
+            self.server,
+            self.workload,
+            lattice=lattice,
+        )
+        recorder = protocol.recorder(world, self.width, self.batch, self.num_samples)
+        self._limit_time(world)
+        if self.quota is not None:
+            world.quota = Quota(self.quota)
+        protocol.play(world, recorder)
+        for key, part in self._world.items():
+            inputs.confirm(part, key)
+        reason = None
+        stuck_at, stuck_rows = -1.0, 0
+        while reason is None:
+            # One row more than is asked for: the last one is not finished yet.
+            reason = self._run(world.env, recorder, num_rows + 1)
+            if recorder.num_rows and world.env.now == stuck_at:
+                stuck_rows += num_rows
+                if stuck_rows > STUCK + 100 * self.num_clients:
+                    raise ScenarioError(
+                        f"clients must take time, but {stuck_rows} commits happened at "
+                        f"{stuck_at} s; give clients.compute or clients.idle a law "
+                        f"that is not always 0"
+                    )
+            else:
+                stuck_at, stuck_rows = world.env.now, 0
+            rows, jobs = recorder.take(world.seconds, final=reason is not None)
+            check(rows, self.num_registers)
+            now = float(world.seconds([world.env.now])[0])
+            yield Chunk(rows, jobs, reason, world.incidents(now))
+
+    def _run(
+        self,
+        env: simpy.Environment,
+        recorder: Recorder,
+        num_rows: int,
+    ) -> StopReason | None:
+        """Runs events until a chunk is full; returns why the run ended, if it did."""
+        step = env.step
+        (by_turns, most_turns), (by_contributions, most) = self.limits
+        per_contribution, per_other, spendable = self.weights
+        dearest = self.width * (per_contribution + per_other) or 1
+        try:
+            while recorder.num_rows < num_rows:
+                made, applied = recorder.turns, recorder.num_contributions
+                if made >= most_turns:
+                    return by_turns
+                if applied >= most:
+                    return by_contributions
+                sent = applied * per_contribution
+                sent += recorder.num_other_uploads * per_other
+                if sent >= spendable:
+                    return StopReason.BYTES
+                # So many rows reach no limit but perhaps with the last of them.
+                left = min(
+                    num_rows - recorder.num_rows,
+                    most_turns - made,
+                    -(-(most - applied) // self.width),
+                    -(-(spendable - sent) // dearest),
+                )
+                until = recorder.num_rows + left
+                while recorder.num_rows < until:
+                    step()
+        except EmptySchedule:
+            return StopReason.STALLED
+        except _TimeIsOver:
+            return StopReason.TIME
+        except QuotaIsSpent:
+            return StopReason.PRIVACY
+        return None
+
+    def _limit_time(self, world: World) -> None:
+        """Ends the run after everything that happens at the last instant."""
+        if self.stop.time is None:
+            return
+        limit = self.stop.time
+        if world.tick is not None:
+            limit = int(Fraction(repr(limit)) / world.tick)
+        event = simpy.Event(world.env)
+        event.callbacks.append(_end_time)  # pyright: ignore[reportOptionalMemberAccess]
+        event._ok, event._value = True, None
+        world.env.schedule(event, priority=AFTER_ALL, delay=limit)
+
+
+class _TimeIsOver(Exception):  # noqa: N818
+    """The run has reached its virtual time."""
+
+
+def _end_time(event: simpy.Event) -> None:
+    raise _TimeIsOver

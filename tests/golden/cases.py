@@ -1,0 +1,187 @@
+"""Small runs of protocols with algorithms, most of which ship in no scenario."""
+
+from typing import Any
+
+EXPON = {"law": "expon"}
+LINKS = {"upload": {"latency": EXPON, "bandwidth": 1e5}, "download": {"latency": EXPON}}
+VERTICAL: dict[str, Any] = {
+    "data": {"kind": "breast_cancer", "scale": "standard"},
+    "partition": {"kind": "vertical", "parties": 4},
+    "l2": 0.001,
+}
+HORIZONTAL: dict[str, Any] = {
+    "data": {"kind": "digits"},
+    "partition": {"kind": "dirichlet", "clients": 5, "alpha": 0.5},
+    "l2": 0.001,
+}
+VAFL: dict[str, Any] = {
+    "kind": "vafl",
+    "step_size": 0.2,
+    "batch": 17,
+    "upload": "batch",
+}
+SGD: dict[str, Any] = {"kind": "sgd", "step_size": 0.3, "batch": 11}
+PRIVATE: dict[str, Any] = {
+    "mechanism": {"clip_bound": 1.0, "multiplier": 1.0},
+}
+NOISE: dict[str, Any] = {"sigma": 1.0, "clip": "sample"}
+
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "asynchronous": {"kind": "asynchronous"},
+    "rejecting": {"kind": "asynchronous", "staleness_bound": 2},
+    "waiting": {"kind": "asynchronous", "staleness_bound": 2, "beyond": "wait"},
+    "bounded": {"kind": "bounded", "staleness_bound": 3},
+    "t_synchronous": {"kind": "t_synchronous", "t": 2},
+    "synchronous": {"kind": "synchronous"},
+    "deadline": {"kind": "synchronous", "deadline": 2.0},
+    "over-selection": {"kind": "synchronous", "wait_for": 3},
+    "buffered": {"kind": "buffered", "size": 3},
+    "window": {"kind": "buffered", "window": 1.5},
+    "cyclic": {"kind": "cyclic"},
+    "rounds": {"kind": "rounds"},
+    "sequential": {"kind": "rounds", "order": "sequential"},
+    "pairwise": {"kind": "rounds", "exchange": "pairwise"},
+    "gossip": {"kind": "gossip"},
+    "gossip-during": {"kind": "gossip", "order": "during"},
+    "gossip-ring": {
+        "kind": "gossip",
+        "graph": {"kind": "ring"},
+        "order": "step_then_average",
+    },
+    "gossip-all": {"kind": "gossip", "average": "all"},
+    "gossip-neighbours": {"kind": "gossip", "average": "neighbours"},
+    "push": {
+        "kind": "gossip",
+        "average": "neighbours",
+        "order": "step_then_average",
+        "graph": {"kind": "exponential"},
+    },
+    "centralised": {"kind": "centralised"},
+}
+WORKERS = ["test_accuracy", "consensus_distance", "worker_accuracy", "worker_loss"]
+
+
+def _case(
+    protocol: str,
+    problem: dict[str, Any],
+    algorithm: dict[str, Any],
+    clients: dict[str, Any] | None = None,
+    metrics: list[str] | None = None,
+    **rest: Any,
+) -> dict[str, Any]:
+    world = {"compute": {"law": "gamma", "a": 2.0}} | LINKS
+    if protocol.startswith(("gossip", "push")):
+        world.pop("download")
+    evaluate: dict[str, Any] = {"every": {"commits": 6}}
+    if metrics:
+        evaluate["metrics"] = metrics
+    tree = {
+        "name": "pin",
+        "problem": problem,
+        "clients": world | (clients or {}),
+        "protocol": PROTOCOLS[protocol],
+        "algorithm": algorithm,
+        "stop": {"commits": 14},
+        "evaluate": evaluate,
+        "engine": {"chunk": 8},
+    }
+    return tree | rest
+
+
+def _cases() -> dict[str, dict[str, Any]]:
+    cases: dict[str, dict[str, Any]] = {}
+    for protocol in ("bounded", "t_synchronous", "synchronous", "waiting", "rejecting"):
+        cases[f"vafl {protocol}"] = _case(protocol, VERTICAL, VAFL)
+    everything = VAFL | {"upload": "all"}
+    noisy = everything | {"perturbation": {"std": 0.3, "input_diameter": 2.0}}
+    cases["vafl centralised"] = _case("centralised", VERTICAL, VAFL)
+    first = everything | {"client_order": "query_first"}
+    cases["vafl all"] = _case("asynchronous", VERTICAL, first)
+    cases["vafl noise"] = _case("bounded", VERTICAL, noisy)
+    for kind in ("fed_sgd", "fed_bcd", "fed_pbcd"):
+        algorithm = {"kind": kind, "step_size": 0.1, "batch": 17}
+        algorithm |= {} if kind == "fed_sgd" else {"local_steps": 3}
+        for protocol in ("rounds", "sequential", "pairwise", "asynchronous"):
+            cases[f"{kind} {protocol}"] = _case(protocol, VERTICAL, algorithm)
+    algorithm = {"kind": "fed_bcd", "step_size": 0.1, "batch": 17, "local_steps": 2}
+    cases["fed_bcd t_synchronous"] = _case("t_synchronous", VERTICAL, algorithm)
+    encryption = algorithm | {"encryption": {"kind": "paillier"}}
+    cases["fed_bcd encrypted"] = _case("rounds", VERTICAL, encryption)
+    for protocol in (
+        *("asynchronous", "rejecting", "waiting", "t_synchronous", "synchronous"),
+        *("deadline", "over-selection", "cyclic", "centralised"),
+    ):
+        cases[f"sgd {protocol}"] = _case(protocol, HORIZONTAL, SGD)
+    for weight in ("polynomial", "hinge", "inverse", "delay_adaptive"):
+        algorithm = SGD | {"weight": {"kind": weight}}
+        cases[f"sgd {weight}"] = _case("asynchronous", HORIZONTAL, algorithm)
+    compensated = SGD | {"compensation": {"strength": 0.1, "adaptive": True}}
+    cases["sgd compensated"] = _case("asynchronous", HORIZONTAL, compensated)
+    for optimizer in ("momentum", "adam", "yogi", "adagrad", "rmsprop"):
+        algorithm = SGD | {"optimizer": {"kind": optimizer}}
+        cases[f"sgd {optimizer}"] = _case("t_synchronous", HORIZONTAL, algorithm)
+    private = SGD | PRIVATE
+    cases["sgd private"] = _case("asynchronous", HORIZONTAL, private, privacy={})
+    cases["sgd probe"] = _case(
+        *("asynchronous", HORIZONTAL, private),
+        probe={"every": 2, "what": ["message", "gradient"]},
+    )
+    local = SGD | {"local_steps": 3, "sampling": "shuffled"}
+    cases["sgd local"] = _case(
+        *("synchronous", HORIZONTAL, local), {"compute_per": "step"}
+    )
+    limited = {"accountants": ["rdp", "gdp"], "budget": 8.0}
+    cases["sgd budget"] = _case("asynchronous", HORIZONTAL, private, privacy=limited)
+    fed = {"kind": "fed_async", "step_size": 0.1, "batch": 11, "local_steps": 2}
+    cases["fed_async"] = _case("asynchronous", HORIZONTAL, fed)
+    cases["fed_async cyclic"] = _case("cyclic", HORIZONTAL, fed)
+    buffered = fed | {"kind": "fed_buff"}
+    cases["fed_buff"] = _case("buffered", HORIZONTAL, buffered)
+    cases["fed_buff window"] = _case("window", HORIZONTAL, buffered)
+    for kind in ("asgd", "audp", "mapa"):
+        algorithm = {"kind": kind} | ({} if kind == "asgd" else {"epsilon": 0.5})
+        if kind == "audp":
+            algorithm |= {"noise": "spherical_laplace", "clip": "sample"}
+        privacy = {"privacy": {}} if kind == "audp" else {}
+        for protocol in ("asynchronous", "cyclic"):
+            cases[f"{kind} {protocol}"] = _case(
+                protocol, HORIZONTAL, algorithm, **privacy
+            )
+    cases["csgd"] = _case("centralised", HORIZONTAL, {"kind": "csgd"})
+    psgd = {"kind": "psgd", "step_size": 0.3, "batch": 11}
+    for protocol in PROTOCOLS:
+        if protocol.startswith("gossip"):
+            cases[f"psgd {protocol}"] = _case(
+                protocol, HORIZONTAL, psgd, metrics=WORKERS
+            )
+    adp = psgd | {"kind": "adp2sgd", "noise": NOISE}
+    named = {"accountants": ["rdp", "lemma2", "theorem2"]}
+    cases["adp2sgd"] = _case("gossip", HORIZONTAL, adp, privacy=named)
+    cases["adp2sgd age"] = _case("gossip-ring", HORIZONTAL, adp | {"merge": "age"})
+    cases["adp2sgd all"] = _case("gossip-all", HORIZONTAL, adp)
+    cases["sgp"] = _case("push", HORIZONTAL, psgd | {"kind": "sgp"}, metrics=WORKERS)
+    harsh = {
+        "groups": {
+            "phones": {
+                "number": 3,
+                "availability": {"kind": "on_off", "on": EXPON, "off": EXPON},
+                "loss": {"chance": 0.2, "timeout": 1.0},
+            },
+            "servers": {
+                "number": 2,
+                "crashes": {"after": {"law": "expon", "scale": 9}, "down": EXPON},
+            },
+        },
+        "slowdowns": [{"kind": "random", "factor": 2}],
+    }
+    for protocol in ("asynchronous", "rejecting", "deadline"):
+        cases[f"harsh {protocol}"] = _case(protocol, HORIZONTAL, SGD, harsh)
+    selection = {"selection": {"in_flight": 2}}
+    cases["selection"] = _case("asynchronous", HORIZONTAL, SGD, selection)
+    cases["service"] = _case(
+        *("asynchronous", HORIZONTAL, SGD), server={"service": EXPON}
+    )
+    return cases
+
+
+CASES = _cases()

@@ -1,0 +1,199 @@
+"""Hashes of all that short runs write: nothing of it changes unless that is meant.
+
+Every shipped scenario is pinned by up to three of its variants and all their
+timelines, every pair of protocol and algorithm that ships in none by a small run.
+
+    python -m tests.golden.pins                  # compares what is pinned
+    python -m tests.golden.pins compare NAME...  # some of it
+    python -m tests.golden.pins write [NAME...]  # pins anew; say why in the commit
+
+Whole numbers and text are equal on every machine; other numbers only where machine and
+libraries are those that wrote the pins, so their hashes are compared there alone.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from tests.golden.cases import CASES
+
+ROOT = Path(__file__).parents[2]
+FILE = Path(__file__).with_name("pins.json")
+FILES = {
+    path.relative_to(ROOT / "scenarios").with_suffix("").as_posix(): path
+    for path in sorted((ROOT / "scenarios").rglob("*.yaml"))
+}
+NAMES = [*FILES, *CASES]
+COMMITS, EVERY = 12, 6
+MOST = 3
+"""Variants of a file that are run; the timelines of all are pinned."""
+HEAVY = ("adp2sgd/swb_full", "adp2sgd/table1_full")
+"""Files that are only played: a commit of theirs takes minutes."""
+LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox", "optax")
+
+
+def machine() -> str:
+    """Returns what the last bits of numbers depend on."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = info.read_text(encoding="utf-8").splitlines()
+        cpu = next((line.split(":")[1] for line in lines if "model name" in line), cpu)
+    libraries = [f"{name} {version(name)}" for name in LIBRARIES]
+    return ", ".join([cpu.strip(), platform.python_version(), *libraries])
+
+
+def found(name: str) -> dict[str, Any]:
+    """Returns what a case writes: of each run and table, the hash of each column."""
+    pins: dict[str, Any] = {}
+    for label, scenario, learns in _short(name):
+        try:
+            pins[label] = _run(scenario, learns=learns)
+        except Exception as error:  # some do not come through between processes
+            raise RuntimeError(f"{name}, {label}: {error}") from None
+    return pins
+
+
+def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
+    """Yields runs with few commits, and whether each is to learn or only to be played.
+
+    All of them are named by variant; of a sweep, the first point is taken.
+    """
+    from simulator.scenario.reading import read_any
+    from simulator.scenario.scenario import Scenario
+    from simulator.scenario.study import expand
+
+    if name in CASES:
+        yield "base", Scenario.model_validate(CASES[name]), True
+        return
+    scenario = read_any(FILES[name])
+    runs = expand(scenario.model_copy(update={"replicates": 1}))
+    first = {run.variant: run for run in reversed(runs)}
+    kept = [first[variant] for variant in scenario.variants or ["base"]]
+    step = max(1, -(-len(kept) // MOST))
+    for index, run in enumerate(kept):
+        tree = run.scenario.model_dump(mode="json")
+        tree["stop"] = {"commits": COMMITS}
+        tree["seed"] = run.seed
+        learns = "problem" in tree and name not in HEAVY
+        if "problem" in tree:
+            tree["evaluate"]["every"] = {"commits": EVERY}
+            tree["claims"] = []
+        made = type(run.scenario).model_validate(tree)
+        yield run.variant, made, learns and index % step == 0
+
+
+def _run(scenario: Any, *, learns: bool) -> dict[str, Any]:
+    from simulator.studies import simulate
+    from simulator.timelines.saved import record
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "study"
+        study = simulate(scenario, path) if learns else record(scenario, path)
+        (run,) = study.manifest["runs"]
+        pins = {"keys": _hash(json.dumps(run["scenario"], sort_keys=True))}
+        pins |= {k: run[k] for k in ("stop", "timeline", "dataset") if k in run}
+        tables = {name: study.arrow(name) for name in study.manifest["parts"]}
+        for name, table in sorted(tables.items()):
+            pins[name] = {
+                column: _column(table[column].combine_chunks())
+                for column in table.column_names
+            }
+        return pins
+
+
+def _column(column: Any) -> str:
+    """Returns a hash; marked where it is of numbers that are not whole."""
+    import pyarrow as pa
+
+    mark = "~" if pa.types.is_floating(column.type) else ""
+    return mark + _hash(json.dumps(column.to_pylist()))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def differences(name: str, *, everything: bool) -> list[str]:
+    """Returns where a case is not as it is pinned.
+
+    Args:
+        name: of the case.
+        everything: also numbers that are not whole.
+    """
+    return list(compared(name, pinned(name), found(name), everything=everything))
+
+
+def compared(place: str, old: Any, new: Any, *, everything: bool) -> Iterator[str]:
+    """Yields the differences of two trees of pins, each with its place."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            yield from compared(
+                f"{place}/{key}", old.get(key), new.get(key), everything=everything
+            )
+    elif old != new:
+        inexact = str(old).startswith("~") and str(new).startswith("~")
+        if everything or not inexact:
+            yield f"{place}: pinned {old}, now {new}"
+
+
+def pinned(name: str) -> dict[str, Any]:
+    """Returns the pins of a case."""
+    return _pinned()["cases"][name]
+
+
+def _pinned() -> dict[str, Any]:
+    return json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def is_machine() -> bool:
+    """Returns whether this machine is the one that wrote the pins."""
+    return _pinned()["machine"] == machine()
+
+
+def _all(function: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    names = list(names)
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+        try:
+            yield from zip(names, pool.map(function, names), strict=True)
+        except Exception:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _exactly(name: str) -> list[str]:
+    return differences(name, everything=is_machine())
+
+
+def main(order: str = "compare", *names: str) -> int:
+    """Writes or compares pins; returns the number of differences."""
+    chosen = names or NAMES
+    if order == "write":
+        pins = _pinned() if FILE.exists() and names else {"cases": {}}
+        pins["machine"] = machine()
+        for name, made in _all(found, chosen):
+            pins["cases"][name] = made
+            text = json.dumps(pins, indent=0, sort_keys=True)
+            FILE.write_text(text + "\n", encoding="utf-8")
+            print(name, flush=True)
+        return 0
+    print("" if is_machine() else f"another machine: {machine()}")
+    count = 0
+    for name, lines in _all(_exactly, chosen):
+        count += len(lines)
+        print(name, "as pinned" if not lines else "\n  ".join(["", *lines]), flush=True)
+    print(f"{count} differences")
+    return count
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(*sys.argv[1:]), 1))
