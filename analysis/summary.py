@@ -6,7 +6,7 @@ import pandas as pd
 from analysis.escapes import escapes
 from analysis.frames import Study, evaluations, groups, joined, runs
 from analysis.statistics import Interval, t_interval
-from analysis.targets import Target, default_target, final_values, time_to_target
+from analysis.targets import MetricTarget, default_target, final_values, time_to_target
 from simulator.config.text import ranges
 
 WIDTH = 7
@@ -158,7 +158,7 @@ def _stop(runs_of_group: pd.DataFrame, escaped: pd.Series) -> str:
     return f"{words},\nloss\n× {factors.max():.0e}" if len(factors) else words
 
 
-def _heading(target: Target) -> str:
+def _heading(target: MetricTarget) -> str:
     value = f"{target.value:.3g}"
     return f"s to\n{value}" if target.stated else f"s to\n95 % of\nbest,\n{value}"
 

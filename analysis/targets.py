@@ -20,7 +20,7 @@ HOPELESS = ("diverged", "stalled")
 """Ends of runs that would never have reached a target, however long they ran."""
 
 
-class Target(NamedTuple):
+class MetricTarget(NamedTuple):
     """A metric and the value that is to be reached.
 
     Attributes:
@@ -142,7 +142,7 @@ def final_quantities(
     return table[["group", "replicate"]].assign(value=values)
 
 
-def default_target(study: Study) -> Target:
+def default_target(study: Study) -> MetricTarget:
     """Returns the metric and value that time-to-target tables use.
 
     The scenario's own target, else that of its first claim that has one, else the
@@ -156,12 +156,12 @@ def default_target(study: Study) -> Target:
     for target in stated:
         for metric, value in (target or {}).items():
             if metric in evaluated:
-                return Target(metric, float(value), stated=True)
+                return MetricTarget(metric, float(value), stated=True)
     metric = evaluated[0]
     means = final_values(study, metric).groupby("group")["value"].mean()
     if metric in HIGHER_IS_BETTER:
-        return Target(metric, OF_BEST * float(means.max()), stated=False)
-    return Target(metric, float(means.min()) / OF_BEST, stated=False)
+        return MetricTarget(metric, OF_BEST * float(means.max()), stated=False)
+    return MetricTarget(metric, float(means.min()) / OF_BEST, stated=False)
 
 
 def times_to_target(

@@ -14,19 +14,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-import decisions
-import formulas
 import pandas as pd
-import rows as experiments
-from formulas import markdown
 from PIL import Image
-from printed import SPECIFIED, TABLES
 
-from analysis import claims, exchanges, summary, timeline_report
+import decisions
+import rows as experiments
+from analysis import claims, summary, timelines
 from analysis.claims.measured import measure
 from analysis.frames import Study
-from analysis.report import literal
+from analysis.markup import literal
 from analysis.targets import final_values, time_to_target
+from generators import fedbcd, formulas
+from generators.formulas import markdown
+from printed import SPECIFIED, TABLES
 from simulator.scenario.claims import ORIGINS
 from simulator.trace import load
 
@@ -97,10 +97,10 @@ def _one_line(cell: object) -> object:
 def take_in_world(study: Study, folder: Path) -> None:
     """Writes what was measured in a world without numerics, and its figure."""
     manifest = study.manifest
-    title, rows = next(timeline_report.tables(study))
+    title, rows = next(timelines.tables(study))
     rows.to_csv(folder / "world.csv", index=False)
     with tempfile.TemporaryDirectory() as place:
-        paths = timeline_report.save(study, place)
+        paths = timelines.save(study, place)
         figure = next(path for path in paths if path.stem == "comparison")
         target = ROOT / "docs" / "figures" / f"{manifest['name']}.png"
         target.write_bytes(figure.read_bytes())
@@ -141,8 +141,8 @@ def beside(study: Study) -> pd.DataFrame:
     """Returns what our groups took to reach the targets, beside the paper's numbers."""
     _, (metric, per, base), said = TABLES[study.manifest["name"]]
     targets = list(dict.fromkeys(target for target, _ in said))
-    mine = exchanges.exchange_table(study, metric, targets, per)
-    mine["ratio"] = exchanges.ratios(mine, base)
+    mine = fedbcd.exchange_table(study, metric, targets, per)
+    mine["ratio"] = fedbcd.ratios(mine, base)
     columns = ("said rounds", "said computation", "said communication", "said time")
     for place, column in enumerate(columns):
         found = [

@@ -100,10 +100,10 @@ def public(package: str) -> Callable[[], str]:
 def theory() -> str:
     """Returns every closed form with its source, module by module."""
     parts = []
-    for path in sorted((ROOT / "analysis").glob("theory*.py")):
+    for path in sorted((ROOT / "analysis" / "theory").glob("[!_]*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         title, *_ = (ast.get_docstring(tree) or "").splitlines()
-        parts += [f"### analysis.{path.stem}", "", title, ""]
+        parts += [f"### analysis.theory.{path.stem}", "", title, ""]
         parts += ["| closed form | what it is | source |", "| --- | --- | --- |"]
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):

@@ -21,16 +21,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import rows as experiments
 import scipy.stats
-from formulas import markdown
 
+import rows as experiments
 from analysis.bounds import AT_LEAST, EXACT
-from analysis.claims import Finding, Plan, judge
+from analysis.claims import Finding, ReplicatePlan, judge
 from analysis.claims import measured as measuring
 from analysis.claims.findings import JUDGES, corrected, points, weighed
 from analysis.claims.judged import HOLDS, OPEN
 from analysis.claims.measured import Measured, read_csv
+from generators.formulas import markdown
 from simulator.scenario.reading import loads, read
 from simulator.scenario.study import expand
 
@@ -130,7 +130,7 @@ def _shown(commit: str, file: str) -> str | None:
 def again(folder: Path, claims: list[dict[str, Any]]) -> pd.DataFrame:
     """Returns the verdicts on a study whose numbers are kept."""
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    plan = Plan(about["replicates"], tuple(about.get("looks", ())))
+    plan = ReplicatePlan(about["replicates"], tuple(about.get("looks", ())))
     return judge(read_csv(folder / "values.csv"), claims, plan)
 
 
@@ -158,7 +158,7 @@ def reconstructed(
                 why = f"{NOT_KEPT}: stalesim run {path.relative_to(ROOT)}"
                 rows[-1] = _unmeasured(rows[-1], said, why)
     frame = pd.DataFrame(rows, columns=pd.Index(Finding._fields))
-    return corrected(frame, Plan(about["replicates"]))
+    return corrected(frame, ReplicatePlan(about["replicates"]))
 
 
 def _unmeasured(finding: Finding, said: Said | None, why: str) -> Finding:

@@ -4,8 +4,9 @@ The public names, imported only when they are used: importing this package impor
 neither JAX nor pandas.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from simulator.lazy import attach
 
 if TYPE_CHECKING:
     from simulator.config.catalogue import register
@@ -14,30 +15,4 @@ if TYPE_CHECKING:
     from simulator.studies import resume, simulate, sweep
     from simulator.trace import Study, load
 
-_PUBLIC = {
-    "Scenario": "simulator.scenario.scenario",
-    "Study": "simulator.trace",
-    "load": "simulator.trace",
-    "read": "simulator.scenario.reading",
-    "register": "simulator.config.catalogue",
-    "resume": "simulator.studies",
-    "simulate": "simulator.studies",
-    "sweep": "simulator.studies",
-}
-
-__all__ = [
-    "Scenario",
-    "Study",
-    "load",
-    "read",
-    "register",
-    "resume",
-    "simulate",
-    "sweep",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import style
 from analysis.attacks import linear, quality
+from analysis.figures import style
 from analysis.statistics import t_interval
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.attacks import report
+from analysis.figures.files import save_figure
 from analysis.frames import Study, joined
-from analysis.saving import save_figure
 from simulator.scenario.images import image_shape
 from simulator.scenario.scenario import Scenario
 from simulator.trace import StudyError

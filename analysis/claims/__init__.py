@@ -8,7 +8,7 @@ worth where a study is looked at several times and claims are many; `findings` d
 
 import pandas as pd
 
-from analysis.claims.findings import Finding, Plan, evaluate, judge
+from analysis.claims.findings import Finding, ReplicatePlan, evaluate, judge
 from analysis.claims.judged import FAILS, HOLDS, LEAST, OPEN
 from analysis.frames import Study
 
@@ -18,7 +18,7 @@ __all__ = [
     "LEAST",
     "OPEN",
     "Finding",
-    "Plan",
+    "ReplicatePlan",
     "all_decided",
     "counts",
     "evaluate",

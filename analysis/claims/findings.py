@@ -78,7 +78,7 @@ class Finding(NamedTuple):
     why: str
 
 
-class Plan(NamedTuple):
+class ReplicatePlan(NamedTuple):
     """How many replicates a study was to have.
 
     Attributes:
@@ -145,11 +145,13 @@ def evaluate(study: Study) -> pd.DataFrame:
         return pd.DataFrame(columns=pd.Index(Finding._fields))
     measured = measure(study, claims)
     asked = scenario.get("replicates", measured.replicates)
-    return judge(measured, claims, Plan(asked, tuple(scenario.get("looks") or ())))
+    return judge(
+        measured, claims, ReplicatePlan(asked, tuple(scenario.get("looks") or ()))
+    )
 
 
 def judge(
-    measured: Measured, claims: Sequence[Mapping[str, Any]], plan: Plan
+    measured: Measured, claims: Sequence[Mapping[str, Any]], plan: ReplicatePlan
 ) -> pd.DataFrame:
     """Returns a row per claim, as `evaluate` does, of what was measured of a study.
 
@@ -167,7 +169,7 @@ def judge(
     return corrected(frame, plan)
 
 
-def corrected(found: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+def corrected(found: pd.DataFrame, plan: ReplicatePlan) -> pd.DataFrame:
     """Returns findings with the verdicts that their p-values leave.
 
     The only place where anything is decided. A family are the claims of one origin in
@@ -198,7 +200,7 @@ def corrected(found: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     )
 
 
-def _said(p: float, value: float, m: int, plan: Plan) -> str:
+def _said(p: float, value: float, m: int, plan: ReplicatePlan) -> str:
     """Returns a p-value in words, and what it is worth by whose correction."""
     by = plan.said + (f"by Holm among {m}" if m > 1 else "")
     said = f"p {_number(p)}"

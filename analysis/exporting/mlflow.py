@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from analysis.exporting.records import Record, library, records, values
+from analysis.exporting.records import RunRecord, library, records, values
 from analysis.frames import Study
 
 LONGEST = 6_000
@@ -52,7 +52,7 @@ def write(study: Study, folder: Path) -> None:
 
 
 def _write_run(
-    client: Any, entities: Any, experiment: str, record: Record, artifacts: Path
+    client: Any, entities: Any, experiment: str, record: RunRecord, artifacts: Path
 ) -> None:
     created = client.create_run(experiment, run_name=record.name, tags=record.tags)
     run = created.info.run_id

@@ -22,7 +22,7 @@ LONGEST_NAME = 60
 """Characters of a run's label in its name, so that any file system takes it."""
 
 
-class Record(NamedTuple):
+class RunRecord(NamedTuple):
     """One run, as experiment trackers see it.
 
     Attributes:
@@ -50,7 +50,7 @@ def has_ended(run: Mapping[str, Any]) -> bool:
     return run["stop"] not in WITHOUT_RESULTS
 
 
-def records(study: Study) -> Iterator[Record]:
+def records(study: Study) -> Iterator[RunRecord]:
     """Yields every run of a study that has ended."""
     measured, spent = study.table("evaluations"), study.table("privacy")
     stale = study.table("staleness")
@@ -60,7 +60,7 @@ def records(study: Study) -> Iterator[Record]:
         number = run["run"]
         points = measured.loc[measured["run"] == number].drop(columns="run")
         cost = spent.loc[spent["run"] == number]
-        yield Record(
+        yield RunRecord(
             name=_name(run),
             label=run["label"],
             config=flat(run.get("scenario", {})),
@@ -73,7 +73,7 @@ def records(study: Study) -> Iterator[Record]:
 
 
 def values(row: Any) -> dict[str, float]:
-    """Returns what was measured in a row of `Record.points`, by name.
+    """Returns what was measured in a row of `RunRecord.points`, by name.
 
     Args:
         row: of `DataFrame.to_dict("records")`.

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from analysis.exporting.records import Record, library, records, values
+from analysis.exporting.records import RunRecord, library, records, values
 from analysis.frames import Study
 
 
@@ -29,7 +29,7 @@ def write(study: Study, folder: Path) -> None:
             _write_run(record, writer, summaries)
 
 
-def _write_run(record: Record, writer: Any, summaries: Any) -> None:
+def _write_run(record: RunRecord, writer: Any, summaries: Any) -> None:
     names = [name for name in record.points if record.points[name].notna().any()]
     # TensorBoard's own form of hyper-parameters; `add_hparams` makes a folder for them.
     about = summaries.hparams(dict(record.config), dict.fromkeys(names, 0))

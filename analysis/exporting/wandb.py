@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from analysis.exporting.records import Record, library, records, values
+from analysis.exporting.records import RunRecord, library, records, values
 from analysis.frames import Study
 
 LONGEST_TAG = 64
@@ -44,7 +44,7 @@ def write(study: Study, folder: Path) -> None:
 
 
 def _write_run(
-    wandb: Any, project: str, record: Record, folder: Path, settings: Any
+    wandb: Any, project: str, record: RunRecord, folder: Path, settings: Any
 ) -> None:
     about = record.tags
     tags = [

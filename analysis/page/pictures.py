@@ -8,7 +8,7 @@ from typing import NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from analysis import style
+from analysis.figures import style
 
 MOST_BYTES = 600_000
 """Of a drawing; what has more lines than that is shown as dots."""

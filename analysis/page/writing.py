@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jinja2
 import pandas as pd
 
-from analysis import claims, report, staleness, summary, timeline_report
+from analysis import claims, figures, staleness, summary, timelines
 from analysis.files import replaced
 from analysis.page import method, pictures, repeating, runs
 from analysis.page.item import Marked
@@ -24,7 +24,7 @@ ENDINGS = (".html", ".htm")
 NUMBERS = re.compile(r"(?:[-+±\d.,e%/()\[\]\s]|never|none|nan|inf)*")
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """A table whose cells are text, and which of its columns hold numbers."""
 
     title: str
@@ -80,7 +80,7 @@ def html(study: Study) -> str:
     is_timeline = manifest.get("kind") == "timeline"
     tables = list(_timeline_tables(study) if is_timeline else _tables(study))
     found = None if is_timeline else claims.evaluate(study)
-    drawn = timeline_report.standard(study) if is_timeline else report.standard(study)
+    drawn = timelines.standard(study) if is_timeline else figures.standard(study)
     sentence, complete = runs.status(manifest)
     troubled = runs.troubled(manifest)
     scenario = yaml_of(manifest["scenario"])
@@ -118,7 +118,7 @@ def yaml_of(scenario: Mapping[str, Any]) -> str:
     return dialect.dump(without_nothing(plain) | kept)
 
 
-def _tables(study: Study) -> Iterator[Table]:
+def _tables(study: Study) -> Iterator[TextTable]:
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
     title = f"Final values are of {metric}."
     yield _table(title, summary.summary(study), summary.notes(study))
@@ -127,19 +127,19 @@ def _tables(study: Study) -> Iterator[Table]:
         yield _table("Staleness (commits), by groups of clients.", divided)
 
 
-def _timeline_tables(study: Study) -> Iterator[Table]:
-    for title, frame in timeline_report.tables(study):
+def _timeline_tables(study: Study) -> Iterator[TextTable]:
+    for title, frame in timelines.tables(study):
         yield _table(title, frame)
 
 
-def _table(title: str, frame: pd.DataFrame, notes: Sequence[str] = ()) -> Table:
+def _table(title: str, frame: pd.DataFrame, notes: Sequence[str] = ()) -> TextTable:
     """Returns a frame with its cells as text, numbers with four digits."""
     rows = [
         [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
         for row in frame.itertuples(index=False)
     ]
     numeric = [_are_numbers(cells) for cells in zip(*rows, strict=True)]
-    return Table(title, list(map(str, frame.columns)), rows, numeric, list(notes))
+    return TextTable(title, list(map(str, frame.columns)), rows, numeric, list(notes))
 
 
 def _are_numbers(cells: tuple[str, ...]) -> bool:
@@ -161,7 +161,7 @@ def _visible(value: Any) -> Any:
 
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("analysis"),
+        loader=jinja2.PackageLoader("analysis.page"),
         autoescape=True,
         finalize=_visible,
         undefined=jinja2.StrictUndefined,

@@ -14,7 +14,7 @@ from simulator.config.text import LONGEST, brief, counted, one_line, ranges, sho
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.timeline_view import View
+    from analysis.timelines.view import View
     from simulator.studies.memory import Estimate
     from simulator.trace import Study
 
@@ -97,7 +97,7 @@ def show_failures(study: "Study") -> bool:
 
 def draw(study: "Study", form: str = "png", styles: Sequence[str] = ()) -> None:
     """Draws the standard figures of a study into its folder, in Matplotlib's styles."""
-    from analysis import report
+    from analysis.figures import report
 
     for path in report.save(study, study.folder, form, styles):
         out.say(f"Figure: {path}")
@@ -114,14 +114,14 @@ def close_timeline(
         chrome: file for trace events, if any.
         plots: whether figures are drawn.
     """
-    from analysis import timeline_report
-    from analysis.timeline_view import View
+    from analysis import timelines
+    from analysis.timelines.view import View
 
     seen = View(study)
     contributions = sum(run.get("contributions", 0) for run in study.manifest["runs"])
     if contributions > MANY:
         err.print(f"Measuring {contributions:,} contributions ...", highlight=False)
-    for title, frame in timeline_report.tables(seen):
+    for title, frame in timelines.tables(seen):
         show_table(title, frame)
     for run in study.manifest["runs"]:
         if run["replicate"] == 0:
@@ -134,7 +134,7 @@ def close_timeline(
             err.print("Drawing ...")
         draw_timeline(study, seconds, seen=seen)
     if chrome is not None:
-        timeline_report.export(seen, chrome)
+        timelines.export(seen, chrome)
         out.say(f"Trace events: {chrome}")
     out.say(f"Timeline: {study.folder}")
 
@@ -147,10 +147,10 @@ def draw_timeline(
     seen: "View | None" = None,
 ) -> None:
     """Draws the figures of a timeline into its folder, the Gantt picture so long."""
-    from analysis import timeline_report
+    from analysis import timelines
 
     drawn = seen or study
-    for path in timeline_report.save(drawn, study.folder, seconds, form, styles):
+    for path in timelines.save(drawn, study.folder, seconds, form, styles):
         out.say(f"Figure: {path}")
 
 

@@ -11,8 +11,9 @@ The public names are imported when they are used. Nothing in here imports JAX or
 and SciPy only when a law needs it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from simulator.lazy import attach
 
 if TYPE_CHECKING:
     from simulator.config.errors import (
@@ -26,40 +27,4 @@ if TYPE_CHECKING:
     from simulator.scenario.scenario import Scenario
     from simulator.scenario.study import Run, expand, schema, to_yaml
 
-_PUBLIC = {
-    "DataError": "simulator.config.errors",
-    "Run": "simulator.scenario.study",
-    "Scenario": "simulator.scenario.scenario",
-    "ScenarioError": "simulator.config.errors",
-    "StudyError": "simulator.config.errors",
-    "UserError": "simulator.config.errors",
-    "evaluate": "simulator.config.expressions",
-    "expand": "simulator.scenario.study",
-    "loads": "simulator.scenario.reading",
-    "per_client": "simulator.config.expressions",
-    "read": "simulator.scenario.reading",
-    "schema": "simulator.scenario.study",
-    "to_yaml": "simulator.scenario.study",
-}
-
-__all__ = [
-    "DataError",
-    "Run",
-    "Scenario",
-    "ScenarioError",
-    "StudyError",
-    "UserError",
-    "evaluate",
-    "expand",
-    "loads",
-    "per_client",
-    "read",
-    "schema",
-    "to_yaml",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

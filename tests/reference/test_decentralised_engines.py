@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from analysis import theory_gossip as theory
+from analysis.theory import gossip as theory
 from simulator.engine.execute import Program, null_events, put
 from simulator.simulation import Prepared, _feed, key_of
 from simulator.timeline import Kind

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import clients, figures, frames, page, staleness, timeline_report
+from analysis import clients, figures, frames, page, staleness, timelines
 from simulator import playing, studies
 from simulator.config.errors import DataError, ScenarioError, StudyError
 from simulator.scenario.reading import read, read_any
@@ -343,7 +343,7 @@ def test_the_labels_of_a_log_are_kept_wherever_its_clients_are_shown(
     trace = json.loads(events.read_text(encoding="utf-8"))["traceEvents"]
     threads = [e["args"]["name"] for e in trace if e["name"] == "thread_name"]
     assert threads == ["server", "phone-a", "phone-b", "phone-c"]
-    drawn = dict(timeline_report.standard(study))["gantt"].axes[0]
+    drawn = dict(timelines.standard(study))["gantt"].axes[0]
     ticks = [tick.get_text() for tick in drawn.get_yticklabels()]
     assert ticks == ["phone-a", "phone-b", "phone-c"]
     run = scenario(
@@ -384,15 +384,15 @@ def test_the_groups_of_a_scenario_are_kept_wherever_its_clients_are_shown(
     for run in range(8):
         mine = known.loc[known["run"] == run]
         assert mine["client_group"].tolist() == expected
-    tables = dict(timeline_report.tables(study))
+    tables = dict(timelines.tables(study))
     names = ["1 (slow)", "2 (slow)", "3 (fast)", "4 (fast)", "5 (fast)"]
     assert tables["async, upload_bytes=10: clients"]["client"].tolist() == names
     events = tmp_path / "events.json"
-    timeline_report.export(study, events)
+    timelines.export(study, events)
     trace = json.loads(events.read_text(encoding="utf-8"))["traceEvents"]
     threads = [e["args"]["name"] for e in trace if e["name"] == "thread_name"]
     assert threads[:6] == ["server", *(f"client {name}" for name in names)]
-    drawn = dict(timeline_report.standard(study))["gantt"].axes[0]
+    drawn = dict(timelines.standard(study))["gantt"].axes[0]
     assert [tick.get_text() for tick in drawn.get_yticklabels()] == names
     grouped = read_any(world).model_dump(mode="json")["clients"]
     learned = studies.simulate(scenario(SGD, {"clients": grouped}), tmp_path / "s")

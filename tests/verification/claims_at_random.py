@@ -281,7 +281,7 @@ def decided(
     """Returns what is said of claims with so many replicates, or after their looks."""
     if replicates is None:
         return at_looks(measured, said)
-    plan = claims.Plan(replicates)
+    plan = claims.ReplicatePlan(replicates)
     return claims.judge(measured.first(replicates), said, plan)
 
 
@@ -292,7 +292,7 @@ def at_looks(measured: Measured, said: list[dict[str, Any]]) -> pd.DataFrame:
     """
     found = []
     for replicates in LOOKS:
-        plan = claims.Plan(replicates, LOOKS)
+        plan = claims.ReplicatePlan(replicates, LOOKS)
         frame = claims.judge(measured.first(replicates), said, plan)
         is_open = frame["verdict"] == claims.OPEN
         done = ~is_open.groupby(frame["origin"]).transform("any")

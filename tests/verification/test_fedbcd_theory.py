@@ -12,7 +12,8 @@ import scipy.optimize
 import scipy.stats
 from scipy.special import expit
 
-from analysis import theory_fedbcd, theory_rounds
+from analysis.theory import fedbcd as theory
+from analysis.theory import rounds
 from simulator.algorithms import fedbcd
 from simulator.engine.execute import null_events, put
 from simulator.engine.feed import Piece
@@ -302,7 +303,7 @@ def test_the_gradient_lies_below_the_bound_of_theorem_2(
             for end, p in zip(ends, at_first.num_features, strict=True)
         ]
         of_parties = convex.smoothness_of_parties(pooled.x, columns, "sigmoid", L2)
-        step = theory_fedbcd.largest_steps(Q, of_parties, float(smoothness)).safe
+        step = theory.largest_steps(Q, of_parties, float(smoothness)).safe
         change = {
             "algorithm": {"step_size": step, "local_steps": Q},
             "stop": {"rounds": T // Q},
@@ -318,7 +319,7 @@ def test_the_gradient_lies_below_the_bound_of_theorem_2(
     # The least that A2 lets sigma^2 / S be: the largest exact variance on the way,
     # which is 0 where a batch is all samples.
     variance = max(pooled.batch_variance(w, S) for way in ways for w in way)
-    bound = theory_fedbcd.theorem2(
+    bound = theory.theorem2(
         T,
         local_steps=Q,
         step_size=step,
@@ -342,11 +343,11 @@ def test_the_gradient_lies_below_the_bound_of_theorem_2(
 
 def test_the_steps_of_theorem_2() -> None:
     # Section 5 of the specification: K = 2, Q = 5 and L = L_k = 1.
-    found = theory_fedbcd.largest_steps(5, (1.0, 1.0), 1.0)
+    found = theory.largest_steps(5, (1.0, 1.0), 1.0)
     assert found.printed == pytest.approx(0.06325, abs=5e-6)
     assert found.exact == pytest.approx(0.06128, abs=5e-6)
     for Q, of_parties, L in [(5, (1.0, 1.0), 1.0), (1, (0.1, 2.0, 0.3), 4.0)]:
-        steps = theory_fedbcd.largest_steps(Q, of_parties, L)
+        steps = theory.largest_steps(Q, of_parties, L)
         expected = theorem2_bound(Q, of_parties, L)
         assert steps._asdict() == pytest.approx(expected._asdict(), rel=1e-12)
         assert steps.safe == pytest.approx(convex.largest_step(Q, of_parties, L))
@@ -354,7 +355,7 @@ def test_the_steps_of_theorem_2() -> None:
 
 
 def test_the_bound_of_theorem_2_by_hand() -> None:
-    found = theory_fedbcd.theorem2(
+    found = theory.theorem2(
         50, local_steps=5, step_size=0.1, of_parties=(1.0, 2.0), gap=3.0, variance=0.5
     )
     # 2 * 3 / 5 + 2 * 0.01 * 5 * 25 * 5 * 0.5 + 2 * 2 * 0.5
@@ -403,7 +404,7 @@ def test_a_round_lasts_as_long_as_its_slowest_party_or_as_all(
     bound = _five_errors(phases)
     parallel = _mean_round("parallel", {"compute": law}, K)
     sequential = _mean_round("sequential", {"compute": law}, K)
-    expected = theory_rounds.expected_maximum(phases)
+    expected = rounds.expected_maximum(phases)
     assert parallel == pytest.approx(expected, abs=bound)
     assert sequential == pytest.approx(sum(one.mean() for one in phases), abs=bound)
 
@@ -420,7 +421,7 @@ def test_local_steps_and_links_of_a_round(Q: int) -> None:
     # Of a job all steps take the time of one draw; both messages come on top.
     phases = [scipy.stats.expon(2 * 0.7, Q * m) for m in range(1, K + 1)]
     bound = _five_errors(phases)
-    expected = theory_rounds.expected_maximum(phases)
+    expected = rounds.expected_maximum(phases)
     assert _mean_round("parallel", clients, K, Q) == pytest.approx(expected, abs=bound)
     # In sequence, what all parties make of a new batch is sent first, at once (F-02).
     expected = 0.7 + sum(phase.mean() for phase in phases)
@@ -435,7 +436,7 @@ def test_a_new_batch_is_sent_by_all_at_once() -> None:
         "upload": {"latency": {"law": "expon", "scale": 1.0}},
     }
     latency = scipy.stats.expon()
-    expected = theory_rounds.expected_maximum([latency] * K) + K * (1.0 + 1.0)
+    expected = rounds.expected_maximum([latency] * K) + K * (1.0 + 1.0)
     # K latencies at once, then K in turn, all independent.
     bound = _five_errors([latency] * (2 * K))
     assert _mean_round("sequential", clients, K) == pytest.approx(expected, abs=bound)

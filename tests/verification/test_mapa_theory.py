@@ -7,7 +7,7 @@ import pytest
 import scipy.optimize
 from scipy.special import expit
 
-from analysis import theory_mapa, theory_noise
+from analysis.theory import mapa, noise
 from simulator.problems.estimates import Estimates, estimate
 from simulator.scenario.study import merge
 from simulator.simulation import Prepared, key_of
@@ -85,9 +85,9 @@ def _constants(run: Prepared, epsilon: float) -> Constants:
     x = np.asarray(run.problem.x, float)
     smoothness = np.linalg.norm(x, ord=2) ** 2 / (4 * len(x)) + L2
     found = estimate(run.problem, key_of(run.run.seed))
-    shift = theory_mapa.sensitivity(found.bound, BATCH)
-    law = theory_noise.moments("radial_exponential", DIMENSION, shift / epsilon)
-    variance = theory_mapa.total_variance(found.deviation, BATCH, law.second)
+    shift = mapa.sensitivity(found.bound, BATCH)
+    law = noise.moments("radial_exponential", DIMENSION, shift / epsilon)
+    variance = mapa.total_variance(found.deviation, BATCH, law.second)
     return Constants(float(smoothness), found, variance)
 
 
@@ -124,7 +124,7 @@ def test_the_average_lies_below_the_bound_of_theorem_2() -> None:
         gaps = []
         for number in range(3 * i, 3 * i + 3):
             steps = memory.column("commits", "step_size", number)
-            expected = theory_mapa.audp_step(
+            expected = mapa.audp_step(
                 last,
                 smoothness=known.smoothness,
                 variance=known.variance,
@@ -139,13 +139,13 @@ def test_the_average_lies_below_the_bound_of_theorem_2() -> None:
             # where the noise dominates.
             way = memory.column("probes", "state", number).reshape(-1, DIMENSION)
             sigma = max(pooled.deviation(np.asarray(w, float)) for w in way)
-            noise = known.variance - known.estimates.deviation**2 / BATCH
-            on_way = theory_mapa.total_variance(sigma, BATCH, noise)
+            added = known.variance - known.estimates.deviation**2 / BATCH
+            on_way = mapa.total_variance(sigma, BATCH, added)
             assert on_way < 1.01 * known.variance
         found = np.array(gaps)
         bound = np.array(
             [
-                theory_mapa.theorem2(
+                mapa.theorem2(
                     int(t),
                     smoothness=known.smoothness,
                     bound=known.estimates.bound,
@@ -186,7 +186,7 @@ def test_a_constant_step_ends_in_the_ball_of_theorem_4() -> None:
     epsilons = (0.1, 0.3, 1.0)
     smoothness = _constants(prepared(BASE), 1.0).smoothness
     # The largest step of equation 13.
-    step = theory_mapa.mapa_step(1.0, smoothness=smoothness, max_staleness=CLIENTS)
+    step = mapa.mapa_step(1.0, smoothness=smoothness, max_staleness=CLIENTS)
     change = {
         "algorithm": {"step_size": step},
         "stop": {"commits": last},
@@ -203,7 +203,7 @@ def test_a_constant_step_ends_in_the_ball_of_theorem_4() -> None:
         # x_1, x_6, ... for all: the mean over one cycle of five clients.
         running = np.cumsum(squares) / np.arange(1, squares.size + 1)
         bound = [
-            theory_mapa.theorem4(
+            mapa.theorem4(
                 int(t),
                 step_size=step,
                 smoothness=smoothness,

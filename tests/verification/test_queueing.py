@@ -10,7 +10,7 @@ import ciw
 import numpy as np
 import pytest
 
-from analysis import theory_queues
+from analysis.theory import queues
 
 REPLICATIONS = 20
 PRECISION = 0.15
@@ -78,7 +78,7 @@ def test_repairman() -> None:
         inside = np.minimum(end, last) - np.maximum(arrival, first)
         stays = np.maximum(inside, 0)[station == 2].sum()
         present.append(stays / (last - first))
-    expected = theory_queues.repairman(clients, away, service)
+    expected = queues.repairman(clients, away, service)
     agrees(waits, expected.mean_wait_s)
     agrees(sojourns, expected.mean_sojourn_s)
     agrees(rates, expected.throughput)
@@ -93,7 +93,7 @@ def test_closed_network() -> None:
     # Begins with all jobs at one client, which serves one a second: they are spread
     # within about 10 s. What arrives in the last 100 s is left out, as above.
     first, last = 100.0, 1600.0
-    expected = theory_queues.closed_network(jobs, p, rates)
+    expected = queues.closed_network(jobs, p, rates)
     throughputs, present, delays = [], [], []
     for station, arrival, _, end in replicate(network, last + 100):
         throughputs.append(((first <= end) & (end < last)).sum() / (last - first))
@@ -130,7 +130,7 @@ def test_single_server() -> None:
         waits.append(wait[counted].mean())
         inside = np.maximum(np.minimum(end, last) - np.maximum(arrival, first), 0)
         present.append(inside.sum() / (last - first))
-    expected = theory_queues.single_server(rate, mean, variance)
+    expected = queues.single_server(rate, mean, variance)
     agrees(waits, expected.mean_wait_s)
     agrees(present, expected.mean_num_present)
 
@@ -149,5 +149,5 @@ def test_processor_sharing() -> None:
     for _, arrival, _, end in replicate(network, last + 200, ciw.PSNode):
         counted = (first <= arrival) & (arrival < last)
         sojourns.append((end - arrival)[counted].mean())
-    expected = theory_queues.processor_sharing_sojourn(shape * scale, rate, 1.0)
+    expected = queues.processor_sharing_sojourn(shape * scale, rate, 1.0)
     agrees(sojourns, float(expected))

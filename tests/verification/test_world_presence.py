@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import theory, theory_queues
+from analysis import theory
+from analysis.theory import queues
 from simulator.config.stop import Stop
 from simulator.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.scenario.clients import (
@@ -328,7 +329,7 @@ def test_losses_and_repeats(chance: float, retries: int) -> None:
     _, jobs, incidents = play(clients, 5, commits=n)
     ended = jobs.outcome != Outcome.IN_FLIGHT
     arrived = jobs.outcome == Outcome.APPLIED
-    expected = theory_queues.bounded_retries(chance, retries, timeout, latency)
+    expected = queues.bounded_retries(chance, retries, timeout, latency)
     total = int(ended.sum())
     # Jobs are independent; the number of them depends on the last few alone.
     found = arrived.sum() / total

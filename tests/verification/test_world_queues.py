@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import simpy
 
-from analysis import theory, theory_queues
+from analysis import theory
+from analysis.theory import queues
 from simulator.config.stop import Stop
 from simulator.protocols import Asynchronous, Synchronous
 from simulator.scenario.clients import (
@@ -188,13 +189,13 @@ def test_repairman_at_the_server() -> None:
         present.append(within(arrived, served, first, last))
         others = np.arange(arrived.size) - np.searchsorted(served, arrived)
         found.append((others[counted] == 0).mean())
-    expected = theory_queues.repairman(K, away, service)
+    expected = queues.repairman(K, away, service)
     agrees(sojourns, expected.mean_sojourn_s)
     agrees(list(np.array(sojourns) - 1 / service), expected.mean_wait_s)
     agrees(rates, expected.throughput)
     agrees(present, expected.mean_num_present)
     # Arrival theorem: an arrival sees the law of the network without itself.
-    alone = theory_queues.repairman(K - 1, away, service).num_present_law
+    alone = queues.repairman(K - 1, away, service).num_present_law
     agrees(found, alone[0])
 
 
@@ -217,7 +218,7 @@ def test_repairman_at_a_shared_link(way: str) -> None:
             sent, arrived = jobs.sent_time, jobs.arrived_time
             present.append(within(sent, arrived, first, last))
             assert (arrived - sent >= size / bandwidth - 1e-9).all()
-    expected = theory_queues.repairman(K, away, 1.5)
+    expected = queues.repairman(K, away, 1.5)
     agrees(rates, expected.throughput)
     if present:
         agrees(present, expected.mean_num_present)
@@ -272,7 +273,7 @@ def test_open_shared_link(law: str) -> None:
         ratios.append((took / seconds)[kept].mean())
         short.append(took[kept & (seconds == 0.5)].mean() if law != "pareto" else 0)
         long.append(took[kept & (seconds == 3.0)].mean() if law != "pareto" else 0)
-    expected = theory_queues.processor_sharing_sojourn([1.0, 0.5, 3.0], rate, 1.0)
+    expected = queues.processor_sharing_sojourn([1.0, 0.5, 3.0], rate, 1.0)
     agrees(sojourns, expected[0])
     agrees(ratios, expected[0])  # slowdown of every size
     if law == "two sizes":

@@ -6,7 +6,7 @@ import pytest
 
 from analysis import style
 from analysis.attacks import quality, report
-from analysis.report import markdown
+from analysis.markup import markdown
 from analysis.statistics import t_interval
 
 SHAPE = (8, 9)

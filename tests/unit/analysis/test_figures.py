@@ -9,7 +9,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
-from analysis import figures, report, staleness, style
+from analysis import figures, staleness, style
+from analysis.figures import report
 from analysis.targets import final_values
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import REPLICATES, SPEEDS, Fake

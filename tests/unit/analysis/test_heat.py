@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from analysis import heat, report, style
+from analysis import style
+from analysis.figures import heat_maps, report
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
@@ -37,7 +38,7 @@ def _texts(axes: Axes) -> set[str]:
 
 
 def test_final_values() -> None:
-    figure = heat.heat_map(_study())
+    figure = heat_maps.heat_map(_study())
     first, second, bar = figure.axes
     np.testing.assert_allclose(_numbers(first), [[0.52, 0.57], [0.62, 0.67]])
     np.testing.assert_allclose(_numbers(second), [[0.72, 0.77], [0.82, 0.87]])
@@ -56,9 +57,9 @@ def test_final_values() -> None:
 
 
 def test_cells_whose_target_was_not_reached() -> None:
-    table = heat.cells(_study(), target=0.66)
+    table = heat_maps.cells(_study(), target=0.66)
     assert table["reached"].tolist() == [0, 0, 0, 2, 3, 3, 3, 3, 3]
-    figure = heat.heat_map(_study(), target=0.66)
+    figure = heat_maps.heat_map(_study(), target=0.66)
     first, second, bar = figure.axes
     np.testing.assert_array_equal(_numbers(first), [[np.nan] * 2, [np.nan, 1]])
     assert _texts(first) == {"never\n0/3", "1\n2/3"}
@@ -68,7 +69,7 @@ def test_cells_whose_target_was_not_reached() -> None:
 
 
 def test_megabytes_to_a_target() -> None:
-    first, *_ = heat.heat_map(_study(), target=0.5, against="bytes").axes
+    first, *_ = heat_maps.heat_map(_study(), target=0.5, against="bytes").axes
     np.testing.assert_allclose(_numbers(first), 10.01)
     assert _texts(first) == {"10"}
 
@@ -80,7 +81,7 @@ def test_cells_that_diverged_or_were_not_run() -> None:
     study.manifest["runs"][3]["stop"] = "diverged"
     for run in study.manifest["runs"][6:9]:
         run["stop"] = "failed"
-    first, *_ = heat.heat_map(study).axes
+    first, *_ = heat_maps.heat_map(study).axes
     assert _texts(first) == {"no value\n0/3", "0.63\n2/3", "0.67"}
     numbers = _numbers(first)
     assert np.isnan(numbers[0]).all()
@@ -96,30 +97,32 @@ def test_a_third_key_must_be_named() -> None:
         ]
     )
     with pytest.raises(StudyError, match="needs two swept keys, got x, y, z; name two"):
-        heat.heat_map(study)
+        heat_maps.heat_map(study)
     with pytest.raises(StudyError, match=r"more than x and y is swept; .* by at: z"):
-        heat.heat_map(study, keys=("x", "y"))
+        heat_maps.heat_map(study, keys=("x", "y"))
     with pytest.raises(StudyError, match="w is not swept; known are x, y, z"):
-        heat.heat_map(study, keys=("x", "w"))
-    axes, *_ = heat.heat_map(study, keys=("x", "y"), at={"z": 0.2}).axes
+        heat_maps.heat_map(study, keys=("x", "w"))
+    axes, *_ = heat_maps.heat_map(study, keys=("x", "y"), at={"z": 0.2}).axes
     np.testing.assert_allclose(_numbers(axes), [[2.2, 3.2], [3.2, 4.2]])
 
 
 def test_a_study_without_two_keys() -> None:
     with pytest.raises(StudyError, match="needs two swept keys, got none"):
-        heat.heat_map(Curves({"a": [arrives(1)]}))
+        heat_maps.heat_map(Curves({"a": [arrives(1)]}))
     study = Grid([("a", {"x": 1}, [1]), ("a", {"x": 2}, [1]), ("b", {"y": 1}, [1])])
     with pytest.raises(StudyError, match="no variant is swept over both x and y"):
-        heat.heat_map(study, keys=("x", "y"))
+        heat_maps.heat_map(study, keys=("x", "y"))
 
 
 def test_words_can_be_read_on_every_colour() -> None:
-    assert heat._readable_on(0.0) == "white"
-    assert heat._readable_on(1.0) == "black"
+    assert heat_maps._readable_on(0.0) == "white"
+    assert heat_maps._readable_on(1.0) == "black"
 
 
 def test_a_wide_range_of_times_is_logarithmic() -> None:
-    norm = heat._norm(_study().table("evaluations")["commits"] + 1, logarithmic=True)
+    norm = heat_maps._norm(
+        _study().table("evaluations")["commits"] + 1, logarithmic=True
+    )
     assert (norm.vmin, norm.vmax) == (1, 21)
     assert norm(math.sqrt(21)) == pytest.approx(0.5)
 
@@ -132,5 +135,5 @@ def test_the_report_draws_grids_alone() -> None:
 
 
 def test_size_for_print() -> None:
-    figure = heat.heat_map(_study(), size=style.size("two"))
+    figure = heat_maps.heat_map(_study(), size=style.size("two"))
     assert tuple(figure.get_size_inches()) == (7.16, 3.58)

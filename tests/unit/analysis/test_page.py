@@ -419,9 +419,9 @@ def test_an_imported_log_has_a_page(tmp_path: Path) -> None:
 
 def test_templates_are_part_of_the_distribution() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    globs = settings["tool"]["setuptools"]["package-data"]["analysis"]
-    packaged = {path for glob in globs for path in (ROOT / "analysis").glob(glob)}
-    templates = set((ROOT / "analysis/templates").iterdir())
+    globs = settings["tool"]["setuptools"]["package-data"]["analysis.page"]
+    packaged = {path for glob in globs for path in (ROOT / "analysis/page").glob(glob)}
+    templates = set((ROOT / "analysis/page/templates").iterdir())
     assert templates
     assert templates <= packaged
 

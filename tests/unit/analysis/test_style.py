@@ -8,7 +8,8 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.colors import to_hex
 
-from analysis import figures, report, style
+from analysis import figures, style
+from analysis.figures import report
 from simulator.config.errors import UserError
 from tests.unit.analysis.studies import Fake
 

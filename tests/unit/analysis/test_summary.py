@@ -9,7 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from analysis import report, staleness, summary
+from analysis import staleness, summary
+from analysis.markup import markdown
 from analysis.statistics import t_interval
 from analysis.targets import final_values
 from simulator.cli import printing
@@ -164,13 +165,13 @@ def test_markdown() -> None:
     frame = pd.DataFrame(
         {"who | what": ["a|b", "c\nd"], "n": [1, 2], "x": [0.123456, math.nan]}
     )
-    assert report.markdown(frame) == (
+    assert markdown(frame) == (
         "| who &#124; what | n | x |\n"
         "| --- | ---: | ---: |\n"
         "| a&#124;b | 1 | 0.1235 |\n"
         "| c d | 2 |  |\n"
     )
-    assert report.markdown(frame[:0]).count("\n") == 2
+    assert markdown(frame[:0]).count("\n") == 2
 
 
 def test_markdown_shows_words_as_they_are() -> None:
@@ -181,7 +182,7 @@ def test_markdown_shows_words_as_they_are() -> None:
     ]
     frame = pd.DataFrame({word: [word] for word in words})
     page = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    shown = page.render(report.markdown(frame))
+    shown = page.render(markdown(frame))
     cells = re.findall(r"<t[hd]>(.*?)</t[hd]>", shown)
     assert [html.unescape(cell) for cell in cells] == [*words, *words]
     assert set(re.findall(r"<(\w+)", shown)) == {

@@ -10,8 +10,9 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
 import analysis
-from analysis import report, style, swept
-from analysis.lines import lines_over
+from analysis import style
+from analysis.figures import report, sweeps
+from analysis.figures.lines import lines_over
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import Grid
 
@@ -120,31 +121,31 @@ def test_keys_that_change_along_a_line_are_named() -> None:
         ["base, x=1, lr=1.0", "base, x=2, lr=0.5", "base, x=4, lr=0.25"]
     ]
     assert drawn.along == ["lr"]
-    figure = swept.final_over(study, "x")
+    figure = sweeps.final_over(study, "x")
     assert "along with it changes lr" in figure.get_supxlabel().replace("\n", " ")
 
 
 def test_what_cannot_be_drawn_is_said_in_one_line() -> None:
     study = two_keys()
     with pytest.raises(StudyError, match="w is not swept; known are clients"):
-        swept.final_over(study, "w")
+        sweeps.final_over(study, "w")
     with pytest.raises(StudyError, match=r"at must name values .*step_size = 7"):
-        swept.final_over(study, "clients.compute.b", at={"algorithm.step_size": 7})
+        sweeps.final_over(study, "clients.compute.b", at={"algorithm.step_size": 7})
     laws = Grid([("base", {"law": {"law": law}}, [0.5]) for law in ("expon", "norm")])
     with pytest.raises(StudyError, match=r"law must be swept over .* got expon"):
-        swept.final_over(laws, "law")
+        sweeps.final_over(laws, "law")
     many = Grid([("a", {"x": x, "y": y}, [0.5]) for x in (1, 2) for y in range(30)])
     with pytest.raises(StudyError, match=r"more than x .* 30 lines; .* by at: y"):
-        swept.final_over(many, "x")
+        sweeps.final_over(many, "x")
 
 
 def test_intervals_that_are_cut_are_said_to_be() -> None:
     study = Grid([("a", {"x": x}, [0.8, 1.0, 1.0]) for x in (1, 2)])
-    figure = swept.final_over(study, "x")
+    figure = sweeps.final_over(study, "x")
     ends = bars(figure.axes[0])[0][2]
     assert [end[1, 1] for end in ends] == [1, 1]
     assert "95 % t-intervals, cut at 1" in figure.get_supxlabel().replace("\n", " ")
-    alone = swept.final_over(Grid([("a", {"x": x}, [0.8]) for x in (1, 2)]), "x")
+    alone = sweeps.final_over(Grid([("a", {"x": x}, [0.8]) for x in (1, 2)]), "x")
     assert "interval" not in alone.get_supxlabel()
     assert "means over" not in alone.get_supxlabel()
 
@@ -186,7 +187,7 @@ def test_an_axis_says_which_key_it_is(key: str, label: str) -> None:
 def test_print_size_keeps_note_and_legend_apart() -> None:
     size = style.size("one")
     study = Grid([(v, {"x": x}, [0.8, 0.9]) for v in ("a", "b") for x in (1, 2)])
-    figure = swept.final_over(study, "x", size=size)
+    figure = sweeps.final_over(study, "x", size=size)
     figure.draw_without_rendering()
     legend = figure.legends[0].get_window_extent()
     label = figure.axes[0].get_tightbbox()

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from analysis import theory_adp2sgd, theory_gossip
+from analysis.theory import adp2sgd, gossip
 
 FIXTURE = {
     "num_workers": 16,
     "batch": 4,
     "smoothness": 1.0,
     "staleness": 16,
-    "rho_bar": theory_gossip.rho_bar(0.9375, 16),
+    "rho_bar": gossip.rho_bar(0.9375, 16),
 }
 LOSS = {
     "smoothness": 2.0,
@@ -23,9 +23,9 @@ LOSS = {
     "dimension": 1000,
     "sigma": 0.7,
 }
-constants = functools.partial(theory_adp2sgd.theorem1_constants, **FIXTURE)
+constants = functools.partial(adp2sgd.theorem1_constants, **FIXTURE)
 bound = functools.partial(
-    theory_adp2sgd.theorem1_bound, 1000, num_workers=16, step_size=1e-3, batch=4
+    adp2sgd.theorem1_bound, 1000, num_workers=16, step_size=1e-3, batch=4
 )
 
 
@@ -80,27 +80,23 @@ def test_the_bound_of_theorem_1() -> None:
 def test_proposition_1_is_theorem_1_at_its_step(
     iterations: int, num_workers: int
 ) -> None:
-    step = theory_adp2sgd.proposition1_step(
-        iterations, num_workers=num_workers, batch=4
-    )
+    step = adp2sgd.proposition1_step(iterations, num_workers=num_workers, batch=4)
     assert step == pytest.approx(num_workers / (4 * math.sqrt(iterations)))
-    found = theory_adp2sgd.proposition1_bound(iterations, batch=4, **LOSS)
-    substituted = theory_adp2sgd.theorem1_bound(
+    found = adp2sgd.proposition1_bound(iterations, batch=4, **LOSS)
+    substituted = adp2sgd.theorem1_bound(
         iterations, num_workers=num_workers, step_size=step, batch=4, **LOSS
     )
     assert found == pytest.approx(substituted, rel=1e-12)
     # As printed: 2 gap + 2 L (within / B + 6 across + d sigma^2 / B^2).
     printed = 2 * 3 + 2 * 2 * (5 / 4 + 1.5 + 490 / 16)
     assert found == pytest.approx(printed / math.sqrt(iterations), rel=1e-12)
-    without = theory_adp2sgd.proposition1_bound(
-        iterations, batch=4, **{**LOSS, "sigma": 0.0}
-    )
+    without = adp2sgd.proposition1_bound(iterations, batch=4, **{**LOSS, "sigma": 0.0})
     cost = 2 * 2 * 1000 * 0.7**2 / (16 * math.sqrt(iterations))
     assert found - without == pytest.approx(cost)
 
 
 def test_the_threshold_of_proposition_1_is_out_of_reach() -> None:
-    found = theory_adp2sgd.proposition1_threshold(
+    found = adp2sgd.proposition1_threshold(
         num_workers=16, smoothness=1.0, staleness=16, rho_bar=FIXTURE["rho_bar"]
     )
     assert f"{found.iterations:.1e}" == "2.2e+14"  # section 3
@@ -109,14 +105,14 @@ def test_the_threshold_of_proposition_1_is_out_of_reach() -> None:
     assert found.staleness == pytest.approx(256 * 192 * (15 + FIXTURE["rho_bar"]))
     assert found.delay == 256 * 64
     # At the threshold the step satisfies Theorem 1.
-    step = theory_adp2sgd.proposition1_step(
+    step = adp2sgd.proposition1_step(
         math.ceil(found.iterations), num_workers=16, batch=4
     )
     assert constants(step_size=step).failed == ()
 
 
 def test_the_fourth_term_of_proposition_1() -> None:
-    found = theory_adp2sgd.proposition1_threshold(
+    found = adp2sgd.proposition1_threshold(
         num_workers=2, smoothness=3.0, staleness=8, rho_bar=0.0
     )
     # L^2 K^2 = 36; 1 / 2^(1/6) (8 sqrt(6) 4 + 8)^2 8^(2/3)
@@ -130,9 +126,7 @@ def test_the_fourth_term_of_proposition_1() -> None:
 def test_the_noise_that_weights_accumulate(batch: int) -> None:
     # section 5.2: 160 epochs at rate 0.4 on the mean of 256
     iterations = 160 * 50_000 // 256
-    noise = functools.partial(
-        theory_adp2sgd.accumulated_noise, iterations, num_workers=16
-    )
+    noise = functools.partial(adp2sgd.accumulated_noise, iterations, num_workers=16)
     for sigma, of_sum, of_mean in ((1, 0.017, 4.4), (2, 0.035, 8.8), (4, 0.069, 17.7)):
         found = noise(step_size=0.4 / 256, sigma=sigma)
         assert found == pytest.approx(of_sum, abs=5e-4)
@@ -159,17 +153,17 @@ def test_the_noise_that_weights_accumulate(batch: int) -> None:
             "dimension must be >= 1 .* got 0; ",
         ),
         (
-            lambda: theory_adp2sgd.proposition1_threshold(
+            lambda: adp2sgd.proposition1_threshold(
                 num_workers=1, smoothness=1.0, staleness=1, rho_bar=1
             ),
             "num_workers must be >= 2 and finite, got 1; ",
         ),
         (
-            lambda: theory_adp2sgd.proposition1_step(0, num_workers=1, batch=1),
+            lambda: adp2sgd.proposition1_step(0, num_workers=1, batch=1),
             "iterations must be >= 1 and finite, got 0; ",
         ),
         (
-            lambda: theory_adp2sgd.accumulated_noise(
+            lambda: adp2sgd.accumulated_noise(
                 1, num_workers=1, step_size=-1.0, sigma=1.0
             ),
             "step_size must be > 0 and finite, got -1.0; ",

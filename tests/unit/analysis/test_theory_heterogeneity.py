@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from analysis import theory_heterogeneity
-from analysis.theory_heterogeneity import Slow
+from analysis.theory import heterogeneity
+from analysis.theory.heterogeneity import Slow
 
 SLOW = [1.0] * 15 + [10.0]
 """Case II"""
@@ -33,15 +33,15 @@ def _played(
 
 def test_case_2_and_equal_workers() -> None:
     # section 5.5
-    found = theory_heterogeneity.constant_throughput(SLOW)
+    found = heterogeneity.constant_throughput(SLOW)
     assert f"{found.ratio:.2f}" == "9.44"
-    stale = theory_heterogeneity.constant_staleness(SLOW)
+    stale = heterogeneity.constant_staleness(SLOW)
     assert f"{100 * stale.shares[-1]:.2f}" == "0.66"
     assert stale.overall == pytest.approx(15)
     assert stale.most.max() == stale.least[-1] == 150
     assert (stale.least[0], stale.most[0]) == (14, 15)
-    equal = theory_heterogeneity.constant_staleness([2.0] * 16)
-    assert theory_heterogeneity.constant_throughput([2.0] * 16).ratio == 1
+    equal = heterogeneity.constant_staleness([2.0] * 16)
+    assert heterogeneity.constant_throughput([2.0] * 16).ratio == 1
     for values in (equal.mean, equal.least, equal.most):
         np.testing.assert_array_equal(values, 15)
 
@@ -56,10 +56,10 @@ def test_case_2_and_equal_workers() -> None:
     ],
 )
 def test_case_1(slow: Slow, ratio: str) -> None:
-    found = theory_heterogeneity.random_slow_throughput(16, 2.0, slow)
+    found = heterogeneity.random_slow_throughput(16, 2.0, slow)
     assert f"{found.ratio:.2f}" == ratio
     assert found.asynchronous == pytest.approx(16 / (17 / 16))
-    faster = theory_heterogeneity.random_slow_throughput(16, 2.0, slow, 0.25)
+    faster = heterogeneity.random_slow_throughput(16, 2.0, slow, 0.25)
     assert faster.asynchronous == pytest.approx(4 * found.asynchronous)
     assert faster.ratio == pytest.approx(found.ratio)
 
@@ -72,7 +72,7 @@ def test_case_1_by_drawing(slow: Slow) -> None:
     if slow == "one_a_round":
         late = generator.integers(K, size=(rounds, 1)) == np.arange(K)
     durations = np.where(late, factor, 1.0)
-    found = theory_heterogeneity.random_slow_throughput(K, factor, slow)
+    found = heterogeneity.random_slow_throughput(K, factor, slow)
     # Standard errors: below 1 / sqrt(rounds) of a round, 0.0032; three of them.
     assert K / found.synchronous == pytest.approx(
         durations.max(axis=1).mean(), abs=0.0095
@@ -82,9 +82,9 @@ def test_case_1_by_drawing(slow: Slow) -> None:
 
 def test_random_slowness_at_its_ends() -> None:
     for slow in ("one_a_round", "per_minibatch"):
-        same = theory_heterogeneity.random_slow_throughput(7, 1.0, slow)
+        same = heterogeneity.random_slow_throughput(7, 1.0, slow)
         assert same == pytest.approx((7, 7))
-        alone = theory_heterogeneity.random_slow_throughput(1, 4.0, slow)
+        alone = heterogeneity.random_slow_throughput(1, 4.0, slow)
         assert alone == pytest.approx((0.25, 0.25))
 
 
@@ -106,16 +106,16 @@ def test_constant_times_are_exact(times: list[str]) -> None:
     K, count = len(times), 3000
     ends, workers, staleness = _played(exact, count)
     for number in (1, 2, K, K + 1, 100, 2999, 3000):
-        found = theory_heterogeneity.constant_times(number, numbers)
+        found = heterogeneity.constant_times(number, numbers)
         assert found.asynchronous_s == pytest.approx(float(ends[number - 1]))
         rounds = math.ceil(number / K)
         assert found.synchronous_s == pytest.approx(rounds * max(numbers))
     # The ratio of times tends to that of throughputs.
-    limit = theory_heterogeneity.constant_throughput(numbers).ratio
-    found = theory_heterogeneity.constant_times(10**9, numbers)
+    limit = heterogeneity.constant_throughput(numbers).ratio
+    found = heterogeneity.constant_times(10**9, numbers)
     assert found.ratio == pytest.approx(limit, rel=1e-6)
 
-    stale = theory_heterogeneity.constant_staleness(numbers)
+    stale = heterogeneity.constant_staleness(numbers)
     assert stale.overall == pytest.approx(K - 1)
     for worker in range(K):
         mine = [s for s, who in zip(staleness, workers, strict=True) if who == worker]
@@ -130,7 +130,7 @@ def test_constant_times_are_exact(times: list[str]) -> None:
 
 
 def test_total_times_of_case_2() -> None:
-    found = theory_heterogeneity.constant_times(58_593, SLOW)
+    found = heterogeneity.constant_times(58_593, SLOW)
     assert found.synchronous_s == 36_630
     # 15 + 0.1 per second: 3881 s give 58,215 + 388 of them, 3880 s give 58,588.
     assert found.asynchronous_s == 3881
@@ -141,27 +141,27 @@ def test_total_times_of_case_2() -> None:
     ("call", "message"),
     [
         (
-            lambda: theory_heterogeneity.constant_throughput([]),
+            lambda: heterogeneity.constant_throughput([]),
             r"times_s must be > 0 and finite, one per worker, got \[\]; ",
         ),
         (
-            lambda: theory_heterogeneity.constant_staleness([1.0, 0.0]),
+            lambda: heterogeneity.constant_staleness([1.0, 0.0]),
             r"times_s must be .* got \[1.0, 0.0\]; ",
         ),
         (
-            lambda: theory_heterogeneity.constant_times(0, [1.0]),
+            lambda: heterogeneity.constant_times(0, [1.0]),
             "num_minibatches must be >= 1 and finite, got 0; ",
         ),
         (
-            lambda: theory_heterogeneity.random_slow_throughput(0, 2.0, "one_a_round"),
+            lambda: heterogeneity.random_slow_throughput(0, 2.0, "one_a_round"),
             "num_workers must be >= 1 and finite, got 0; ",
         ),
         (
-            lambda: theory_heterogeneity.random_slow_throughput(2, 0.5, "one_a_round"),
+            lambda: heterogeneity.random_slow_throughput(2, 0.5, "one_a_round"),
             "factor must be >= 1 and finite, got 0.5; ",
         ),
         (
-            lambda: theory_heterogeneity.random_slow_throughput(2, 2.0, "rotating"),  # pyright: ignore
+            lambda: heterogeneity.random_slow_throughput(2, 2.0, "rotating"),  # pyright: ignore
             "slow must be one of per_minibatch, one_a_round, got 'rotating'; ",
         ),
     ],

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import tables, theory_mapa, theory_noise
-from analysis.theory_noise import LAWS, Law
+from analysis.theory import mapa, noise
+from analysis.theory.noise import LAWS, Law
 from simulator.algorithms.stages import Stage, initial_sensitivity, stages, variance
 from simulator.privacy import mechanisms
 from simulator.scenario.edge_cloud import Asgd, Audp, Csgd, Mapa
@@ -17,11 +17,11 @@ from simulator.scenario.edge_cloud import Asgd, Audp, Csgd, Mapa
 DEFAULTS = {"smoothness": 10.0, "sigma": 30.0, "batch": 12}
 FIRST = 223.57884
 LN2 = math.log(2)
-INITIAL = theory_mapa.initial_sensitivity(30, 12, 1e-3)
+INITIAL = mapa.initial_sensitivity(30, 12, 1e-3)
 
 
-def _fixture(gap: float = LN2) -> list[theory_mapa.Stage]:
-    made = theory_mapa.mapa_stages(
+def _fixture(gap: float = LN2) -> list[mapa.MapaStage]:
+    made = mapa.mapa_stages(
         initial=INITIAL, epsilon=0.1, theta=0.5, gap=gap, max_staleness=5, **DEFAULTS
     )
     return list(itertools.islice(made, 12))
@@ -38,7 +38,7 @@ def _at(found: list[Stage], t: int) -> float:
 def test_initial_sensitivities_of_the_specification(
     delta: float, expected: float
 ) -> None:
-    found = theory_mapa.initial_sensitivity(30, 12, delta)
+    found = mapa.initial_sensitivity(30, 12, delta)
     assert found == pytest.approx(expected, rel=5e-4)
     # Equation 12 with equality.
     assert (1 - (2 * 30 / (12 * found)) ** 2) ** 2 == pytest.approx(1 - delta)
@@ -48,7 +48,7 @@ def test_initial_sensitivities_of_the_specification(
 
 def test_the_initial_clipping_bound_of_the_specification() -> None:
     assert _fixture()[0].clip_bound == pytest.approx(1341.5, abs=0.05)
-    assert theory_mapa.sensitivity(1341.4730, 12) == pytest.approx(FIRST, rel=1e-6)
+    assert mapa.sensitivity(1341.4730, 12) == pytest.approx(FIRST, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -63,15 +63,15 @@ def test_the_initial_clipping_bound_of_the_specification() -> None:
     ],
 )
 def test_steps_of_table_2(t: int, csgd: float, asgd: float, audp: float) -> None:
-    found = theory_mapa.csgd_step(t, radius=1.0, **DEFAULTS)
+    found = mapa.csgd_step(t, radius=1.0, **DEFAULTS)
     assert found == pytest.approx(csgd, rel=1e-7)
     assert _at(stages(Csgd(), 12, 5, 7), t) == pytest.approx(found, rel=1e-12)
-    found = theory_mapa.asgd_step(t, radius=1.0, max_staleness=5, **DEFAULTS)
+    found = mapa.asgd_step(t, radius=1.0, max_staleness=5, **DEFAULTS)
     assert found == pytest.approx(asgd, rel=1e-7)
     assert _at(stages(Asgd(), 12, 5, 7), t) == pytest.approx(found, rel=1e-12)
-    noise = theory_noise.moments("radial_exponential", 7, INITIAL / 0.1).second
-    total = theory_mapa.total_variance(30, 12, noise)
-    found = theory_mapa.audp_step(t, smoothness=10, variance=total, max_staleness=5)
+    second = noise.moments("radial_exponential", 7, INITIAL / 0.1).second
+    total = mapa.total_variance(30, 12, second)
+    found = mapa.audp_step(t, smoothness=10, variance=total, max_staleness=5)
     assert found == pytest.approx(audp, rel=1e-6)
     own = stages(Audp(epsilon=0.1), 12, 5, 7)
     assert _at(own, t) == pytest.approx(found, rel=1e-12)
@@ -79,12 +79,10 @@ def test_steps_of_table_2(t: int, csgd: float, asgd: float, audp: float) -> None
 
 def test_constants_enter_the_steps_as_in_the_simulator() -> None:
     asgd = Asgd(smoothness=3.0, sigma=2.0, radius=4.0, max_staleness=2)
-    found = theory_mapa.asgd_step(
-        9, smoothness=3, sigma=2, radius=4, batch=7, max_staleness=2
-    )
+    found = mapa.asgd_step(9, smoothness=3, sigma=2, radius=4, batch=7, max_staleness=2)
     assert _at(stages(asgd, 7, 5, 3), 9) == pytest.approx(found, rel=1e-12)
     csgd = Csgd(smoothness=3.0, sigma=2.0, radius=4.0)
-    found = theory_mapa.csgd_step(9, smoothness=3, sigma=2, radius=4, batch=7)
+    found = mapa.csgd_step(9, smoothness=3, sigma=2, radius=4, batch=7)
     assert _at(stages(csgd, 7, 5, 3), 9) == pytest.approx(found, rel=1e-12)
 
 
@@ -92,22 +90,22 @@ def test_constants_enter_the_steps_as_in_the_simulator() -> None:
 @pytest.mark.parametrize("size", [1, 10, 785])
 def test_variances_follow_the_law_as_in_the_simulator(law: Law, size: int) -> None:
     config = Audp(epsilon=(0.5, 0.2), noise=law, clip_bound=3.0)
-    shift = theory_mapa.sensitivity(3.0, 12)
-    noise = theory_noise.moments(law, size, shift / 0.2).second
-    found = theory_mapa.total_variance(30, 12, noise)
+    shift = mapa.sensitivity(3.0, 12)
+    second = noise.moments(law, size, shift / 0.2).second
+    found = mapa.total_variance(30, 12, second)
     assert found == pytest.approx(variance(config, shift, 12, size), rel=1e-12)
 
 
 def test_the_step_without_a_logarithm() -> None:
     # 2 (9 + 1) + sqrt(15 + 1) sqrt(4) = 28, against 2 * 3 + 8 = 14.
     step = functools.partial(
-        theory_mapa.audp_step, 4, smoothness=2, variance=15, max_staleness=2
+        mapa.audp_step, 4, smoothness=2, variance=15, max_staleness=2
     )
     assert step(without_log=True) == pytest.approx(1 / 28)
     assert step() == pytest.approx(1 / 14)
     # M-21, at every t: gamma - L gamma^2 - L (tau_max + 1)^2 gamma^2 >= 0.
     for t in (1, 10, 1e6):
-        found = theory_mapa.audp_step(
+        found = mapa.audp_step(
             t, smoothness=2, variance=15, max_staleness=2, without_log=True
         )
         assert found - 2 * found**2 - 2 * 9 * found**2 >= 0
@@ -149,19 +147,19 @@ def test_stages_agree_with_the_simulator(gap: float) -> None:
 def test_the_divisor_is_clamped() -> None:
     # 8 * 3 / (4 (2 * 5 * 0.5)^2) = 0.24.
     divisor = functools.partial(
-        theory_mapa.mapa_divisor, variance=3, theta=0.5, batch=2, max_staleness=3
+        mapa.mapa_divisor, variance=3, theta=0.5, batch=2, max_staleness=3
     )
     assert divisor(sensitivity=5) == 1
     # 8 * 3 / (4 * 1) = 6.
     assert divisor(sensitivity=1) == pytest.approx(6)
     # 1 / (2 * 6 * 10 * 4).
-    step = theory_mapa.mapa_step(6, smoothness=10, max_staleness=3)
+    step = mapa.mapa_step(6, smoothness=10, max_staleness=3)
     assert step == pytest.approx(1 / 480)
 
 
 def test_terms_of_theorem_4_are_equal_after_a_stage() -> None:
     stage = _fixture()[9]
-    bound = theory_mapa.theorem4(
+    bound = mapa.theorem4(
         1, step_size=stage.step_size, smoothness=10, gap=LN2, variance=stage.variance
     )
     ball = stage.variance / (stage.divisor * 6)  # section 5
@@ -177,7 +175,7 @@ def test_theorem_2_by_hand() -> None:
     # 0.5*3*1/100 = 0.015; 2*(8+9)/18 * 4*ln(100)/100 = 17/9 * 0.18420681 = 0.34794619;
     # ((4 + 0.25)*3 + 0.25*7) / 20 = 14.5/20 = 0.725.
     bound = functools.partial(
-        theory_mapa.theorem2,
+        mapa.theorem2,
         100,
         smoothness=2,
         bound=3,
@@ -212,7 +210,7 @@ def test_moments_are_those_of_the_mechanisms(law: Law, dim: int) -> None:
     rounds = (100 if dim <= 10 else 25) if narrow else 1
     keys = jax.random.split(jax.random.key(7), rounds)
     found = np.concatenate([np.asarray(norms(key), np.float64) for key in keys])
-    expected = theory_noise.moments(law, dim, 0.25)
+    expected = noise.moments(law, dim, 0.25)
     np.testing.assert_allclose(found.mean(), expected.mean, rtol=0.02)
     np.testing.assert_allclose((found**2).mean(), expected.second, rtol=0.02)
 
@@ -220,30 +218,30 @@ def test_moments_are_those_of_the_mechanisms(law: Law, dim: int) -> None:
 def test_mean_norms_of_the_specification() -> None:
     # Section 3, reading C, printed to three digits. In one dimension it is Laplace's.
     for dim, expected in ((1, 1.0), (2, 1.62), (10, 4.24), (256, 22.6), (784, 39.6)):
-        found = theory_noise.moments("laplace", dim).mean
+        found = noise.moments("laplace", dim).mean
         assert found == pytest.approx(expected, rel=3e-3)
-    assert theory_noise.moments("laplace", 1).mean == pytest.approx(1, abs=1e-9)
+    assert noise.moments("laplace", 1).mean == pytest.approx(1, abs=1e-9)
     # In two, E sqrt(x^2 + y^2) of exponential x and y in polar coordinates:
     # the integral of 2 / (cos + sin)^3 over a quarter turn, and so
     # (1 + asinh(1) / sqrt(2)) = 1.62323.
     exact = 1 + math.asinh(1) / math.sqrt(2)
-    found = theory_noise.moments("laplace", 2).mean
+    found = noise.moments("laplace", 2).mean
     assert found == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize(("dim", "delta"), [(2, 0.35), (10, 0.76), (784, 0.9996)])
 def test_the_exponential_radius_is_not_private(dim: int, delta: float) -> None:
-    found = theory_noise.delta("radial_exponential", dim, 1.0)
+    found = noise.delta("radial_exponential", dim, 1.0)
     # Sampled there, and printed to two digits or four.
     assert found == pytest.approx(delta, abs=5e-3 if dim < 784 else 1.5e-4)
-    assert theory_noise.delta("radial_exponential", dim, 5.0, 1.0) > 0.005
+    assert noise.delta("radial_exponential", dim, 5.0, 1.0) > 0.005
 
 
 @pytest.mark.parametrize("dim", [1, 2, 10, 784])
 def test_only_the_spherical_law_keeps_the_claimed_epsilon(dim: int) -> None:
-    assert theory_noise.delta("spherical_laplace", dim, 1.0) == 0
-    assert theory_noise.delta("laplace", dim, math.sqrt(dim), 1.0) == 0
-    found = theory_noise.delta("laplace", dim, 1.0)
+    assert noise.delta("spherical_laplace", dim, 1.0) == 0
+    assert noise.delta("laplace", dim, math.sqrt(dim), 1.0) == 0
+    found = noise.delta("laplace", dim, 1.0)
     assert found == 0 if dim == 1 else 0.10 < found < 0.125
 
 
@@ -251,7 +249,7 @@ def test_only_the_spherical_law_keeps_the_claimed_epsilon(dim: int) -> None:
 def test_one_coordinate_is_laplaces(law: Law) -> None:
     # 1 - exp((epsilon - shift) / 2), Balle et al. (2020): the loss is the shift with
     # probability 1/2, and falls exponentially from there.
-    found = theory_noise.delta(law, 1, 0.5, 1.0)
+    found = noise.delta(law, 1, 0.5, 1.0)
     assert found == pytest.approx(1 - math.exp(-0.25), abs=1e-5)
 
 
@@ -259,7 +257,7 @@ def test_many_coordinates_are_gaussian() -> None:
     # The loss of d Laplace coordinates becomes that of N(0, 1), whose delta is
     # Phi(-1/2) - e Phi(-3/2) at epsilon 1; the cube of the coordinates' shift counts.
     limit = stats.norm.cdf(-0.5) - math.e * stats.norm.cdf(-1.5)
-    found = [limit - theory_noise.delta("laplace", d, 1.0) for d in (256, 1024)]
+    found = [limit - noise.delta("laplace", d, 1.0) for d in (256, 1024)]
     assert 0 < found[1] < found[0] < 0.005
 
 
@@ -275,22 +273,5 @@ def test_delta_agrees_with_a_sample(law: Law) -> None:
     far = np.linalg.norm(eta + shift * np.eye(1, dim), axis=1)
     loss = far - near + (dim - shape) * np.log(far / near)
     delta = np.maximum(0, 1 - np.exp(epsilon - loss))
-    found = theory_noise.delta(law, dim, epsilon, shift)
+    found = noise.delta(law, dim, epsilon, shift)
     assert abs(found - delta.mean()) < 5 * delta.std() / math.sqrt(count) + 1e-5
-
-
-def test_tables_of_the_paper() -> None:
-    steps = tables.step_table().set_index(["algorithm", "t"])["step_size"]
-    assert steps.shape == (12,)
-    assert steps["CSGD", 1] == pytest.approx(1 / 22.247449)
-    assert steps["MAPA", 1] == pytest.approx(0.00112499, rel=1e-5)
-    assert steps["MAPA", 10_000] == pytest.approx(0.0001269, rel=1e-3)
-    found = stages(Mapa(epsilon=0.1, gap=LN2), 12, 5, 785)
-    staged = tables.stage_table(found)
-    assert staged["iterations"].tolist()[5:] == ["6", "24", "101", "536", "4261", "-"]
-    laws = tables.noise_table()
-    assert laws.shape == (15, 7)
-    rows = laws.set_index(["law", "d"])
-    assert rows.loc[("spherical_laplace", 784), "second_moment"] == 615_440
-    assert rows.loc[("radial_exponential", 784), "epsilon_dp"] == "no"
-    assert rows.loc[("spherical_laplace", 784), "epsilon_dp"] == "yes"

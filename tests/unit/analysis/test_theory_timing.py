@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import theory, theory_gossip, theory_queues
-from analysis.theory import Continuous
+from analysis import theory
+from analysis.theory import Continuous, gossip, queues
 
 
 def _staleness(delays: Iterator[float], num_jobs: int, num: int, buffer: int) -> list:
@@ -120,49 +120,49 @@ def test_rates_and_shares_of_clients() -> None:
 
 def test_infinite_server() -> None:
     # A constant service: the staleness is the Poisson number of departures in it.
-    fixed = theory_queues.infinite_server(4.0, 0.5, 0.0)
+    fixed = queues.infinite_server(4.0, 0.5, 0.0)
     assert fixed == (2.0, 2.0, 2.0)
     # An exponential service: a geometric number, of variance m + m^2.
     mu, rate = 3.0, 6.0
-    found = theory_queues.infinite_server(rate, 1 / mu, 1 / mu**2)
+    found = queues.infinite_server(rate, 1 / mu, 1 / mu**2)
     p = mu / (mu + rate)
     assert found.mean_staleness == pytest.approx((1 - p) / p)
     assert found.variance_staleness == pytest.approx((1 - p) / p**2)
 
 
 def test_single_server() -> None:
-    found = theory_queues.single_server_markov(2.0, 5.0)
+    found = queues.single_server_markov(2.0, 5.0)
     assert found.utilisation == pytest.approx(0.4)
     assert found.mean_sojourn_s == pytest.approx(1 / 3)
     assert found.mean_num_present == pytest.approx(0.4 / 0.6)
     assert found.mean_num_waiting == pytest.approx(0.4**2 / 0.6)
-    fixed = theory_queues.single_server(2.0, 0.2, 0.0)
+    fixed = queues.single_server(2.0, 0.2, 0.0)
     assert fixed.mean_wait_s == pytest.approx(found.mean_wait_s / 2)
     with pytest.raises(ValueError, match=r"must be in \[0, 1\), got 1.0"):
-        theory_queues.single_server(1.0, 1.0, 0.0)
+        queues.single_server(1.0, 1.0, 0.0)
 
 
 @pytest.mark.parametrize("variance", [0.0, 0.3, 10.0])
 def test_littles_law_at_a_single_server(variance: float) -> None:
-    found = theory_queues.single_server(0.7, 1.1, variance)
+    found = queues.single_server(0.7, 1.1, variance)
     assert found.mean_num_present == pytest.approx(0.7 * found.mean_sojourn_s)
     assert found.mean_num_waiting == pytest.approx(0.7 * found.mean_wait_s)
     assert found.mean_num_present - found.mean_num_waiting == pytest.approx(0.7 * 1.1)
 
 
 def test_processor_sharing() -> None:
-    markov = theory_queues.single_server_markov(2.0, 5.0)
-    shared = theory_queues.processor_sharing_sojourn([0.2, 1.0], 2.0, 0.2)
+    markov = queues.single_server_markov(2.0, 5.0)
+    shared = queues.processor_sharing_sojourn([0.2, 1.0], 2.0, 0.2)
     # M/M/1 has the same number present under both disciplines.
     assert shared[0] == pytest.approx(markov.mean_sojourn_s)
     assert shared[1] == pytest.approx(1 / 0.6)
     with pytest.raises(ValueError, match="would grow without bound"):
-        theory_queues.processor_sharing_sojourn(1.0, 2.0, 0.6)
+        queues.processor_sharing_sojourn(1.0, 2.0, 0.6)
 
 
 @pytest.mark.parametrize("num_clients", [1, 2, 5, 400])
 def test_repairman_identities(num_clients: int) -> None:
-    found = theory_queues.repairman(num_clients, 0.25, 2.0)
+    found = queues.repairman(num_clients, 0.25, 2.0)
     law = found.num_present_law
     assert law.sum() == pytest.approx(1)
     # Balance across every cut between n and n + 1 present.
@@ -177,18 +177,18 @@ def test_repairman_identities(num_clients: int) -> None:
 
 
 def test_repairman_limits() -> None:
-    alone = theory_queues.repairman(1, 0.25, 2.0)
+    alone = queues.repairman(1, 0.25, 2.0)
     assert alone.mean_num_present == pytest.approx(0.25 / 2.25)
     assert alone.mean_wait_s == pytest.approx(0, abs=1e-15)
-    two = theory_queues.repairman(2, 1.0, 1.0)  # weights 1, 2, 2
+    two = queues.repairman(2, 1.0, 1.0)  # weights 1, 2, 2
     np.testing.assert_allclose(two.num_present_law, [0.2, 0.4, 0.4], rtol=1e-14)
     # Many clients keep the server busy: K - mu / lambda of them wait.
-    full = theory_queues.repairman(10_000, 1.0, 10.0)
+    full = queues.repairman(10_000, 1.0, 10.0)
     assert full.throughput == pytest.approx(10)
     assert full.mean_num_present == pytest.approx(10_000 - 10)
     # Many rare clients are Poisson arrivals.
-    open_queue = theory_queues.single_server_markov(0.5, 1.0)
-    rare = theory_queues.repairman(100_000, 0.5 / 100_000, 1.0)
+    open_queue = queues.single_server_markov(0.5, 1.0)
+    rare = queues.repairman(100_000, 0.5 / 100_000, 1.0)
     assert rare.mean_wait_s == pytest.approx(open_queue.mean_wait_s, rel=1e-4)
 
 
@@ -207,7 +207,7 @@ def _network_by_enumeration(num_jobs: int) -> np.ndarray:
 
 @pytest.mark.parametrize("num_jobs", [1, 2, 6, 15])
 def test_closed_network_against_its_product_form(num_jobs: int) -> None:
-    found = theory_queues.closed_network(num_jobs, P, MU)
+    found = queues.closed_network(num_jobs, P, MU)
     expected = _network_by_enumeration(num_jobs)
     np.testing.assert_allclose(found.mean_num_present, expected, rtol=1e-12)
     fewer = _network_by_enumeration(num_jobs - 1)
@@ -216,43 +216,43 @@ def test_closed_network_against_its_product_form(num_jobs: int) -> None:
 
 @pytest.mark.parametrize("num_jobs", [1, 2, 50])
 def test_closed_network_identities(num_jobs: int) -> None:
-    found = theory_queues.closed_network(num_jobs, P, MU)
+    found = queues.closed_network(num_jobs, P, MU)
     assert found.mean_num_present.sum() == pytest.approx(num_jobs)
     assert np.dot(P, found.mean_delay) == pytest.approx(
         theory.mean_staleness_in_flight(num_jobs)
     )
     # Equal clients: m / (m + n - 1) of each of n servers is busy.
-    equal = theory_queues.closed_network(num_jobs, np.full(4, 0.25), np.full(4, 3.0))
+    equal = queues.closed_network(num_jobs, np.full(4, 0.25), np.full(4, 3.0))
     assert equal.throughput == pytest.approx(4 * 3 * num_jobs / (num_jobs + 3))
     np.testing.assert_allclose(equal.mean_delay, num_jobs - 1)
 
 
 def test_closed_network_limits() -> None:
     # The largest p / mu is the bottleneck of many jobs.
-    found = theory_queues.closed_network(5000, P, MU)
+    found = queues.closed_network(5000, P, MU)
     assert found.throughput == pytest.approx(0.5 / 0.3)
     # Two queues in turn are M/M/1/m: a geometric number at either.
-    two = theory_queues.closed_network(3, [0.5, 0.5], [1.0, 2.0])
+    two = queues.closed_network(3, [0.5, 0.5], [1.0, 2.0])
     weights = 0.5 ** np.arange(4)
     expected = weights @ np.arange(4) / weights.sum()
     assert two.mean_num_present[1] == pytest.approx(expected)
     with pytest.raises(ValueError, match="routing must be 2 positive probabilities"):
-        theory_queues.closed_network(3, [0.5, 0.6], [1.0, 2.0])
+        queues.closed_network(3, [0.5, 0.6], [1.0, 2.0])
 
 
 def test_bounded_retries() -> None:
     # 1/2, then 1/4, 1/8 after one and two timeouts; 1/8 never.
-    found = theory_queues.bounded_retries(0.5, 2, timeout_s=4.0, mean_trip_s=1.0)
+    found = queues.bounded_retries(0.5, 2, timeout_s=4.0, mean_trip_s=1.0)
     assert found.probability == pytest.approx(7 / 8)
     assert found.mean_num_sends == pytest.approx(1 + 1 / 2 + 1 / 4)
     assert found.mean_time_s == pytest.approx(1 + 4 * (1 / 4 + 2 / 8) / (7 / 8))
-    assert theory_queues.bounded_retries(0.0, 3, 4.0, 1.0) == (1, 1, 1)
-    assert theory_queues.bounded_retries(0.3, 0, 4.0, 1.0) == (0.7, 1, 1)
+    assert queues.bounded_retries(0.0, 3, 4.0, 1.0) == (1, 1, 1)
+    assert queues.bounded_retries(0.3, 0, 4.0, 1.0) == (0.7, 1, 1)
     # Without bound: geometric.
-    patient = theory_queues.bounded_retries(0.5, 200, 4.0, 1.0)
+    patient = queues.bounded_retries(0.5, 200, 4.0, 1.0)
     assert patient == pytest.approx((1, 2, 5))
     with pytest.raises(ValueError, match=r"loss must be in \[0, 1\), got 1"):
-        theory_queues.bounded_retries(1, 3, 4.0, 1.0)
+        queues.bounded_retries(1, 3, 4.0, 1.0)
 
 
 def _ring(num_workers: int) -> list[tuple[int, int]]:
@@ -276,23 +276,23 @@ def _equal_weights(num_workers: int, edges: list[tuple[int, int]]) -> np.ndarray
 def test_spectral_gaps_of_regular_graphs() -> None:
     ring = _equal_weights(10, _ring(10))
     expected = (1 + 2 * math.cos(2 * math.pi / 10)) / 3
-    assert theory_gossip.second_eigenvalue_modulus(ring) == pytest.approx(expected)
-    assert theory_gossip.spectral_gap(ring) == pytest.approx(1 - expected)
+    assert gossip.second_eigenvalue_modulus(ring) == pytest.approx(expected)
+    assert gossip.spectral_gap(ring) == pytest.approx(1 - expected)
     torus = _equal_weights(36, _torus(6))
     expected = (3 + 2 * math.cos(2 * math.pi / 6)) / 5
-    assert theory_gossip.second_eigenvalue_modulus(torus) == pytest.approx(expected)
-    assert theory_gossip.spectral_gap(np.full((8, 8), 1 / 8)) == pytest.approx(1)
-    assert theory_gossip.spectral_gap(np.ones((1, 1))) == 1
+    assert gossip.second_eigenvalue_modulus(torus) == pytest.approx(expected)
+    assert gossip.spectral_gap(np.full((8, 8), 1 / 8)) == pytest.approx(1)
+    assert gossip.spectral_gap(np.ones((1, 1))) == 1
 
 
 def test_spectral_gaps_without_consensus() -> None:
     swap = np.array([[0.0, 1.0], [1.0, 0.0]])  # the eigenvalue is -1
-    assert theory_gossip.spectral_gap(swap) == pytest.approx(0)
-    assert theory_gossip.spectral_gap(np.eye(3)) == pytest.approx(0)
+    assert gossip.spectral_gap(swap) == pytest.approx(0)
+    assert gossip.spectral_gap(np.eye(3)) == pytest.approx(0)
     cycle = np.roll(np.eye(5), 1, axis=1)  # complex eigenvalues of modulus 1
-    assert theory_gossip.spectral_gap(cycle) == pytest.approx(0)
+    assert gossip.spectral_gap(cycle) == pytest.approx(0)
     with pytest.raises(ValueError, match="rows of sum 1"):
-        theory_gossip.spectral_gap(np.full((2, 2), 0.4))
+        gossip.spectral_gap(np.full((2, 2), 0.4))
 
 
 @pytest.mark.parametrize(
@@ -307,9 +307,9 @@ def test_spectral_gaps_without_consensus() -> None:
 def test_random_edge_gossip(
     num_workers: int, edges: list[tuple[int, int]], second: float
 ) -> None:
-    expected = theory_gossip.expected_pairwise_averaging(num_workers, edges)
+    expected = gossip.expected_pairwise_averaging(num_workers, edges)
     np.testing.assert_allclose(expected.sum(axis=0), 1)
-    found = theory_gossip.second_eigenvalue_modulus(expected)
+    found = gossip.second_eigenvalue_modulus(expected)
     assert found == pytest.approx(second, rel=1e-9)
     # The mean of the matrices of all exchanges.
     total = np.zeros((num_workers, num_workers))
@@ -323,7 +323,7 @@ def test_random_edge_gossip(
 @pytest.mark.parametrize("edges", [[(0, 0)], [(0, 3)], [(-1, 0)], []])
 def test_impossible_edges(edges: list[tuple[int, int]]) -> None:
     with pytest.raises(ValueError, match=r"edges must (be pairs|hold a pair)"):
-        theory_gossip.expected_pairwise_averaging(3, edges)
+        gossip.expected_pairwise_averaging(3, edges)
 
 
 @pytest.mark.parametrize("t", [1, 2, 500, 50_000, 99_999, 100_000])

@@ -9,20 +9,14 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from analysis import (
-    chrome,
-    frames,
-    gantt,
-    theory,
-    theory_gossip,
-    timeline_comparison,
-    timeline_report,
-    timelines,
-)
-from analysis.start import end_of_start
-from analysis.timeline_laws import laws
-from analysis.timeline_theory import closed_forms, constant_downloads
-from analysis.timeline_view import view
+from analysis import frames, theory, timelines
+from analysis.figures import gantt
+from analysis.theory import gossip
+from analysis.timelines import chrome, comparison, report
+from analysis.timelines.laws import laws
+from analysis.timelines.start import end_of_start
+from analysis.timelines.theory import closed_forms, constant_downloads
+from analysis.timelines.view import view
 from simulator.scenario.setting import WorldScenario
 from simulator.timelines.saved import record
 from simulator.trace import Study
@@ -261,13 +255,13 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
         replicates=2,
         variants={"a_$": {}, "sync": {"protocol": {"kind": "synchronous"}}},
     )
-    shown = dict(timeline_report.tables(study))
+    shown = dict(timelines.tables(study))
     assert set(shown["sync: 35 clients"]["clients"]) == {"slow (30)", "fast (5)"}
-    paths = timeline_report.save(study, tmp_path, 3.0)
+    paths = timelines.save(study, tmp_path, 3.0)
     names = ["gantt.png", "staleness.png", "comparison.png"]
     assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 10_000 for path in paths)
-    panel = next(timeline_report._panels(view(study), [0]))[1]
+    panel = next(report._panels(view(study), [0]))[1]
     figure = gantt.gantt([panel] * 6, 3.0, "x")
     assert isinstance(figure, Figure)
     assert len(figure.axes) == gantt.MOST_PANELS
@@ -286,13 +280,13 @@ def test_worlds_are_compared(tmp_path: Path, sweep: dict) -> None:
         variants={"a": {}, "b": {"protocol": {"kind": "buffered", "size": 2}}},
         sweep=sweep,
     )
-    compared = timeline_report._compared(view(study))
+    compared = report._compared(view(study))
     known = compared.loc[compared["variant"] == "a", "contributions_per_s_theory"]
     # K clients with exponential delays of mean 1 s contribute K times a second.
     assert sorted(known.round(9).unique()) == ([2, 3, 60] if sweep else [2])
     assert compared["x"].isna().all() == (not sweep)
-    figure = timeline_comparison.comparison(compared, "x")
-    assert len(figure.axes) == len(timeline_comparison.PANELS)
+    figure = comparison.comparison(compared, "x")
+    assert len(figure.axes) == len(comparison.PANELS)
     assert (figure.axes[0].get_xscale() == "log") == bool(sweep)
 
 
@@ -310,13 +304,11 @@ def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> N
     assert abs(staleness.mean() - 7) < 8 * staleness.max() / 6000
     gap = timelines.spectral_gap(study.table("rows"), 8)
     ring = [(k, (k + 1) % 8) for k in range(8)]
-    exact = theory_gossip.spectral_gap(
-        theory_gossip.expected_pairwise_averaging(8, ring)
-    )
+    exact = gossip.spectral_gap(gossip.expected_pairwise_averaging(8, ring))
     # 6,000 draws of 8 edges: each frequency has a standard error below 0.0043, and the
     # eigenvalue of the mean matrix is a mean of them with weights below 1.
     assert abs(gap - exact) < 5 * 0.0043
-    titles = [title for title, _ in timeline_report.tables(study)]
+    titles = [title for title, _ in timelines.tables(study)]
     assert "world: averaging between workers" in titles
 
 
@@ -338,7 +330,7 @@ def test_gradients_of_a_round_of_gossip_are_not_stale(
     assert (
         np.isnan(frames.jobs(study)["staleness"]).sum() == len(study.table("jobs")) - 60
     )
-    (_, table), *_ = timeline_report.tables(study)
+    (_, table), *_ = timelines.tables(study)
     assert table["stale mean"].tolist() == ["0"]
 
 
@@ -402,7 +394,7 @@ def test_a_run_that_is_too_short_says_so(tmp_path: Path) -> None:
     study = recorded(
         tmp_path, clients={**EXPON, "number": 50}, protocol=ASYNC, stop={"commits": 60}
     )
-    title, table = next(timeline_report.tables(study))
+    title, table = next(timelines.tables(study))
     assert "after the start" in title
     assert table["start (s)"].tolist() == ["not over"]
     jobs = frames.jobs(study)
@@ -456,7 +448,7 @@ def test_pictures_of_many_clients_have_few_lines_and_ticks(tmp_path: Path) -> No
         protocol=ASYNC,
         stop={"commits": 9000},
     )
-    figure = dict(timeline_report.standard(study))["gantt"]
+    figure = dict(timelines.standard(study))["gantt"]
     (axes,) = figure.axes
     assert len(axes.get_yticks()) <= gantt.MOST_CLIENTS
     assert len(axes.patches) < 400

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from analysis import figures, report, style, utility
+from analysis import figures, style
+from analysis.figures import privacy, report
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
@@ -36,7 +37,7 @@ def _shown(figure: Figure) -> list[str]:
 
 
 def test_utility_of_groups() -> None:
-    table = utility.utility(_study())
+    table = privacy.utility(_study())
     assert table["variant"].tolist() == ["a", "a", "b", "plain", "open"]
     np.testing.assert_array_equal(table["epsilon"], [8, 2, 4, np.nan, np.inf])
     np.testing.assert_allclose(table["mean"], [0.9, 0.7, 0.8, 0.995, 0.98])
@@ -45,7 +46,7 @@ def test_utility_of_groups() -> None:
 
 
 def test_the_curve_has_a_line_per_variant() -> None:
-    figure = utility.privacy_utility(_study())
+    figure = privacy.privacy_utility(_study())
     (axes,) = figure.axes
     lines = [line for line in axes.get_lines() if line.get_marker() == "o"]
     xs = [np.asarray(line.get_xdata()).tolist() for line in lines]
@@ -68,7 +69,7 @@ def test_keys_that_cost_no_privacy_are_lines_of_their_own() -> None:
         for lr in (0.01, 0.1)
     ]
     spent = {f"a, eps={e}, lr={lr}": [e] * 3 for e in (1, 2) for lr in (0.01, 0.1)}
-    figure = utility.privacy_utility(Grid(points, spent))
+    figure = privacy.privacy_utility(Grid(points, spent))
     lines = [line for line in figure.axes[0].get_lines() if line.get_marker() == "o"]
     for line, lr in zip(lines, (0.01, 0.1), strict=True):
         assert np.asarray(line.get_xdata()).tolist() == [1, 2]
@@ -76,7 +77,7 @@ def test_keys_that_cost_no_privacy_are_lines_of_their_own() -> None:
     assert _shown(figure) == ["a, lr=0.01", "a, lr=0.1"]
     # Where both keys change epsilon, no line would be over one of them alone.
     spent = {f"a, eps={e}, lr={lr}": [e + lr] * 3 for e in (1, 2) for lr in (0.01, 0.1)}
-    both = utility.privacy_utility(Grid(points, spent))
+    both = privacy.privacy_utility(Grid(points, spent))
     (line,) = (line for line in both.axes[0].get_lines() if line.get_marker() == "o")
     assert line.get_linestyle() == "None"
     note = " ".join(both.get_supxlabel().split())
@@ -85,21 +86,21 @@ def test_keys_that_cost_no_privacy_are_lines_of_their_own() -> None:
 
 def test_intervals_end_where_the_metric_does() -> None:
     study = Grid([("a", {}, [0.9, 1.0, 1.0])], {"a": [1.0] * 3})
-    (axes,) = utility.privacy_utility(study).axes
+    (axes,) = privacy.privacy_utility(study).axes
     assert axes.collections[0].get_segments()[0][1, 1] == 1
 
 
 def test_wide_epsilons_are_on_a_logarithmic_axis() -> None:
     epsilons = {"a, q=1": [0.1] * 3, "b": [50.0] * 3}
-    (axes,) = utility.privacy_utility(_study(epsilons)).axes
+    (axes,) = privacy.privacy_utility(_study(epsilons)).axes
     assert axes.get_xscale() == "log"
 
 
 def test_nothing_to_draw_against() -> None:
     with pytest.raises(StudyError, match="no run accounts for privacy"):
-        utility.privacy_utility(Curves({"a": [arrives(1)]}))
+        privacy.privacy_utility(Curves({"a": [arrives(1)]}))
     with pytest.raises(StudyError, match="no finite epsilon to draw against"):
-        utility.privacy_utility(_study({"b": [math.inf] * 3}))
+        privacy.privacy_utility(_study({"b": [math.inf] * 3}))
 
 
 def test_the_report_draws_it_where_epsilons_differ() -> None:
@@ -147,7 +148,7 @@ def test_convergence_against_what_no_run_counts() -> None:
 def test_figures_for_print_have_their_legend_below() -> None:
     size = style.size("one")
     for figure in (
-        utility.privacy_utility(_study(), size=size),
+        privacy.privacy_utility(_study(), size=size),
         figures.convergence(_study(), size=size),
     ):
         assert tuple(figure.get_size_inches()) == size

@@ -43,7 +43,7 @@ def _again(study: Any, claim: dict[str, Any]) -> tuple[pd.Series, pd.Series]:
     groups = Measured(measured.table, measured.numbers.iloc[:, :0], pd.DataFrame())
     sample = rejudge._sample(groups, claim, names, said)
     asked = study.manifest["scenario"]["replicates"]
-    return whole, claims.judge(sample, [claim], claims.Plan(asked)).iloc[0]
+    return whole, claims.judge(sample, [claim], claims.ReplicatePlan(asked)).iloc[0]
 
 
 FINALS = Curves({"a": [[0.5], [0.53], [0.52], [0.5]], "b": [[0.4], [0.43], [0.4], [0]]})
@@ -97,7 +97,9 @@ def _sweep(claim: dict[str, Any], verdict: str) -> pd.Series:
     (found,) = claims.findings.weighed(numbers, claim, 5)
     if sample is None:
         found = rejudge._unmeasured(found, said, rejudge.NOT_KEPT)
-    return claims.findings.corrected(pd.DataFrame([found]), claims.Plan(5)).iloc[0]
+    return claims.findings.corrected(
+        pd.DataFrame([found]), claims.ReplicatePlan(5)
+    ).iloc[0]
 
 
 def test_an_interval_of_a_slope_over_a_sweep_tells_that_it_rises() -> None:
@@ -125,7 +127,7 @@ def test_censored_times_stay_bounds() -> None:
     measured = measure(TIMES, [claim])
     said = rejudge.Said(claim, ("a", "b"), row)
     sample = rejudge._sample(measured, claim, ("a", "b"), said)
-    found = claims.judge(sample, [claim], claims.Plan(3)).iloc[0]
+    found = claims.judge(sample, [claim], claims.ReplicatePlan(3)).iloc[0]
     assert found["low"] == pytest.approx(whole["low"])
     assert found["high"] == np.inf
     assert found["why"].startswith("ratio is a lower bound: b is censored")

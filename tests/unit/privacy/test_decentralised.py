@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from analysis import theory_adp2sgd
+from analysis.theory import adp2sgd
 from simulator.config.errors import UserError
 from simulator.privacy import decentralised
 from simulator.privacy.accountants import Pld, Rdp
@@ -498,7 +498,7 @@ def test_proposition_2_is_theorem_2_in_proposition_1(
     sigma = longer.sigma_sum * math.sqrt(T / setting.iterations)
 
     def bound(sigma: float) -> float:
-        return theory_adp2sgd.proposition1_bound(
+        return adp2sgd.proposition1_bound(
             T,
             batch=setting.batch,
             smoothness=smoothness,

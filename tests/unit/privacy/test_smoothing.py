@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from analysis.roughness import measure
+from generators.roughness import measure
 from simulator.config.errors import UserError
 from simulator.privacy.smoothing import (
     bias_bound,

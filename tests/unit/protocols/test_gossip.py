@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from analysis.theory_gossip import (
+from analysis.theory.gossip import (
     expected_pairwise_averaging,
     second_eigenvalue_modulus,
     spectral_gap,

@@ -1,0 +1,127 @@
+"""What virtual time went to, computation or communication, as bars."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from analysis.figures import layout, style
+from analysis.figures.layout import Size
+from analysis.frames import Study, groups, metric_of, runs
+from analysis.phases import PHASES, with_phases
+from analysis.statistics import first_reached, t_interval
+from analysis.targets import HIGHER_IS_BETTER
+
+NAMES = ("computation", "communication and idling")
+HATCHES = ("", "////")
+
+
+def costs(
+    study: Study, metric: str = "test_accuracy", target: float | None = None
+) -> pd.DataFrame:
+    """Returns the seconds of computation and communication of every run.
+
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+        target: value of the metric; whole runs are counted without one.
+
+    Returns:
+        Columns group, replicate, computation_s, communication_s (until the target, or
+        the last evaluation if it was not reached), reached.
+
+    Raises:
+        StudyError: the metric was not evaluated.
+    """
+    table = with_phases(study)
+    values = metric_of(table, metric).to_numpy(np.float64)
+    higher = metric in HIGHER_IS_BETTER
+    ends = runs(study)[["run", "group", "replicate"]]
+    rows = []
+    for run, mine in table.assign(value=values).groupby("run"):
+        last, reached = len(mine) - 1, True
+        if target is not None:
+            numbers = np.arange(len(mine), dtype=np.float64)
+            curve = mine["value"].to_numpy(np.float64)
+            at, reached = first_reached(numbers, curve, target, higher=higher)
+            last = int(at)
+        rows.append((run, *mine[[*PHASES]].iloc[last], reached))
+    found = pd.DataFrame(rows, columns=pd.Index(["run", *PHASES, "reached"]))
+    return ends.merge(found, on="run").drop(columns="run")
+
+
+def cost_bars(
+    study: Study,
+    metric: str = "test_accuracy",
+    target: float | None = None,
+    size: Size | None = None,
+) -> Figure:
+    """Draws each group's computation and communication, one bar on the other.
+
+    Means over replicates, the sum with its 95 % t-interval. Where a replicate did not
+    reach the target, what it took until its end counts, and the bar is a lower bound:
+    pale, with how many replicates reached it.
+
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+        target: value of the metric; whole runs are counted without one.
+        size: inches, such as `style.size("one")`; by default as the bars need.
+
+    Raises:
+        StudyError: the metric was not evaluated.
+    """
+    table = costs(study, metric, target)
+    known = [group for group in groups(study) if group in set(table["group"])]
+    names = [style.text(layout.label(study, group), 26) for group in known]
+    lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
+    with style.context():
+        colors = style.palette()
+        needed = (6.4, 1.5 + layout.LINE * lines * len(names))
+        figure = layout.titled(study, size or needed)
+        axes = figure.add_subplot()
+        for row, group in enumerate(known):
+            mine = table.loc[table["group"] == group]
+            done, left = int(mine["reached"].sum()), 0.0
+            for phase, color, hatch in zip(PHASES, colors, HATCHES, strict=False):
+                mean = float(mine[phase].mean())
+                axes.barh(
+                    row, mean, left=left, height=0.6, color=color, hatch=hatch,
+                    edgecolor="white", lw=0.5, alpha=1 if done == len(mine) else 0.4,
+                )  # fmt: skip
+                left += mean
+            total = t_interval(mine[[*PHASES]].sum(axis=1).to_numpy(np.float64))
+            ends = np.nan_to_num([[left - total.low], [total.high - left]])
+            axes.errorbar(left, row, xerr=ends, color=style.ink(), lw=1.2, capsize=3)
+            text = f"{left:.4g} s"
+            if done < len(mine):
+                text = f"≥ {text} ({done} of {len(mine)})"
+            where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
+            tip = left + float(ends[1][0])
+            axes.annotate(text, (tip, row), fontsize=layout.small(), **where)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlim(left=0)
+        axes.margins(x=0.25)
+        axes.set_xlabel(f"Virtual time {_until(metric, target)} (s)")
+        handles = [
+            Patch(facecolor=color, hatch=hatch, edgecolor="white", label=name)
+            for name, color, hatch in zip(NAMES, colors, HATCHES, strict=False)
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2)
+        counts = table.groupby("group").size()
+        pale = "pale: not all reached the target; until their end" if target else ""
+        pale = "" if table["reached"].all() else pale
+        words = f"Bars: means over {layout.replicates(counts)}"
+        line = "lines: 95 % t-intervals of the sum" if counts.max() > 1 else ""
+        layout.add_note(figure, (words, line, pale), legend_below=True)
+    return figure
+
+
+def _until(metric: str, target: float | None) -> str:
+    if target is None:
+        return "of whole runs"
+    sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
+    return f"to {style.in_words(metric)} {sign} {target:.4g}"

@@ -1,0 +1,331 @@
+"""Pictures of a recorded timeline: work of clients over time, and its staleness.
+
+Each takes frames and returns a new figure; none touches global state.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from analysis.clients import are_named, names
+from analysis.figures import style
+
+MOST_CLIENTS = 30
+"""Lines of a picture."""
+MOST_PANELS = 4
+"""Groups of runs in one picture."""
+JOBS = 60
+"""Number of jobs that are shown by default, about."""
+BARS = {
+    "download": "#56B4E9",
+    "computing": "#0072B2",
+    "download and computing": "#0072B2",
+    "upload": "#009E73",
+    "waiting": "#E69F00",
+    "not applied": "#c0c0c0",
+}
+"""Colours of a client's stages; `waiting` is for the server, service included."""
+MARKERS = {
+    "CRASHED": "x",
+    "REJOINED": "^",
+    "LEFT": "s",
+    "RESENT": "o",
+    "GAVE_UP": "X",
+    "DUPLICATE": "D",
+    "REJECTED": "v",
+    "TIMED_OUT": "P",
+}
+TICKS = 2000
+"""Commits that lie next to each other."""
+SHOWN = 0.995
+"""Part of a distribution that a panel shows."""
+
+Law = tuple[np.ndarray, np.ndarray]
+"""Staleness in commits and its probabilities."""
+
+
+class Panel(NamedTuple):
+    """One run of a picture.
+
+    Attributes:
+        title: name of its group.
+        jobs: jobs of the run.
+        commits: times of new versions, virtual seconds.
+        incidents: incidents of the run.
+        num_clients: K.
+        end: end of the run, virtual seconds.
+        known: names and groups of the clients, from `clients.of_run`.
+        downloads: seconds of each client's download, where they are constant.
+    """
+
+    title: str
+    jobs: pd.DataFrame
+    commits: Float[np.ndarray, " n"]
+    incidents: pd.DataFrame
+    num_clients: int
+    end: float
+    known: pd.DataFrame
+    downloads: Float[np.ndarray, " K"] | None = None
+
+
+def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
+    """Returns the clients that have a line of a picture, at most 30.
+
+    Of more, those that read first; where more do so at once, evenly spread over them.
+
+    Args:
+        jobs: jobs of one run.
+        num_clients: K.
+    """
+    if num_clients <= MOST_CLIENTS:
+        return list(range(1, num_clients + 1))
+    first = jobs.groupby("client")["read_time"].min().sort_values(kind="stable")
+    until = first.iloc[: MOST_CLIENTS + 1].max()
+    at_once = np.sort(first.index[first <= until].to_numpy(np.int64))
+    spread = np.linspace(0, at_once.size - 1, min(at_once.size, MOST_CLIENTS))
+    return at_once[np.rint(spread).astype(int)].tolist()
+
+
+def first_seconds(jobs: pd.DataFrame, num_clients: int, num_jobs: int = JOBS) -> float:
+    """Returns the virtual seconds in which some jobs of the drawn clients ended.
+
+    Args:
+        jobs: jobs of one run.
+        num_clients: K; of more than are drawn, each ends two jobs or so.
+        num_jobs: number of jobs, where all clients are drawn.
+    """
+    shown = lines(jobs, num_clients)
+    mine = jobs.loc[jobs["client"].isin(shown)]
+    ends = _ends(mine).dropna().sort_values()
+    if num_clients > len(shown):
+        # A client that is selected now and then would end its second job much later.
+        firsts = _ends(mine.loc[~mine["client"].duplicated()]).dropna()
+        return 2 * float(firsts.quantile(0.9)) if len(firsts) else 1.0
+    return float(ends.iloc[min(num_jobs, len(ends)) - 1]) if len(ends) else 1.0
+
+
+def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
+    """Draws the stages of each client in the first seconds of some runs.
+
+    A line per client, or of 30 of them (`lines`); commits are ticks above, incidents
+    markers. A job under way whose stages are not known yet is not drawn.
+
+    Args:
+        panels: one per run; the first 4 are drawn.
+        seconds: shown virtual seconds, > 0.
+        name: name of the study.
+    """
+    drawn = list(panels)[:MOST_PANELS]
+    shown = [lines(panel.jobs, panel.num_clients) for panel in drawn]
+    heights = [0.5 + 0.17 * len(those) for those in shown]
+    title = style.text(name, 60)
+    if len(drawn) < len(panels):
+        title += f"; {len(drawn)} of {len(panels)} groups"
+    used: dict[str, None] = {}
+    marks: dict[str, None] = {}
+    with style.context():
+        figure = Figure(figsize=(8.0, 1.3 + sum(heights)))
+        figure.suptitle(title, x=0.01, ha="left")
+        stack = figure.subplots(
+            len(drawn), squeeze=False, sharex=True, height_ratios=heights
+        )
+        for axes, panel, those in zip(stack[:, 0], drawn, shown, strict=True):
+            _draw_clients(axes, panel, those, seconds, used, marks)
+        stack[-1, 0].set(xlabel=style.AXES["time"].label, xlim=(0, seconds))
+        handles: list = [Patch(color=BARS[part], label=part) for part in used]
+        tick: dict[str, Any] = {"color": style.INK, "marker": "|", "ls": ""}
+        handles.append(Line2D([], [], label="commit", **tick))
+        for mark in marks:
+            label = mark.lower().replace("_", " ")
+            handles.append(_marker(mark, label))
+        figure.legend(handles=handles, loc="outside lower center", ncols=5)
+    return figure
+
+
+def staleness(
+    histograms: Mapping[str, pd.DataFrame],
+    laws: Mapping[str, Law | None],
+    means: Mapping[str, float | None],
+    name: str = "",
+) -> Figure:
+    """Draws the staleness of the contributions of each group.
+
+    Args:
+        histograms: tables of `timelines.histogram`, by group.
+        laws: known laws by group, drawn over the bars.
+        means: means of theory by group, drawn where no law is known.
+        name: name of the study.
+    """
+    columns = min(len(histograms), 3)
+    rows = -(-len(histograms) // columns)
+    looks = style.looks(histograms)
+    with style.context():
+        figure = Figure(figsize=(max(4.6, 0.4 + 2.9 * columns), 1.2 + 2.1 * rows))
+        figure.suptitle(style.text(name, 60), x=0.01, ha="left")
+        for number, (group, frame) in enumerate(histograms.items(), start=1):
+            axes = figure.add_subplot(rows, columns, number)
+            beyond = _draw_histogram(axes, frame, looks[group].color)
+            law, mean = laws.get(group), means.get(group)
+            if law is not None:
+                axes.plot(*law, color=style.INK, lw=1.2, zorder=4)
+            elif mean is not None:
+                axes.axvline(mean, color=style.INK, lw=3.5, alpha=0.3, zorder=2)
+            found = float(np.average(frame["staleness"], weights=frame["count"]))
+            said = f"mean {found:.3g}{beyond}"
+            axes.set_title(f"{style.text(group)}\n{said}".lstrip("\n"), fontsize=8)
+            if number > len(histograms) - columns:
+                axes.set_xlabel(style.STALENESS["contribution"], fontsize=8)
+        figure.supylabel("Share of contributions after the start", fontsize=9)
+        handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
+        if any(v is not None for v in (*laws.values(), *means.values())):
+            handles.append(Line2D([], [], color=style.INK, lw=1.2, label="theory: law"))
+            wide: dict[str, Any] = {"lw": 3.5, "alpha": 0.3, "label": "theory: mean"}
+            handles.append(Line2D([], [], color=style.INK, **wide))
+        figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    return figure
+
+
+def stages(
+    jobs: pd.DataFrame,
+    incidents: pd.DataFrame,
+    downloads: Float[np.ndarray, " K"] | None = None,
+) -> pd.DataFrame:
+    """Divides jobs into the stages of a client, one after the other.
+
+    Where clients do not wait for what they sent, waiting ends with their next read.
+
+    Args:
+        jobs: jobs of one run.
+        incidents: incidents of the run; a job ends with a crash of its client.
+        downloads: seconds of each client's download, where they are constant; else a
+            download is not told from the computing that follows it.
+
+    Returns:
+        Columns client, job, stage (a key of `BARS`), start, end (virtual s); stages
+        that took no time are left out.
+    """
+    work = jobs.loc[jobs["kind"] == "work"].sort_values("read_time", kind="stable")
+    crashes = incidents.loc[incidents["incident"] == "CRASHED", ["client", "time"]]
+    work = pd.merge_asof(
+        work, crashes.astype({"client": work["client"].dtype, "time": np.float64}),
+        left_on="read_time", right_on="time", by="client", direction="forward",
+    )  # fmt: skip
+    read, computed = work["read_time"], work["computed_time"]
+    following = work.groupby("client")["read_time"].shift(-1)
+    crashed = (work["outcome"] == "CRASHED") & computed.isna()
+    computed = computed.where(~crashed, work["time"])
+    sent, arrived, applied = (
+        work[f"{what}_time"] for what in ("sent", "arrived", "applied")
+    )
+    known = downloads is not None
+    took = downloads[work["client"].to_numpy() - 1] if downloads is not None else 0.0
+    fetched = np.minimum(read + took, computed)
+    pieces = [
+        ("download", read, fetched),
+        ("computing" if known else "download and computing", fetched, computed),
+        ("upload", sent, arrived),
+        ("waiting", arrived, np.minimum(applied, following.fillna(np.inf))),
+    ]
+    keys = work[["client", "job"]]
+    table = pd.concat(
+        [keys.assign(stage=name, start=a, end=b) for name, a, b in pieces]
+    )
+    table = table.loc[table["end"] > table["start"]]
+    return table.sort_values(["client", "start"], kind="stable", ignore_index=True)
+
+
+def _draw_clients(
+    axes: Axes,
+    panel: Panel,
+    clients: list[int],
+    seconds: float,
+    used: dict[str, None],
+    marks: dict[str, None],
+) -> None:
+    count, line_of = len(clients), {client: y for y, client in enumerate(clients, 1)}
+    shown = panel.jobs.loc[
+        (panel.jobs["read_time"] < seconds) & panel.jobs["client"].isin(clients)
+    ]
+    table = stages(shown, panel.incidents, panel.downloads)
+    failed = shown["outcome"].isin(("REJECTED", "LOST", "CRASHED"))
+    bad = set(zip(shown.loc[failed, "client"], shown.loc[failed, "job"], strict=True))
+    for stage, mine in table.groupby("stage", sort=False):
+        spans = zip(
+            mine["client"], mine["job"], mine["start"], mine["end"], strict=True
+        )
+        for client, job, start, end in spans:
+            vain = (client, job) in bad
+            color = BARS["not applied" if vain else str(stage)]
+            used["not applied" if vain else str(stage)] = None
+            axes.barh(
+                line_of[client], end - start, left=start, height=0.62, color=color,
+                edgecolor="white", lw=0.4, zorder=2,
+            )  # fmt: skip
+    # A tick for each place that can be told from others, of a million commits too.
+    commits = panel.commits[panel.commits <= seconds]
+    _, told = np.unique(np.floor(commits / seconds * TICKS), return_index=True)
+    commits = commits[told]
+    axes.plot(commits, np.full(commits.size, 0.15), "|", color=style.INK, ms=5)
+    near = panel.incidents.loc[
+        (panel.incidents["time"] <= seconds) & panel.incidents["client"].isin(clients)
+    ]
+    for what, mine in near.groupby("incident", sort=False):
+        marks[str(what)] = None
+        line = _marker(str(what), "")
+        line.set_data(mine["time"], mine["client"].map(line_of))
+        axes.add_line(line)
+    if panel.end < seconds:
+        axes.axvspan(panel.end, seconds, color="#f0f0f0", lw=0, zorder=0)
+    title = style.text(panel.title, 60)
+    if count < panel.num_clients:
+        title += f"; {count} of {panel.num_clients} clients"
+    axes.set_title(title.lstrip("; "))
+    axes.set(ylim=(count + 0.5, -0.3), ylabel="Client")
+    named = are_named(panel.known)
+    ticks = range(1, count + 1, 1 if named else max(1, count // 6))
+    at = [clients[tick - 1] for tick in ticks]
+    size = 6 if named and count > MOST_CLIENTS // 3 else 8
+    called = [style.text(name, 60) for name in names(panel.known, at)]
+    axes.set_yticks(ticks, called, fontsize=size)
+    axes.grid(visible=False, axis="y")
+
+
+def _marker(what: str, label: str) -> Line2D:
+    return Line2D(
+        [], [], color="#D55E00", marker=MARKERS.get(what, "*"), ms=4.5, ls="",
+        zorder=5, label=label, markeredgecolor=style.INK, markeredgewidth=0.5,
+    )  # fmt: skip
+
+
+def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
+    """Draws a bar per staleness, or per several where there are too many.
+
+    Returns:
+        Words on which part of the distribution lies above the axis' last value.
+    """
+    ages, share = (frame[name].to_numpy() for name in ("staleness", "share"))
+    last = ages[min(int(np.searchsorted(share.cumsum(), SHOWN)), ages.size - 1)]
+    width = max(1, int(last + 1) // 60)
+    edges = np.arange(0, min(ages.max(), last + width) + 1 + width, width)
+    heights, _ = np.histogram(ages, edges, weights=share / width)
+    axes.stairs(heights, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
+    axes.axvline(np.average(ages, weights=share), color=style.INK, ls=":", lw=1.2)
+    end = max(last + width, 4)
+    axes.set(xlim=(-0.5, end - 0.5), ylim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+    beyond = 100 * float(share[ages >= end].sum())
+    return f"; {beyond:.1g} % > {end - 1:g}" if beyond > 0 else ""
+
+
+def _ends(jobs: pd.DataFrame) -> pd.Series:
+    """Returns the time at which each job was applied, or its last known time."""
+    times = [f"{what}_time" for what in ("applied", "arrived", "sent", "computed")]
+    return jobs[times].max(axis=1)

@@ -1,0 +1,226 @@
+"""Heat maps: a number for every point of a sweep over two keys."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
+
+from analysis.figures import layout, style
+from analysis.figures.layout import Size
+from analysis.figures.lines import pinned, swept_keys
+from analysis.figures.sweeps import RATIO
+from analysis.frames import Study, ordered, runs, short, swept_columns
+from analysis.targets import HIGHER_IS_BETTER, final_values, time_to_target
+from simulator.trace import StudyError
+
+CELL = (0.62, 0.46)
+"""Inches."""
+MAX_COLUMNS = 3
+"""Of panels."""
+
+
+def heat_map(
+    study: Study,
+    metric: str = "test_accuracy",
+    keys: tuple[str, str] | None = None,
+    target: float | None = None,
+    against: str = "time",
+    at: Mapping[str, Any] | None = None,
+    size: Size | None = None,
+) -> Figure:
+    """Draws a panel per variant, a cell per point of a sweep over two keys.
+
+    A cell is the mean final value, or the median that it took to reach a target; below
+    it stands how many replicates did so, where not all did. Hatched cells have no
+    number, and say why: their runs diverged, or fewer than half reached the target.
+    Points that were not run are left blank. Variants that are not swept over both keys
+    have no panel, and are named on top.
+
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+        keys: swept keys, to the right and upwards; by default the only two.
+        target: value of the metric; final values are drawn without one.
+        against: what is counted until the target, as in `time_to_target`.
+        at: values of the other keys that are swept.
+        size: inches, such as `style.size("two")`; by default as the cells need.
+
+    Raises:
+        StudyError: not two keys are swept, or more than these two; the metric was not
+            evaluated.
+    """
+    table = cells(study, metric, keys, target, against, at)
+    x, y = table.columns[1:3]
+    told = "mean of the last tenth of evaluations"
+    scale = style.Axis(f"{style.final_label(metric)}\n({told})")
+    if target is not None:
+        sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
+        goal = f"{style.in_words(metric)} {sign} {target:.4g}"
+        scale = layout.axis(study, against)
+        scale = scale._replace(label=f"{scale.label} to {goal}")
+    swept = table.dropna(subset=[x, y])
+    variants = list(dict.fromkeys(swept["variant"]))
+    steps = [ordered(swept[key]) for key in (x, y)]
+    columns = min(len(variants), MAX_COLUMNS)
+    rows = math.ceil(len(variants) / columns)
+    wanted = (
+        1.6 + columns * (0.3 + CELL[0] * max(len(steps[0]), 3)),
+        1.2 + rows * (0.5 + CELL[1] * max(len(steps[1]), 3)),
+    )
+    with style.context():
+        words = [style.text(pinned(at), 80), _not_swept(table, swept)]
+        note = "\n".join(word for word in words if word)
+        figure = layout.titled(study, size or wanted, note)
+        panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        norm = _norm(scale.scale * swept["value"], logarithmic=target is not None)
+        images = []
+        for axes, variant in zip(panels.flat, variants, strict=False):
+            mine = swept.loc[swept["variant"] == variant]
+            images.append(_panel(axes, mine, steps, norm, scale.scale))
+            axes.set_title(style.text(layout.name(study, str(variant))))
+        for axes in panels.flat[len(variants) :]:
+            axes.set_visible(False)
+        bar = figure.colorbar(images[0], ax=list(panels.flat))
+        bar.set_label(scale.label)
+        label = mpl.rcParams["axes.labelsize"]
+        names = (style.key_label(str(key)) for key in (x, y))
+        for place, name in zip(
+            (figure.supxlabel, figure.supylabel), names, strict=True
+        ):
+            place(name, fontsize=label)
+    return figure
+
+
+def cells(
+    study: Study,
+    metric: str = "test_accuracy",
+    keys: tuple[str, str] | None = None,
+    target: float | None = None,
+    against: str = "time",
+    at: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Returns what a heat map shows, a row per group.
+
+    Arguments and errors are those of `heat_map`.
+
+    Returns:
+        Columns variant, the two keys, value (NaN if all runs diverged, infinite if
+        fewer than half reached the target), reached (replicates that did, or that have
+        a final value), replicates.
+    """
+    several = swept_keys(study)
+    if keys is None and len(several) == 2:
+        keys = several[0], several[1]
+    if keys is None:
+        raise StudyError(
+            f"a heat map needs two swept keys, got {', '.join(several) or 'none'}; "
+            f"name two of them as keys, and values of the others by at"
+        )
+    columns = swept_columns(study)
+    for key in (*keys, *(at or {})):
+        if key not in columns:
+            raise StudyError(
+                f"{key} is not swept; known are {', '.join(columns) or 'none'}"
+            )
+    table = runs(study)
+    for key, value in (at or {}).items():
+        table = table.loc[table[columns[key]].isin([short(value)])]
+    x, y = (columns[key] for key in keys)
+    points = table.drop_duplicates("group")[["group", "variant", x, y]]
+    several_of = points.dropna(subset=[x, y])
+    if several_of.empty:
+        raise StudyError(f"no variant is swept over both {keys[0]} and {keys[1]}")
+    if several_of.duplicated(["variant", x, y]).any():
+        raise StudyError(
+            f"more than {keys[0]} and {keys[1]} is swept; name values of the other "
+            f"keys by at: {', '.join(key for key in several if key not in keys)}"
+        )
+    found = points.merge(_values(study, metric, target, against), on="group")
+    return found[["variant", x, y, "value", "reached", "replicates"]]
+
+
+def _values(
+    study: Study, metric: str, target: float | None, against: str
+) -> pd.DataFrame:
+    """Returns each group's number, and of how many of its replicates it is."""
+    if target is not None:
+        times = time_to_target(study, metric, target, against)
+        return times.rename(columns={"median": "value"})
+    finals = final_values(study, metric).groupby("group", sort=False)["value"]
+    found = finals.agg(value="mean", reached="count", replicates="size")
+    return found.reset_index()
+
+
+def _panel(
+    axes: Axes,
+    table: pd.DataFrame,
+    steps: list[list[Any]],
+    norm: Normalize,
+    scale: float,
+) -> AxesImage:
+    """Draws the cells of a variant."""
+    numbers = np.full([len(step) for step in steps[::-1]], np.nan)
+    for _, x, y, value, reached, replicates in table.itertuples(index=False):
+        column, row = steps[0].index(x), steps[1].index(y)
+        number = scale * float(value)
+        counts = f"\n{reached}/{replicates}" if reached < replicates else ""
+        where: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 3}
+        where["fontsize"] = mpl.rcParams["xtick.labelsize"]
+        if math.isfinite(number):
+            numbers[row, column] = number
+            color = _readable_on(norm(number))
+            axes.text(column, row, f"{number:.3g}{counts}", color=color, **where)
+            continue
+        corner = (column - 0.5, row - 0.5)
+        edge = {"facecolor": style.BLANK, "edgecolor": "#b0b0b0", "lw": 0}
+        axes.add_patch(Rectangle(corner, 1, 1, hatch="////", **edge))
+        word = "never" if math.isinf(number) else "no value"
+        box = {"facecolor": style.BLANK, "lw": 0, "pad": 1.5}
+        axes.text(column, row, f"{word}{counts}", color="black", bbox=box, **where)
+    image = axes.imshow(
+        np.ma.masked_invalid(numbers),
+        cmap=style.COLORMAP, norm=norm, origin="lower", aspect="auto",
+    )  # fmt: skip
+    for axis, step in zip((axes.xaxis, axes.yaxis), steps, strict=True):
+        names = [f"{v:g}" if isinstance(v, float) else str(v) for v in step]
+        axis.set_ticks(range(len(step)), [style.text(name, 22) for name in names])
+    if max(len(str(value)) for value in steps[0]) > 8:
+        axes.tick_params(axis="x", labelrotation=30)
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+    return image
+
+
+def _norm(values: pd.Series, *, logarithmic: bool) -> Normalize:
+    """Returns the scale of colours, the same for all panels."""
+    known = values[np.isfinite(values)].to_numpy(np.float64)
+    if not known.size:
+        return Normalize(0, 1)
+    low, high = float(known.min()), float(known.max())
+    if logarithmic and low > 0 and high / low > RATIO:
+        return LogNorm(low, high)
+    return Normalize(low, high if high > low else low + (abs(low) or 1))
+
+
+def _readable_on(shade: Any) -> str:
+    """Returns black or white, whichever can be read on a colour of the map."""
+    red, green, blue, _ = mpl.colormaps[style.COLORMAP](float(shade))
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+
+
+def _not_swept(table: pd.DataFrame, swept: pd.DataFrame) -> str:
+    """Returns words on the variants without a panel, with their numbers."""
+    rest = table.loc[~table["variant"].isin(swept["variant"])]
+    words = [
+        f"{variant} {rows['value'].iloc[0]:.3g}" if len(rows) == 1 else str(variant)
+        for variant, rows in rest.groupby("variant", sort=False)
+    ]
+    return style.text(f"not swept over both: {', '.join(words)}", 80) if words else ""

@@ -1,0 +1,172 @@
+"""Titles, labels, legends, notes and axes of all figures of a study."""
+
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures import style
+from analysis.frames import Study, runs
+from simulator.scenario.study import BASE
+
+LINES_OF_LEGEND = 20
+"""Lines of text in a column."""
+LINE = 0.165
+"""Inches of a line of text."""
+CHARACTERS = 16.5
+"""Characters of a note in an inch."""
+NOTE_SIZE = 7.5
+"""Points of a note."""
+NOTE_LINE = 1.2 * NOTE_SIZE / 72
+"""Inches of a line of a note."""
+
+Size = tuple[float, float]
+"""Width and height, inches."""
+
+
+def titled(study: Study, size: Size, note: str = "") -> Figure:
+    """Returns an empty figure, in inches, that says what study and data it shows."""
+    data = dict.fromkeys(
+        run["dataset"] for run in study.manifest["runs"] if "dataset" in run
+    )
+    title = style.text(study.manifest["name"], 60)
+    if data:
+        title += f" — {style.text(', '.join(data), 60)}"
+    if study.manifest.get("status") == "incomplete":
+        title += " (incomplete)"
+    figure = Figure(figsize=size)
+    figure.suptitle(f"{title}\n{note}".rstrip(), x=0.01, ha="left")
+    return figure
+
+
+def add_note(
+    figure: Figure, words: Iterable[str], *, legend_below: bool = False
+) -> None:
+    """Writes a note below a figure; `supxlabel("")` removes it.
+
+    Args:
+        figure: figure with its legend.
+        words: parts of the note; empty ones are left out.
+        legend_below: whether the legend stands at the bottom; the note is above it.
+    """
+    note = "; ".join(word for word in words if word)
+    note = textwrap.fill(note, int(CHARACTERS * figure.get_figwidth()))
+    if legend_below and figure.legends:
+        height = figure.legends[0].get_window_extent().height / figure.dpi
+        note += "\n" * math.ceil(height / NOTE_LINE)
+    figure.supxlabel(note, fontsize=NOTE_SIZE, x=0.01, ha="left", color="#505050")
+
+
+def name(study: Study, group: str) -> str:
+    """Returns the name of a group: without variants its swept values alone."""
+    if {run["variant"] for run in study.manifest["runs"]} != {BASE}:
+        return group
+    return group.removeprefix(BASE).removeprefix(", ")
+
+
+def label(study: Study, group: str) -> str:
+    """Returns a group's name, and how many of its replicates diverged, if any."""
+    table = runs(study)
+    ends = table.loc[table["group"] == group, "stop"]
+    diverged = int((ends == "diverged").sum())
+    called = name(study, group)
+    return f"{called} ({diverged} of {len(ends)} diverged)" if diverged else called
+
+
+def replicates(counts: Iterable[int]) -> str:
+    """Returns the numbers of replicates of groups in words."""
+    known = sorted(set(counts))
+    if len(known) < 2:
+        return f"{known[0]} replicates" if known else "no replicates"
+    return f"{known[0]} to {known[-1]} replicates"
+
+
+def within(
+    metric: str, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Cuts intervals where a metric cannot go.
+
+    Returns:
+        Lower and upper ends, and words on where intervals were cut, if any were.
+    """
+    if metric not in style.BOUNDS:
+        return low, high, ""
+    least, most = style.BOUNDS[metric]
+    ends = [f"{least:g}"] if (low < least).any() else []
+    ends += [f"{most:g}"] if (high > most).any() else []
+    cut = f", cut at {' and '.join(ends)}" if ends else ""
+    return np.clip(low, least, most), np.clip(high, least, most), cut
+
+
+def axis(study: Study, counted: str) -> style.Axis:
+    """Returns label and scale of a counted quantity; privacy names its accounting."""
+    found = style.axis(counted)
+    if counted != "epsilon":
+        return found
+    told = [run.get("privacy") or {} for run in study.manifest["runs"]]
+    known = {
+        (entry["accountants"][0], entry["delta"])
+        for entry in told
+        if entry.get("delta") is not None
+    }
+    if len(known) != 1:
+        return found
+    ((accountant, delta),) = known
+    return found._replace(label=f"{found.label}\n(δ = {delta:g}, by {accountant})")
+
+
+def legend_size(labels: Sequence[str]) -> tuple[float, float, int]:
+    """Returns inches that a legend takes, width and height, and its columns.
+
+    One group that has no name needs no legend.
+    """
+    if not any(labels):
+        return 0.0, 0.0, 1
+    lines = [label.split("\n") for label in labels]
+    columns = math.ceil(sum(map(len, lines)) / LINES_OF_LEGEND)
+    rows = math.ceil(len(lines) / columns)
+    highest = rows * max(map(len, lines))
+    # Half a line lies between entries.
+    return columns * _entry(labels), LINE * (highest + rows / 2), columns
+
+
+def add_legend(
+    figure: Figure, handles: list[Artist], labels: list[str], size: Size | None
+) -> None:
+    """Adds a legend: next to the axes or, in a figure of a given size, below them."""
+    if not any(labels):
+        return
+    if size is None:
+        *_, columns = legend_size(labels)
+        figure.legend(handles, labels, loc="outside right upper", ncols=columns)
+        return
+    columns = max(1, min(len(labels), int(size[0] / _entry(labels))))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def make_logarithmic(axes: Axes) -> None:
+    """Makes the y axis logarithmic if the means that were drawn allow it.
+
+    An interval may reach below zero, and then leaves the axis at the bottom.
+    """
+    means = np.concatenate([np.ravel(line.get_ydata()) for line in axes.get_lines()])
+    means = means[np.isfinite(means)]
+    if means.size and means.min() > 0:
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=means.min() / 2)
+
+
+def small() -> float:
+    """Returns the size of text within axes, points."""
+    return mpl.rcParams["legend.fontsize"]
+
+
+def _entry(labels: Sequence[str]) -> float:
+    """Returns inches of a column of a legend."""
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    return 0.6 + 0.075 * longest

@@ -1,0 +1,159 @@
+"""Lines over a swept number; runs that differ are never joined as replicates."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures import layout
+from analysis.frames import Study, runs, short, swept_columns
+from simulator.scenario.study import short_names
+from simulator.trace import StudyError
+
+MOST_LINES = 24
+"""Number of lines that colour and dashes can tell apart."""
+
+
+class Line(NamedTuple):
+    """The groups of a variant that differ in one swept number alone.
+
+    Attributes:
+        label: variant, and values of the other keys that are swept.
+        groups: names of groups of runs, in the order of `numbers`.
+        numbers: swept values, increasing; NaN where the variant is not swept.
+    """
+
+    label: str
+    groups: list[str]
+    numbers: np.ndarray
+
+    @property
+    def is_level(self) -> bool:
+        """Whether the line does not depend on the swept number."""
+        return bool(np.isnan(self.numbers).all())
+
+
+class Lines(NamedTuple):
+    """Lines of a figure over a swept number.
+
+    Attributes:
+        lines: one for each variant and value of the other keys.
+        along: keys that change along a line together with the swept number.
+    """
+
+    lines: list[Line]
+    along: list[str]
+
+
+def swept_keys(study: Study) -> list[str]:
+    """Returns the keys that take two or more values in a study, in their order."""
+    found: dict[str, set] = {}
+    for run in study.manifest["runs"]:
+        for key, value in run["parameters"].items():
+            found.setdefault(key, set()).add(short(value))
+    return [key for key, values in found.items() if len(values) > 1]
+
+
+def swept_key(study: Study) -> str | None:
+    """Returns the one key that is swept over two or more numbers, if there is one."""
+    if len(swept_columns(study)) != 1 or len(several := swept_keys(study)) != 1:
+        return None
+    values = (run["parameters"].get(several[0], 0) for run in study.manifest["runs"])
+    return several[0] if all(isinstance(v, int | float) for v in values) else None
+
+
+def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> Lines:
+    """Returns the lines of a figure over a swept number; no group is in two of them.
+
+    Args:
+        study: finished or not.
+        key: key swept over numbers.
+        at: values of other keys that are swept; groups that have others are left out.
+
+    Raises:
+        StudyError: a key is not swept, or not over numbers; nothing has the values; or
+            there are more lines than can be told apart.
+    """
+    columns, fixed = swept_columns(study), dict(at or {})
+    for name in (key, *fixed):
+        if name not in columns:
+            keys = ", ".join(columns) or "none"
+            raise StudyError(f"{name} is not swept; known are {keys}")
+    table = runs(study).drop_duplicates("group")
+    for name, value in fixed.items():
+        mine = table[columns[name]]
+        table = table.loc[mine.isna() | mine.isin([short(value)])]
+    known = table[columns[key]].dropna()
+    if known.empty:
+        raise StudyError(f"at must name values that are swept, got {pinned(at)}")
+    strange = [
+        v for v in known if isinstance(v, bool) or not isinstance(v, int | float)
+    ]
+    if strange:
+        raise StudyError(
+            f"{key} must be swept over numbers to be an axis, got {strange[0]}; "
+            f"compare its groups by speed_up_bars"
+        )
+    others = [name for name in columns if name not in (key, *fixed)]
+    splitting = [name for name in others if _splits(table, columns[key], columns[name])]
+    found = []
+    for label, rows in split(study, table, splitting).items():
+        rows = rows.sort_values(columns[key])
+        numbers = rows[columns[key]].to_numpy(np.float64)
+        found.append(Line(label, list(rows["group"]), numbers))
+    if splitting and len(found) > MOST_LINES:
+        raise StudyError(
+            f"more than {key} is swept, which makes {len(found)} lines; name values of "
+            f"the other keys by at: {', '.join(splitting)}"
+        )
+    rest = [name for name in others if name not in splitting]
+    along = [name for name in rest if _changes(table, found, columns[name])]
+    return Lines(found, along)
+
+
+def split(
+    study: Study, table: pd.DataFrame, keys: Sequence[str]
+) -> dict[str, pd.DataFrame]:
+    """Divides groups of runs by variant and the values of some swept keys.
+
+    Args:
+        study: study of the groups.
+        table: a row per group, with its variant and a column per swept key.
+        keys: keys to divide by.
+
+    Returns:
+        The rows of each part, by what it is called.
+    """
+    columns, names = swept_columns(study), short_names(tuple(keys))
+    by = ["variant", *(columns[key] for key in keys)]
+    found = {}
+    for _, rows in table.groupby(by, sort=False, dropna=False):
+        first = rows.iloc[0]
+        values = {names[key]: first[columns[key]] for key in keys}
+        words = [layout.name(study, first["variant"])]
+        words += [f"{name}={worded(v)}" for name, v in values.items() if not pd.isna(v)]
+        found[", ".join(word for word in words if word)] = rows
+    return found
+
+
+def worded(value: Any) -> str:
+    """Returns a swept value as figures show it."""
+    return f"{value:g}" if isinstance(value, float) else str(short(value))
+
+
+def pinned(at: Mapping[str, Any] | None) -> str:
+    """Returns words on the values to which a figure is confined."""
+    return ", ".join(f"{key} = {worded(value)}" for key, value in (at or {}).items())
+
+
+def _splits(table: pd.DataFrame, key: str, other: str) -> bool:
+    """Says whether runs that agree in variant and swept number differ in another."""
+    different = table.drop_duplicates(["variant", key, other])
+    return bool(different.duplicated(["variant", key]).any())
+
+
+def _changes(table: pd.DataFrame, lines: list[Line], column: str) -> bool:
+    """Says whether a key changes along any line."""
+    values = table.set_index("group")[column]
+    return any(len(values[line.groups].drop_duplicates()) > 1 for line in lines)

@@ -1,0 +1,148 @@
+"""The cost of privacy: final values against the spent epsilon."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+
+from analysis.figures import layout, style
+from analysis.figures.layout import Size
+from analysis.figures.lines import split
+from analysis.figures.sweeps import is_wide
+from analysis.frames import Study, runs, swept_columns
+from analysis.statistics import t_interval
+from analysis.targets import final_quantities, final_values
+from simulator.trace import StudyError
+
+
+def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
+    """Returns each group's final value and the epsilon that its runs have spent.
+
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+
+    Returns:
+        Columns variant, group, epsilon (mean over replicates of the largest of a
+        client, by the first accountant; NaN where privacy is not accounted for,
+        infinite where nothing protects), mean, low, high (95 % t-interval over the
+        replicates that did not diverge), replicates (those).
+
+    Raises:
+        StudyError: the metric was not evaluated, or no run accounts for privacy.
+    """
+    finals, spent = final_values(study, metric), final_quantities(study, "epsilon")
+    rows = []
+    for group, first in (
+        runs(study).drop_duplicates("group").set_index("group").iterrows()
+    ):
+        values, epsilons = (
+            table.loc[table["group"] == group, "value"].dropna().to_numpy(np.float64)
+            for table in (finals, spent)
+        )
+        epsilon = float(epsilons.mean()) if epsilons.size else float("nan")
+        interval = t_interval(values)
+        rows.append((first["variant"], group, epsilon, *interval, values.size))
+    names = ["variant", "group", "epsilon", "mean", "low", "high", "replicates"]
+    return pd.DataFrame(rows, columns=pd.Index(names))
+
+
+def privacy_utility(
+    study: Study, metric: str = "test_accuracy", size: Size | None = None
+) -> Figure:
+    """Draws final values against the epsilon spent.
+
+    There is a line for each variant and, where other keys are swept besides the one
+    that epsilon depends on, for each of their values; where it depends on several, the
+    points of a variant are not joined. Bars are 95 % t-intervals over replicates, as
+    far as the metric can go. A group without a finite epsilon is a dashed horizontal
+    line.
+
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+        size: inches, such as `style.size("one")`; by default as the legend needs.
+
+    Raises:
+        StudyError: the metric was not evaluated, or no run's epsilon is finite.
+    """
+    table = utility(study, metric)
+    finite = np.isfinite(table["epsilon"].to_numpy(np.float64))
+    if not finite.any():
+        raise StudyError(
+            f"study {study.manifest['name']!r} has no finite epsilon to draw against; "
+            f"add noise to its messages"
+        )
+    spent = table.loc[finite]
+    others, joined = _others(study, spent)
+    lines = split(study, _with_keys(study, spent), others)
+    free = table.loc[~finite]
+    of_line = {
+        label: label if others else str(mine["variant"].iloc[0])
+        for label, mine in lines.items()
+    }
+    looks = style.looks(dict.fromkeys([*of_line.values(), *free["variant"]]))
+    unspent = (f"{layout.name(study, group)} (no ε)" for group in free["group"])
+    labels = [style.text(name.strip()) for name in (*lines, *unspent)]
+    with style.context():
+        width, height, _ = layout.legend_size(labels)
+        figure = layout.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
+        axes = figure.add_subplot()
+        handles: list[Artist] = []
+        cuts = [""]
+        for name, mine in lines.items():
+            mine = mine.sort_values("epsilon")
+            mean, low, high = mine[["mean", "low", "high"]].to_numpy(np.float64).T
+            low, high, cut = layout.within(metric, low, high)
+            cuts.append(cut)
+            errors = np.nan_to_num(np.array([mean - low, high - mean]))
+            look = looks[of_line[name]]
+            look = look if joined else look._replace(linestyle="none")
+            bars = axes.errorbar(
+                mine["epsilon"], mean, errors,
+                marker="o", ms=3.5, capsize=2, **look._asdict(),
+            )  # fmt: skip
+            handles.append(bars)  # pyright: ignore[reportArgumentType]
+        for _, row in free.iterrows():
+            look = looks[row["variant"]]._replace(linestyle=style.DASHED)
+            handles.append(axes.axhline(row["mean"], zorder=1, **look._asdict()))
+        if is_wide(spent["epsilon"]):
+            axes.set_xscale("log")
+        axis = layout.axis(study, "epsilon")
+        axes.set(xlabel=axis.label, ylabel=style.final_label(metric))
+        layout.add_legend(figure, handles, labels, size)
+        several = layout.replicates(table["replicates"])
+        layout.add_note(
+            figure,
+            (
+                "Final: mean of the last tenth of a run's evaluations",
+                f"points: means over {several}",
+                f"bars: 95 % t-intervals{max(cuts, key=len)}",
+                "" if joined else "not joined, as several swept keys change ε",
+            ),
+            legend_below=size is not None,
+        )
+    return figure
+
+
+def _others(study: Study, spent: pd.DataFrame) -> tuple[list[str], bool]:
+    """Returns the swept keys that epsilon does not depend on, each a line's own.
+
+    And whether points are joined: not where epsilon depends on several keys.
+    """
+    columns, table = swept_columns(study), _with_keys(study, spent)
+    moving = []
+    for key in columns:
+        same = ["variant", *(columns[other] for other in columns if other != key)]
+        different = table.drop_duplicates([*same, "epsilon"])
+        if different.duplicated(same).any():
+            moving.append(key)
+    rest = [key for key in columns if key not in moving]
+    others = [key for key in rest if len(table[columns[key]].drop_duplicates()) > 1]
+    return others, len(moving) < 2
+
+
+def _with_keys(study: Study, table: pd.DataFrame) -> pd.DataFrame:
+    """Returns a table of groups with a column per swept key."""
+    known = runs(study).drop_duplicates("group")
+    return table.merge(known[["group", *swept_columns(study).values()]], on="group")

@@ -1,0 +1,117 @@
+"""Bars of times to a target, with how many times faster each group is."""
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures import layout, style
+from analysis.figures.layout import Size
+from analysis.frames import Study
+from analysis.targets import (
+    HIGHER_IS_BETTER,
+    time_to_target,
+    times_to_target,
+)
+
+ROOM = 2.0
+"""Times the longest time, as far as intervals of others are drawn."""
+
+
+def speed_up_bars(
+    study: Study, metric: str, value: float, size: Size | None = None
+) -> Figure:
+    """Draws each group's median time to a target, with its 95 % interval.
+
+    Labels say how many times faster than the slowest group it is; at least so many
+    where one was not there by its horizon, where its bar, hatched, ends.
+
+    Args:
+        study: finished or not.
+        metric: a column of evaluations.
+        value: value of the metric to reach.
+        size: inches, such as `style.size("one")`; by default as its bars need.
+    """
+    table = time_to_target(study, metric, value).set_index("group")
+    horizons = times_to_target(study, metric, value).groupby("group")["time"].max()
+    looks = style.looks(table.index)
+    medians = table["median"].to_numpy(np.float64)
+    reached = np.isfinite(medians)
+    ends = np.where(reached, medians, horizons.loc[table.index].to_numpy(np.float64))
+    furthest = ROOM * max(float(ends.max()), float(horizons.max()))
+    highs = table["high"].to_numpy(np.float64)[reached]
+    cut = bool((highs > furthest).any())
+    sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
+    goal = style.in_words(metric)
+    names = [style.text(layout.label(study, group), 26) for group in table.index]
+    lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
+    with style.context():
+        needed = (6.4, 1.4 + layout.LINE * lines * len(names))
+        figure = layout.titled(study, size or needed)
+        axes = figure.add_subplot()
+        for row, group in enumerate(table.index):
+            one, tip, color = table.loc[group], ends[row], looks[group].color
+            share = f"({int(one['reached'])} of {int(one['replicates'])})"
+            if reached[row]:
+                axes.barh(row, tip, height=0.6, color=color, alpha=0.6)
+                label = f"{ends.max() / tip:.3g}×" if tip > 0 else "at once"
+                label = f"≥ {label}" if tip > 0 and not reached.all() else label
+                open_until = max(tip, horizons[group])
+                tip = _draw_interval(axes, row, one, open_until, furthest)
+            else:
+                bar = axes.barh(row, tip, height=0.6, fill=False, edgecolor=color)
+                bar[0].set_hatch("////")
+                label = "not reached"
+            where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
+            axes.annotate(
+                f"{label} {share}", (tip, row), fontsize=layout.small(), **where
+            )
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlim(left=0)
+        axes.set_xlabel(f"Virtual time to {goal} {sign} {value:.4g} (s)")
+        layout.add_note(figure, _bar_words(reached, highs, cut=cut))
+    return figure
+
+
+def _bar_words(reached: np.ndarray, highs: np.ndarray, *, cut: bool) -> list[str]:
+    """Returns words on bars, lines and labels of times to a target."""
+    arrow = ", an arrow where it goes on" if cut else ""
+    known = not np.isnan(highs).all()
+    return [
+        "Bars: median",
+        f"lines: its 95 % interval{arrow}" if known else "",
+        "×: times as fast as the slowest",
+        "(k of n): replicates that reached it",
+        "" if reached.all() else "hatched: not reached, up to where it was tried",
+    ]
+
+
+def _draw_interval(
+    axes: Axes, row: int, one: pd.Series, open_until: float, furthest: float
+) -> float:
+    """Draws a median's interval, with an arrow where it goes on.
+
+    Args:
+        axes: axes to draw on.
+        row: row of the group.
+        one: median and interval of the group.
+        open_until: end of an open interval in the figure.
+        furthest: largest end of a closed interval in the figure.
+
+    Returns:
+        The end of the interval.
+    """
+    low, high = float(one["low"]), float(one["high"])
+    if math.isnan(low) or math.isnan(high):
+        return float(one["median"])
+    end = min(high, furthest) if math.isfinite(high) else open_until
+    axes.plot([low, end], [row, row], color=style.ink(), lw=1.2)
+    axes.plot([low], [row], color=style.ink(), marker="|", ms=7)
+    closing = "|" if high <= furthest else ">"
+    axes.plot([end], [row], color=style.ink(), marker=closing, ms=5)
+    return end

@@ -1,0 +1,108 @@
+"""Histograms of staleness, a panel for each client."""
+
+import math
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from analysis import clients, staleness
+from analysis.figures import layout, style
+from analysis.frames import Study, groups, joined, runs
+
+MAX_PANELS = 12
+SHOWN = 0.995
+"""Part of a distribution that a panel shows; it says how much lies beyond."""
+
+
+def staleness_histogram(
+    study: Study, group: str, law: staleness.Law | None = None
+) -> Figure:
+    """Draws the distribution of each client's staleness in a group of replicates.
+
+    Of more than 12 clients, 12 are shown, evenly spread from the first to the last.
+    They have the names that the group's first run gives them.
+
+    Args:
+        study: finished or not.
+        group: name of a group of runs.
+        law: ages in commits and their probabilities, for a client, in the steady
+            state; drawn over the bars, which then leave out the start of each run.
+
+    Raises:
+        ValueError: nothing was measured in such a group.
+    """
+    table = joined(study, "staleness")
+    table = table[table["group"] == group]
+    if table.empty:
+        raise ValueError(f"the study has no staleness of a group {group!r}")
+    embeddings = (table["quantity"] == "embedding").any()
+    quantity = "embedding" if embeddings else "contribution"
+    everyone = np.unique(table.loc[table["quantity"] == quantity, "client"])
+    spread = np.linspace(0, len(everyone) - 1, min(len(everyone), MAX_PANELS))
+    shown = [int(client) for client in everyone[np.rint(spread).astype(int)]]
+    known = clients.of_run(study, int(table["run"].iloc[0]))
+    names = clients.titles(known, shown)
+    columns = min(len(shown), 4)
+    rows = math.ceil(len(shown) / columns)
+    title = style.text(layout.name(study, group), 60)
+    table = runs(study)
+    (variant,) = table.loc[table["group"] == group, "variant"].unique()
+    points = table.loc[table["variant"] == variant, "group"].nunique()
+    if points > 1:
+        title += f"; 1 of {points} swept points"
+    if len(shown) < len(everyone):
+        title += f"; {len(shown)} of {len(everyone)} clients"
+    color = style.looks(groups(study))[group].color
+    with style.context():
+        size = (max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
+        figure = layout.titled(study, size, title)
+        for number, client in enumerate(shown, start=1):
+            axes = figure.add_subplot(rows, columns, number)
+            name = style.text(names[number - 1], 26)
+            steady = law is not None
+            frame = staleness.histogram(study, group, client, quantity, steady=steady)
+            said = _draw_histogram(axes, frame, color)
+            if law is not None:
+                axes.plot(*law(client), color=style.ink(), lw=1.2, zorder=4)
+            axes.set_ylim(bottom=0)
+            small = mpl.rcParams["xtick.labelsize"]
+            axes.set_title(f"{name}\n{said}", fontsize=small)
+        middle = mpl.rcParams["axes.labelsize"]
+        after = ", after the start" if law is not None else ""
+        figure.supxlabel(style.STALENESS[quantity] + after, fontsize=middle)
+        figure.supylabel("Density (per commit)", fontsize=middle)
+        handles = [Line2D([], [], color=style.ink(), ls=":", label="mean")]
+        if law is not None:
+            handles.append(Line2D([], [], color=style.ink(), lw=1.2, label="theory"))
+        figure.legend(handles=handles, loc="outside upper right", ncols=2)
+    return figure
+
+
+def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
+    """Draws bins and their mean; each bar stands on the integers of its bin.
+
+    Returns:
+        The mean, and which part of the distribution lies above the axis' last value.
+    """
+    if frame.empty:  # of a client all of whose work was before the start was over
+        return "nothing after the start"
+    edges = np.unique(frame[["low", "high"]].to_numpy())
+    densities = np.zeros(edges.size - 1)
+    densities[np.searchsorted(edges, frame["low"])] = frame["density"]
+    axes.stairs(densities, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
+    middle = staleness.mean(frame)
+    axes.axvline(middle, color=style.ink(), ls=":", lw=1.2, zorder=3)
+    below = np.cumsum(densities * np.diff(edges))
+    last = min(int(np.searchsorted(below, SHOWN)), below.size - 1)
+    right = edges[last + 1]
+    axes.set_xlim(min(-0.5, edges[0] - 0.5), right - 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+    beyond = 100 * (1 - below[last])
+    return f"mean {middle:.3g}" + (
+        f"; {beyond:.1g} % > {right - 1:g}" if right < edges[-1] else ""
+    )

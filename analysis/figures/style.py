@@ -1,0 +1,320 @@
+"""Sizes, colours, fonts and labels of figures.
+
+An ordinary Matplotlib style overrides any of it: `plt.style.context` around the calls
+that draw and save, or `using`.
+"""
+
+import functools
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import matplotlib as mpl
+from matplotlib import font_manager
+from matplotlib import style as styles_of_matplotlib
+
+from simulator.config.errors import UserError
+from simulator.config.text import printable, shortened, suggestion
+
+INK = "#000000"
+OKABE_ITO = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#E69F00",
+    "#F0E442",
+    INK,
+)
+"""Colours that most colour-blind readers can tell apart; hard ones come last.
+
+Source: Okabe and Ito, Color Universal Design (2008).
+"""
+
+WIDTHS = {"one": 3.5, "two": 7.16}
+"""Inches of one and of two columns of a page.
+
+Source: IEEE, Preparation of papers for Transactions and Journals, figure sizes.
+"""
+ASPECTS = {"one": 0.75, "two": 0.5}
+"""Heights over widths, if nothing else is said."""
+COLORMAP = "cividis"
+"""Colours of heat maps, the same to colour-blind readers.
+
+Source: Nunez, Anderton and Renslow, Optimizing colormaps with consideration for color
+vision deficiency (2018).
+"""
+BLANK = "#f0f0f0"
+"""Colour behind the hatches of cells without a number."""
+
+SOLID, DASHED = "-", (0, (4, 1.5))
+LINE_STYLES = (SOLID, "-.", ":", (0, (1, 3)))
+"""A style for each turn of the palette; dashes mark references and privacy."""
+
+RC: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#808080",
+    "axes.grid": True,
+    "axes.labelsize": 9.0,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.0,
+    "figure.constrained_layout.use": True,
+    "figure.titlesize": 10.0,
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "grid.color": "#e5e5e5",
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.6,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "pdf.fonttype": 42,  # text in a PDF stays text
+    "svg.hashsalt": "stalesim",  # the same figure gives the same bytes
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+}
+
+METRICS = {
+    "test_accuracy": "Test accuracy",
+    "test_loss": "Test loss (nats)",
+    "test_auc": "Test AUC",
+    "objective": "Objective (nats)",
+    "gradient_norm_squared": "Squared norm of the gradient",
+    "optimality_gap": "Optimality gap (nats)",
+}
+"""Labels of metrics, columns of `evaluations`."""
+
+LOGARITHMIC = ("gradient_norm_squared", "optimality_gap")
+"""Metrics that go to zero, whose decay is read off a logarithmic axis."""
+
+
+LONGEST = 120
+"""Characters of a name in a figure."""
+TELLING = 4
+"""Letters of a key that is clear by itself: `batch` is, `b` is not."""
+VAGUE = ("kind", "number", "scale", "value")
+"""Keys that stand in many places of a scenario."""
+
+BOUNDS = {"test_accuracy": (0.0, 1.0), "test_auc": (0.0, 1.0)}
+"""Metrics that cannot leave an interval, though an interval of their mean may."""
+
+
+class Axis(NamedTuple):
+    """A quantity on an axis.
+
+    Attributes:
+        label: name with the shown unit.
+        scale: multiplies the column to give that unit.
+    """
+
+    label: str
+    scale: float = 1.0
+
+
+AXES = {
+    "time": Axis("Virtual time (s)"),
+    "commits": Axis("Commits"),
+    "contributions": Axis("Contributions applied"),
+    "epochs": Axis("Passes over the data"),
+    "bytes": Axis("Data sent (MB)", 1e-6),
+    "upload_bytes": Axis("Data uploaded (MB)", 1e-6),
+    "download_bytes": Axis("Data downloaded (MB)", 1e-6),
+    "rounds": Axis("Communication rounds"),
+    "messages": Axis("Messages"),
+    "epsilon": Axis("Privacy spent, ε of the client that spent most"),
+    "computation_s": Axis("Time of computation (s)"),
+    "communication_s": Axis("Time of communication (s)"),
+}
+"""Horizontal axes of curves, columns of `evaluations`."""
+
+STALENESS = {
+    "contribution": "Staleness of contributions (commits)",
+    "embedding": "Age of embeddings when used (commits)",
+}
+"""Labels of staleness, by `quantity` of its table."""
+
+
+class Look(NamedTuple):
+    """Colour and line style of a group, the same in every figure of a study."""
+
+    color: str
+    linestyle: str | tuple[float, tuple[float, ...]]
+
+
+def looks(groups: Iterable[str]) -> dict[str, Look]:
+    """Returns the look of every group.
+
+    A group with `private` in its name is dashed, and has the colour of the group that
+    is named like it otherwise, if there is one.
+
+    Args:
+        groups: all of a study's, in order.
+    """
+    groups = list(groups)
+    public = {_words(group): group for group in groups if "private" not in group}
+    twins = {
+        group: public[_words(group)]
+        for group in groups
+        if "private" in group and _words(group) in public
+    }
+    alone = [group for group in groups if group not in twins]
+    found = {}
+    colors = palette()
+    for number, group in enumerate(alone):
+        turn, color = divmod(number, len(colors))
+        dashes = LINE_STYLES[turn % len(LINE_STYLES)]
+        dashes = DASHED if "private" in group else dashes
+        found[group] = Look(colors[color], dashes)
+    found |= {
+        group: Look(found[public_].color, DASHED) for group, public_ in twins.items()
+    }
+    return {group: found[group] for group in groups}
+
+
+def _words(group: str) -> tuple[str, ...]:
+    """Returns the words of a group's name without those on privacy."""
+    return tuple(word for word in re.split(r"[-_ ,]+", group) if word != "private")
+
+
+def metric_label(metric: str) -> str:
+    """Returns the label of a metric; a user's own is named like its column."""
+    return METRICS.get(metric) or text(metric.replace("_", " ").capitalize(), 60)
+
+
+def in_words(metric: str) -> str:
+    """Returns the name of a metric within a sentence, without its unit."""
+    label = metric_label(metric).split(" (")[0]
+    return f"{label[0].lower()}{label[1:]}"
+
+
+def final_label(metric: str) -> str:
+    """Returns the label of final values of a metric."""
+    label = metric_label(metric)
+    return f"Final {label[0].lower()}{label[1:]}"
+
+
+def key_label(key: str) -> str:
+    """Returns the label of a swept key: its last part where that is clear."""
+    last = key.rsplit(".", 1)[-1]
+    told = len(last) >= TELLING and last not in VAGUE
+    return metric_label(last) if told else text(key, 60)
+
+
+def axis(column: str) -> Axis:
+    """Returns label and scale of a column on the horizontal axis of curves."""
+    return AXES.get(column, Axis(metric_label(column)))
+
+
+def text(name: str, width: int = 34) -> str:
+    r"""Returns a user's name as text: wrapped, and its `$` no mathematics.
+
+    Of a very long one the middle is left out. Control characters, and letters that the
+    fonts lack, are escapes such as `\u5feb`.
+
+    Args:
+        name: name of a group or study.
+        width: characters of a line.
+    """
+    name = printable(shortened(" ".join(name.split()), LONGEST))
+    if not name.isascii():
+        name = "".join(map(_drawn, name))
+    lines = textwrap.wrap(name, width) or [name]
+    shown = "\n".join(lines).replace("$", r"\$")
+    # Matplotlib leaves names with an underscore in front out of legends.
+    return f" {shown}" if shown.startswith("_") else shown
+
+
+def _drawn(character: str) -> str:
+    """Returns a character as it is if a font of the style has it, else an escape."""
+    families = mpl.rcParams["font.family"]
+    if any(ord(character) in _letters(_file(family)) for family in families):
+        return character
+    return character.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _file(family: str) -> str:
+    properties = font_manager.FontProperties(family=[family])
+    return str(font_manager.findfont(properties))
+
+
+@functools.cache
+def _letters(file: str) -> frozenset[int]:
+    return frozenset(font_manager.get_font(file).get_charmap())
+
+
+def size(
+    columns: Literal["one", "two"] = "one", aspect: float | None = None
+) -> tuple[float, float]:
+    """Returns inches of a figure for print, width and height.
+
+    Args:
+        columns: width of the figure in columns of a page.
+        aspect: height over width; by default 0.75 for one column and 0.5 for two.
+    """
+    if columns not in WIDTHS:
+        raise UserError(f"columns must be 'one' or 'two', got {columns!r}; take one")
+    width = WIDTHS[columns]
+    return width, width * (ASPECTS[columns] if aspect is None else aspect)
+
+
+def palette() -> tuple[str, ...]:
+    """Returns the colours of groups: those of a Matplotlib style that sets some."""
+    cycle = mpl.rcParams["axes.prop_cycle"]
+    colors = cycle.by_key().get("color", ())
+    own = cycle != mpl.rcParamsDefault["axes.prop_cycle"] and colors
+    return tuple(colors) if own else OKABE_ITO
+
+
+def ink() -> str:
+    """Returns the colour of text, for marks of the same colour."""
+    return mpl.rcParams["text.color"]
+
+
+_CHOSEN: ContextVar[tuple[str | Path, ...]] = ContextVar("_CHOSEN", default=())
+
+
+@contextmanager
+def using(*styles: str | Path) -> Iterator[None]:
+    """Lets Matplotlib styles override this one, the last of them all others.
+
+    Unlike `plt.style.context` it also keeps what they set to Matplotlib's own defaults.
+
+    Args:
+        styles: names that Matplotlib knows, or files.
+
+    Raises:
+        UserError: there is no such style.
+    """
+    token = _CHOSEN.set((*_CHOSEN.get(), *styles))
+    try:
+        with mpl.rc_context():
+            for chosen in styles:
+                try:
+                    styles_of_matplotlib.use(chosen)
+                except (OSError, ValueError) as error:
+                    known = suggestion(chosen, styles_of_matplotlib.available)
+                    raise UserError(
+                        f"style must be a file of Matplotlib settings, or a name that "
+                        f"Matplotlib knows, got {str(chosen)!r}; {known}"
+                    ) from error
+            yield
+    finally:
+        _CHOSEN.reset(token)
+
+
+@contextmanager
+def context() -> Iterator[None]:
+    """Draws and saves figures in this style, as far as the user has set no other."""
+    default = mpl.rcParamsDefault
+    free = {key: v for key, v in RC.items() if mpl.rcParams[key] == default[key]}
+    with mpl.rc_context(free):
+        for chosen in _CHOSEN.get():
+            styles_of_matplotlib.use(chosen)
+        yield

@@ -1,0 +1,43 @@
+"""Frames and texts as Markdown."""
+
+import math
+import re
+
+import pandas as pd
+
+from simulator.config.text import printable
+
+MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
+"""Signs of Markdown: code, emphasis, tags, cells, mathematics, links."""
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """Returns a frame, without its index, as a table in Markdown.
+
+    Numbers stand to the right, with four digits; missing cells are empty.
+
+    Args:
+        frame: frame of words and numbers.
+    """
+    names = [_cell(name) for name in frame.columns]
+    rules = [
+        "---:" if pd.api.types.is_numeric_dtype(frame.iloc[:, number]) else "---"
+        for number in range(len(names))
+    ]
+    cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in [names, rules, *cells])
+
+
+def literal(text: str) -> str:
+    """Returns a text as Markdown that shows it as it is, in a table or elsewhere.
+
+    Signs of markup become references of HTML, which all its dialects know.
+    """
+    text = " ".join(printable(text).split("\n"))
+    return MARKUP.sub(lambda sign: f"&#{ord(sign[0])};", text)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.4g}"
+    return "" if value is None or value is pd.NA else literal(str(value))

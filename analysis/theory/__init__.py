@@ -1,0 +1,53 @@
+"""Closed forms that a simulation must match. They run nothing.
+
+`steady_state` has ages, staleness and throughput, `rounds` the durations of rounds;
+both are re-exported here. `queues` has servers and links, `gossip` averaging over
+graphs, `heterogeneity` workers of different speeds; `fedbcd`, `mapa` (with the laws of
+its `noise`) and `adp2sgd` have steps and bounds of the papers.
+"""
+
+from analysis.theory.rounds import (
+    Continuous,
+    Lattice,
+    expected_maximum,
+    expected_order_statistic,
+    exponential_order_statistic,
+)
+from analysis.theory.steady_state import (
+    Throughput,
+    activation_from_gaps,
+    activation_from_rates,
+    asynchronous_throughput,
+    availability,
+    compute_utilisation,
+    embedding_age_law,
+    embedding_refresh,
+    exponential_staleness_law,
+    mean_staleness_buffered,
+    mean_staleness_exponential,
+    mean_staleness_in_flight,
+    t_synchronous_period,
+    throughput,
+)
+
+__all__ = [
+    "Continuous",
+    "Lattice",
+    "Throughput",
+    "activation_from_gaps",
+    "activation_from_rates",
+    "asynchronous_throughput",
+    "availability",
+    "compute_utilisation",
+    "embedding_age_law",
+    "embedding_refresh",
+    "expected_maximum",
+    "expected_order_statistic",
+    "exponential_order_statistic",
+    "exponential_staleness_law",
+    "mean_staleness_buffered",
+    "mean_staleness_exponential",
+    "mean_staleness_in_flight",
+    "t_synchronous_period",
+    "throughput",
+]

@@ -1,0 +1,292 @@
+"""Closed forms of queues: servers, shared links, closed networks, lossy links.
+
+Rates are per second, times in seconds. Arrivals are Poisson where a queue is open;
+staleness is in commits, and every departure is a commit.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import gammaln
+
+from analysis.theory.rounds import Numbers
+
+
+class InfiniteServer(NamedTuple):
+    """Jobs that arrive as a Poisson process and never wait: M/G/inf.
+
+    Attributes:
+        mean_in_flight: jobs in service; also their variance, because they are Poisson.
+        mean_staleness: departures of other jobs during a job's service.
+        variance_staleness: variance of that number.
+    """
+
+    mean_in_flight: float
+    mean_staleness: float
+    variance_staleness: float
+
+
+class SingleServer(NamedTuple):
+    """An open queue with one server, first come first served.
+
+    Attributes:
+        utilisation: share of time in which the server works.
+        mean_wait_s: mean time from arrival to the beginning of service.
+        mean_sojourn_s: mean time from arrival to departure.
+        mean_num_waiting: jobs that wait.
+        mean_num_present: jobs that wait or are served.
+    """
+
+    utilisation: float
+    mean_wait_s: float
+    mean_sojourn_s: float
+    mean_num_waiting: float
+    mean_num_present: float
+
+
+class Repairman(NamedTuple):
+    """A single server that a fixed number of clients visit in turn: M/M/1//K.
+
+    Attributes:
+        num_present_law: probability of 0, 1, ... K clients at the server.
+        mean_num_present: clients that wait or are served.
+        throughput: services per second.
+        mean_wait_s: mean time from arrival to the beginning of service.
+        mean_sojourn_s: mean time from arrival to departure.
+    """
+
+    num_present_law: Float[np.ndarray, " K+1"]
+    mean_num_present: float
+    throughput: float
+    mean_wait_s: float
+    mean_sojourn_s: float
+
+
+class ClosedNetwork(NamedTuple):
+    """A closed Jackson network of single-server queues.
+
+    Attributes:
+        mean_num_present: jobs that wait or are served at each client.
+        throughput: commits per second: services of all clients together.
+        mean_delay: D_i, commits of other jobs during a job's stay at client i.
+    """
+
+    mean_num_present: Float[np.ndarray, " K"]
+    throughput: float
+    mean_delay: Float[np.ndarray, " K"]
+
+
+class Delivery(NamedTuple):
+    """A message that is sent again until it arrives or is given up.
+
+    Attributes:
+        probability: chance that it arrives.
+        mean_num_sends: sends per message, delivered or not.
+        mean_time_s: mean time from the first send to the arrival, given that it
+            arrives.
+    """
+
+    probability: float
+    mean_num_sends: float
+    mean_time_s: float
+
+
+def infinite_server(
+    arrival_rate: float, mean_service_s: float, variance_service_s2: float
+) -> InfiniteServer:
+    """Computes jobs in flight and staleness of an open system without queues.
+
+    In flight: Poisson of mean lambda E[S], for any law of service. Staleness: the other
+    jobs depart as a Poisson process, so that given S it is Poisson of mean lambda S: of
+    mean lambda E[S] and variance lambda E[S] + lambda^2 Var[S].
+
+    Args:
+        arrival_rate: lambda, per second.
+        mean_service_s: E[S], seconds.
+        variance_service_s2: Var[S], seconds squared.
+
+    Source: Mirasol, The output of an M/G/inf queuing system is Poisson (1963).
+    """
+    mean = arrival_rate * mean_service_s
+    return InfiniteServer(
+        mean_in_flight=mean,
+        mean_staleness=mean,
+        variance_staleness=mean + arrival_rate**2 * variance_service_s2,
+    )
+
+
+def single_server_markov(arrival_rate: float, service_rate: float) -> SingleServer:
+    """Computes the means of an M/M/1 queue.
+
+    Args:
+        arrival_rate: lambda, per second.
+        service_rate: mu, per second, > lambda.
+
+    Raises:
+        ValueError: the server cannot keep up.
+
+    Source: Kleinrock, Queueing Systems, volume 1 (1975), section 3.2.
+    """
+    return single_server(arrival_rate, 1 / service_rate, 1 / service_rate**2)
+
+
+def single_server(
+    arrival_rate: float, mean_service_s: float, variance_service_s2: float
+) -> SingleServer:
+    """Computes the means of an M/G/1 queue, first come first served.
+
+    The mean wait is lambda E[S^2] / (2 (1 - rho)) with rho = lambda E[S].
+
+    Args:
+        arrival_rate: lambda, per second.
+        mean_service_s: E[S], seconds.
+        variance_service_s2: Var[S], seconds squared.
+
+    Raises:
+        ValueError: the server cannot keep up.
+
+    Source: Pollaczek-Khinchine formula (Kleinrock, Queueing Systems, volume 1, 1975,
+        section 5.6).
+    """
+    load = _load(arrival_rate, mean_service_s)
+    second_moment = variance_service_s2 + mean_service_s**2
+    wait = arrival_rate * second_moment / (2 * (1 - load))
+    return SingleServer(
+        utilisation=load,
+        mean_wait_s=wait,
+        mean_sojourn_s=wait + mean_service_s,
+        mean_num_waiting=arrival_rate * wait,
+        mean_num_present=arrival_rate * wait + load,
+    )
+
+
+def processor_sharing_sojourn(
+    size_s: Numbers, arrival_rate: float, mean_service_s: float
+) -> Float[np.ndarray, "..."]:
+    """Computes the mean sojourn of jobs of given sizes in an M/G/1-PS queue.
+
+    x / (1 - rho) seconds, whatever the law of sizes beyond its mean: a link that all
+    transfers under way share equally. At the mean size this is the mean sojourn.
+
+    Args:
+        size_s: x, time that the job would take alone, seconds.
+        arrival_rate: lambda, per second.
+        mean_service_s: mean size, seconds.
+
+    Raises:
+        ValueError: the server cannot keep up.
+
+    Source: Kleinrock, Queueing Systems, volume 2 (1976), section 4.4.
+    """
+    return np.asarray(size_s, dtype=float) / (1 - _load(arrival_rate, mean_service_s))
+
+
+def repairman(num_clients: int, request_rate: float, service_rate: float) -> Repairman:
+    """Computes the machine repairman M/M/1//K: clients that share one server.
+
+    Each client is away for an exponential time, then asks for an exponential service;
+    P(n) is proportional to K! / (K - n)! (lambda / mu)^n.
+
+    Args:
+        num_clients: K, >= 1.
+        request_rate: lambda of one client that is away, per second.
+        service_rate: mu, per second.
+
+    Source: Kleinrock, Queueing Systems, volume 1 (1975), section 3.8.
+    """
+    present = np.arange(num_clients + 1)
+    log_weight = present * np.log(request_rate / service_rate) - gammaln(
+        num_clients - present + 1
+    )
+    weight = np.exp(log_weight - log_weight.max())
+    law = weight / weight.sum()
+    mean = float(present @ law)
+    rate = service_rate * float(law[1:].sum())
+    return Repairman(
+        num_present_law=law,
+        mean_num_present=mean,
+        throughput=rate,
+        mean_wait_s=mean / rate - 1 / service_rate,
+        mean_sojourn_s=mean / rate,
+    )
+
+
+def closed_network(
+    num_jobs: int, routing: Numbers, service_rates: Numbers
+) -> ClosedNetwork:
+    """Computes asynchronous learning with client selection as a closed network.
+
+    A job that is done is a commit, and the next is given to client i with probability
+    p_i, where it waits its turn, first come first served, for an exponential service.
+    By exact mean-value analysis. The mean delay in commits is L_i(m - 1) / p_i, where L
+    is the mean number present with one job less, so that sum_i p_i D_i = m - 1.
+
+    Args:
+        num_jobs: m, >= 1.
+        routing: p of every client, > 0; their sum is 1.
+        service_rates: mu of every client, per second.
+
+    Raises:
+        ValueError: the routing is not a law over the clients.
+
+    Source: Reiser and Lavenberg, Mean-value analysis of closed multichain queuing
+        networks (1980); delay: Leconte et al., Queuing dynamics of asynchronous
+        federated learning (arXiv 2405.00017), and arXiv 2502.08206.
+    """
+    p = np.asarray(routing, dtype=float)
+    service_s = 1 / np.asarray(service_rates, dtype=float)
+    if p.shape != service_s.shape or not (p > 0).all() or abs(p.sum() - 1) > 1e-9:
+        raise ValueError(
+            f"routing must be {service_s.size} positive probabilities of sum 1, got "
+            f"{p.tolist()}; leave out clients that are never selected"
+        )
+    present, fewer, rate = np.zeros(p.shape), np.zeros(p.shape), 0.0
+    for jobs in range(1, num_jobs + 1):
+        fewer = present
+        sojourn_s = (1 + fewer) * service_s
+        rate = jobs / float(p @ sojourn_s)
+        present = rate * p * sojourn_s
+    return ClosedNetwork(present, rate, fewer / p)
+
+
+def bounded_retries(
+    loss: float, max_retries: int, timeout_s: float, mean_trip_s: float
+) -> Delivery:
+    """Computes the delivery of a message over a link that loses messages.
+
+    A message that is lost is sent again after the timeout, at most r times. Trips are
+    shorter than the timeout and acknowledgements are never lost.
+
+    Args:
+        loss: p, chance that one send is lost, in [0, 1).
+        max_retries: r, sends after the first, >= 0.
+        timeout_s: time from one send to the next, seconds.
+        mean_trip_s: mean time from a send that is not lost to its arrival, seconds.
+
+    Raises:
+        ValueError: `loss` is outside [0, 1): nothing would arrive at 1.
+
+    Source: geometric law truncated at r + 1 sends.
+    """
+    if not 0 <= loss < 1:
+        raise ValueError(f"loss must be in [0, 1), got {loss}")
+    lost = np.arange(max_retries + 1)
+    reaches = loss**lost
+    probability = 1 - loss ** (max_retries + 1)
+    mean_lost = float(lost @ reaches) * (1 - loss) / probability
+    return Delivery(
+        probability=probability,
+        mean_num_sends=float(reaches.sum()),
+        mean_time_s=mean_lost * timeout_s + mean_trip_s,
+    )
+
+
+def _load(arrival_rate: float, mean_service_s: float) -> float:
+    load = arrival_rate * mean_service_s
+    if not 0 <= load < 1:
+        raise ValueError(
+            f"arrival_rate * mean_service_s must be in [0, 1), got {load}; the queue "
+            "would grow without bound"
+        )
+    return load

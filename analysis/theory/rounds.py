@@ -1,0 +1,318 @@
+"""Expected durations of rounds: order statistics of independent delays of any law.
+
+Delays and their laws are in seconds.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import integrate, special
+
+Numbers = int | float | Sequence[int | float] | np.ndarray
+
+TAIL = 1e-17
+"""Probability beyond which a law of infinite support on a lattice is cut off."""
+
+MAX_POINTS = 2_000_000
+"""Lattice points over which an expectation is summed."""
+
+MAX_LAWS = 300
+"""Different laws of an order statistic, or clients of several laws."""
+
+BISECTIONS = 60
+"""Halvings of an interval in which a quantile is sought."""
+
+
+class Lattice(NamedTuple):
+    """A law of values shift + scale * X, where X is a discrete law of SciPy.
+
+    Attributes:
+        law: a frozen discrete law.
+        scale: seconds of one step, > 0.
+        shift: seconds.
+    """
+
+    law: Any
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def cdf(self, x: Numbers) -> Float[np.ndarray, "..."]:
+        """Returns the probability of a value of at most x seconds."""
+        return self.law.cdf(self._steps(x))
+
+    def sf(self, x: Numbers) -> Float[np.ndarray, "..."]:
+        """Returns the probability of a value above x seconds."""
+        return self.law.sf(self._steps(x))
+
+    def mean(self) -> float:
+        """Returns the mean in seconds."""
+        return self.shift + self.scale * float(self.law.mean())
+
+    def points(self) -> Float[np.ndarray, " n"]:
+        """Returns the values up to the one that is exceeded with probability `TAIL`."""
+        low, high = (float(end) for end in self.law.support())
+        if not math.isfinite(high):
+            high = low + 1
+            while high - low < MAX_POINTS and self.law.sf(high) > TAIL:
+                high = low + 2 * (high - low)
+        if not high - low < MAX_POINTS:
+            raise ValueError(
+                f"a lattice law must have fewer than {MAX_POINTS} values, got "
+                f"{high - low:g}; its tail is too heavy to be summed"
+            )
+        return self.shift + self.scale * np.arange(low, high + 1)
+
+    def _steps(self, x: Numbers) -> Float[np.ndarray, "..."]:
+        return np.floor((np.asarray(x) - self.shift) / self.scale)
+
+
+class Continuous(NamedTuple):
+    """A law given by its distribution function.
+
+    Attributes:
+        cdf: the probability of a value of at most x seconds; takes and returns arrays.
+        ends: least and largest value in seconds; the largest may be infinite.
+    """
+
+    cdf: Callable[[Any], Any]
+    ends: tuple[float, float]
+
+    def sf(self, x: Numbers) -> Float[np.ndarray, "..."]:
+        """Returns the probability of a value above x seconds."""
+        return 1 - np.asarray(self.cdf(x))
+
+    def ppf(self, probability: Numbers) -> Float[np.ndarray, "..."]:
+        """Returns the quantiles of probabilities in (0, 1), by bisection."""
+        probability = np.asarray(probability, dtype=float)
+        low, high = self.ends
+        if not math.isfinite(high):
+            high = low + 1
+            while float(self.cdf(high)) < probability.max():
+                high = low + 2 * (high - low)
+        lower = np.full(probability.shape, float(low))
+        upper = np.full(probability.shape, float(high))
+        for _ in range(BISECTIONS):
+            middle = (lower + upper) / 2
+            below = np.asarray(self.cdf(middle)) < probability
+            lower = np.where(below, middle, lower)
+            upper = np.where(below, upper, middle)
+        return upper
+
+    def support(self) -> tuple[float, float]:
+        """Returns the least and the largest value in seconds."""
+        return self.ends
+
+    def mean(self) -> float:
+        """Returns the mean in seconds, by quadrature."""
+        return expected_order_statistic([self], 1)
+
+
+def expected_order_statistic(
+    laws: Sequence[Any], t: int, counts: Sequence[int] | None = None
+) -> float:
+    """Computes the expected t-th smallest of independent delays.
+
+    The duration of a round of which the first t contributions are kept and which all
+    begin afresh. The integral of the probability that fewer than t of them are over:
+    summed where all laws are on lattices, by quadrature between quantiles otherwise.
+
+    Args:
+        laws: not necessarily equal: frozen laws of SciPy, `Lattice` or `Continuous`;
+            values >= 0.
+        t: 1 is the fastest, the number of clients the slowest.
+        counts: clients of each law; by default one.
+
+    Returns:
+        Seconds.
+
+    Source: David and Nagaraja, Order Statistics (2003), section 5.2 (unequal laws);
+        the number of them that are over at x seconds is Poisson binomial.
+
+    Raises:
+        ValueError: t is out of range, a law has negative values, there are too many
+            laws to be integrated, or the expectation is not finite.
+    """
+    numbers = np.ones(len(laws), np.int64) if counts is None else np.asarray(counts)
+    total = int(numbers.sum())
+    if not 1 <= t <= total:
+        raise ValueError(f"t must be between 1 and {total}, got {t}")
+    if len(laws) > MAX_LAWS:
+        raise ValueError(
+            f"there must be at most {MAX_LAWS} different laws, got {len(laws)}; "
+            f"simulate it"
+        )
+    lattices = [_as_lattice(law) for law in laws]
+    lowest = min(
+        float(law.support()[0]) if lattice is None else float(lattice.points()[0])
+        for law, lattice in zip(laws, lattices, strict=True)
+    )
+    if lowest < 0:
+        raise ValueError(f"delays must be >= 0, got a law that begins at {lowest}")
+    known = [
+        law.ppf(_levels(int(number), t / total))
+        if lattice is None
+        else lattice.points()
+        for law, lattice, number in zip(laws, lattices, numbers, strict=True)
+    ]
+    knots = np.unique(np.concatenate([[0.0], *known]))
+
+    def unfinished(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        delays = [
+            law if lattice is None else lattice
+            for law, lattice in zip(laws, lattices, strict=True)
+        ]
+        return _fewer_than([(d.cdf(x), d.sf(x)) for d in delays], numbers, t)
+
+    if all(lattice is not None for lattice in lattices):
+        middles = (knots[1:] + knots[:-1]) / 2
+        return math.fsum(np.diff(knots) * unfinished(middles))
+    return _quadrature(unfinished, knots)
+
+
+def expected_maximum(laws: Sequence[Any], counts: Sequence[int] | None = None) -> float:
+    """Computes the expected largest of independent delays: a synchronous round.
+
+    Args:
+        laws: laws as for `expected_order_statistic`.
+        counts: clients of each law; by default one.
+
+    Returns:
+        Seconds.
+
+    Source: V-29.
+    """
+    number = len(laws) if counts is None else sum(counts)
+    return expected_order_statistic(laws, number, counts)
+
+
+def exponential_order_statistic(rate: float, num_clients: int, t: int) -> float:
+    """Computes the expected t-th smallest of equal exponential delays.
+
+    (H_n - H_{n-t}) / mu, where H_n is the n-th harmonic number; H_n / mu for t = n.
+
+    Args:
+        rate: mu, per second.
+        num_clients: n.
+        t: 1 is the fastest, n the slowest.
+
+    Returns:
+        Seconds.
+
+    Source: Renyi, On the theory of order statistics (1953): the gaps between order
+        statistics are independent exponentials of rates n mu, (n - 1) mu, ...
+    """
+    if not 1 <= t <= num_clients:
+        raise ValueError(f"t must be between 1 and {num_clients}, got {t}")
+    return math.fsum(1 / k for k in range(num_clients - t + 1, num_clients + 1)) / rate
+
+
+def _as_lattice(law: Any) -> Lattice | None:
+    if isinstance(law, Lattice):
+        return law
+    return Lattice(law) if hasattr(law, "pmf") else None
+
+
+def _levels(number: int, part: float) -> Float[np.ndarray, " n"]:
+    """Returns probabilities between whose quantiles an order statistic is smooth.
+
+    Args:
+        number: clients of a law; many make the distribution of the order statistic
+            narrow, or place it far out in the law's tail.
+        part: t / n, about its quantile.
+    """
+    levels = np.array(
+        [1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1 - 1e-6]
+    )
+    if number == 1:
+        return levels
+    tail = np.array([1e-6, 1e-3, 0.1, 0.5, 1, 2, 5, 10, 30]) / number
+    spread = math.sqrt(part * (1 - part) / number)
+    middle = part + spread * np.array([-9, -6, -4, -2, -1, 0, 1, 2, 4, 6, 9])
+    found = np.concatenate([levels, tail, 1 - tail, middle])
+    return np.unique(found[(found > 0) & (found < 1)])
+
+
+def _fewer_than(
+    chances: list[tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]],
+    numbers: Int[np.ndarray, " laws"],
+    t: int,
+) -> Float[np.ndarray, " n"]:
+    """Computes the probability that fewer than t of independent events happened.
+
+    Args:
+        chances: probabilities of each kind of event and of its opposite; both, because
+            small ones would be lost in one minus the other.
+        numbers: numbers of events of each kind.
+        t: whole number from 1 to the number of events.
+
+    Raises:
+        ValueError: there are several kinds, and too many events.
+    """
+    total = int(numbers.sum())
+    with np.errstate(divide="ignore"):
+        if t == total:
+            logs = [
+                np.where(happened < 0.5, np.log(happened), np.log1p(-did_not))
+                for happened, did_not in chances
+            ]
+            return -np.expm1(numbers @ np.array(logs))
+        if t == 1:
+            return np.exp(numbers @ np.log([did_not for _, did_not in chances]))
+    if len(chances) == 1:  # binomial
+        return special.betainc(total - t + 1, t, chances[0][1])
+    if total > MAX_LAWS:
+        raise ValueError(
+            f"there must be at most {MAX_LAWS} clients of several laws, got {total}; "
+            f"simulate it"
+        )
+    counts = np.zeros((total + 1, len(chances[0][0])))
+    counts[0] = 1.0
+    for (happened, did_not), number in zip(chances, numbers, strict=True):
+        for _ in range(int(number)):
+            counts[1:] = counts[1:] * did_not + counts[:-1] * happened
+            counts[0] *= did_not
+    return counts[:t].sum(axis=0)
+
+
+def _quadrature(
+    f: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
+    knots: Float[np.ndarray, " n"],
+) -> float:
+    """Integrates f from the first knot to infinity; smooth between knots."""
+    coarse, fine = (_gauss(f, knots, order) for order in (16, 32))
+    rough = np.abs(fine - coarse) > 1e-13 * fine.sum()
+    again = [(knots[i], knots[i + 1]) for i in np.flatnonzero(rough)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", integrate.IntegrationWarning)
+        try:
+            rest = [
+                integrate.quad(
+                    lambda x: float(f(np.array([x]))[0]),
+                    low,
+                    high,
+                    epsabs=1e-13,
+                    epsrel=1e-10,
+                )[0]
+                for low, high in [*again, (knots[-1], math.inf)]
+            ]
+        except integrate.IntegrationWarning as error:
+            raise ValueError(
+                "the expected delay must be finite and smooth enough to integrate; "
+                f"quadrature said: {str(error).splitlines()[0]}"
+            ) from error
+    return math.fsum([*fine[~rough], *rest])
+
+
+def _gauss(
+    f: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
+    knots: Float[np.ndarray, " n"],
+    order: int,
+) -> Float[np.ndarray, " pieces"]:
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    half = np.diff(knots) / 2
+    x = (knots[1:] + knots[:-1])[:, None] / 2 + half[:, None] * nodes
+    return f(x.ravel()).reshape(x.shape) @ weights * half

@@ -1,0 +1,258 @@
+"""Closed forms of the steady state: activation, ages, staleness, throughput.
+
+Ages and staleness are in commits; delays, periods and their laws in seconds.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+from analysis.theory.rounds import (
+    Numbers,
+    expected_maximum,
+    expected_order_statistic,
+)
+
+
+class Throughput(NamedTuple):
+    """Block updates per second of a set of clients.
+
+    Attributes:
+        synchronous: M over the expected duration of a round.
+        asynchronous: the sum of the clients' own rates.
+    """
+
+    synchronous: float
+    asynchronous: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times the asynchronous updates are faster."""
+        return self.asynchronous / self.synchronous
+
+
+def activation_from_rates(rates: Numbers) -> Float[np.ndarray, " M"]:
+    """Computes q_m of merged Poisson processes from their rates, per second.
+
+    Source: VAFL, Assumption 3; V-01.
+    """
+    rates = np.asarray(rates, dtype=float)
+    return rates / rates.sum()
+
+
+def activation_from_gaps(gaps: Numbers) -> Float[np.ndarray, " M"]:
+    """Computes q_m of merged Poisson processes from their mean gaps, seconds.
+
+    Source: VAFL, section 4 (its lambda read as a mean); V-01.
+    """
+    return activation_from_rates(1 / np.asarray(gaps, dtype=float))
+
+
+def embedding_refresh(
+    activation: Numbers, batch: int | None = None, num_samples: int | None = None
+) -> Float[np.ndarray, " M"]:
+    """Computes the probability that a commit refreshes one sample's embedding.
+
+    Args:
+        activation: q_m of every client.
+        batch: samples of an upload, drawn uniformly; None if all are uploaded.
+        num_samples: N; needed with `batch`.
+
+    Source: VAFL, equation 3.
+    """
+    activation = np.asarray(activation, dtype=float)
+    if batch is None:
+        return activation
+    if num_samples is None or not batch <= num_samples:
+        raise ValueError(f"num_samples must be >= {batch}, got {num_samples}")
+    return activation * batch / num_samples
+
+
+def embedding_age_law(refresh: float) -> Any:
+    """Returns the law of an embedding's age, in commits, when others use it.
+
+    Geometric from 1: mean 1/r, second moment (2 - r)/r^2. Its owner refreshes it in the
+    commit in which it uses it, so that use is of age 0 and not counted. Which client
+    uses it does not depend on its age where activations are independent of the past.
+
+    Args:
+        refresh: r of `embedding_refresh`, in (0, 1].
+
+    Returns:
+        A frozen law of SciPy.
+
+    Source: VAFL, equation 3 and Assumption 5; V-07.
+    """
+    return stats.geom(refresh)
+
+
+def mean_staleness_in_flight(num_jobs: int) -> float:
+    """Computes the mean staleness with always `num_jobs` jobs in flight.
+
+    C - 1 commits for any law of delays, where every job is replaced at once by one that
+    reads what it committed. Where delays are equal constants every staleness is C - 1
+    from the C-th commit on.
+
+    Source: Little's law over commits (arXiv 2502.08206).
+    """
+    return num_jobs - 1.0
+
+
+def mean_staleness_buffered(num_jobs: int, buffer_size: int) -> float:
+    """Computes the mean staleness where every `buffer_size` contributions are a commit.
+
+    (C - 1) / Z versions for any law of delays: a commit ages the C - 1 jobs in flight
+    beside the one that filled the buffer, which reads the new version, and applies Z
+    contributions.
+
+    Args:
+        num_jobs: C jobs always in flight, each replaced at once.
+        buffer_size: Z contributions per commit, whose staleness is in commits.
+
+    Source: Little's law over commits (arXiv 2502.08206); Nguyen et al., Federated
+        Learning with Buffered Asynchronous Aggregation (2022), algorithm 1.
+    """
+    return mean_staleness_in_flight(num_jobs) / buffer_size
+
+
+def mean_staleness_exponential(rates: Numbers) -> Float[np.ndarray, " K"]:
+    """Computes each client's mean staleness where every delay is exponential.
+
+    (Lambda - lambda_i) / lambda_i commits: those of the others in a delay of mean
+    1 / lambda_i.
+
+    Args:
+        rates: lambda of every client, per second; each restarts at once.
+
+    Source: mean of `exponential_staleness_law`.
+    """
+    rates = np.asarray(rates, dtype=float)
+    return rates.sum() / rates - 1
+
+
+def exponential_staleness_law(rates: Numbers, client: int) -> Any:
+    """Returns the law of a client's staleness where every delay is exponential.
+
+    Geometric from 0 with success probability p = lambda_i / Lambda: probability
+    p (1 - p)^s of staleness s, mean (1 - p) / p = (Lambda - lambda_i) / lambda_i,
+    variance (1 - p) / p^2. With K equal rates p = 1 / K and the mean is K - 1.
+
+    Args:
+        rates: lambda of every client, per second; each restarts at once.
+        client: index, from 0.
+
+    Returns:
+        A frozen law of SciPy.
+
+    Source: competing exponentials: each commit is the client's with probability p,
+        whatever happened before.
+    """
+    return stats.geom(activation_from_rates(rates)[client], loc=-1)
+
+
+def asynchronous_throughput(mean_cycles_s: Numbers) -> float:
+    """Computes contributions per second of clients that do not wait.
+
+    Args:
+        mean_cycles_s: mean time of every client from one contribution to its next, in
+            seconds, > 0.
+
+    Source: elementary renewal theorem, summed over clients.
+    """
+    return math.fsum(1 / np.atleast_1d(np.asarray(mean_cycles_s, dtype=float)))
+
+
+def compute_utilisation(
+    mean_compute_s: Numbers, mean_cycle_s: Numbers
+) -> Float[np.ndarray, "..."]:
+    """Computes the share of its time that each client computes.
+
+    Args:
+        mean_compute_s: mean computing time of a cycle, seconds.
+        mean_cycle_s: mean time of a cycle with all its waits, seconds; at least that.
+
+    Raises:
+        ValueError: a computing time is outside [0, mean_cycle_s].
+
+    Source: renewal reward theorem.
+    """
+    busy, cycle = np.broadcast_arrays(
+        np.asarray(mean_compute_s, float), np.asarray(mean_cycle_s, float)
+    )
+    wrong = ~((busy >= 0) & (busy <= cycle))
+    if wrong.any():
+        raise ValueError(
+            f"mean_compute_s must be between 0 and {cycle[wrong][0]:g}, got "
+            f"{busy[wrong][0]:g}"
+        )
+    return busy / cycle
+
+
+def availability(mean_on_s: Any, mean_off_s: Any) -> Any:
+    """Computes the share of its time in which a client is available.
+
+    E[on] / (E[on] + E[off]), for any laws.
+
+    Args:
+        mean_on_s: mean time from a return to the next leave, seconds, > 0.
+        mean_off_s: mean time from a leave to the next return, seconds, >= 0.
+
+    Returns:
+        A number, or an array of one per client.
+
+    Source: alternating renewal process (Ross, Stochastic Processes, theorem 3.4.4).
+    """
+    return mean_on_s / (mean_on_s + mean_off_s)
+
+
+def throughput(laws: Sequence[Any]) -> Throughput:
+    """Computes block updates per second, synchronous and asynchronous.
+
+    Args:
+        laws: the clients' delays, as `expected_order_statistic` takes them.
+
+    Source: vafl.md, section 5.4, first table.
+    """
+    return Throughput(
+        synchronous=len(laws) / expected_maximum(laws),
+        asynchronous=asynchronous_throughput([float(law.mean()) for law in laws]),
+    )
+
+
+def t_synchronous_period(
+    laws: Sequence[Any], t: int, counts: Sequence[int] | None = None
+) -> float:
+    """Computes the mean time between commits of a t-synchronous server.
+
+    Known at both ends, and for every t where all delays are exponential from zero: the
+    others keep working, which only a law without memory does not notice.
+
+    Args:
+        laws: the clients' delays, as `expected_order_statistic` takes them.
+        t: contributions per commit.
+        counts: clients of each law; by default one.
+
+    Returns:
+        Seconds.
+
+    Raises:
+        ValueError: there is no closed form.
+    """
+    number = len(laws) if counts is None else sum(counts)
+    if t == 1:
+        each = np.repeat([float(law.mean()) for law in laws], counts or 1)
+        return 1 / asynchronous_throughput(each)
+    if t < number and not all(_is_exponential(law) for law in laws):
+        raise ValueError(
+            f"t must be 1 or {number} for laws with a memory, got {t}; simulate it"
+        )
+    return expected_order_statistic(laws, t, counts)
+
+
+def _is_exponential(law: Any) -> bool:
+    name = getattr(getattr(law, "dist", None), "name", "")
+    return name == "expon" and float(law.support()[0]) == 0

@@ -1,0 +1,113 @@
+"""Speed and staleness of several worlds in one figure."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures import layout, style
+from analysis.statistics import t_interval
+
+PANELS = {
+    "contributions_per_s": "Contributions per virtual s",
+    "staleness_mean": "Mean staleness (commits)",
+    "staleness_99": "99 % staleness (commits)",
+}
+
+
+def comparison(measured: pd.DataFrame, name: str) -> Figure:
+    """Draws speed and staleness: against a swept number, else as bars.
+
+    Args:
+        measured: a row per run with the columns of `PANELS`, those with `_theory` where
+            a closed form is known (NaN where not), `variant`, `group` and `x` (the
+            swept number; NaN where nothing, or more than one number, is swept).
+        name: name of the study.
+    """
+    swept = bool(measured["x"].notna().all())
+    with style.context():
+        groups = measured["group"].nunique()
+        height = 3.0 if swept else max(2.2, 0.9 + 0.32 * groups)
+        figure = Figure(figsize=(7.2, height))
+        axes = figure.subplots(1, len(PANELS), sharey=not swept)
+        for axis, (column, label) in zip(axes, PANELS.items(), strict=True):
+            (_lines if swept else _bars)(axis, measured, column)
+            if swept:
+                axis.set_title(label)
+            else:
+                axis.set_xlabel(label)
+        if swept:
+            axes[1].set_xlabel(style.key_label(measured["parameter"].iloc[0]))
+        handles, labels = axes[0].get_legend_handles_labels()
+        if handles:
+            figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        figure.suptitle(style.text(name, 60), x=0.01, ha="left")
+        counts = measured.groupby("group").size()
+        words = f"means over {layout.replicates(counts)}"
+        parts = ("Points", "bands") if swept else ("Bars", "lines")
+        ends = f"{parts[1]}: 95 % t-intervals" if counts.max() > 1 else ""
+        layout.add_note(
+            figure, (f"{parts[0]}: {words}", ends), legend_below=bool(handles)
+        )
+    return figure
+
+
+def _lines(axis: Axes, measured: pd.DataFrame, column: str) -> None:
+    for number, (variant, mine) in enumerate(measured.groupby("variant", sort=False)):
+        colour = style.OKABE_ITO[number % len(style.OKABE_ITO)]
+        at = sorted(mine["x"].unique())
+        low, mean, high = _intervals([mine.loc[mine["x"] == x, column] for x in at])
+        label = style.text(str(variant)) or None
+        axis.plot(at, mean, marker="o", markersize=3, color=colour, label=label)
+        axis.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
+        theory = mine.groupby("x")[f"{column}_theory"].first()
+        if theory.notna().any():
+            known = (theory.index.to_numpy(np.float64), theory.to_numpy(np.float64))
+            look = {"color": style.INK, "linestyle": style.DASHED, "linewidth": 0.9}
+            named = axis.get_legend_handles_labels()[1]
+            label = None if "closed form" in named else "closed form"
+            axis.plot(*known, **look, label=label)
+    if _spans(measured["x"]):
+        axis.set_xscale("log")
+    if _spans(measured[column]):
+        axis.set_yscale("log")
+
+
+def _bars(axis: Axes, measured: pd.DataFrame, column: str) -> None:
+    groups = list(dict.fromkeys(measured["group"]))
+    low, mean, high = _intervals(
+        [measured.loc[measured["group"] == group, column] for group in groups]
+    )
+    at = np.arange(len(groups))
+    spread = np.stack([mean - low, high - mean])
+    axis.barh(at, mean, xerr=spread, color=style.OKABE_ITO[0], height=0.7)
+    if not np.nanmax(high, initial=0.0) > 0:
+        axis.set_xlim(0, 1)
+    theory = measured.groupby("group", sort=False)[f"{column}_theory"].first()
+    known = theory.to_numpy(np.float64)
+    if np.isfinite(known).any():
+        axis.plot(known, at, "D", color=style.INK, markersize=4, label="closed form")
+    axis.set_yticks(at, [style.text(str(group)) for group in groups])
+    if axis.get_subplotspec().is_first_col():  # pyright: ignore[reportOptionalMemberAccess]
+        axis.invert_yaxis()
+
+
+def _intervals(samples: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    found = []
+    for sample in samples:
+        values = np.asarray(sample, np.float64)
+        interval = t_interval(values[np.isfinite(values)])
+        low = interval.low if np.isfinite(interval.low) else interval.mean
+        high = interval.high if np.isfinite(interval.high) else interval.mean
+        found.append((low, interval.mean, high))
+    low, mean, high = np.array(found).T
+    return low, mean, high
+
+
+def _spans(values: pd.Series) -> bool:
+    """Says whether positive values span more than a factor of 20."""
+    known = values.to_numpy(np.float64)
+    known = known[np.isfinite(known)]
+    return bool(known.size and known.min() > 0 and known.max() > 20 * known.min())

@@ -1,0 +1,255 @@
+"""The laws of a world's clients, those of like clients once.
+
+Scenarios come as the plain dictionaries of a manifest. A parameter of a law is a
+number, an expression in m and M or a list: an array of one value, or of one per client.
+"""
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+from analysis.theory import Lattice
+from simulator.config.expressions import depends_on_client, evaluate, per_client
+
+LOSING = ("availability", "leave", "crashes", "loss", "join")
+"""Entries by which a client is away, or its jobs are lost."""
+PLACES = ("loc", "scale", "shift")
+"""Parameters of SciPy's laws that are not their shapes."""
+
+
+class Laws(NamedTuple):
+    """The laws of a group's clients, of one family.
+
+    Attributes:
+        family: family of SciPy; None if all durations are constant.
+        shapes: the family's parameters, each of one value or of one per client.
+        loc: location in the family's own unit; constant durations in seconds.
+        scale: seconds.
+        shift: seconds.
+        number: n, clients.
+    """
+
+    family: Any
+    shapes: dict[str, Float[np.ndarray, " _"]]
+    loc: Float[np.ndarray, " _"]
+    scale: Float[np.ndarray, " _"]
+    shift: Float[np.ndarray, " _"]
+    number: int
+
+    def mean(self) -> Float[np.ndarray, " n"]:
+        """Returns each client's mean, seconds."""
+        if self.family is None:
+            found = self.loc
+        elif isinstance(self.family, stats.rv_discrete):
+            mean = self.family.mean(**self.shapes, loc=self.loc)
+            found = self.shift + self.scale * mean
+        else:
+            place = {"loc": self.loc + self.shift, "scale": self.scale}
+            found = self.family.mean(**self.shapes, **place)
+        return np.broadcast_to(np.asarray(found, np.float64), self.number)
+
+    def rates(self) -> Float[np.ndarray, " n"]:
+        """Returns the rates of exponential laws from zero, per second.
+
+        Raises:
+            ValueError: they are other laws.
+        """
+        if self.family is not stats.expon or (self.loc + self.shift).any():
+            raise ValueError("the law is not exponential")
+        return np.broadcast_to(1 / self.scale, self.number)
+
+    def distinct(self) -> list[tuple[Any, int]]:
+        """Returns the different laws as `analysis.theory` takes them, and their number.
+
+        Ordered by their parameters.
+        """
+        columns = np.broadcast_arrays(
+            self.loc, self.scale, self.shift, *self.shapes.values()
+        )
+        if columns[0].size == 1:
+            rows, counts = np.stack(columns, axis=1), [self.number]
+        else:
+            stacked = np.stack(columns, axis=1)
+            rows, counts = np.unique(stacked, axis=0, return_counts=True)
+        return [
+            (self._frozen(*map(float, row)), int(count))
+            for row, count in zip(rows, counts, strict=True)
+        ]
+
+    def _frozen(self, loc: float, scale: float, shift: float, *shapes: float) -> Any:
+        if self.family is None:
+            return Lattice(stats.rv_discrete(values=([0], [1.0]))(), 1.0, loc)
+        values = dict(zip(self.shapes, shapes, strict=True))
+        if isinstance(self.family, stats.rv_discrete):
+            return Lattice(self.family(**values, loc=loc), scale, shift)
+        return self.family(**values, loc=loc + shift, scale=scale)
+
+
+class ScenarioGroup(NamedTuple):
+    """Clients in succession with the same entries in the scenario."""
+
+    config: dict[str, Any]
+    number: int
+
+
+class ScenarioWorld:
+    """A scenario's world, group by group.
+
+    Args:
+        scenario: scenario of one run, from its manifest.
+        num_clients: K.
+        messages: bytes by direction, `upload` or `download`.
+    """
+
+    def __init__(
+        self, scenario: dict[str, Any], num_clients: int, messages: dict[str, float]
+    ) -> None:
+        common = dict(scenario.get("clients") or {})
+        groups = common.pop("groups", None) or {}
+        self.protocol: dict[str, Any] = scenario.get("protocol") or {}
+        self.server: dict[str, Any] = scenario.get("server") or {}
+        self.selection: dict[str, Any] = common.get("selection") or {}
+        self.slowdowns = common.get("slowdowns")
+        self.groups: list[ScenarioGroup] = []
+        if self.protocol.get("kind") != "centralised":
+            self.groups = [
+                ScenarioGroup(common | group, int(group["number"]))
+                for group in groups.values() or [{"number": num_clients}]
+            ]
+        self.number = sum(group.number for group in self.groups)
+        self._messages, self._stages = messages, {}
+
+    def has(self, *keys: str) -> bool:
+        """Says whether some client has one of these entries."""
+        return any(group.config.get(key) for group in self.groups for key in keys)
+
+    @cached_property
+    def keeps_all(self) -> bool:
+        """Whether all clients are always available and all messages arrive."""
+        return not self.has(*LOSING)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether no client's cycle depends on the others."""
+        return not (any(self.server.values()) or self.selection or self.slowdowns)
+
+    @property
+    def draws_per_job(self) -> bool:
+        """Whether a draw of the computing time is a whole job's."""
+        kinds = {group.config.get("compute_per", "job") for group in self.groups}
+        return kinds <= {"job"}
+
+    def laws(self, stage: str) -> list[Laws | None]:
+        """Returns each group's laws of a stage; None where it takes no time.
+
+        Raises:
+            ValueError: a law has no closed form.
+        """
+        if stage not in self._stages:
+            self._stages[stage] = [
+                laws(config, group.number)
+                if (config := group.config.get(stage))
+                else None
+                for group in self.groups
+            ]
+        return self._stages[stage]
+
+    def means(self, stage: str) -> Float[np.ndarray, " K"]:
+        """Returns each client's mean time of a stage, seconds.
+
+        Raises:
+            ValueError: a law has no closed form.
+        """
+        pairs = zip(self.laws(stage), self.groups, strict=True)
+        return _joined(
+            [np.zeros(g.number) if one is None else one.mean() for one, g in pairs]
+        )
+
+    def compute(self) -> list[Laws]:
+        """Returns each group's laws of a whole cycle, where clients only compute.
+
+        Raises:
+            ValueError: they do more, or a law has no closed form.
+        """
+        plain = self.keeps_all and self.is_private
+        if not plain or self.has("idle", "read", "upload", "download"):
+            raise ValueError("clients do more than compute")
+        if not self.draws_per_job:
+            raise ValueError("a job's computing time is a sum of draws")
+        return [one for one in self.laws("compute") if one is not None]
+
+    def rates(self) -> Float[np.ndarray, " K"]:
+        """Returns each client's rate, where all only compute, for exponential times.
+
+        Raises:
+            ValueError: they do more, or by other laws.
+        """
+        return _joined([one.rates() for one in self.compute()])
+
+    def transit(self, way: str) -> Float[np.ndarray, " K"]:
+        """Returns the mean time of a message on each client's own link, seconds.
+
+        Args:
+            way: `upload` or `download`.
+
+        Raises:
+            ValueError: a law has no closed form.
+        """
+        found = []
+        for config, number in self.groups:
+            link = config.get(way) or {}
+            seconds = np.zeros(number)
+            if link.get("latency"):
+                seconds = seconds + laws(link["latency"], number).mean()
+            if link.get("bandwidth") is not None:
+                rate = _column(link["bandwidth"], number, "bandwidth")
+                seconds = seconds + self._messages[way] / rate
+            found.append(seconds)
+        return _joined(found)
+
+
+def laws(config: dict[str, Any], number: int) -> Laws:
+    """Returns the laws of durations of a group's clients.
+
+    Args:
+        config: entry of a law in a scenario.
+        number: clients.
+
+    Raises:
+        ValueError: it is neither constant nor one of SciPy's, or a parameter of it is a
+            law itself.
+    """
+    name = config["law"]
+    values = {k: _column(v, number, k) for k, v in config.items() if k != "law"}
+    nothing, one = np.zeros(1), np.ones(1)
+    if name == "constant":
+        return Laws(None, {}, values["value"], one, nothing, number)
+    family = getattr(stats, name, None)
+    if not isinstance(family, stats.rv_continuous | stats.rv_discrete):
+        raise ValueError(f"no closed form is known for the law {name!r}")
+    defaults = zip(PLACES, (nothing, one, nothing), strict=True)
+    loc, scale, shift = (values.pop(key, value) for key, value in defaults)
+    return Laws(family, values, loc, scale, shift, number)
+
+
+def distinct(groups: list[Laws]) -> tuple[list[Any], list[int]]:
+    """Returns the different laws of all groups' clients, and how many have each."""
+    pairs = [pair for group in groups for pair in group.distinct()]
+    return [law for law, _ in pairs], [count for _, count in pairs]
+
+
+def _column(quantity: Any, number: int, name: str) -> Float[np.ndarray, " _"]:
+    """Returns a quantity's value for every client, or one for all."""
+    if isinstance(quantity, dict):
+        raise ValueError(f"{name} is drawn for every client")
+    if isinstance(quantity, list | tuple) or depends_on_client(quantity):
+        values = tuple(quantity) if isinstance(quantity, list) else quantity
+        return np.array([float(v) for v in per_client(values, number, name)])
+    return np.array([float(evaluate(quantity, 1, number))])
+
+
+def _joined(parts: list[Float[np.ndarray, " _"]]) -> Float[np.ndarray, " K"]:
+    return np.concatenate(parts) if parts else np.zeros(0)

@@ -1,0 +1,311 @@
+"""Tables and pictures of a recorded timeline, with closed forms next to measures.
+
+Joins `measures`, `theory`, `comparison`, `chrome` and `figures.gantt`.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis import clients
+from analysis.figures import gantt, layout, style
+from analysis.figures.files import check_format, save_figure
+from analysis.files import replaced
+from analysis.frames import Study
+from analysis.timelines import chrome, comparison, measures
+from analysis.timelines.theory import constant_downloads
+from analysis.timelines.view import View, view
+from simulator.trace import StudyError
+
+MOST_GROUPS = 4
+"""Whose clients are listed; more would scroll the rest away."""
+MOST_CLIENTS = 20
+"""That a table lists one by one."""
+START = "start (s)"
+NOT_OVER = "not over"
+"""In place of the end of a start that is not over: all of the run is measured."""
+RUNS = {
+    "start_s": START,
+    "updates_per_s": "updates/s",
+    "staleness_mean": "stale mean",
+    "staleness_50": "50 %",
+    "staleness_90": "90 %",
+    "staleness_99": "99 %",
+    "staleness_max": "max",
+}
+ENDS = {
+    "applied": "applied",
+    "rejected": "rejected",
+    "lost": "lost",
+    "crashed": "crashed",
+    "waiting_mean": "wait (s)",
+    "queue_length": "at server",
+}
+CLIENTS = {
+    "staleness_mean": "stale mean",
+    "staleness_max": "max",
+    "utilisation": "utilisation",
+    "available": "available",
+    "waiting_mean": "wait (s)",
+    "uploads": "uploads",
+    "incidents": "incidents",
+}
+"""Columns of the tables, and what they are called."""
+
+
+def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yields the closing tables with their titles; cells are text.
+
+    Closed forms follow measures in brackets, except where clients are summarised.
+
+    Raises:
+        StudyError: no run has ended.
+    """
+    seen = view(study)
+    jobs, known, forms, name = seen.jobs, seen.runs, seen.forms, seen.name
+    measured = measures.by_group(seen.by_run)
+    replicates = int(measured["replicates"].max())
+    note = f", means of {replicates} replicates" if replicates > 1 else ""
+    of_runs = {group: form.of_run for group, form in forms.items()}
+    title = f"{name}: speed and staleness (commits) after the start{note}"
+    yield f"{title}; in brackets: closed form", _cells(measured, of_runs, RUNS)
+    title = f"{name}: shares of jobs; waiting after the start"
+    yield title, _cells(measured, of_runs, ENDS)
+    if (gaps := _spectral_gaps(seen)) is not None:
+        yield f"{name}: averaging between workers", gaps
+    whose = {group: seen.who(group)[clients.GROUP] for group in forms}
+    divided = {group: names for group, names in whose.items() if names.notna().all()}
+    if divided:
+        parted = measures.by_client_group(jobs, known, divided)
+        columns = {c: t for c, t in RUNS.items() if c in parted}
+        frame = _cells(parted, {group: {} for group in forms}, columns)
+        frame.insert(1, "clients", parted["clients"])
+        frame.insert(2, "contributions", parted["contributions"].map(_text))
+        yield (
+            f"{name}: staleness (commits) by groups of clients, after the start",
+            frame,
+        )
+    if len(forms) > MOST_GROUPS:
+        return
+    measured = measures.by_client(jobs, seen.incidents, known)
+    for group, form in forms.items():
+        mine = measured.loc[measured["group"] == group].reset_index(drop=True)
+        who = seen.who(group)
+        if len(mine) > MOST_CLIENTS:
+            frame = measures.by_part(mine, who[clients.GROUP])
+            frame["measure"] = frame["measure"].map(CLIENTS)
+            numbers = frame.pop("number").astype(str)
+            frame["clients"] += " (" + numbers + ")"
+            yield f"{group}: {len(mine)} clients", frame.map(_short)
+            continue
+        frame = pd.DataFrame({"client": clients.names(who, mine["client"])})
+        for column, title in CLIENTS.items():
+            theory = form.of_clients.get(column)
+            if column in mine:
+                values: Any = mine[column]
+                frame[title] = [
+                    _with(value, None if theory is None else theory[number])
+                    for number, value in enumerate(values)
+                ]
+            elif theory is not None:
+                frame[title] = [f"[{value:.4g}]" for value in theory]
+        yield f"{group}: clients", frame
+
+
+def save(
+    study: Study | View,
+    folder: str | Path,
+    seconds: float | None = None,
+    form: str = "png",
+    styles: Sequence[str | Path] = (),
+) -> list[Path]:
+    """Draws the Gantt picture and the staleness of a timeline into `folder/figures`.
+
+    Args:
+        study: with at least one run that has ended.
+        folder: parent of the folder `figures`, which is created if missing.
+        seconds: virtual seconds of the Gantt picture; by default those in which the
+            first jobs of the first group end.
+        form: format of the files, as in `figures.save`.
+        styles: Matplotlib styles, as in `figures.save`.
+
+    Returns:
+        Paths of the files, without the PDFs of PNGs.
+
+    Raises:
+        StudyError: a figure cannot be written.
+        UserError: there is no such format or style.
+    """
+    check_format(form)
+    where = Path(folder) / "figures"
+    with style.using(*styles):
+        return [
+            save_figure(figure, where / f"{name}.{form}")
+            for name, figure in standard(study, seconds)
+        ]
+
+
+def export(study: Study | View, file: str | Path) -> None:
+    """Writes all runs that have ended as Chrome's trace events.
+
+    Args:
+        study: with at least one run that has ended.
+        file: JSON file to write.
+
+    Raises:
+        StudyError: the file cannot be written.
+    """
+    events: list[dict[str, Any]] = []
+    seen = view(study)
+    for entry, panel in _panels(seen, list(seen.runs["run"])):
+        events += chrome.events(
+            entry["run"],
+            f"{entry['label']}, replicate {entry['replicate']}",
+            panel.jobs,
+            panel.commits,
+            panel.incidents,
+            clients.titles(panel.known, range(1, panel.num_clients + 1)),
+            panel.downloads,
+        )
+    try:
+        text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
+        with replaced(Path(file)) as new:
+            new.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StudyError(
+            f"{file}: the trace must be written, but {error.strerror or error}; choose "
+            f"another file by --chrome"
+        ) from error
+
+
+def standard(
+    study: Study | View, seconds: float | None = None
+) -> Iterator[tuple[str, Figure]]:
+    """Yields the figures of a timeline with their file names, one at a time."""
+    seen = view(study)
+    known, name, forms = seen.runs, seen.name, seen.forms
+    first = known.drop_duplicates("group")["run"]
+    panels = [panel for _, panel in _panels(seen, list(first)[: gantt.MOST_PANELS + 1])]
+    if seconds is None:
+        seconds = gantt.first_seconds(panels[0].jobs, panels[0].num_clients)
+    yield "gantt", gantt.gantt(panels, seconds, name)
+    found = {
+        str(group): measures.histogram(seen.jobs, mine)
+        for group, mine in known.groupby("group", sort=False)
+    }
+    found = {group: frame for group, frame in found.items() if len(frame)}
+    laws = {group: forms[group].law for group in found}
+    means = {group: forms[group].of_run.get("staleness_mean") for group in found}
+    if found:
+        called = partial(_called, seen.study)
+        figure = gantt.staleness(called(found), called(laws), called(means), name)
+        yield "staleness", figure
+    if len(laws) > 1:
+        yield "comparison", comparison.comparison(_compared(seen), name)
+
+
+def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
+    """Returns the values of groups by their names in figures."""
+    return {layout.name(study, group): value for group, value in of_groups.items()}
+
+
+def _compared(seen: View) -> pd.DataFrame:
+    """Returns the measures of each run with their closed forms and swept number."""
+    measured, forms = seen.by_run.copy(), seen.forms
+    entries = [seen.manifest["runs"][run] for run in measured["run"]]
+    several = measured["contributions_per_s"] / measured["updates_per_s"]
+    for column in ("updates_per_s", *comparison.PANELS):
+        measured[f"{column}_theory"] = [
+            forms[entry["label"]].of_run.get(column, np.nan) for entry in entries
+        ]
+    # Where a closed form of commits is known, all of them apply as many contributions.
+    commits = measured.pop("updates_per_s_theory")
+    measured["contributions_per_s_theory"] = commits * several
+    measured["variant"] = [
+        layout.name(seen.study, entry["variant"]) for entry in entries
+    ]
+    measured["group"] = [layout.name(seen.study, entry["label"]) for entry in entries]
+    swept = [entry["parameters"] for entry in entries]
+    keys = {key for point in swept for key in point}
+    values = [next(iter(point.values()), None) for point in swept]
+    numbers = len(keys) == 1 and all(isinstance(v, int | float) for v in values)
+    measured["x"] = values if numbers else np.nan
+    measured["parameter"] = keys.pop() if numbers else ""
+    return measured
+
+
+def _spectral_gaps(seen: View) -> pd.DataFrame | None:
+    """Returns the spectral gap of each group that averages in pairs, if any does."""
+    if "gossip" not in set(seen.runs["protocol"]):
+        return None
+    rows, known = seen.rows, seen.runs
+    found: dict[str, list[float]] = {}
+    for run, group, number in zip(
+        known["run"], known["group"], known["num_clients"], strict=True
+    ):
+        gap = measures.spectral_gap(rows.loc[rows["run"] == run], int(number))
+        if np.isfinite(gap):
+            found.setdefault(group, []).append(gap)
+    if not found:
+        return None
+    gaps = [_text(float(np.mean(each))) for each in found.values()]
+    return pd.DataFrame({"run": list(found), "spectral gap per averaging": gaps})
+
+
+def _panels(
+    seen: View, wanted: list[int]
+) -> Iterator[tuple[dict[str, Any], gantt.Panel]]:
+    jobs, rows, incidents = seen.jobs, seen.rows, seen.incidents
+    made = rows.loc[(rows["kind"] == "COMMIT") & (rows["place"] == 0)]
+    for run in wanted:
+        entry = seen.manifest["runs"][run]
+        weight = entry.get("download_bytes", 0)
+        number = entry["num_clients"]
+        yield (
+            entry,
+            gantt.Panel(
+                layout.name(seen.study, entry["label"]),
+                jobs.loc[jobs["run"] == run],
+                made.loc[made["run"] == run, "time"].to_numpy(np.float64),
+                incidents.loc[incidents["run"] == run],
+                number,
+                entry["virtual_s"],
+                clients.of_run(seen.study, run),
+                constant_downloads(entry["scenario"], number, weight),
+            ),
+        )
+
+
+def _cells(
+    measured: pd.DataFrame, theory: dict[str, dict[str, float]], columns: dict[str, str]
+) -> pd.DataFrame:
+    frame = pd.DataFrame({"run": measured["group"]})
+    for column, title in columns.items():
+        if title == START:
+            frame[title] = measured[column].map(
+                lambda at: NOT_OVER if np.isnan(at) else _text(at)
+            )
+            continue
+        pairs = zip(measured["group"], measured[column], strict=True)
+        frame[title] = [_with(v, theory[group].get(column)) for group, v in pairs]
+    return frame
+
+
+def _with(value: float, theory: float | None) -> str:
+    return _text(value) + ("" if theory is None else f" [{theory:.4g}]")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "-" if np.isnan(value) else f"{value:.4g}"

@@ -1,0 +1,59 @@
+"""The end of the start of a run, after which it is in the steady state.
+
+All clients start at once and read the initial state, so that the first contributions
+are hardly stale: of `n` jobs always in flight the mean over a whole run of `T` commits
+is some `n / T` of its value too low. Measures with a closed form therefore leave out
+the start.
+
+The start is over when the jobs that first filled the system have ended: as many as are
+ever in flight at once, of those that read first. Their staleness plays no part. MSER-5
+(White, Cobb and Spratt, 2000), which cuts where the rest varies least, was tried: it
+cuts too little off geometric staleness and nothing off long-tailed one, whose largest
+values are the rest's (docs/theory.md has the numbers).
+"""
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+UNDER_WAY = ("IN_FLIGHT", "BUFFERED")
+"""Outcomes of jobs that outlast their run."""
+
+
+def end_of_start(jobs: pd.DataFrame) -> float:
+    """Returns the end of the start of a run, virtual seconds.
+
+    Args:
+        jobs: jobs of one run; refreshes do not count.
+
+    Returns:
+        NaN where the start does not end, or fewer contributions follow than came
+        before: such a run is too short for a steady state.
+    """
+    work = jobs.loc[jobs["kind"] == "work"]
+    if work.empty:
+        return float("nan")
+    read = work["read_time"].to_numpy(np.float64)
+    ended = _ended(work)
+    order = np.argsort(read, kind="stable")
+    gone = np.searchsorted(np.sort(ended), read[order], side="right")
+    in_flight = np.arange(1, read.size + 1) - gone
+    first = order[: max(1, int(in_flight.max()))]
+    over = float(ended[first].max())
+    applied = work["applied_time"].to_numpy(np.float64)
+    before, after = int((applied <= over).sum()), int((applied > over).sum())
+    return over if np.isfinite(over) and after >= max(before, 1) else float("nan")
+
+
+def _ended(work: pd.DataFrame) -> Float[np.ndarray, " n"]:
+    """Returns the time at which each job was applied, or a lost one's last known time.
+
+    Infinite for those under way.
+    """
+    ended = work["applied_time"].to_numpy(np.float64, copy=True)
+    lost = np.isnan(ended)
+    known = [f"{what}_time" for what in ("read", "begun", "computed", "arrived")]
+    times = [work[name].to_numpy(np.float64)[lost] for name in known if name in work]
+    ended[lost] = np.fmax.reduce(times)
+    ended[work["outcome"].isin(UNDER_WAY).to_numpy()] = np.inf
+    return ended

@@ -1,0 +1,1 @@
+"""Content of the generated pages: tables of formulas, and of exchanges in studies."""

@@ -1,0 +1,65 @@
+"""Public names of a package that are imported when they are used.
+
+A package lists them once, as imports under `if TYPE_CHECKING:`, where type checkers
+find them, too.
+"""
+
+import ast
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Lazy(NamedTuple):
+    """What a package assigns to names of its own.
+
+    Attributes:
+        getattr: its `__getattr__`, which imports a name.
+        dir: its `__dir__`.
+        all: its `__all__`, sorted.
+    """
+
+    getattr: Callable[[str], Any]
+    dir: Callable[[], list[str]]
+    all: list[str]
+
+
+def attach(package: str, file: str) -> Lazy:
+    """Returns the attributes by which a package imports its public names late.
+
+    Args:
+        package: its `__name__`.
+        file: its `__file__`.
+    """
+    modules = _listed(Path(file).read_text(encoding="utf-8"))
+    names = sorted(modules)
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = modules[name]
+        # A package's own modules would be asked of this function again.
+        if module != package and hasattr(found := import_module(module), name):
+            return getattr(found, name)
+        return import_module(f"{module}.{name}")
+
+    return Lazy(get, lambda: names, names)
+
+
+def _listed(source: str) -> dict[str, str]:
+    """Returns the module of each name that is imported for type checkers."""
+    blocks = [
+        block
+        for block in ast.parse(source).body
+        if isinstance(block, ast.If)
+        and isinstance(block.test, ast.Name)
+        and block.test.id == "TYPE_CHECKING"
+    ]
+    return {
+        alias.name: line.module
+        for block in blocks
+        for line in block.body
+        if isinstance(line, ast.ImportFrom) and line.module
+        for alias in line.names
+    }

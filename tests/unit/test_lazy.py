@@ -1,0 +1,53 @@
+"""Public names of packages are listed once, and imported when they are used."""
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+PACKAGES = ("analysis", "simulator", "simulator.scenario")
+LATE = {
+    "analysis": ("jax", "pandas", "matplotlib"),
+    "simulator": ("jax", "pandas", "pydantic"),
+    "simulator.scenario": ("jax", "pandas", "pydantic"),
+}
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_name_that_type_checkers_see_can_be_imported(name: str) -> None:
+    package = import_module(name)
+    listed = [
+        alias.name
+        for node in ast.walk(ast.parse(Path(str(package.__file__)).read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        and node.module not in ("typing", "simulator.lazy")
+        for alias in node.names
+    ]
+    assert len(listed) > 5
+    assert package.__all__ == dir(package) == sorted(listed)
+    for one in listed:
+        assert getattr(package, one) is not None
+    with pytest.raises(AttributeError, match=f"'{name}' has no attribute 'nothing'"):
+        _ = package.nothing
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_package_alone_imports_nothing_large(name: str) -> None:
+    code = f"import sys, {name}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert not set(LATE[name]) & set(done.stdout.split())
+
+
+def test_what_a_name_is() -> None:
+
+    from analysis import convergence, style
+    from analysis.figures import learning_curves
+    from analysis.figures import style as there
+
+    assert convergence is learning_curves.convergence
+    assert style is there
