@@ -32,13 +32,13 @@ import hand_written_mapa
 from simulator import simulation
 from simulator.config.stop import Stop
 from simulator.engine import execute
+from simulator.laws.parts import Scipy
 from simulator.protocols import Asynchronous
-from simulator.scenario.clients import Clients
-from simulator.scenario.laws import Scipy
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run
 from simulator.simulation import Prepared, prepare
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 
 UPDATES = 20_000

@@ -16,8 +16,8 @@ import numpy as np
 
 from simulator.config.stop import Stop
 from simulator.protocols import Asynchronous
-from simulator.scenario.clients import Clients
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 
 EXPON = {"law": "expon"}

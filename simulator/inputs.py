@@ -22,8 +22,8 @@ from simulator.config.catalogue import registered, sources
 from simulator.config.errors import DataError
 from simulator.config.files import named, parts
 from simulator.config.plugins import Source
-from simulator.problems.data import digests, files
-from simulator.scenario.problems import Data
+from simulator.problems.data.parts import Data
+from simulator.storage import digests, files
 from simulator.trace import load
 from simulator.trace.parts import ordered
 

@@ -13,17 +13,17 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from simulator import inputs
+from simulator.algorithms.part import ProblemShape
 from simulator.config.base import Config
 from simulator.config.errors import ScenarioError
 from simulator.privacy import ledger
 from simulator.privacy.releases import Guarantee
-from simulator.problems.data import files
 from simulator.problems.data.base import Dataset
 from simulator.problems.sampler import Sampler
-from simulator.scenario.algorithms import ProblemShape
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
+from simulator.storage import files
 from simulator.streams import Purpose, Streams
 from simulator.timelines.base import RunTimeline
 from simulator.timelines.replayed import replayed

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from simulator import inputs, playing
 from simulator.algorithms.base import Algorithm, Context, Revealing
+from simulator.algorithms.part import ProblemShape
 from simulator.algorithms.step_rules import Constants, resolve
 from simulator.config.errors import ScenarioError
 from simulator.engine import compiler
@@ -29,7 +30,6 @@ from simulator.problems import convex, horizontal, losses, transfer, vertical
 from simulator.problems.estimates import Estimates, estimate
 from simulator.problems.sampler import Sampler
 from simulator.results import Results
-from simulator.scenario.algorithms import ProblemShape
 from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.study import Run
 from simulator.streams import Purpose

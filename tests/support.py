@@ -7,13 +7,13 @@ import numpy as np
 
 from simulator import simulation
 from simulator.config.stop import Stop
-from simulator.scenario.clients import Clients
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, merge
 from simulator.simulation import Prepared, prepare
 from simulator.timeline import Jobs, Rows, StopReason
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.trace import Writer, write_manifest
+from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 
 

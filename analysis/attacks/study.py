@@ -8,7 +8,7 @@ import pandas as pd
 from analysis.attacks import report
 from analysis.figures.files import save_figure
 from analysis.frames import Study, joined
-from simulator.scenario.images import image_shape
+from simulator.problems.images import image_shape
 from simulator.scenario.scenario import Scenario
 from simulator.trace import StudyError
 

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.algorithms.base import Context, Event, Info
+from simulator.algorithms.federated.part import Mechanism
 from simulator.privacy import mechanisms
 from simulator.problems.horizontal import Horizontal
-from simulator.scenario.federated import Mechanism
 from simulator.timeline import NO_SAMPLE
 
 NOISE = {

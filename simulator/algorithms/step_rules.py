@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.config.errors import ScenarioError
-from simulator.scenario.algorithms import (
+from simulator.algorithms.part import (
     BoundedNonconvexStep,
     BoundedStronglyConvexStep,
     ConstantStep,
@@ -21,6 +20,7 @@ from simulator.scenario.algorithms import (
     StochasticStronglyConvexStep,
     WarmupStep,
 )
+from simulator.config.errors import ScenarioError
 
 
 class Schedule(NamedTuple):

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from simulator.cli.console import out
 from simulator.config.errors import UserError
-from simulator.scenario.encryption import Ckks, Costs
+from simulator.privacy.encryption import Ckks, Costs
 
 LIBRARIES = ("jax", "numpy", "scipy", "pandas", "simpy", "pydantic", "tenseal")
 MISSING = "not installed"
@@ -16,7 +16,7 @@ MISSING = "not installed"
 
 def show_machine() -> None:
     """Shows versions, devices, processors, memory and the cache folder."""
-    from simulator.problems.data.cache import cache_folder
+    from simulator.storage.cache import cache_folder
 
     rows = {
         "stalesim": _version("stalesim"),

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from scipy.special import expit
 
 from simulator.config.errors import UserError
-from simulator.scenario.encryption import Ckks
+from simulator.privacy.encryption import Ckks
 
 DIMENSION = 2 * Ckks.capacity
 """N of the ring: it holds half as many numbers."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from simulator.privacy.encrypted import make_keys, tenseal
-from simulator.scenario.encryption import Ckks, Costs
+from simulator.privacy.encryption import Ckks, Costs
 
 
 def measure(repeats: int = 30) -> Costs:

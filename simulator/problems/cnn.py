@@ -11,9 +11,9 @@ from jaxtyping import Array, Bool, Float, Key
 from simulator.problems.blockwise import in_blocks
 from simulator.problems.convolution import convolve
 from simulator.problems.flat import drawn, matrices, split
+from simulator.problems.images import cnn_num_weights, cnn_sizes, image_shape
+from simulator.problems.model_parts import Cnn as Config
 from simulator.problems.pooling import Pooling, pool
-from simulator.scenario.images import cnn_num_weights, cnn_sizes, image_shape
-from simulator.scenario.models import Cnn as Config
 
 
 class Parts(NamedTuple):

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from simulator.problems.blockwise import in_blocks
 from simulator.problems.flat import drawn, matrices, split
-from simulator.scenario.models import Dense as Config
+from simulator.problems.model_parts import Dense as Config
 
 ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from simulator.problems import model_parts as models
 from simulator.problems.blockwise import in_blocks
 from simulator.problems.convolution import convolve
 from simulator.problems.flat import drawn, split
-from simulator.scenario import models
-from simulator.scenario.images import image_shape
+from simulator.problems.images import image_shape
 
 Shapes = tuple[tuple[int, ...], ...]
 

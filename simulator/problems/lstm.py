@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from simulator.problems.blockwise import in_blocks
 from simulator.problems.flat import drawn, split
-from simulator.scenario.models import Lstm as Config
+from simulator.problems.model_parts import Lstm as Config
 
 OF_LAYER = 4
 """Arrays of a layer; of the projection and the logits behind them there are as many."""

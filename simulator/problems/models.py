@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.scenario.models import Linear
+from simulator.problems.model_parts import Linear
 
 
 class Classifier(Protocol):

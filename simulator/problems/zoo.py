@@ -1,4 +1,4 @@
-"""The networks of `simulator.scenario.architectures`, computed from one flat vector."""
+"""The networks of `simulator.problems.architectures`, computed from one flat vector."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,10 +10,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
 from simulator.problems import layers
-from simulator.problems.blockwise import in_blocks
-from simulator.problems.convolution import Form
-from simulator.problems.flat import drawn, split
-from simulator.scenario.architectures import (
+from simulator.problems.architectures import (
     ARCHITECTURES,
     Name,
     Norm,
@@ -22,8 +19,11 @@ from simulator.scenario.architectures import (
     num_groups,
     tally,
 )
-from simulator.scenario.images import image_shape
-from simulator.scenario.models import CifarNet as Config
+from simulator.problems.blockwise import in_blocks
+from simulator.problems.convolution import Form
+from simulator.problems.flat import drawn, split
+from simulator.problems.images import image_shape
+from simulator.problems.model_parts import CifarNet as Config
 
 Arrays = Sequence[Float[Array, "..."]]
 

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from simulator.config.base import PlacedError
 from simulator.config.parts import Part
 from simulator.recorders.recorder import Batch, Recorder
-from simulator.scenario.clients import Clients, Server
+from simulator.world.clients import Clients, Server
 from simulator.world.world import World
 
 Draw = Callable[[int], np.random.Generator]

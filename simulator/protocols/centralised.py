@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar, Literal
 
+from simulator.laws.parts import Constant, Law
 from simulator.protocols.base import Protocol
 from simulator.recorders.recorder import Recorder
-from simulator.scenario.laws import Constant, Law
 from simulator.streams import Purpose
 from simulator.world.world import World
 

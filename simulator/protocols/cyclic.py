@@ -2,11 +2,11 @@
 
 from typing import Any, Literal
 
+from simulator.laws.parts import Constant, Law
 from simulator.protocols.base import Protocol, refuse_selection
 from simulator.recorders.recorder import Recorder
-from simulator.scenario.clients import Clients, Server
-from simulator.scenario.laws import Constant, Law
 from simulator.streams import Purpose
+from simulator.world.clients import Clients, Server
 from simulator.world.world import World
 
 

@@ -8,8 +8,8 @@ from jaxtyping import Int
 
 from simulator.protocols.base import Cadence, Protocol, refuse_selection
 from simulator.recorders.recorder import Recorder
-from simulator.scenario.clients import Clients, Server
 from simulator.streams import Purpose
+from simulator.world.clients import Clients, Server
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from simulator.protocols.base import Cadence, Protocol, refuse_more_than
 from simulator.recorders.recorder import Recorder
-from simulator.scenario.clients import Clients, Server
+from simulator.world.clients import Clients, Server
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
 

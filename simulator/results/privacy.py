@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from simulator.algorithms.vafl.part import Perturbation
 from simulator.engine.drive import Record
 from simulator.privacy.gdp import Accountant
 from simulator.privacy.guarantees import described
 from simulator.privacy.ledger import Ledger
 from simulator.privacy.releases import Guarantee
-from simulator.scenario.algorithms import Perturbation
 from simulator.timeline import NO_WORKER, Kind
 from simulator.trace import Words, Writer
 

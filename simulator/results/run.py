@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from simulator.algorithms.vafl.part import Perturbation
 from simulator.config.stop import Stop
 from simulator.engine.drive import Metrics, Record
 from simulator.engine.feed import Point
@@ -13,7 +14,6 @@ from simulator.results import rows
 from simulator.results.ages import Staleness
 from simulator.results.jobs import JobTables
 from simulator.results.privacy import Privacy
-from simulator.scenario.algorithms import Perturbation
 from simulator.timeline import StopReason
 from simulator.timelines.base import RunTimeline
 from simulator.trace import Writer

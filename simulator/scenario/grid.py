@@ -13,9 +13,9 @@ from pydantic import Field, ValidationError, model_validator
 from simulator.config.base import Config, PlacedError
 from simulator.config.messages import first_error
 from simulator.config.text import shown
+from simulator.laws.checks import check_names, distribution
+from simulator.laws.parts import Scipy
 from simulator.scenario.dialect import Keys
-from simulator.scenario.law_checks import check_names, distribution
-from simulator.scenario.laws import Scipy
 
 ZIPPED, RANDOM, NUM = "zipped", "random", "num"
 """Keys of a sweep, and of what is drawn, that are no dotted keys of a scenario."""

@@ -11,9 +11,9 @@ from pydantic import AfterValidator, Field, model_validator
 from simulator.config.base import Config, PlacedError
 from simulator.config.catalogue import AnyPart
 from simulator.config.text import suggestion
+from simulator.problems.model_parts import Linear
 from simulator.scenario.claims import Claim
 from simulator.scenario.metrics import METRICS, OF_WORKERS, Metric
-from simulator.scenario.models import Linear
 from simulator.scenario.privacy import Privacy, check_privacy
 from simulator.scenario.setting import Recording, Setting
 

@@ -19,9 +19,9 @@ from simulator.config.base import (
 )
 from simulator.config.catalogue import AnyPart
 from simulator.config.stop import Stop
-from simulator.scenario.clients import Behaviour, Clients, Link, OnOff, Server
+from simulator.laws.checks import check_cycle, check_law, check_parameter
 from simulator.scenario.grid import Swept
-from simulator.scenario.law_checks import check_cycle, check_law, check_parameter
+from simulator.world.clients import Behaviour, Clients, Link, OnOff, Server
 
 Count = Annotated[int, Field(ge=1)]
 

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from simulator.config.base import PlacedError
 from simulator.config.messages import first_error
 from simulator.config.text import shown, suggestion
+from simulator.problems.data.parts import OF_REPLICATE
 from simulator.scenario import dialect, grid
 from simulator.scenario.dialect import Keys
-from simulator.scenario.problems import OF_REPLICATE
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import Setting
 

@@ -12,7 +12,7 @@ from typing import Any
 from simulator import inputs
 from simulator.config.errors import StudyError
 from simulator.inputs import Inputs
-from simulator.problems.data import files
+from simulator.storage import files
 
 SHORT = 12
 """Digits of a SHA-256 that a message shows."""

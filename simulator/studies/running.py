@@ -15,11 +15,11 @@ import numpy as np
 
 from simulator import inputs
 from simulator.config.errors import StudyError
-from simulator.problems.data import files, limits
-from simulator.scenario.problems import Data, Npz
+from simulator.problems.data.parts import Data, Npz
 from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
+from simulator.storage import files, limits
 from simulator.studies import planning, spread, staged
 from simulator.studies.folder import CHECKPOINTS, DATA, LOCKS, OPEN, Folder
 from simulator.studies.planning import Task

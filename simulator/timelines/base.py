@@ -12,10 +12,10 @@ import numpy as np
 
 from simulator.config.stop import Stop
 from simulator.protocols.base import Cadence, Protocol
-from simulator.scenario.clients import Clients
 from simulator.streams import Purpose, Streams
 from simulator.timeline import Chunk, StopReason
 from simulator.trace import Words
+from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 
 FOREVER = 2**62

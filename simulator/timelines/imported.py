@@ -24,8 +24,8 @@ import numpy as np
 from simulator import inputs
 from simulator.config.errors import DataError
 from simulator.config.text import shown, suggestion
-from simulator.problems.data import digests, limits, table
 from simulator.protocols import Asynchronous
+from simulator.storage import digests, limits, table
 from simulator.timeline import (
     NO_COMMIT,
     NO_SLOT,

@@ -13,10 +13,10 @@ import numpy as np
 from simulator import inputs
 from simulator.config.errors import ScenarioError
 from simulator.config.stop import Stop
-from simulator.problems.data import files
 from simulator.protocols.base import Cadence
 from simulator.scenario.setting import Recording
 from simulator.scenario.study import Run
+from simulator.storage import files
 from simulator.timeline import (
     NO_COMMIT,
     NO_WORKER,

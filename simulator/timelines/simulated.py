@@ -14,9 +14,9 @@ from simpy.events import NORMAL, EventPriority
 from simulator import inputs
 from simulator.config.errors import ScenarioError
 from simulator.recorders.recorder import Batch, Recorder
-from simulator.scenario.clients import Server
 from simulator.timeline import Chunk, StopReason, check
 from simulator.timelines.base import RunTimeline
+from simulator.world.clients import Server
 from simulator.world.quota import Quota, QuotaIsSpent
 from simulator.world.world import World
 

@@ -5,8 +5,8 @@ from math import inf, log
 from typing import NamedTuple
 
 from simulator.config.errors import ScenarioError
-from simulator.scenario.clients import Loss, NamedSlowdown
 from simulator.streams import Purpose, Streams
+from simulator.world.clients import Loss, NamedSlowdown
 from simulator.world.presence import Renewal
 
 BLOCK = 256

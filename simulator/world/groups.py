@@ -2,11 +2,11 @@
 
 from fractions import Fraction
 
-from simulator.scenario.clients import Behaviour, OnOff, Periodic
-from simulator.scenario.laws import Law as LawConfig
+from simulator.laws.drawing import Column, Law, Population, build
+from simulator.laws.parts import Law as LawConfig
 from simulator.streams import Purpose
 from simulator.world import faults
-from simulator.world.laws import Column, Law, Population, build
+from simulator.world.clients import Behaviour, OnOff, Periodic
 from simulator.world.presence import (
     Lasting,
     Membership,

@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Float
 
 from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data import files, table
-from simulator.scenario.clients import Periodic, Traced
-from simulator.world.laws import Column, Population
+from simulator.laws.drawing import Column, Population
+from simulator.storage import files, table
+from simulator.world.clients import Periodic, Traced
 
 Draw = Callable[[int], float]
 """Returns a client's next duration."""

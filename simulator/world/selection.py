@@ -6,8 +6,8 @@ import numpy as np
 
 from simulator.config.errors import ScenarioError
 from simulator.config.expressions import per_client
-from simulator.scenario.clients import Selection
 from simulator.streams import Purpose, Streams
+from simulator.world.clients import Selection
 
 BLOCK = 4096
 """Candidates that are drawn at once."""

@@ -7,8 +7,8 @@ from operator import length_hint
 
 import numpy as np
 
+from simulator.laws.drawing import Draws, Law
 from simulator.streams import Purpose, Streams
-from simulator.world.laws import Draws, Law
 
 LARGE = 256
 """Draws in a block. It changes no draw, only how many are made at once."""

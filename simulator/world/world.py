@@ -14,7 +14,12 @@ import numpy as np
 import simpy
 from simpy.events import NORMAL, URGENT, EventPriority
 
-from simulator.scenario.clients import (
+from simulator.laws.drawing import Law, Population, build, common_tick
+from simulator.laws.parts import Law as LawConfig
+from simulator.streams import Purpose, Streams
+from simulator.timeline import Incident, Incidents
+from simulator.world import faults
+from simulator.world.clients import (
     Behaviour,
     Clients,
     NamedSlowdown,
@@ -22,12 +27,7 @@ from simulator.scenario.clients import (
     RegimeSlowdown,
     Server,
 )
-from simulator.scenario.laws import Law as LawConfig
-from simulator.streams import Purpose, Streams
-from simulator.timeline import Incident, Incidents
-from simulator.world import faults
 from simulator.world.groups import Group
-from simulator.world.laws import Law, Population, build, common_tick
 from simulator.world.links import Queue, SharedLink
 from simulator.world.quota import Quota
 from simulator.world.selection import Pool

@@ -16,9 +16,9 @@ import pytest
 
 from simulator.config.stop import Stop
 from simulator.protocols import Asynchronous, Synchronous, TSynchronous
-from simulator.scenario.clients import Clients, Server
 from simulator.timeline import NO_WORKER
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients, Server
 from simulator.world.workload import Workload
 from tests.support import SGD, everything, execute, prepared
 

@@ -14,11 +14,11 @@ from simulator.problems.convolution import convolve
 from simulator.problems.dense import Dense
 from simulator.problems.embeddings import Mlp, ViewCnn
 from simulator.problems.lstm import Lstm, both_ways
+from simulator.problems.model_parts import Lstm as LstmConfig
 from simulator.problems.models import LinearClassifier, LinearEmbedding
 from simulator.problems.pooling import pool
 from simulator.problems.transfer import Transfer
 from simulator.problems.vertical import Vertical
-from simulator.scenario.models import Lstm as LstmConfig
 
 
 class Case(NamedTuple):

@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from simulator.scenario.clients import (
+from simulator.laws.parts import Scaled
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import (
     Behaviour,
     Clients,
     Crashes,
@@ -15,8 +17,6 @@ from simulator.scenario.clients import (
     RegimeSlowdown,
     Server,
 )
-from simulator.scenario.laws import Scaled
-from simulator.timelines.simulated import SimulatedTimeline
 
 TIMES = ("deadline", "timeout", "window")
 """Entries of protocols that are virtual seconds."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from simulator import studies
 from simulator.config.stop import Stop
+from simulator.laws.parts import Constant
 from simulator.protocols import (
     Asynchronous,
     Bounded,
@@ -21,10 +22,9 @@ from simulator.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.clients import Clients, Server
-from simulator.scenario.laws import Constant
 from simulator.timeline import NO_WORKER, Incidents, Jobs, Outcome, StopReason
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients, Server
 from simulator.world.workload import Workload
 from tests.property.test_worlds import behaviours
 from tests.property.whole import Whole, assert_alike, ordered, renamed, whole

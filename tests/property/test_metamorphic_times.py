@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.config.stop import Stop
+from simulator.laws.parts import Constant, Scipy
 from simulator.protocols import Bounded, Centralised, Cyclic
-from simulator.scenario.clients import Clients
-from simulator.scenario.laws import Constant, Scipy
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 from tests.property.stretching import stretched
 from tests.property.test_worlds import neighbourhoods, worlds

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from simulator.problems.data.base import Dataset
 from simulator.problems.partitions import column, dirichlet, iid, labels, sizes
+from simulator.problems.partitions.parts import Column, Dirichlet, Iid, Labels, Sizes
 from simulator.problems.sampler import Sampler, Sampling
-from simulator.scenario.problems import Column, Dirichlet, Iid, Labels, Sizes
 from simulator.timeline import NO_SAMPLE, NO_WORKER, Rows
 
 SAMPLINGS: list[Sampling] = ["distinct", "replacement", "shuffled"]

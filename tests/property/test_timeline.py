@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.config.stop import Stop
+from simulator.laws.parts import Constant, Scipy
 from simulator.problems.sampler import Sampler
 from simulator.protocols import (
     Asynchronous,
@@ -12,10 +13,9 @@ from simulator.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.clients import Clients
-from simulator.scenario.laws import Constant, Scipy
 from simulator.timeline import NO_SLOT, NO_WORKER, Kind, Outcome
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 from tests.support import everything
 

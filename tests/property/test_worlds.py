@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.config.stop import Stop
+from simulator.laws.parts import Constant, Markov, Mixture, Scipy, Truncated
 from simulator.protocols import (
     Asynchronous,
     Buffered,
@@ -15,10 +16,9 @@ from simulator.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.clients import Clients, Server
-from simulator.scenario.laws import Constant, Markov, Mixture, Scipy, Truncated
 from simulator.timeline import NO_SLOT, NO_WORKER, Jobs, Kind, Outcome, StopReason
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients, Server
 from simulator.world.workload import Workload
 from tests.support import everything
 from tests.unit.protocols.replay import check_conservation, replay_registers

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.algorithms import vafl_building as kernel
-from simulator.algorithms.vafl_stores import draw
+from simulator.algorithms.vafl import building as kernel
+from simulator.algorithms.vafl.stores import draw
 from simulator.engine.drive import Drive
 from simulator.engine.execute import Program
 from simulator.privacy import gdp

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from simulator.algorithms.client_work import NOISE
-from simulator.algorithms.stages import stages
-from simulator.scenario.edge_cloud import Mapa
+from simulator.algorithms.edge_cloud.part import Mapa
+from simulator.algorithms.edge_cloud.stages import stages
 from simulator.scenario.study import merge
 from simulator.simulation import key_of
 from tests.reference import mapa_twin

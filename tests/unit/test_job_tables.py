@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from simulator.config.stop import Stop
+from simulator.laws.parts import Scipy
 from simulator.protocols import Asynchronous
 from simulator.results import ages, jobs
 from simulator.results.jobs import JobTables
-from simulator.scenario.clients import Clients, Crashes
-from simulator.scenario.laws import Scipy
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients, Crashes
 from simulator.world.workload import Workload
 from tests.property.whole import whole
 from tests.support import Memory

@@ -20,12 +20,12 @@ from simulator.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.clients import Clients, Server
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run
 from simulator.simulation import Prepared, prepare
 from simulator.timeline import Jobs, Outcome, StopReason
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients, Server
 from simulator.world.workload import Workload
 from tests.support import Memory, everything, execute
 from tests.unit.test_cli import stalesim

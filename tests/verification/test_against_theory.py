@@ -5,11 +5,11 @@ import pytest
 import scipy.stats
 
 from analysis import theory
+from simulator.laws.parts import Scipy
 from simulator.problems.sampler import Sampler
 from simulator.protocols import Asynchronous, Synchronous, TSynchronous
-from simulator.scenario.clients import Clients
-from simulator.scenario.laws import Scipy
 from simulator.timeline import NO_WORKER
+from simulator.world.clients import Clients
 from tests.support import everything, played
 
 POISSON = Clients(

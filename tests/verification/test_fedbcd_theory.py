@@ -14,15 +14,15 @@ from scipy.special import expit
 
 from analysis.theory import fedbcd as theory
 from analysis.theory import rounds
-from simulator.algorithms import fedbcd
+from simulator.algorithms.fedbcd import kernel as fedbcd
 from simulator.engine.execute import null_events, put
 from simulator.engine.feed import Piece
 from simulator.problems import convex
 from simulator.problems.vertical import Vertical
 from simulator.protocols import Rounds
-from simulator.scenario.clients import Clients
 from simulator.scenario.study import merge
 from simulator.simulation import Prepared, key_of
+from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 from tests.reference.fedbcd_theory_twin import secret_rotation, theorem2_bound
 from tests.support import everything, played, prepared, rows_of

@@ -14,10 +14,10 @@ import pytest
 import scipy.stats
 
 from analysis import theory
+from simulator.laws.parts import Constant, Scipy
 from simulator.protocols import Asynchronous, Synchronous, TSynchronous
-from simulator.scenario.clients import Clients, Group, Selection
-from simulator.scenario.laws import Constant, Scipy
 from simulator.timeline import NO_WORKER, Jobs, Outcome, Rows, StopReason
+from simulator.world.clients import Clients, Group, Selection
 from tests.support import everything, played
 
 EXPONENTIAL = Scipy(law="expon")

@@ -15,8 +15,11 @@ import pytest
 from analysis import theory
 from analysis.theory import queues
 from simulator.config.stop import Stop
+from simulator.laws.parts import Constant, Scipy
 from simulator.protocols import Asynchronous, Synchronous, TSynchronous
-from simulator.scenario.clients import (
+from simulator.timeline import NO_WORKER, Incident, Incidents, Jobs, Outcome, Rows
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import (
     Clients,
     Crashes,
     Group,
@@ -30,9 +33,6 @@ from simulator.scenario.clients import (
     Server,
     Traced,
 )
-from simulator.scenario.laws import Constant, Scipy
-from simulator.timeline import NO_WORKER, Incident, Incidents, Jobs, Outcome, Rows
-from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.workload import Workload
 from simulator.world.world import World
 

@@ -17,8 +17,11 @@ import simpy
 from analysis import theory
 from analysis.theory import queues
 from simulator.config.stop import Stop
+from simulator.laws.parts import Constant, Scipy
 from simulator.protocols import Asynchronous, Synchronous
-from simulator.scenario.clients import (
+from simulator.timeline import Jobs, Outcome
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import (
     Clients,
     Group,
     Link,
@@ -27,9 +30,6 @@ from simulator.scenario.clients import (
     RegimeSlowdown,
     Server,
 )
-from simulator.scenario.laws import Constant, Scipy
-from simulator.timeline import Jobs, Outcome
-from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.links import SharedLink
 from simulator.world.workload import Workload
 from tests.support import everything

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divided
-from simulator.scenario.problems import BreastCancer, Digits
+from simulator.problems.data.parts import BreastCancer, Digits
 
 
 def digits(config: Digits) -> Dataset:

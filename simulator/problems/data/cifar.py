@@ -7,11 +7,12 @@ import numpy as np
 from jaxtyping import UInt8
 
 from simulator.config.errors import DataError
-from simulator.problems.data import cifar_pickled, files, names
+from simulator.problems.data import cifar_pickled, names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.cifar_standin import cifar10_standin
 from simulator.problems.data.dividing import finished
-from simulator.scenario.problems import Cifar10
+from simulator.problems.data.parts import Cifar10
+from simulator.storage import files
 
 TRAIN = tuple(f"data_batch_{batch}.bin" for batch in range(1, 6))
 TEST = "test_batch.bin"

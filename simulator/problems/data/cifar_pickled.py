@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from simulator.config.errors import DataError
-from simulator.problems.data import files
+from simulator.storage import files
 
 PIXELS = 3 * 32 * 32
 DAMAGED = (

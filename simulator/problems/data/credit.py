@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from simulator.config.errors import DataError
-from simulator.problems.data import archive, files, table
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.credit_standin import credit_standin
 from simulator.problems.data.dividing import divided
-from simulator.scenario.problems import Credit
+from simulator.problems.data.parts import Credit
+from simulator.storage import archive, files, table
 
 XLS, CSV = "default of credit card clients.xls", "UCI_Credit_Card.csv"
 NAME = re.compile(r"default.of.credit.card.clients|UCI_Credit_Card", re.IGNORECASE)

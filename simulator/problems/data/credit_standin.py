@@ -7,7 +7,7 @@ from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divided
 from simulator.problems.data.keyed import Purpose, generator
-from simulator.scenario.problems import Credit
+from simulator.problems.data.parts import Credit
 
 # Tuned once for the levels stated below, then frozen.
 NUM_ROWS, POSITIVE = 30_000, 0.22

@@ -14,8 +14,8 @@ from simulator.config.errors import ScenarioError
 from simulator.problems.data import selecting
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.keyed import Purpose, generator
+from simulator.problems.data.parts import Data
 from simulator.problems.data.selecting import Samples
-from simulator.scenario.problems import Data
 
 BLOCK = 4096
 """Rows whose float64 copy is held at a time."""

@@ -5,10 +5,10 @@ from jaxtyping import Float32, UInt8
 
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
-from simulator.problems.data.cache import Arrays, cached
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.keyed import Purpose, generator
-from simulator.scenario.problems import FashionMnist
+from simulator.problems.data.parts import FashionMnist
+from simulator.storage.cache import Arrays, cached
 
 # Tuned once for the accuracy stated below, then frozen: a change of any number or of
 # the order of draws needs another version in the name of the cache.

@@ -12,12 +12,13 @@ import numpy as np
 from jaxtyping import UInt8
 
 from simulator.config.errors import DataError
-from simulator.problems.data import files, names
+from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.fashion_standin import fashion_mnist_standin
 from simulator.problems.data.mnist5k import mnist5k
-from simulator.scenario.problems import Data, FashionMnist, Mnist
+from simulator.problems.data.parts import Data, FashionMnist, Mnist
+from simulator.storage import files
 
 ROLES = (
     "train-images-idx3-ubyte",

@@ -7,12 +7,13 @@ import numpy as np
 from jaxtyping import Float64, Int
 
 from simulator.config.errors import DataError
-from simulator.problems.data import files, mimic_features, table
+from simulator.problems.data import mimic_features
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.mimic_standin import mimic_standin
+from simulator.problems.data.parts import Mimic
 from simulator.problems.data.selecting import Samples
-from simulator.scenario.problems import Mimic
+from simulator.storage import files, table
 
 TRAIN = ("train/listfile.csv", "train_listfile.csv", "val_listfile.csv")
 TEST = ("test/listfile.csv", "test_listfile.csv")

@@ -6,7 +6,7 @@ from jaxtyping import Float32, Int
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.keyed import Purpose, generator
-from simulator.scenario.problems import Mimic
+from simulator.problems.data.parts import Mimic
 
 # Tuned once for the levels stated below, then frozen.
 NUM_TRAIN, NUM_TEST = 17_903, 3_236

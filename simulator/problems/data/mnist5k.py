@@ -4,9 +4,9 @@ import numpy as np
 
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
-from simulator.problems.data.cache import Arrays, cached
 from simulator.problems.data.dividing import divided
-from simulator.scenario.problems import Mnist
+from simulator.problems.data.parts import Mnist
+from simulator.storage.cache import Arrays, cached
 
 
 def mnist5k(config: Mnist) -> Dataset:

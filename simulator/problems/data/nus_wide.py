@@ -11,12 +11,13 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int
 
 from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data import files, names, table
+from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.nus_wide_standin import nus_wide_standin
+from simulator.problems.data.parts import NusWide
 from simulator.problems.data.selecting import Samples
-from simulator.scenario.problems import NusWide
+from simulator.storage import files, table
 
 FEATURES = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}
 """Columns of each kind of image feature, in the order in which they stand here."""

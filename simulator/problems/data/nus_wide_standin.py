@@ -7,7 +7,7 @@ from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.keyed import Purpose, generator
-from simulator.scenario.problems import NusWide
+from simulator.problems.data.parts import NusWide
 
 # Chosen once for the levels stated below, then frozen.
 DRAW = 40

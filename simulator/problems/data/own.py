@@ -6,11 +6,12 @@ import numpy as np
 from jaxtyping import Int32, Shaped
 
 from simulator.config.errors import DataError
-from simulator.problems.data import archive, files, names, table
+from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divided, finished
+from simulator.problems.data.parts import Csv, Npz
 from simulator.problems.data.selecting import Samples
-from simulator.scenario.problems import Csv, Npz
+from simulator.storage import archive, files, table
 
 
 def npz(config: Npz) -> Dataset:

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from simulator.config.errors import DataError
-from simulator.problems.data import files, table
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divided
 from simulator.problems.data.parkinson_standin import parkinson_standin
-from simulator.scenario.problems import Parkinson
+from simulator.problems.data.parts import Parkinson
+from simulator.storage import files, table
 
 FILE = "pd_speech_features.csv"
 FOLDERS = ("parkinson", "parkinsons", "parkinsonsdisease")

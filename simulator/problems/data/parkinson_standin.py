@@ -6,7 +6,7 @@ from jaxtyping import Float32, Int
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divided
 from simulator.problems.data.keyed import Purpose, generator
-from simulator.scenario.problems import Parkinson
+from simulator.problems.data.parts import Parkinson
 
 # Tuned once for the accuracy stated below, then frozen.
 NUM_SUBJECTS, NUM_RECORDINGS, NUM_HEALTHY = 252, 3, 63

@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Float32, Int, Shaped
 
 from simulator.config.errors import DataError
-from simulator.problems.data import archive, files, table
 from simulator.problems.data.base import Dataset
+from simulator.problems.data.parts import Speech
 from simulator.problems.data.speech_standin import speech_standin
 from simulator.problems.data.utterances import WIDTH, Utterances, dataset
-from simulator.scenario.problems import Speech
+from simulator.storage import archive, files, table
 
 FILE = "speech.npz"
 ARRAYS = ("features", "targets", "lengths")

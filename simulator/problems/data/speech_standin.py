@@ -5,8 +5,8 @@ from jaxtyping import Float32, Int32
 
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.keyed import Purpose, generator
+from simulator.problems.data.parts import Speech
 from simulator.problems.data.utterances import WIDTH, Utterances, dataset, deltas
-from simulator.scenario.problems import Speech
 
 # Tuned once for the losses stated below, then frozen.
 NUM_TRAIN, NUM_TEST = 176, 44

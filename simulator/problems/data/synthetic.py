@@ -6,7 +6,7 @@ from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divided
 from simulator.problems.data.keyed import Purpose, generator
-from simulator.scenario.problems import SyntheticLogistic
+from simulator.problems.data.parts import SyntheticLogistic
 
 NORM = 3.0
 """Euclidean norm of the planted weights: the logits' standard deviation."""

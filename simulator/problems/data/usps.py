@@ -11,12 +11,13 @@ import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
 from simulator.config.errors import DataError
-from simulator.problems.data import files, limits, names
+from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import finished
+from simulator.problems.data.parts import Usps
 from simulator.problems.data.selecting import Samples
 from simulator.problems.data.usps_standin import usps_standin
-from simulator.scenario.problems import Usps
+from simulator.storage import files, limits
 
 TRAIN, TEST, H5 = "usps.bz2", "usps.t.bz2", "usps.h5"
 OFFICIAL = {

@@ -8,7 +8,7 @@ from jaxtyping import Float64, Int
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divided
-from simulator.scenario.problems import Usps
+from simulator.problems.data.parts import Usps
 
 SIDE, TIMES, WHITE = 8, 2, 16.0
 

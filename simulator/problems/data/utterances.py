@@ -9,7 +9,7 @@ from simulator.config.errors import ScenarioError
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.dividing import divide, finished
-from simulator.scenario.problems import Speech
+from simulator.problems.data.parts import Speech
 
 FEATURES = (
     *names.counted("fmllr", 40),

@@ -10,8 +10,8 @@ from jaxtyping import Int
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.names import hint
-from simulator.scenario.images import image_shape
-from simulator.scenario.problems import Strips, Vertical
+from simulator.problems.images import image_shape
+from simulator.problems.partitions.parts import Strips, Vertical
 
 RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
 """An index, or a first and a last one."""

@@ -11,7 +11,7 @@ from simulator.config.errors import ScenarioError
 from simulator.config.expressions import per_client
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.names import hint
-from simulator.scenario.problems import (
+from simulator.problems.partitions.parts import (
     Column,
     Dirichlet,
     Horizontal,

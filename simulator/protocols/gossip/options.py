@@ -19,7 +19,7 @@ from simulator.protocols.gossip.mixing import (
     mixing_matrices,
     receivers,
 )
-from simulator.scenario.clients import Behaviour, Clients, Server
+from simulator.world.clients import Behaviour, Clients, Server
 
 
 class GossipOptions(Protocol):

@@ -5,6 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simulator.algorithms.part import (
+    BoundedNonconvexStep,
+    BoundedStronglyConvexStep,
+    ConstantStep,
+    InverseRootStep,
+    StepSize,
+    StochasticNonconvexStep,
+    StochasticStronglyConvexStep,
+)
 from simulator.algorithms.step_rules import (
     Constants,
     Schedule,
@@ -15,15 +24,6 @@ from simulator.algorithms.step_rules import (
     resolve,
 )
 from simulator.config.errors import ScenarioError
-from simulator.scenario.algorithms import (
-    BoundedNonconvexStep,
-    BoundedStronglyConvexStep,
-    ConstantStep,
-    InverseRootStep,
-    StepSize,
-    StochasticNonconvexStep,
-    StochasticStronglyConvexStep,
-)
 from tests.reference.fedbcd_theory_twin import inverse_sqrt_steps
 
 NONE = Constants()

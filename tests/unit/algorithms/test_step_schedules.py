@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from simulator import studies
 from simulator.algorithms.base import on_device
+from simulator.algorithms.part import PiecewiseStep, WarmupStep
 from simulator.algorithms.step_rules import Constants, Steps, resolve
-from simulator.scenario.algorithms import PiecewiseStep, WarmupStep
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import merge
 from simulator.simulation import prepare

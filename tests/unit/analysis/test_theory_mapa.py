@@ -10,9 +10,14 @@ from scipy import stats
 
 from analysis.theory import mapa, noise
 from analysis.theory.noise import LAWS, Law
-from simulator.algorithms.stages import Stage, initial_sensitivity, stages, variance
+from simulator.algorithms.edge_cloud.part import Asgd, Audp, Csgd, Mapa
+from simulator.algorithms.edge_cloud.stages import (
+    Stage,
+    initial_sensitivity,
+    stages,
+    variance,
+)
 from simulator.privacy import mechanisms
-from simulator.scenario.edge_cloud import Asgd, Audp, Csgd, Mapa
 
 DEFAULTS = {"smoothness": 10.0, "sigma": 30.0, "batch": 12}
 FIRST = 223.57884

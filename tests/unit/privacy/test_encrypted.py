@@ -6,8 +6,8 @@ import pytest
 from simulator.config.errors import UserError
 from simulator.privacy import encrypted
 from simulator.privacy.encrypted import ERROR, encrypted_fedbcd
+from simulator.privacy.encryption import Ckks
 from simulator.privacy.encryption_costs import measure
-from simulator.scenario.encryption import Ckks
 from tests.reference import fedbcd_twin as twin
 
 Q, STEP, L2 = 4, 0.1, 0.01

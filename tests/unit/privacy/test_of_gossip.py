@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from simulator import playing
+from simulator.algorithms.decentralised.part import Adp2sgd
 from simulator.config.errors import ScenarioError, UserError
 from simulator.privacy import decentralised
 from simulator.privacy.accountants import Accountant, Lemma2, Theorem2, make
@@ -14,7 +15,6 @@ from simulator.privacy.decentralised import Setting
 from simulator.privacy.gossip_noise import Budget, Noise, lacking, release_of, sigma_of
 from simulator.privacy.ledger import Ledger, epsilon
 from simulator.privacy.releases import Gaussian, Guarantee, Laplace, Pure, Release
-from simulator.scenario.decentralised import Adp2sgd
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, merge
 from simulator.timeline import Kind, Outcome, StopReason

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
+from simulator.algorithms.edge_cloud.part import Audp, Mapa
+from simulator.algorithms.federated.part import Mechanism, Sgd
 from simulator.config.errors import ScenarioError
 from simulator.privacy.releases import Gaussian, Pure
-from simulator.scenario.edge_cloud import Audp, Mapa
-from simulator.scenario.federated import Mechanism, Sgd
 from simulator.scenario.reading import loads
 from simulator.scenario.study import merge
 from tests.support import SGD, VAFL

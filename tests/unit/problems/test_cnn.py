@@ -6,7 +6,7 @@ import pytest
 from simulator.config.errors import ScenarioError
 from simulator.problems import blockwise
 from simulator.problems.cnn import Cnn
-from simulator.scenario.images import cnn_num_weights, cnn_sizes, image_shape
+from simulator.problems.images import cnn_num_weights, cnn_sizes, image_shape
 
 SMALL = Cnn(13, 12, 3, (3, 4), 3, 5)
 NETWORKS = [SMALL, SMALL._replace(pooling="average"), Cnn(16, 16), Cnn(28, 28)]

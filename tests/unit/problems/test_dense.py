@@ -9,7 +9,7 @@ from simulator.problems import blockwise
 from simulator.problems.data.base import Dataset
 from simulator.problems.dense import Dense, dense
 from simulator.problems.horizontal import build
-from simulator.scenario.models import Dense as Config
+from simulator.problems.model_parts import Dense as Config
 
 SHAPES = [((3,), "relu"), ((5, 4), "relu"), ((5, 4), "tanh"), ((2, 6, 3), "tanh")]
 PLAIN = {"relu": lambda z: np.maximum(z, 0), "tanh": np.tanh}

@@ -10,9 +10,9 @@ from jax import lax
 
 from simulator.config.errors import ScenarioError
 from simulator.problems import embeddings
+from simulator.problems import model_parts as models
 from simulator.problems.blockwise import BLOCK, in_blocks
 from simulator.problems.flat import drawn, split
-from simulator.scenario import models
 
 MLP = models.Mlp(hidden=5)
 RELU = models.Mlp(hidden=4, activation="relu")

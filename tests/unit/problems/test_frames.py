@@ -11,9 +11,9 @@ import pytest
 from simulator import playing
 from simulator.algorithms import client_work
 from simulator.config.errors import ScenarioError
+from simulator.problems.data.parts import Speech
 from simulator.problems.lstm import Lstm
-from simulator.scenario.models import Lstm as Config
-from simulator.scenario.problems import Speech
+from simulator.problems.model_parts import Lstm as Config
 from simulator.timeline import NO_SAMPLE
 from tests.support import SGD, execute, prepared
 

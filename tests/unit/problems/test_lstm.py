@@ -8,7 +8,7 @@ import pytest
 from simulator.config.errors import ScenarioError
 from simulator.problems import blockwise
 from simulator.problems.lstm import Lstm, lstm
-from simulator.scenario.models import Lstm as Config
+from simulator.problems.model_parts import Lstm as Config
 
 FRAMES, WIDTH, STATES = 4, 3, 5
 SIZES = [(1, 2, 3), (3, 2, 4)]

@@ -11,8 +11,8 @@ from simulator.config.base import PlacedError
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.base import Dataset
 from simulator.problems.partitions import column, dirichlet, labels, sizes
+from simulator.problems.partitions.parts import Column, Dirichlet, Labels, Sizes
 from simulator.problems.partitions.rows import ATTEMPTS
-from simulator.scenario.problems import Column, Dirichlet, Labels, Sizes
 
 USERS = [30, 10, 10, 20, 30, 10, 20, 20, 40, 10, 10, 50]
 

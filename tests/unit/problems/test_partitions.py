@@ -6,7 +6,7 @@ import pytest
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.base import Dataset
 from simulator.problems.partitions import iid, vertical
-from simulator.scenario.problems import Iid, Vertical
+from simulator.problems.partitions.parts import Iid, Vertical
 
 
 def dataset(

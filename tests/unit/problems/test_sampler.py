@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from simulator.config.errors import ScenarioError
+from simulator.laws.parts import Scipy
 from simulator.problems.sampler import Sampler, Sampling
 from simulator.protocols import Rounds
-from simulator.scenario.clients import Clients
-from simulator.scenario.laws import Scipy
+from simulator.world.clients import Clients
 from tests.support import everything, played
 
 POOLS = [np.arange(9), np.arange(100, 140), np.arange(1000, 1500)]

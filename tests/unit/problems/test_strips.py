@@ -9,7 +9,7 @@ from simulator.config.errors import ScenarioError
 from simulator.playing import plan
 from simulator.problems.data.names import RGB, pixels
 from simulator.problems.partitions.columns import strips, vertical
-from simulator.scenario.problems import Strips, Vertical
+from simulator.problems.partitions.parts import Strips, Vertical
 from simulator.studies import planned
 from tests.support import scenario
 from tests.unit.problems.test_partitions import dataset, lists

@@ -6,16 +6,16 @@ from pydantic import ValidationError
 
 from simulator.config.errors import ScenarioError
 from simulator.problems import blockwise, zoo
-from simulator.problems.zoo import CifarNet
-from simulator.scenario import models
-from simulator.scenario.architectures import (
+from simulator.problems import model_parts as models
+from simulator.problems.architectures import (
     ARCHITECTURES,
     listing,
     net,
     num_groups,
     tally,
 )
-from simulator.scenario.architectures.counter import Counter
+from simulator.problems.architectures.counter import Counter
+from simulator.problems.zoo import CifarNet
 from tests.quick import once
 from tests.reference.zoo_twin import Twin
 

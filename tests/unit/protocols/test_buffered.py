@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from simulator.laws.parts import Constant, Scipy
 from simulator.protocols import Asynchronous, Buffered
-from simulator.scenario.clients import Clients, Link, Loss, Selection
-from simulator.scenario.laws import Constant, Scipy
 from simulator.timeline import NO_COMMIT, Outcome, StopReason
+from simulator.world.clients import Clients, Link, Loss, Selection
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from simulator.laws.parts import Constant, Scipy
 from simulator.protocols import Cyclic
-from simulator.scenario.laws import Constant, Scipy
 from simulator.scenario.setting import WorldScenario
 from simulator.timeline import Outcome
 from tests.support import everything, played

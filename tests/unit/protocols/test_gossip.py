@@ -14,6 +14,7 @@ from analysis.theory.gossip import (
     spectral_gap,
 )
 from simulator.config.stop import Stop
+from simulator.laws.parts import Constant, Scipy
 from simulator.protocols import Gossip, Synchronous
 from simulator.protocols.gossip.graphs import (
     Arcs,
@@ -30,13 +31,6 @@ from simulator.protocols.gossip.graphs import (
 )
 from simulator.protocols.gossip.mixing import mixing_matrices, receivers
 from simulator.protocols.gossip.pairs import Pair, Pairs
-from simulator.scenario.clients import (
-    Clients,
-    Link,
-    NamedSlowdown,
-    RandomSlowdown,
-)
-from simulator.scenario.laws import Constant, Scipy
 from simulator.scenario.setting import WorldScenario
 from simulator.streams import Purpose, Streams
 from simulator.timeline import (
@@ -50,6 +44,12 @@ from simulator.timeline import (
     StopReason,
 )
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import (
+    Clients,
+    Link,
+    NamedSlowdown,
+    RandomSlowdown,
+)
 from simulator.world.workload import Workload
 from tests.support import everything, played
 from tests.unit.protocols.replay import (

@@ -8,6 +8,7 @@ import pytest
 from simulator.config.base import Config
 from simulator.config.errors import ScenarioError
 from simulator.config.stop import Stop
+from simulator.laws.parts import Constant, Scipy
 from simulator.protocols import (
     Asynchronous,
     Bounded,
@@ -17,11 +18,10 @@ from simulator.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.clients import Clients, Crashes
-from simulator.scenario.laws import Constant, Scipy
 from simulator.streams import Purpose
 from simulator.timeline import NO_COMMIT, NO_WORKER, Kind, Outcome, StopReason, check
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients, Crashes
 from simulator.world.workload import Workload
 from simulator.world.world import World
 from tests.support import everything, played

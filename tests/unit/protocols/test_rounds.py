@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from simulator.config.stop import Stop
+from simulator.laws.parts import Constant, Scipy
 from simulator.protocols import Rounds, Synchronous
-from simulator.scenario.clients import (
+from simulator.timeline import Outcome, StopReason
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import (
     Clients,
     Crashes,
     Link,
@@ -13,9 +16,6 @@ from simulator.scenario.clients import (
     Selection,
     Server,
 )
-from simulator.scenario.laws import Constant, Scipy
-from simulator.timeline import Outcome, StopReason
-from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.workload import Workload
 from tests.support import everything, played
 from tests.unit.protocols.replay import (

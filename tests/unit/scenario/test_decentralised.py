@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from simulator.algorithms.decentralised.part import Adp2sgd, Psgd, Sgp
 from simulator.config.errors import ScenarioError
-from simulator.scenario.decentralised import Adp2sgd, Psgd, Sgp
 from simulator.scenario.reading import read
 from simulator.scenario.study import expand
 from simulator.simulation import _feed, check

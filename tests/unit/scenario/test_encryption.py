@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import yaml
 
+from simulator.algorithms.fedbcd.part import FedBcd
+from simulator.algorithms.part import ProblemShape
 from simulator.cli.diagnosis import snippet
 from simulator.config.stop import Stop
+from simulator.laws.parts import Constant, Scipy
 from simulator.playing import timeline
+from simulator.privacy.encryption import CKKS, PAILLIER, Ckks, Costs, Paillier
 from simulator.protocols import Asynchronous, Gossip, Rounds
-from simulator.scenario.algorithms import ProblemShape
-from simulator.scenario.clients import Clients, Link, NamedSlowdown
-from simulator.scenario.encryption import CKKS, PAILLIER, Ckks, Costs, Paillier
-from simulator.scenario.fedbcd import FedBcd
-from simulator.scenario.laws import Constant, Scipy
 from simulator.scenario.study import Run, merge
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients, Link, NamedSlowdown
 from simulator.world.workload import Workload
 from simulator.world.world import World
 from tests.support import everything, execute, played, prepared, scenario

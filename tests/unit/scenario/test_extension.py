@@ -10,23 +10,23 @@ import pytest
 
 from simulator import simulation
 from simulator.algorithms.base import Algorithm
+from simulator.algorithms.federated.part import Sgd
 from simulator.config import catalogue
 from simulator.config.errors import UserError
 from simulator.config.parts import Part, tag
 from simulator.config.plugins import VARIABLE, Plugin
+from simulator.laws.parts import Constant
 from simulator.recorders.recorder import Recorder
-from simulator.scenario.clients import Clients
-from simulator.scenario.federated import Sgd
-from simulator.scenario.laws import Constant
 from simulator.scenario.reading import loads
 from simulator.scenario.study import expand
+from simulator.world.clients import Clients
 from simulator.world.world import World
 
 LAW = """
 from typing import Literal
 from simulator.config.parts import Part
 from simulator.protocols import Protocol
-from simulator.scenario.problems import Horizontal
+from simulator.problems.partitions.parts import Horizontal
 
 class Nap(Part):
     law: Literal["nap"] = "nap"
@@ -113,15 +113,15 @@ MISTAKES = {
     ),
     "no data": (
         'STALESIM = {"data": (Plain,)}',
-        "must be a subclass of simulator.scenario.problems.Data, got Plain",
+        "must be a subclass of simulator.problems.data.parts.Data, got Plain",
     ),
     "no algorithm": (
         'STALESIM = {"algorithms": (Plain,)}',
-        "must be a subclass of simulator.scenario.algorithms.Algorithm, got Plain",
+        "must be a subclass of simulator.algorithms.part.Algorithm, got Plain",
     ),
     "no model": (
         'STALESIM = {"models": (Plain,)}',
-        "must be a subclass of simulator.scenario.models.Model, got Plain; inherit",
+        "must be a subclass of simulator.problems.model_parts.Model, got",
     ),
     "no name": (
         'STALESIM = {"laws": (Nameless,)}',

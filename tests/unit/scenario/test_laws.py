@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from simulator.config.errors import ScenarioError
-from simulator.scenario.law_checks import check_cycle, check_law
-from simulator.scenario.laws import Constant, Scipy
+from simulator.laws.checks import check_cycle, check_law
+from simulator.laws.parts import Constant, Scipy
 
 
 def law(**entries: Any) -> Scipy:

@@ -3,7 +3,7 @@
 import pytest
 
 from simulator.config.errors import ScenarioError
-from simulator.scenario.laws import Constant, Scipy
+from simulator.laws.parts import Constant, Scipy
 from simulator.scenario.reading import loads
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand

@@ -14,11 +14,11 @@ from simulator.config.base import Config
 from simulator.config.catalogue import KINDS, own
 from simulator.config.errors import DataError, StudyError
 from simulator.config.files import marks, named, parts, unmarked
-from simulator.problems.data import limits
 from simulator.scenario.reading import validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand
+from simulator.storage import limits
 from simulator.studies import folder as folders
 from simulator.timelines import saved
 from simulator.trace import load, write_manifest
@@ -323,7 +323,8 @@ def test_a_file_that_changes_under_a_study_fails_its_runs(
 def test_a_loader_says_what_it_reads(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulator.problems.data import files, idx
+    from simulator.problems.data import idx
+    from simulator.storage import files
 
     (here / "mine").write_bytes(b"mine")
     monkeypatch.setattr(idx, "mnist5k", lambda config: files.read(Path("mine")))

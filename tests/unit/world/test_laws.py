@@ -10,7 +10,14 @@ import pytest
 import scipy.stats
 
 from simulator.config.errors import ScenarioError, UserError
-from simulator.scenario.laws import (
+from simulator.laws.drawing import (
+    QUANTILES,
+    Draws,
+    Population,
+    build,
+    common_tick,
+)
+from simulator.laws.parts import (
     Constant,
     Empirical,
     Markov,
@@ -20,13 +27,6 @@ from simulator.scenario.laws import (
     Truncated,
 )
 from simulator.streams import Purpose, Streams
-from simulator.world.laws import (
-    QUANTILES,
-    Draws,
-    Population,
-    build,
-    common_tick,
-)
 from simulator.world.stages import LARGE, Stage
 
 SHAPES = {

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from simulator.scenario.clients import Selection
 from simulator.streams import Streams
+from simulator.world.clients import Selection
 from simulator.world.selection import Pool
 
 N = 100_000

@@ -5,7 +5,7 @@ import pytest
 
 from simulator.problems.data.bundled import breast_cancer, digits
 from simulator.problems.data.idx import mnist
-from simulator.scenario.problems import BreastCancer, Digits, Mnist
+from simulator.problems.data.parts import BreastCancer, Digits, Mnist
 
 
 def test_digits() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from simulator.config.errors import DataError
 from simulator.problems.data.cifar import RECORD, TEST, TRAIN, cifar10
-from simulator.scenario.problems import Cifar10
+from simulator.problems.data.parts import Cifar10
 
 BINARY = Cifar10(source="binary", scale="raw")
 

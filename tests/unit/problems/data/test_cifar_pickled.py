@@ -14,7 +14,7 @@ import pytest
 from simulator.config.errors import DataError
 from simulator.problems.data.cifar import PYTHON, TEST, TRAIN, cifar10
 from simulator.problems.data.cifar_pickled import ALLOWED, parse
-from simulator.scenario.problems import Cifar10
+from simulator.problems.data.parts import Cifar10
 
 PIXELS = 3072
 

@@ -15,8 +15,9 @@ from simulator.problems.data import credit as module
 from simulator.problems.data import credit_standin
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.credit import OLE, PAYMENTS, credit
+from simulator.problems.data.parts import Credit
 from simulator.problems.partitions.columns import vertical
-from simulator.scenario.problems import Credit, Vertical
+from simulator.problems.partitions.parts import Vertical
 
 BLANKS, DOTS = "default payment next month", "default.payment.next.month"
 NAMES = ["ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE", *PAYMENTS]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from simulator.config.errors import DataError
-from simulator.problems.data import digests
+from simulator.storage import digests
 
 BIG = bytes(range(256)) * (digests.LARGE // 256)
 

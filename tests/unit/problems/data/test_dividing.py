@@ -6,7 +6,7 @@ import pytest
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.dividing import divide, divided, finished
 from simulator.problems.data.keyed import Purpose, generator
-from simulator.scenario.problems import Data
+from simulator.problems.data.parts import Data
 
 X = np.arange(40, dtype=float).reshape(20, 2) ** 2
 Y = np.arange(20) % 2

@@ -12,7 +12,7 @@ import pytest
 from simulator.config.errors import DataError
 from simulator.problems.data import idx
 from simulator.problems.data.idx import fashion_mnist, mnist
-from simulator.scenario.problems import FashionMnist, Mnist
+from simulator.problems.data.parts import FashionMnist, Mnist
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 IDX = Mnist(source="idx", scale="raw")

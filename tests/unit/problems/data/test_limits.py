@@ -14,17 +14,18 @@ import pytest
 from pyarrow import parquet
 
 from simulator.config.errors import DataError
-from simulator.problems.data import archive, files, limits, table, usps
+from simulator.problems.data import usps
 from simulator.problems.data.own import csv, npz
-from simulator.scenario.problems import Csv, Npz
+from simulator.problems.data.parts import Csv, Npz
+from simulator.storage import archive, files, limits, table
 
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from simulator.problems.data import files, table
+from simulator.storage import files, table
 from simulator.problems.data.own import csv, npz
 from simulator.config.errors import DataError
-from simulator.scenario.problems import Csv, Npz
+from simulator.problems.data.parts import Csv, Npz
 import pyarrow.parquet
 path = sys.argv[1]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

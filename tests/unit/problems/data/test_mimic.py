@@ -18,8 +18,9 @@ from simulator.config.errors import DataError
 from simulator.problems.data import mimic_features, mimic_standin
 from simulator.problems.data.mimic import mimic
 from simulator.problems.data.mimic_features import COLUMNS, VARIABLES, category
+from simulator.problems.data.parts import Mimic
 from simulator.problems.partitions.columns import vertical
-from simulator.scenario.problems import Mimic, Vertical
+from simulator.problems.partitions.parts import Vertical
 
 CSV = Mimic(source="csv", scale="raw")
 HEART, EYE, REFILL = 8, 3, 0

@@ -14,8 +14,9 @@ from threadpoolctl import threadpool_limits
 from simulator.config.errors import DataError, ScenarioError
 from simulator.problems.data import nus_wide_standin
 from simulator.problems.data.nus_wide import FEATURES, nus_wide
+from simulator.problems.data.parts import NusWide
 from simulator.problems.partitions.columns import vertical
-from simulator.scenario.problems import NusWide, Vertical
+from simulator.problems.partitions.parts import Vertical
 
 DAT = NusWide(source="dat", scale="raw")
 NUM = {"Train": 30, "Test": 14}

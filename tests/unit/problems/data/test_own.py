@@ -8,7 +8,7 @@ import pytest
 
 from simulator.config.errors import DataError
 from simulator.problems.data.own import csv, npz
-from simulator.scenario.problems import Csv, Npz
+from simulator.problems.data.parts import Csv, Npz
 
 X = np.arange(60.0).reshape(20, 3)
 Y = np.arange(20) % 3

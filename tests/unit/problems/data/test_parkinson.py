@@ -8,7 +8,7 @@ import pytest
 
 from simulator.config.errors import DataError
 from simulator.problems.data.parkinson import parkinson
-from simulator.scenario.problems import Parkinson
+from simulator.problems.data.parts import Parkinson
 
 CSV = Parkinson(source="csv", scale="raw")
 

@@ -12,7 +12,7 @@ from simulator.problems.data.bundled import breast_cancer, digits
 from simulator.problems.data.dividing import finished
 from simulator.problems.data.idx import mnist
 from simulator.problems.data.own import npz
-from simulator.scenario.problems import BreastCancer, Data, Digits, Mnist, Npz
+from simulator.problems.data.parts import BreastCancer, Data, Digits, Mnist, Npz
 
 X = np.arange(20.0)[:, None]
 Y = np.arange(20) % 5

@@ -8,10 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from simulator.config.errors import DataError, ScenarioError
+from simulator.problems.data.parts import Speech
 from simulator.problems.data.speech import speech
 from simulator.problems.data.speech_standin import NUM_STATES, STAY, generate
 from simulator.problems.data.utterances import WIDTH, Utterances, cut, deltas
-from simulator.scenario.problems import Speech
 
 LENGTHS = [7, 2, 9, 6]
 """With three frames a row: 2, 0, 3 and 2 rows; 1, 2, 0 and 0 frames are dropped."""

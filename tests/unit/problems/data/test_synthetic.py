@@ -16,13 +16,13 @@ from simulator.problems.data.base import Dataset
 from simulator.problems.data.cifar import cifar10
 from simulator.problems.data.idx import fashion_mnist
 from simulator.problems.data.parkinson import parkinson
-from simulator.problems.data.synthetic import NORM, synthetic_logistic
-from simulator.scenario.problems import (
+from simulator.problems.data.parts import (
     Cifar10,
     FashionMnist,
     Parkinson,
     SyntheticLogistic,
 )
+from simulator.problems.data.synthetic import NORM, synthetic_logistic
 
 
 def sha(*arrays: np.ndarray) -> str:

@@ -13,8 +13,8 @@ from sklearn.datasets import load_digits
 
 from simulator.config.errors import DataError
 from simulator.problems.data import usps as module
+from simulator.problems.data.parts import Usps
 from simulator.problems.data.usps import H5, TEST, TRAIN, usps
-from simulator.scenario.problems import Usps
 
 LIBSVM = Usps(source="libsvm", scale="raw")
 

@@ -1,0 +1,379 @@
+"""Decentralised SGD: PSGD in its forms, A(DP)2SGD and stochastic gradient push."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from simulator.algorithms import client_work
+from simulator.algorithms.base import Context, Event, Info, Revealing, norm, on_device
+from simulator.algorithms.client_work import Work
+from simulator.algorithms.decentralised.part import Adp2sgd
+from simulator.algorithms.decentralised.part import Decentralised as Config
+from simulator.algorithms.step_rules import Schedule, Steps, resolve
+from simulator.privacy import gossip_noise
+from simulator.problems.horizontal import Horizontal
+from simulator.timeline import NO_SLOT, Kind
+
+STATISTICS_KEPT = 0.9
+"""Part of a batch normalisation's running statistics that a step keeps."""
+
+
+class State(NamedTuple):
+    """All workers' models, and what their jobs under way have read.
+
+    Attributes:
+        models: of every worker, of any shape; in push-sum the numerators.
+        registers: of every worker, what its job has read.
+        centre: mean of what workers would read.
+        spread: sum of squared distances from it.
+        ages: steps in each model; None where models merge by their mean.
+        shares: push-sum weights; None without push-sum.
+        key: of the noise; None without any.
+    """
+
+    models: Float[Array, "K ..."]
+    registers: Float[Array, "K ..."]
+    centre: Float[Array, "..."]
+    spread: Float[Array, ""]
+    ages: Int[Array, " K"] | None
+    shares: Float[Array, " K"] | None
+    key: Key[Array, ""] | None
+
+
+class _Near(NamedTuple):
+    """What a row changes, and what it needs for that.
+
+    Attributes:
+        models: of its workers.
+        read: by the first of them.
+        centre: as in `State`.
+        spread: as in `State`.
+    """
+
+    models: Float[Array, "w ..."]
+    read: Float[Array, "..."]
+    centre: Float[Array, "..."]
+    spread: Float[Array, ""]
+
+
+class Noising(eqx.Module):
+    """Noise on a mean gradient, of samples' gradients that are clipped or not.
+
+    Attributes:
+        std: of a coordinate of the mean gradient.
+        bound: G, that samples' gradients are clipped to; None where they are not.
+    """
+
+    std: Float[Array, ""]
+    bound: Float[Array, ""] | None
+
+
+class DecentralisedSgd(Revealing):
+    """Every worker steps its own model; averagings mix them.
+
+    Attributes:
+        step_size: of a mean gradient.
+        noising: of the gradients, if there is any.
+        mixing: matrices of averagings of everyone, in turn; None where models are
+            averaged in pairs.
+        by_age: whether pairs merge by their ages.
+        pushes: whether models are shared out as in push-sum.
+        num_workers: `K`.
+    """
+
+    step_size: Schedule | Steps
+    noising: Noising | None
+    mixing: Float[Array, "Q K K"] | None
+    by_age: bool = eqx.field(static=True)
+    pushes: bool = eqx.field(static=True)
+    num_workers: int = eqx.field(static=True)
+
+    @property
+    def own_models(self) -> bool:
+        """Every worker has."""
+        return True
+
+    def init(self, problem: Horizontal, key: Key[Array, ""]) -> State:
+        """Starts all workers at one model."""
+        weights = problem.start(key)
+        models = jnp.tile(weights, (self.num_workers, *(1,) * weights.ndim))
+        K = self.num_workers
+        return State(
+            models=models,
+            registers=jnp.array(models),
+            centre=weights,
+            spread=jnp.zeros((), weights.dtype),
+            ages=jnp.zeros(K, jnp.int32) if self.by_age else None,
+            shares=jnp.ones(K, weights.dtype) if self.pushes else None,
+            key=key if self.noising is not None else None,
+        )
+
+    def step(
+        self, problem: Horizontal, state: State, event: Event
+    ) -> tuple[State, Info]:
+        """Steps a worker's model (COMMIT), or mixes models (AVERAGE, AVERAGE_ALL).
+
+        All that is as large as a model is done within one branch, whose inputs and
+        outputs are arrays of their own: fused with the gather, XLA would gather again
+        for every use.
+        """
+        commits, pairs = event.kind == Kind.COMMIT, event.kind == Kind.AVERAGE
+        made = event.version
+        if self.mixing is not None:  # all steps of a round are of one size
+            made = made // self.num_workers * self.num_workers
+        step_size = self.step_size.at(made)
+        old = state.models.at[event.worker].get(mode="fill", fill_value=0)
+        read = state.registers.at[event.worker[0]].get(mode="fill", fill_value=0)
+        near = _Near(old, read, state.centre, state.spread)
+
+        def of_commit(near: _Near) -> tuple[_Near, Info]:
+            work = self._work(problem, state, near.read, event)
+            moved = _moved(problem, near.models[0], step_size, work)
+            after = self._after(state, near, moved[None], event.worker[:1])
+            info = {
+                "loss": work.loss,
+                "gradient_norm": norm(work.message),
+                "step_size": step_size.astype(work.loss.dtype),
+                **work.info,
+            }
+            return after, info
+
+        _, shapes = jax.eval_shape(of_commit, near)
+
+        def of_average(near: _Near) -> tuple[_Near, Info]:
+            unknown = jax.tree.map(
+                lambda s: jnp.full(s.shape, jnp.nan, s.dtype), shapes
+            )
+            if state.ages is None:
+                return _halved(near), unknown
+            share = self._share(state, event).astype(near.models.dtype)
+            merged = share * near.models[0] + (1 - share) * near.models[1]
+            both = jnp.where(pairs, jnp.stack([merged, merged]), near.models)
+            return self._after(state, near, both, event.worker), unknown
+
+        near, info = jax.lax.cond(commits, of_commit, of_average, near)
+        models = state.models.at[event.worker].set(near.models, mode="drop")
+        slots = jnp.where(pairs, event.read_slot, NO_SLOT)
+        slots = slots.at[0].set(jnp.where(commits, event.worker[0], slots[0]))
+        seen = self._seen(state, near.models, event.worker)
+        state = state._replace(
+            models=models,
+            registers=state.registers.at[slots].set(seen, mode="drop"),
+            centre=near.centre,
+            spread=near.spread,
+            ages=self._aged(state, event),
+        )
+        if self.mixing is not None:
+            state = self._mixed(state, event, self.mixing)
+        distance = state.spread / self.num_workers
+        return state, {**info, "consensus_distance": distance}
+
+    def settled(self, state: State) -> State:
+        """Measures the spread anew, before rounding adds up.
+
+        Not in a row: a branch that may do so would copy all models in every row.
+        """
+        centre, spread = _exact(self._held(state))
+        return state._replace(centre=centre, spread=spread)
+
+    def read_out(self, state: State) -> Float[Array, "..."]:
+        """Returns the average of all models (A-14)."""
+        return state.models.mean(axis=0)
+
+    def evaluate(
+        self, problem: Horizontal, state: State, metrics: tuple[str, ...]
+    ) -> dict[str, Array]:
+        """Returns metrics of the average model, and of the workers' own ones."""
+        of_average = tuple(m for m in metrics if not m.startswith("worker"))
+        of_average = tuple(m for m in of_average if m != "consensus_distance")
+        found = problem.evaluate(self.read_out(state), of_average)
+        if "consensus_distance" in metrics:
+            found["consensus_distance"] = _exact(self._held(state))[1]
+            found["consensus_distance"] /= self.num_workers
+        of_each = tuple(m for m in metrics if m.startswith("worker"))
+        if of_each:
+            asked = tuple(metric.replace("worker", "test") for metric in of_each)
+            each = jax.lax.map(
+                lambda model: problem.evaluate(model, asked), self._held(state)
+            )
+            found |= {
+                metric: each[own] for metric, own in zip(of_each, asked, strict=True)
+            }
+        return found
+
+    def reveal(
+        self, problem: Horizontal, state: State, event: Event
+    ) -> dict[str, Array]:
+        """Returns a step's noisy gradient, the gradient in it, and where from."""
+        read = state.registers.at[event.worker[0]].get(mode="fill", fill_value=0)
+        work = self._work(problem, state, read, event)
+        values = {"message": work.message, "gradient": work.gradient, "state": read}
+        return {
+            name: jnp.stack([value, jnp.zeros_like(value)])
+            for name, value in values.items()
+        }
+
+    def _work(
+        self,
+        problem: Horizontal,
+        state: State,
+        read: Float[Array, "..."],
+        event: Event,
+    ) -> Work:
+        """Returns what a worker computes at its snapshot."""
+        samples, noising = event.samples[0], self.noising
+        if noising is None:
+            return client_work.at_once(problem, read, samples)
+        size = read.size - problem.model.num_statistics
+        noised = size if size < read.size else None
+        if noising.bound is None:
+            work = client_work.at_once(problem, read, samples)
+        else:
+            work = client_work.clipped_per_sample(
+                problem, read, samples, noising.bound, noised
+            )
+        assert state.key is not None
+        key = jax.random.fold_in(state.key, event.worker[0])
+        key = jax.random.fold_in(key, event.job[0])
+        return client_work.noised(work, "gaussian", key, noising.std, noised)
+
+    def _share(self, state: State, event: Event) -> Float[Array, ""]:
+        """Returns the weight of the first of two models that merge."""
+        if state.ages is None:
+            return jnp.asarray(0.5)
+        own = state.ages.at[event.worker].get(mode="fill", fill_value=0)
+        total = own.sum()
+        return jnp.where(total > 0, own[0] / jnp.maximum(total, 1), 0.5)
+
+    def _aged(self, state: State, event: Event) -> Int[Array, " K"] | None:
+        """Returns the ages after a row."""
+        if state.ages is None:
+            return None
+        own = state.ages.at[event.worker].get(mode="fill", fill_value=0)
+        after = jnp.where(event.kind == Kind.AVERAGE, own.max(), own + 1)
+        return state.ages.at[event.worker].set(after, mode="drop")
+
+    def _after(
+        self,
+        state: State,
+        near: "_Near",
+        models: Float[Array, "w ..."],
+        workers: Int[Array, " w"],
+    ) -> "_Near":
+        """Replaces a row's models, and keeps centre and spread up to date.
+
+        What stands where there is no second worker is written nowhere.
+        """
+        old = self._seen(state, near.models[: models.shape[0]], workers)
+        drift = self._seen(state, models, workers) - old
+        # A reduction over so short an axis takes XLA forty times as long on CPU.
+        total = drift[0] if len(models) == 1 else drift[0] + drift[1]
+        spread = near.spread + 2 * _dot(old - near.centre, drift) + _dot(drift, drift)
+        spread -= _dot(total, total) / self.num_workers
+        return near._replace(
+            models=models if len(models) == 2 else jnp.stack([models[0], models[0]]),
+            centre=near.centre + total / self.num_workers,
+            spread=jnp.maximum(spread, 0),
+        )
+
+    def _seen(
+        self, state: State, models: Float[Array, "w ..."], workers: Int[Array, " w"]
+    ) -> Float[Array, "w ..."]:
+        """Returns what the workers of a row would read of their models."""
+        if state.shares is None:
+            return models
+        shares = state.shares.at[workers].get(mode="fill", fill_value=1)
+        return models / shares.reshape(-1, *(1,) * (models.ndim - 1))
+
+    def _held(self, state: State) -> Float[Array, "K ..."]:
+        """Returns what all workers would read."""
+        if state.shares is None:
+            return state.models
+        return state.models / state.shares.reshape(-1, *(1,) * (state.models.ndim - 1))
+
+    def _mixed(
+        self, state: State, event: Event, mixing: Float[Array, "Q K K"]
+    ) -> State:
+        """Mixes all models where a row says so.
+
+        A loop of one or no turn keeps the models where they are, which a branch would
+        copy in every row.
+        """
+        everyone = event.kind == Kind.AVERAGE_ALL
+        # Before the steps of round r there have been r K of them, or all of its own.
+        ended = event.read_slot[0] != NO_SLOT
+        made = event.version // self.num_workers - ended
+        matrix = mixing[made % mixing.shape[0]]
+
+        def mix(_: Array, state: State) -> State:
+            flat = state.models.reshape(self.num_workers, -1)
+            models = (matrix.astype(flat.dtype) @ flat).reshape(state.models.shape)
+            shares = None if state.shares is None else matrix @ state.shares
+            state = state._replace(models=models, shares=shares)
+            held = self._held(state)
+            registers = jnp.where(ended, held, state.registers)
+            centre, spread = _exact(held)
+            return state._replace(registers=registers, centre=centre, spread=spread)
+
+        return jax.lax.fori_loop(0, everyone.astype(jnp.int32), mix, state)
+
+
+def _halved(near: _Near) -> _Near:
+    """Gives two models their mean; their distance from it is what the spread loses."""
+    apart = near.models[0] - near.models[1]
+    merged = 0.5 * (near.models[0] + near.models[1])
+    spread = jnp.maximum(near.spread - 0.5 * _dot(apart, apart), 0)
+    return near._replace(models=jnp.stack([merged, merged]), spread=spread)
+
+
+def _exact(held: Float[Array, "K ..."]) -> tuple[Array, Array]:
+    """Returns the mean of some models, and the sum of squared distances from it."""
+    centre = held.mean(axis=0)
+    apart = held - centre
+    return centre, _dot(apart, apart)
+
+
+def _dot(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, ""]:
+    """Returns the sum of products."""
+    return jnp.vdot(a, b)
+
+
+def _moved(
+    problem: Horizontal,
+    model: Float[Array, "..."],
+    step_size: Float[Array, ""],
+    work: Work,
+) -> Float[Array, "..."]:
+    """Returns a model after a step; running statistics follow those of the batch."""
+    moved = model - (step_size * work.message).astype(model.dtype)
+    count = problem.model.num_statistics
+    if not count:
+        return moved
+    assert work.statistics is not None  # the model has some
+    kept = STATISTICS_KEPT * model[-count:] + (1 - STATISTICS_KEPT) * work.statistics
+    return jnp.concatenate([moved[:-count], kept])
+
+
+def build(config: Config, context: Context) -> DecentralisedSgd:
+    """Builds the algorithm of a scenario."""
+    step_size, _ = resolve(config.step_size, context.constants)
+    noising = None
+    if isinstance(config, Adp2sgd):
+        noise = config.noise
+        sigma = gossip_noise.sigma_of(noise, context.num_each, context.batch)
+        noising = Noising(
+            std=jnp.asarray(sigma / noise.per_mean(context.batch), float),
+            bound=jnp.asarray(noise.bound, float) if noise.clip == "sample" else None,
+        )
+    mixing = context.mixing
+    return DecentralisedSgd(
+        step_size=on_device(step_size),
+        noising=noising,
+        mixing=None if mixing is None else jnp.asarray(mixing, float),
+        by_age=getattr(config, "merge", "mean") == "age",
+        pushes=config.pushes,
+        num_workers=context.num_clients,
+    )

@@ -1,0 +1,148 @@
+"""Decentralised SGD: every worker has a model of its own. No JAX here.
+
+Which of the known methods it is follows from the protocol: `gossip` in pairs is
+AD-PSGD, with everyone in rounds SYNC (all-reduce SSGD), with all neighbours D-PSGD.
+
+Source: Xu, Zhang and Wang, A(DP)2SGD; decisions (A-) are in
+docs/decisions.md. Lian, Zhang, Zhang, Hsieh, Zhang and Liu, D-PSGD (2017); Lian, Zhang,
+Zhang and Liu, AD-PSGD (2018).
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+from simulator.algorithms.part import FLOAT_BYTES, Algorithm, Message, ProblemShape
+from simulator.config.base import PlacedError
+from simulator.config.parts import tag
+from simulator.privacy.gossip_noise import Noise
+from simulator.privacy.releases import Guarantee
+
+
+class Decentralised(Algorithm):
+    """What all of them share: the gradient at a worker's snapshot steps its own model.
+
+    The average of all workers' models is what is evaluated (A-14).
+    """
+
+    family: ClassVar[str] = "horizontal"
+    protocols: ClassVar[tuple[str, ...]] = ("gossip",)
+    worker_metrics: ClassVar[bool] = True
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses graphs and averagings that the algorithm does not know."""
+        del problem  # batches' statistics are a model's own
+        if self.pushes:
+            pushed = (protocol.average, protocol.order)
+            if pushed != ("neighbours", "step_then_average"):
+                raise PlacedError(
+                    f"protocol must have average: neighbours and order: "
+                    f"step_then_average for the algorithm {tag(type(self))!r}, got "
+                    f"{protocol.average} and {protocol.order}; add them",
+                    ("protocol",),
+                )
+        elif protocol.is_directed:
+            raise PlacedError(
+                f"protocol.graph must be undirected for the algorithm "
+                f"{tag(type(self))!r}, got {protocol.graph.kind!r}; take the "
+                f"algorithm sgp",
+                ("protocol", "graph", "kind"),
+            )
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns what a worker sends in an averaging: its model."""
+        del common
+        return (Message("model", "up", FLOAT_BYTES * shape.num_weights),)
+
+
+class _Merging(Decentralised):
+    merge: Literal["mean", "age"] = "mean"
+    """How two models merge: their mean, or by weights in proportion to their ages, the
+    steps that have gone into them; then both have the age of the older one. Source:
+    Hegedűs, Danner and Jelasity, Decentralized Learning Works (2021), section 3."""
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses merging by age where all average at once."""
+        super().check(problem, protocol)
+        if self.merge == "age" and protocol.in_rounds:
+            raise PlacedError(
+                f"algorithm.merge must be mean where all average at once, got 'age' "
+                f"with average: {protocol.average}; leave it out",
+                ("algorithm", "merge"),
+            )
+
+
+class Psgd(_Merging):
+    """Parallel SGD: AD-PSGD, D-PSGD or SYNC, as the protocol has it.
+
+    Source: Lian et al. (2017), Algorithm 1; Lian et al. (2018), Algorithm 1.
+    """
+
+    kind: Literal["psgd"] = "psgd"
+    made_by: ClassVar[str] = "simulator.algorithms.decentralised.kernel:build"
+
+
+class Adp2sgd(_Merging):
+    """A(DP)2SGD: parallel SGD with normal noise on every gradient.
+
+    Source: A(DP)2SGD, Algorithm 1; in rounds with everyone it is its private SYNC.
+    """
+
+    kind: Literal["adp2sgd"] = "adp2sgd"
+    made_by: ClassVar[str] = "simulator.algorithms.decentralised.kernel:build"
+    noise: Noise
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses to clip samples that are normalised together."""
+        if problem.model.normalises_batches and self.noise.clip == "sample":
+            raise PlacedError(
+                "algorithm.noise.clip must be none where samples are normalised "
+                "together, got 'sample'; change it, or problem.model.norm to group",
+                ("algorithm", "noise", "clip"),
+            )
+        super().check(problem, protocol)
+
+    @property
+    def noise_law(self) -> str:
+        """Law of the noise on gradients."""
+        return "gaussian"
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what a gradient of each worker releases."""
+        from simulator.privacy import gossip_noise, guarantees  # SciPy
+
+        del num_weights
+        noise, drawing = self.noise, guarantees.Drawing.of(self)
+        sigma = gossip_noise.sigma_of(noise, num_samples, batch)
+        name = f"{guarantees.NAMES['gaussian']} on the {noise.on}, clip: {noise.clip}"
+        lacks = gossip_noise.lacking(noise) + guarantees.lacking(drawing)
+        why = "the noise is for the l2 sensitivity of clipped samples"
+        if lacks:
+            why += f", but {'; '.join(lacks)}"
+        found = []
+        for n in num_samples:
+            release = gossip_noise.release_of(noise, sigma, n, batch)
+            release = guarantees.repeated(release, drawing, n, batch)
+            said = why + guarantees.repeats(batch, n, drawing)
+            found.append(Guarantee(release, not lacks, said, name))
+        return tuple(found)
+
+    def structure(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        found = super().structure()
+        return {**found, "noise": self.noise.clip}
+
+
+class Sgp(Decentralised):
+    """Stochastic gradient push: shares of models go along directed edges.
+
+    What a worker computes and is evaluated with is its model over its push-sum weight.
+
+    Source: Assran, Loizou, Ballas and Rabbat, Stochastic Gradient Push for Distributed
+    Deep Learning (2019), Algorithm 1.
+    """
+
+    kind: Literal["sgp"] = "sgp"
+    made_by: ClassVar[str] = "simulator.algorithms.decentralised.kernel:build"
+    pushes: ClassVar[bool] = True

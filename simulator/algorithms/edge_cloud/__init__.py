@@ -1,0 +1,1 @@
+"""CSGD, ASGD, AUDP and MAPA: options, kernels, MAPA's stages."""

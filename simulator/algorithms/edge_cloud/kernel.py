@@ -1,0 +1,229 @@
+"""CSGD, ASGD, AUDP and MAPA: gradients, clipping, noise and stages.
+
+Source: Li, Yang, Ren and Zhao, Algorithm 1 and Table II; decisions (M-) are in
+docs/decisions.md.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from simulator.algorithms import client_work
+from simulator.algorithms.base import (
+    Context,
+    Event,
+    Info,
+    Revealing,
+    norm,
+    on_device,
+)
+from simulator.algorithms.client_work import Work
+from simulator.algorithms.edge_cloud.part import Audp, EdgeCloud, Mapa
+from simulator.algorithms.edge_cloud.stages import MOST_STAGES, stages
+from simulator.algorithms.step_rules import Schedule, Steps, measured, resolve
+from simulator.config.errors import ScenarioError
+from simulator.problems.horizontal import Horizontal
+
+
+class State(NamedTuple):
+    """What the server holds, and the versions that clients under way have read.
+
+    Attributes:
+        weights: of the server's model.
+        registers: versions of it.
+        average: of all iterates so far, the start included; None if not asked for.
+        key: of the noise.
+    """
+
+    weights: Float[Array, "..."]
+    registers: Float[Array, "R ..."]
+    average: Float[Array, "..."] | None
+    key: Key[Array, ""]
+
+
+class DelayedSgd(Revealing):
+    """Applies clipped and noisy gradients, each taken at what its client read.
+
+    Attributes:
+        last: last iteration of each stage; as many for every run, so that runs of one
+            program may differ in their stages.
+        sensitivity: Delta S of each stage.
+        curvature: with `spread` and `shift`, each stage's inverse step size.
+        spread: see `stages.Stage`.
+        shift: see `stages.Stage`.
+        epsilon: of each client.
+        override: step sizes in place of the stages'.
+        batch: b.
+        noise: law of the noise, "" for none; then nothing is clipped either.
+        per_sample: whether each sample's gradient is clipped.
+        averaged: whether the average of all iterates is evaluated.
+        first_layer: whether only the first layer is clipped and gets noise.
+        num_registers: of the timeline.
+    """
+
+    last: Int[Array, " G"]
+    sensitivity: Float[Array, " G"]
+    curvature: Float[Array, " G"]
+    spread: Float[Array, " G"]
+    shift: Float[Array, " G"]
+    epsilon: Float[Array, " K"]
+    override: Schedule | Steps | None
+    batch: Float[Array, ""]
+    noise: str = eqx.field(static=True)
+    per_sample: bool = eqx.field(static=True)
+    first_layer: bool = eqx.field(static=True)
+    averaged: bool = eqx.field(static=True)
+    num_registers: int = eqx.field(static=True)
+
+    def init(self, problem: Horizontal, key: Key[Array, ""]) -> State:
+        """Starts at the model's start; version 0 stands in register 0."""
+        weights = problem.start(key)
+        registers = jnp.zeros((self.num_registers, *weights.shape), weights.dtype)
+        average = weights if self.averaged else None
+        return State(weights, registers.at[0].set(weights), average, key)
+
+    def step(
+        self, problem: Horizontal, state: State, event: Event
+    ) -> tuple[State, Info]:
+        """Applies one COMMIT of one contribution."""
+        registers = client_work.keep(state.registers, state.weights, event)
+        read = client_work.read(registers, event)[0]
+        work = self._work(problem, state.key, read, event)
+        now = self._stage(event.version + 1)
+        step_size = self._step_size(now, event.version)
+        moved = state.weights - step_size * work.message
+        weights = jnp.where(event.present()[0], moved, state.weights)
+        info = work.info | {
+            "loss": work.loss,
+            "step_size": step_size,
+            "gradient_norm": norm(work.gradient),
+        }
+        if self.noise:
+            info |= {"stage": now + 1, "sensitivity": self.sensitivity[now]}
+        average = state.average
+        if average is not None:
+            # x_1 is the start: version v is iterate v + 1.
+            share = 1 / (event.version + 2).astype(weights.dtype)
+            moved = average + share * (weights - average)
+            average = jnp.where(event.present()[0], moved, average)
+        return State(weights, registers, average, state.key), info
+
+    def read_out(self, state: State) -> Float[Array, "..."]:
+        """Returns the server's model, or the average of its iterates."""
+        return state.weights if state.average is None else state.average
+
+    def reveal(
+        self, problem: Horizontal, state: State, event: Event
+    ) -> dict[str, Array]:
+        """Returns the row's message, the gradient in it, and where from."""
+        registers = client_work.keep(state.registers, state.weights, event)
+        read = client_work.read(registers, event)
+        work = self._work(problem, state.key, read[0], event)
+        return {
+            "message": work.message[None],
+            "gradient": work.gradient[None],
+            "state": read,
+        }
+
+    def _work(
+        self,
+        problem: Horizontal,
+        key: Key[Array, ""],
+        read: Float[Array, "..."],
+        event: Event,
+    ) -> Work:
+        samples = client_work.samples_of(event, 1)[0, 0]
+        if not self.noise:
+            loss, gradient = client_work.gradient_of(problem, read, samples)
+            return Work(loss, gradient, gradient, {})
+        worker, job = event.worker[0], event.job[0]
+        sensitivity = self._of_job(event)
+        bound = self.batch * sensitivity / 2
+        size = problem.model.num_noised if self.first_layer else None
+        if self.per_sample:
+            work = client_work.clipped_per_sample(problem, read, samples, bound, size)
+        else:
+            loss, gradient = client_work.gradient_of(problem, read, samples)
+            work = Work(loss, gradient, gradient, {})
+            work = client_work.clipped(work, bound, size)
+        own = jax.random.fold_in(jax.random.fold_in(key, worker), job)
+        epsilon = self.epsilon.at[worker].get(mode="fill", fill_value=1)
+        return client_work.noised(work, self.noise, own, sensitivity / epsilon, size)
+
+    def _stage(self, iteration: Int[Array, ""]) -> Int[Array, ""]:
+        return jnp.searchsorted(self.last, iteration)
+
+    def _of_job(self, event: Event) -> Float[Array, ""]:
+        """Returns the sensitivity that came with what the client read (M-18)."""
+        made_by = jnp.maximum(event.version - event.staleness[0], 1)
+        return self.sensitivity[self._stage(made_by)]
+
+    def _step_size(
+        self, stage: Int[Array, ""], commits: Int[Array, ""]
+    ) -> Float[Array, ""]:
+        if self.override is not None:
+            return self.override.at(commits)
+        grown = jnp.sqrt((commits + 1).astype(self.spread.dtype) + self.shift[stage])
+        return 1 / (self.curvature[stage] + self.spread[stage] * grown)
+
+
+def build(config: EdgeCloud, context: Context) -> DelayedSgd:
+    """Builds the algorithm of a scenario.
+
+    Raises:
+        ScenarioError: not one privacy level for each client, or a constant cannot be
+            taken from the data.
+    """
+    config = _with_numbers(config, context)
+    private = isinstance(config, Audp | Mapa)
+    clients = context.num_clients
+    epsilon = config.epsilon if private else 1.0
+    if isinstance(epsilon, tuple) and len(epsilon) != clients:
+        raise ScenarioError(
+            f"algorithm.epsilon must have one entry per client ({clients}), got "
+            f"{len(epsilon)}; make it as long, or give one number"
+        )
+    first_layer = private and config.noised == "first_convolution"
+    size = context.num_noised if first_layer else context.num_weights
+    made = stages(config, context.batch, clients, size)
+    made += [made[-1]] * (MOST_STAGES - len(made))
+    override = None
+    if config.step_size is not None:
+        override, _ = resolve(config.step_size, context.constants)
+        override = on_device(override)
+    _, *numbers = (jnp.asarray(column, float) for column in zip(*made, strict=True))
+    return DelayedSgd(
+        jnp.asarray([stage.last for stage in made], jnp.int32),
+        *numbers,
+        epsilon=jnp.asarray(np.broadcast_to(epsilon, clients), float),
+        override=override,
+        batch=jnp.asarray(context.batch, float),
+        noise=config.noise if private else "",
+        per_sample=private and config.clip == "sample",
+        first_layer=first_layer,
+        averaged=config.averaged,
+        num_registers=context.num_registers,
+    )
+
+
+def _with_numbers(config: EdgeCloud, context: Context) -> EdgeCloud:
+    """Returns the configuration with what it takes from the data (M-25)."""
+    found: dict[str, Any] = {}
+    if config.smoothness == "data":
+        known = measured(context.constants.smoothness)
+        found["smoothness"] = known or context.estimates().smoothness
+    if config.sigma == "data":
+        found["sigma"] = context.estimates().deviation
+    if getattr(config, "clip_bound", None) == "data":
+        found["clip_bound"] = context.estimates().bound
+    for name, value in found.items():
+        if not value > 0:
+            raise ScenarioError(
+                f"algorithm.{name} must be > 0, got {value} from the data; give a "
+                "number"
+            )
+    return config.model_copy(update=found)

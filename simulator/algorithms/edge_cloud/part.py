@@ -1,0 +1,225 @@
+"""Asynchronous edge-cloud learning with privacy: CSGD, ASGD, AUDP and MAPA. No JAX.
+
+Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
+Privacy for Edge Intelligence; decisions (M-) are in docs/decisions.md.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from simulator.algorithms.part import (
+    FLOAT_BYTES,
+    Algorithm,
+    Batch,
+    Message,
+    OrData,
+    Positive,
+    ProblemShape,
+    StepSize,
+    model_and_gradient,
+)
+from simulator.config.errors import ScenarioError
+from simulator.privacy.releases import Guarantee, Pure
+
+Part = Annotated[float, Field(gt=0, lt=1)]
+
+
+class EdgeCloud(Algorithm):
+    """What the four algorithms share: Table II's constants and its step sizes.
+
+    Batches are drawn with replacement (Assumption 2; M-22).
+    """
+
+    step_size: StepSize | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
+    """In place of the algorithm's own, which is Table II's."""
+    batch: Batch = 12
+    sampling: Literal["distinct", "replacement", "shuffled"] = "replacement"
+    sigma: Annotated[Positive | Literal["data"], OrData] = 30.0
+    """Bound on the deviation of a sample's gradient, or `data`: measured at the start
+    of the run (M-25)."""
+    smoothness: Annotated[Positive | Literal["data"], OrData] = 10.0
+    """Lipschitz constant L of the gradient, or `data`: that of a convex linear model,
+    else measured at the start of the run (M-25)."""
+
+    averaged: bool = False
+    """Whether the average of all iterates is evaluated, of which Theorem 2 speaks, in
+    place of the last one."""
+
+    family: ClassVar[str] = "horizontal"
+    protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
+
+    def structure(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        shaping = ("kind", "batch", "sampling", "samples", "averaged")
+        shaping += ("noise", "clip", "noised")
+        found = self.model_dump(mode="json")
+        own = self.step_size is not None
+        return {key: found[key] for key in shaping if key in found} | {"own_step": own}
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution: the model down, a gradient up."""
+        del common
+        return model_and_gradient(shape)
+
+
+class Csgd(EdgeCloud):
+    """Centralised SGD on pooled data: 1/step = L + sigma sqrt(t + 1) / (R sqrt(b)).
+
+    Source: MAPA, Table II.
+    """
+
+    kind: Literal["csgd"] = "csgd"
+    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud.kernel:build"
+    radius: Positive = 1.0
+    """R, a bound on the distance to the minimum (M-11)."""
+
+    protocols: ClassVar[tuple[str, ...]] = ("centralised",)
+
+
+class _Asynchronous(EdgeCloud):
+    max_staleness: Annotated[int, Field(ge=0)] | None = None
+    """tau_max of the formulas; by default the number of clients (M-08)."""
+
+
+class Asgd(_Asynchronous):
+    """Asynchronous SGD: 1/step = L (tau_max + 1)^2 + sigma sqrt(t + 1) / (R sqrt(b)).
+
+    Source: MAPA, Table II.
+    """
+
+    kind: Literal["asgd"] = "asgd"
+    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud.kernel:build"
+    radius: Positive = 1.0
+    """R, a bound on the distance to the minimum (M-11)."""
+
+
+class _Private(_Asynchronous):
+    """Clipping and noise of every contribution.
+
+    Each client's gradient is clipped to b * sensitivity / 2 and gets noise of scale
+    sensitivity / epsilon. Only `spherical_laplace` with `clip: sample` is epsilon-DP.
+    """
+
+    epsilon: Positive | tuple[Positive, ...]
+    """Privacy level of an iteration, of all clients or of each (M-17)."""
+    noise: Literal["radial_exponential", "spherical_laplace", "laplace"] = (
+        "radial_exponential"
+    )
+    """Law of the noise vector: readings B, A and C of eq. 6 (M-01). B alone reproduces
+    the figures and is not differentially private; A is; C is with sqrt(d) epsilon."""
+    variance_in_analysis: Literal["law", "paper"] = "law"
+    """Second moment of the noise in the formulas: that of its law, or 2 scale^2
+    whatever the law and the dimension (M-02)."""
+    clip: Literal["mean", "sample"] = "mean"
+    """What is clipped: the mean gradient of a batch, as printed, or each sample's,
+    which alone has the stated sensitivity (M-03)."""
+    clip_bound: Annotated[Positive | Literal["data"], OrData] | None = None
+    """G: the (first) sensitivity is 2 G / b; by default that of eq. 12 (M-10). `data`:
+    the largest norm of a sample's gradient at the start of the run."""
+    noised: Literal["all", "first_convolution"] = "all"
+    """What is clipped and gets noise. `first_convolution` is the paper's for its CNN;
+    the other layers' gradients are then released as they are (M-14)."""
+    delta: Part = 1e-3
+    """Failure probability of eq. 12, a heuristic one (M-15)."""
+
+    @property
+    def noise_law(self) -> str:
+        """Law of the noise on gradients."""
+        return self.noise
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases.
+
+        Raises:
+            ScenarioError: not one privacy level for each client.
+        """
+        epsilon, clients = self.epsilon, len(num_samples)
+        if isinstance(epsilon, tuple) and len(epsilon) != clients:
+            raise ScenarioError(
+                f"algorithm.epsilon must have one entry per client ({clients}), got "
+                f"{len(epsilon)}; make it as long, or give one number"
+            )
+        return tuple(
+            self._guarantee(float(each), n, batch, num_weights)
+            for each, n in zip(
+                np.broadcast_to(epsilon, clients), num_samples, strict=True
+            )
+        )
+
+    def _guarantee(
+        self, epsilon: float, n: int, batch: int, num_weights: int
+    ) -> Guarantee:
+        """Returns what a message of a client with `n` samples releases.
+
+        Eq. 12's delta only chooses the sensitivity; clipping every sample at b / 2 of
+        it makes it one, whatever that delta means (M-15).
+        """
+        from simulator.privacy import guarantees  # SciPy
+
+        drawing = guarantees.Drawing.of(self)
+        lacks = guarantees.lacking(drawing)
+        if self.clip == "mean":
+            lacks.append(
+                f"the clipped means of two batches can differ by b = {batch} times the "
+                f"stated sensitivity; only clip: sample bounds it (M-03)"
+            )
+        if self.noised != "all":
+            lacks.append("only the first layer's gradient has noise (M-14)")
+        if self.noise == "radial_exponential" and num_weights > 1:
+            lacks.append(
+                f"an exponential radius in {num_weights} dimensions is private at no "
+                f"epsilon (M-01)"
+            )
+        mechanism = f"{guarantees.NAMES[self.noise]}, clip: {self.clip}"
+        if lacks:
+            why = "the paper's epsilon of an iteration: " + "; ".join(lacks)
+            return Guarantee(Pure(epsilon), False, why, mechanism)
+        why = "the noise is for the l2 sensitivity of clipped samples"
+        if self.noise == "laplace":
+            epsilon *= math.sqrt(num_weights)
+            why = (
+                f"independent Laplace noise for an l2 sensitivity costs sqrt(d) = "
+                f"{math.sqrt(num_weights):.4g} times the stated epsilon (M-01)"
+            )
+        spent = guarantees.pure(epsilon, n, batch, self.sampling)
+        why += guarantees.repeats(batch, n, drawing)
+        return Guarantee(Pure(spent), True, why, mechanism)
+
+
+class Audp(_Private):
+    """Asynchronous learning with noise: 1/step = L (tau_max + 1) + sqrt((D_b + 1) t).
+
+    Source: MAPA, section 3, eq. 6 and 10, and Table II.
+    """
+
+    kind: Literal["audp"] = "audp"
+    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud.kernel:build"
+
+
+class Mapa(_Private):
+    """Multi-stage adaptation of step size and sensitivity.
+
+    With decisions M-05 (stages last at least one iteration, rounded up), M-06 (the
+    divisor P is at least 1), M-07 (the sensitivity falls by theta) and M-18 (the reply
+    that ends a stage still carries its sensitivity).
+
+    Source: MAPA, Algorithm 1.
+    """
+
+    kind: Literal["mapa"] = "mapa"
+    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud.kernel:build"
+    theta: Part = 0.5
+    """Reduction ratio of the sensitivity."""
+    gap: Positive = 50.0
+    """f(x_1) - f(x*) in the length of a stage, eq. 15 (M-04)."""
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution; with the model, a sensitivity."""
+        sensitivity = Message("sensitivity", "down", FLOAT_BYTES)
+        return (*super().messages(shape, common=common), sensitivity)

@@ -1,0 +1,1 @@
+"""FedSGD, FedBCD, FedPBCD: options, kernels, transfer learning, encryption's cost."""

@@ -1,0 +1,133 @@
+"""Vertical learning with local steps between exchanges. No JAX in here."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from simulator.algorithms.part import FLOAT_BYTES, Algorithm, Message, ProblemShape
+from simulator.config.base import PlacedError
+from simulator.privacy.encryption import Encryption
+
+
+class BlockDescent(Algorithm):
+    """What FedSGD and FedBCD share: parties whose models meet in a sum of outputs.
+
+    In rounds, all parties have one batch: they exchange what their models make of it,
+    and each makes its local steps with what it received frozen. In parallel rounds all
+    of them start from the same exchange (FedBCD-p), in sequential ones each from what
+    those before it left (FedBCD-s), as the protocol says.
+
+    Asynchronously, which is our own extension, a party that is ready uploads its
+    outputs for a batch of its own, receives the sum of what the others have last
+    uploaded for that batch, and makes its local steps with it. All parties upload
+    everything at the start.
+
+    A schedule's `t` counts rounds; asynchronously, as many commits as there are
+    parties count as one (F-05).
+
+    Source: Liu, Kang, Zhang, Li, Cheng, Chen, Hong and Yang, A Communication-Efficient
+    Collaborative Learning Framework for Distributed Features.
+    """
+
+    family: ClassVar[str] = "vertical"
+    protocols: ClassVar[tuple[str, ...]] = ("rounds", "asynchronous", "t_synchronous")
+    has_bias: ClassVar[bool] = False
+    transfers: ClassVar[bool] = True
+    encryption: Encryption | None = None
+    """What encrypting the exchange costs; it changes no number of the model."""
+
+    @property
+    def batches_per_job(self) -> int:
+        """Batches of a job: one, which all local steps use."""
+        return 1
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses batches that parties do not share in rounds."""
+        super().check(problem, protocol)
+        if protocol.batch_per_round and self.samples == "own":
+            raise PlacedError(
+                "algorithm.samples must be common in rounds, whose parties exchange "
+                "what they make of one batch (F-25), got 'own'; leave it out",
+                ("algorithm", "samples"),
+            )
+
+    def structure(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        found = self.model_dump(mode="json", exclude={"step_size", "encryption"})
+        found["proximal"] = bool(found.get("proximal"))
+        return found
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution: outputs up, as much down.
+
+        A party receives a number for each of its own (F-19), or in transfer learning
+        three components for each overlapping sample.
+        """
+        del common
+        num_scalars = shape.batch * shape.num_exchanged
+        size = FLOAT_BYTES * num_scalars
+        if self.encryption is not None:
+            size = self.encryption.bytes_of(num_scalars)
+        return (
+            Message("embedding", "up", size),
+            Message("reply", "down", size),
+        )
+
+    def overhead_s(self, shape: ProblemShape) -> float:
+        """Returns what encryption adds to the time of a job."""
+        if self.encryption is None:
+            return 0
+        num_scalars = shape.batch * shape.num_exchanged
+        return self.encryption.exchange_s(num_scalars, shape.num_clients)
+
+
+class FedSgd(BlockDescent):
+    """FedSGD: one step after every exchange, which is centralised SGD in value.
+
+    Source: FedBCD, Algorithm 1.
+    """
+
+    kind: Literal["fed_sgd"] = "fed_sgd"
+    made_by: ClassVar[str] = "simulator.algorithms.fedbcd.building:build"
+
+
+class _LocalSteps(BlockDescent):
+    """What FedBCD and FedPBCD share."""
+
+    local_steps: Annotated[int, Field(ge=1)]
+    """Q, all on the batch that was exchanged."""
+    local_gradient: Literal["recompute", "frozen"] = "recompute"
+    """F-01. `recompute`: a party's own partial gradient at its current model, the other
+    parties' outputs frozen, as the proof has it. `frozen`: parties without labels keep
+    the derivative that they received, as the exchange literally has it, and as its
+    security needs it. A label-free party can recompute by itself with the loss
+    `taylor`."""
+
+    @property
+    def steps_per_job(self) -> int:
+        """Local steps of a job."""
+        return self.local_steps
+
+
+class FedBcd(_LocalSteps):
+    """FedBCD: Q local steps after every exchange.
+
+    Source: FedBCD, Algorithms 2 and 3.
+    """
+
+    kind: Literal["fed_bcd"] = "fed_bcd"
+    made_by: ClassVar[str] = "simulator.algorithms.fedbcd.building:build"
+
+
+class FedPbcd(_LocalSteps):
+    """FedPBCD: FedBCD with a pull towards the model of the last exchange.
+
+    The local gradient has mu times what the model moved since then (F-14).
+
+    Source: FedBCD, equation 15.
+    """
+
+    kind: Literal["fed_pbcd"] = "fed_pbcd"
+    made_by: ClassVar[str] = "simulator.algorithms.fedbcd.building:build"
+    proximal: Annotated[float, Field(ge=0)] = 0.1
+    """mu."""

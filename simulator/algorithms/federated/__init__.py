@@ -1,0 +1,1 @@
+"""SGD, FedAsync and FedBuff: options, kernels, staleness weights, optimizers."""

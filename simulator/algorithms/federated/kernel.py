@@ -1,0 +1,277 @@
+"""Asynchronous methods of the field: SGD with its variants, FedAsync and FedBuff."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from simulator.algorithms import client_work
+from simulator.algorithms.base import (
+    Context,
+    Event,
+    Info,
+    Revealing,
+    norm,
+    on_device,
+)
+from simulator.algorithms.client_work import Privatiser, Work
+from simulator.algorithms.federated.optimizers import transformation
+from simulator.algorithms.federated.part import (
+    Compensation,
+    FedAsync,
+    FedBuff,
+    Optimizer,
+    Sgd,
+)
+from simulator.algorithms.federated.part import (
+    Federated as Config,
+)
+from simulator.algorithms.federated.weights import Weight, staleness_weight
+from simulator.algorithms.step_rules import Schedule, Steps, resolve
+from simulator.problems.horizontal import Horizontal
+from simulator.timeline import Kind
+
+
+class State(NamedTuple):
+    """What the server holds, and the versions that clients under way have read.
+
+    Attributes:
+        weights: of the server's model, of any shape.
+        registers: versions of it.
+        buffer: sum of weighted contributions; None where nothing is buffered.
+        buffered: how many.
+        squares: moving average of squared gradients, for adaptive compensation.
+        optimizer: state of the server's optimizer; None without one.
+        key: of the noise; None without any.
+    """
+
+    weights: Float[Array, "..."]
+    registers: Float[Array, "R ..."]
+    buffer: Float[Array, "..."] | None
+    buffered: Int[Array, ""] | None
+    squares: Float[Array, "..."] | None
+    optimizer: Any
+    key: Key[Array, ""] | None
+
+
+class Federated(Revealing):
+    """Applies contributions, each taken at what its client read, weighted by staleness.
+
+    Attributes:
+        step_size: the server's, or eta_g of a buffer.
+        local_step_size: of a client's own steps.
+        mixing: alpha of FedAsync; None where gradients are applied, not models mixed.
+        proximal: rho of FedAsync's clients.
+        weight: of a contribution, by its staleness.
+        strength: lambda_0 of the compensation, and the decay of its average.
+        privatiser: what happens to a contribution before it is sent.
+        local_steps: Q.
+        buffers: whether contributions gather before they are applied.
+        compensation: of the delay.
+        optimizer: the server's.
+        num_registers: of the timeline.
+    """
+
+    step_size: Schedule | Steps
+    local_step_size: Schedule | Steps
+    mixing: Float[Array, ""] | None
+    proximal: Float[Array, ""] | None
+    weight: Weight
+    strength: Float[Array, " 2"] | None
+    privatiser: Privatiser | None
+    local_steps: int = eqx.field(static=True)
+    buffers: bool = eqx.field(static=True)
+    compensation: Compensation | None = eqx.field(static=True)
+    optimizer: Optimizer | None = eqx.field(static=True)
+    num_registers: int = eqx.field(static=True)
+
+    def init(self, problem: Horizontal, key: Key[Array, ""]) -> State:
+        """Starts at the model's start; version 0 stands in register 0."""
+        weights = problem.start(key)
+        registers = jnp.zeros((self.num_registers, *weights.shape), weights.dtype)
+        adapts = self.compensation is not None and self.compensation.adaptive
+        return State(
+            weights=weights,
+            registers=registers.at[0].set(weights),
+            buffer=jnp.zeros_like(weights) if self.buffers else None,
+            buffered=jnp.int32(0) if self.buffers else None,
+            squares=jnp.zeros_like(weights) if adapts else None,
+            optimizer=(
+                transformation(self.optimizer).init(weights) if self.optimizer else None
+            ),
+            key=key if self.privatiser else None,
+        )
+
+    def step(
+        self, problem: Horizontal, state: State, event: Event
+    ) -> tuple[State, Info]:
+        """Applies a COMMIT, or buffers a CONTRIBUTE."""
+        state = self._kept(state, event)
+        read = client_work.read(state.registers, event)
+        work = self._work(problem, state, read, event)
+        present = event.present()
+        server_step = self.step_size.at(event.version)
+        weight = present * self.weight.of(event.staleness, server_step)
+        count = present.sum(dtype=jnp.int32)
+        info = {
+            "loss": _mean(present, work.loss),
+            "step_size": server_step,
+            "weight": _mean(present, weight),
+        } | {name: _mean(present, value) for name, value in work.info.items()}
+        if self.mixing is not None:
+            target = read[0] - self.local_step_size.at(event.version) * work.message[0]
+            share = (self.mixing * weight[0]).astype(target.dtype)
+            mixed = (1 - share) * state.weights + share * target
+            info |= {"gradient_norm": norm(work.message), "mixing": share}
+            kept = jnp.where(present[0], mixed, state.weights)
+            return state._replace(weights=kept), info
+        state, message = self._compensated(state, read, work.message, present)
+        total = jnp.tensordot(weight.astype(message.dtype), message, 1)
+        if state.buffer is None or state.buffered is None:
+            direction = total / jnp.maximum(count, 1)
+            info |= {"gradient_norm": norm(direction)}
+            return self._moved(state, direction, server_step, count > 0), info
+        total = self.local_step_size.at(event.version) * total
+        buffer, buffered = state.buffer + total, state.buffered + count
+        applies = event.kind == Kind.COMMIT
+        direction = buffer / jnp.maximum(buffered, 1)
+        info |= {"gradient_norm": norm(total), "buffered": buffered}
+        state = state._replace(
+            buffer=jnp.where(applies, 0, buffer).astype(buffer.dtype),
+            buffered=jnp.where(applies, 0, buffered),
+        )
+        return self._moved(state, direction, server_step, applies), info
+
+    def read_out(self, state: State) -> Float[Array, "..."]:
+        """Returns the server's model."""
+        return state.weights
+
+    def reveal(
+        self, problem: Horizontal, state: State, event: Event
+    ) -> dict[str, Array]:
+        """Returns the row's messages, the gradients in them, and where from."""
+        state = self._kept(state, event)
+        read = client_work.read(state.registers, event)
+        work = self._work(problem, state, read, event)
+        return {"message": work.message, "gradient": work.gradient, "state": read}
+
+    def _kept(self, state: State, event: Event) -> State:
+        registers = client_work.keep(state.registers, state.weights, event)
+        return state._replace(registers=registers)
+
+    def _work(
+        self,
+        problem: Horizontal,
+        state: State,
+        read: Float[Array, "W ..."],
+        event: Event,
+    ) -> Work:
+        samples = client_work.samples_of(event, self.local_steps)
+        local = self.local_step_size.at(event.version)
+
+        def of_worker(read: Array, samples: Array, worker: Array, job: Array) -> Work:
+            per_sample = self.privatiser is not None and self.privatiser.per_sample
+            if per_sample:
+                assert self.privatiser is not None
+                work = client_work.clipped_per_sample(
+                    problem, read, samples[0], self.privatiser.bound
+                )
+            else:
+                work = client_work.local_steps(
+                    problem, read, samples, local, self.proximal
+                )
+            if self.privatiser is None:
+                return work
+            assert state.key is not None
+            key = jax.random.fold_in(jax.random.fold_in(state.key, worker), job)
+            return self.privatiser.apply(key, work)
+
+        if read.shape[0] > 1:
+            return jax.vmap(of_worker)(read, samples, event.worker, event.job)
+        # With an axis of one, XLA would write the batch a second time, transposed.
+        alone = of_worker(read[0], samples[0], event.worker[0], event.job[0])
+        return jax.tree.map(lambda value: value[None], alone)
+
+    def _compensated(
+        self,
+        state: State,
+        read: Float[Array, "W ..."],
+        message: Float[Array, "W ..."],
+        present: Bool[Array, " W"],
+    ) -> tuple[State, Float[Array, "W ..."]]:
+        if self.strength is None or self.compensation is None:
+            return state, message
+        squared = message**2
+        strength: Array = self.strength[0]
+        if state.squares is not None:
+            decay = self.strength[1]
+            mean = jnp.tensordot(present.astype(squared.dtype), squared, 1)
+            mean = mean / jnp.maximum(present.sum(), 1)
+            squares = decay * state.squares + (1 - decay) * mean
+            squares = jnp.where(present.any(), squares, state.squares)
+            state = state._replace(squares=squares)
+            strength = strength / jnp.sqrt(squares + 1e-7)
+        drift = state.weights[None] - read
+        return state, message + jnp.broadcast_to(
+            strength, drift.shape
+        ) * squared * drift
+
+    def _moved(
+        self,
+        state: State,
+        direction: Float[Array, "..."],
+        step_size: Float[Array, ""],
+        applies: Bool[Array, ""],
+    ) -> State:
+        if self.optimizer is not None:
+            update: Any = transformation(self.optimizer).update
+            direction, moments = update(direction, state.optimizer)
+            moments = jax.tree.map(
+                lambda new, old: jnp.where(applies, new, old), moments, state.optimizer
+            )
+            state = state._replace(optimizer=moments)
+        moved = state.weights - step_size * direction
+        return state._replace(weights=jnp.where(applies, moved, state.weights))
+
+
+def _mean(present: Bool[Array, " W"], values: Array) -> Float[Array, ""]:
+    share = present / jnp.maximum(present.sum(), 1)
+    return jnp.sum(share * values)
+
+
+def build(config: Config, context: Context) -> Federated:
+    """Builds the algorithm of a scenario."""
+    of_client, _ = resolve(config.step_size, context.constants)
+    step_size = local = of_client
+    weight = compensation = optimizer = mixing = proximal = None
+    if isinstance(config, Sgd):
+        weight, compensation = config.weight, config.compensation
+        optimizer = config.optimizer
+        if config.local_step_size is not None:
+            local, _ = resolve(config.local_step_size, context.constants)
+    elif isinstance(config, FedAsync):
+        weight = config.weight
+        mixing = jnp.asarray(config.mixing, float)
+        proximal = jnp.asarray(config.proximal, float)
+    elif isinstance(config, FedBuff):
+        weight, optimizer = config.weight, config.optimizer
+        step_size, _ = resolve(config.server_step_size, context.constants)
+    strength = None
+    if compensation is not None:
+        strength = jnp.asarray([compensation.strength, compensation.decay], float)
+    return Federated(
+        step_size=on_device(step_size),
+        local_step_size=on_device(local),
+        mixing=mixing,
+        proximal=proximal,
+        weight=staleness_weight(weight, context),
+        strength=strength,
+        privatiser=client_work.privatiser(config.mechanism, context),
+        local_steps=config.local_steps,
+        buffers=isinstance(config, FedBuff),
+        compensation=compensation,
+        optimizer=optimizer,
+        num_registers=context.num_registers,
+    )

@@ -1,0 +1,342 @@
+"""Asynchronous methods of the field on horizontally divided data. No JAX in here.
+
+A client starts from the model that it read and makes Q local steps; what it sends is
+the sum of its gradients (divided by nothing, so that one step is plain SGD). What
+changes how much a contribution counts stands here; when or whether it counts is the
+protocol's.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from simulator.algorithms.part import (
+    Algorithm,
+    Message,
+    ProblemShape,
+    StepSize,
+    model_and_gradient,
+)
+from simulator.config.base import Config, PlacedError
+from simulator.privacy.releases import Guarantee, Sampling
+
+Positive = Annotated[float, Field(gt=0)]
+Part = Annotated[float, Field(gt=0, lt=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class ConstantWeight(Config):
+    """Stale contributions count as much as fresh ones."""
+
+    kind: Literal["constant"] = "constant"
+
+
+class PolynomialWeight(Config):
+    """(1 + staleness) ** -exponent.
+
+    Source: Xie, Koyejo and Gupta, Asynchronous Federated Optimization (2019), 5.2;
+    with exponent 1/2, Nguyen et al. (2022).
+    """
+
+    kind: Literal["polynomial"] = "polynomial"
+    exponent: Annotated[float, Field(ge=0)] = 0.5
+
+
+class HingeWeight(Config):
+    """1 up to `late` commits of staleness s, then 1 / (slope (s - late) + 1).
+
+    Source: Xie, Koyejo and Gupta (2019), section 5.2.
+    """
+
+    kind: Literal["hinge"] = "hinge"
+    slope: Positive = 10.0
+    late: Annotated[float, Field(ge=0)] = 4.0
+
+
+class InverseWeight(Config):
+    """1 / max(1, staleness): the step size divided by the staleness.
+
+    Source: Zhang, Gupta, Lian and Liu, Staleness-Aware Async-SGD (2016), eq. 6.
+    """
+
+    kind: Literal["inverse"] = "inverse"
+
+
+class DelayAdaptiveWeight(Config):
+    """Full steps up to a concurrency; beyond, steps of at most 1 / (4 L staleness).
+
+    These are the largest steps that the theorem allows; it asks for steps of at most
+    1 / (4 L) besides, single gradients and clients with the same data.
+
+    Source: Koloskova, Stich and Jaggi, Sharper Convergence Guarantees for Asynchronous
+    SGD (2022), Theorem 8.
+    """
+
+    kind: Literal["delay_adaptive"] = "delay_adaptive"
+    concurrency: Annotated[int, Field(ge=0)] | None = None
+    """Staleness up to which nothing changes; by default the number of clients."""
+    smoothness: Positive | Literal["data"] = "data"
+    """L of the objective's gradient, or `data`: computed from the training data."""
+
+
+StalenessWeight = Annotated[
+    ConstantWeight
+    | PolynomialWeight
+    | HingeWeight
+    | InverseWeight
+    | DelayAdaptiveWeight,
+    Field(discriminator="kind"),
+]
+
+
+class Compensation(Config):
+    """First-order compensation of the delay: adds lambda g * g * (now - read).
+
+    The moving average starts at zero and takes in this commit's mean of g * g first.
+
+    Source: Zheng et al., Asynchronous Stochastic Gradient Descent with Delay
+    Compensation (2017), Algorithm 2 and DC-ASGD-a.
+    """
+
+    strength: Annotated[float, Field(ge=0)]
+    """lambda_0."""
+    adaptive: bool = False
+    """Divides lambda_0 by the root of a moving average of g * g."""
+    decay: Annotated[float, Field(ge=0, lt=1)] = 0.95
+    """m of that average."""
+
+
+class Optimizer(Config):
+    """What the server makes of a commit's mean contribution, in optax's forms.
+
+    Source: Reddi et al., Adaptive Federated Optimization (2021); optax corrects the
+    moments' bias, which they do not.
+    """
+
+    kind: Literal["momentum", "adam", "yogi", "adagrad", "rmsprop"]
+    decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """Of the momentum, or of the first moment."""
+    second_decay: Annotated[float, Field(ge=0, lt=1)] = 0.99
+    """Of the second moment (`adam`, `yogi`, `rmsprop`)."""
+    small: Positive = 1e-3
+    """Keeps denominators from zero: added to the root of the second moment (`adam`,
+    `yogi`) or under it (`adagrad`, `rmsprop`), as optax does."""
+
+
+class NoiseBudget(Config):
+    """A privacy budget from which the noise is calculated before the run."""
+
+    epsilon: Positive
+    delta: Part = 1e-5
+    releases: Count
+    """Messages that a client will send."""
+    accountant: Literal["rdp", "pld", "gdp", "basic", "advanced", "optimal"] = "rdp"
+
+
+class Mechanism(Config):
+    """Clips every contribution and adds noise to it before it is sent.
+
+    The noise's scale is a multiplier times the sensitivity when one sample is replaced:
+    2 C / b where each sample's gradient is clipped to C, 2 C where whole contributions
+    are.
+
+    Source: Abadi et al., Deep Learning with Differential Privacy (2016), Algorithm 1;
+    `contribution`: McMahan et al. (2018), Algorithm 1.
+    """
+
+    law: Literal["gaussian", "spherical_laplace"] = "gaussian"
+    clip_bound: Positive
+    """C, l2 norm."""
+    clip: Literal["sample", "contribution"] = "sample"
+    """What is clipped: each sample's gradient, or all that a client sends."""
+    multiplier: Annotated[float, Field(ge=0)] | None = None
+    """Scale of the noise over the sensitivity."""
+    budget: NoiseBudget | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "Mechanism":
+        if (self.multiplier is None) == (self.budget is None):
+            raise ValueError(
+                "must have either multiplier or budget, not both or neither; remove "
+                "one or add one"
+            )
+        return self
+
+    def multiplier_at(
+        self, sampling_ratio: float, sampling: Sampling = "uniform"
+    ) -> float:
+        """Returns the noise multiplier that is stated, or that the budget needs.
+
+        Args:
+            sampling_ratio: of the client that draws the largest share, in (0, 1].
+            sampling: how distinct samples are drawn.
+
+        Returns:
+            Noise scale over sensitivity, >= 0.
+
+        Raises:
+            UserError: no noise is enough, or the accountant has no such release.
+        """
+        if self.budget is None:
+            return self.multiplier or 0.0
+        from simulator.privacy.guarantees import calibrated  # SciPy
+
+        numbers = self.budget.epsilon, self.budget.delta, self.budget.releases
+        accountant = self.budget.accountant
+        return calibrated(*numbers, accountant, self.law, sampling_ratio, sampling)
+
+
+class Federated(Algorithm):
+    """What all methods here share: local steps, and noise on what is sent."""
+
+    local_steps: Count = 1
+    """Q: steps that a client makes on its own copy, each on a batch of its own."""
+    mechanism: Mechanism | None = None
+
+    family: ClassVar[str] = "horizontal"
+
+    @property
+    def steps_per_job(self) -> int:
+        """Local steps of a job."""
+        return self.local_steps
+
+    @property
+    def noise_law(self) -> str | None:
+        """Law of the noise on what is sent, if there is any."""
+        return None if self.mechanism is None else self.mechanism.law
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases; nothing without noise."""
+        from simulator.privacy.guarantees import Drawing, of_clipped  # SciPy
+
+        del num_weights
+        if self.mechanism is None:
+            return ()
+        law, clip, drawing = self.mechanism.law, self.mechanism.clip, Drawing.of(self)
+        ratio = batch / min(num_samples) if clip == "sample" else 1.0
+        multiplier = self.mechanism.multiplier_at(ratio)
+        return tuple(
+            of_clipped(law, clip, multiplier, drawing, n, batch) for n in num_samples
+        )
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses budgets for batches whose noise is not calculated."""
+        super().check(problem, protocol)
+        budgeted = self.mechanism is not None and self.mechanism.budget is not None
+        if budgeted and self.sampling != "distinct":
+            raise PlacedError(
+                f"algorithm.mechanism.budget must be with sampling 'distinct', for "
+                f"which noise is calculated, got {self.sampling!r}; give a multiplier",
+                ("algorithm", "mechanism", "budget"),
+            )
+
+    def structure(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        found = self.model_dump(mode="json")
+        for key in ("step_size", "local_step_size", "server_step_size", "mixing"):
+            found.pop(key, None)
+        if self.mechanism is not None:
+            found["mechanism"] = [self.mechanism.law, self.mechanism.clip]
+        weight = found.get("weight")
+        if weight is not None:
+            found["weight"] = weight["kind"]
+        return found
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution: the model down, as much up."""
+        del common
+        return model_and_gradient(shape)
+
+    @model_validator(mode="after")
+    def _samples_are_clipped_in_one_step(self) -> "Federated":
+        mechanism = self.mechanism
+        by_sample = mechanism is not None and mechanism.clip == "sample"
+        if by_sample and self.local_steps > 1:
+            raise PlacedError(
+                f"mechanism.clip must be contribution for local steps, got 'sample' "
+                f"with local_steps {self.local_steps}; a later step depends on all "
+                f"samples of the earlier ones",
+                ("mechanism", "clip"),
+            )
+        return self
+
+
+class Sgd(Federated):
+    """Stochastic gradient descent: contributions taken at the model that was read.
+
+    The server steps by the mean of a commit's contributions, each times its weight.
+    With local steps it is asynchronous local SGD, or FedAvg where the protocol is
+    synchronous.
+
+    Source: Agarwal and Duchi, Distributed Delayed Stochastic Optimization (2011);
+    Stich, Local SGD Converges Fast and Communicates Little (2019).
+    """
+
+    kind: Literal["sgd"] = "sgd"
+    made_by: ClassVar[str] = "simulator.algorithms.federated.kernel:build"
+    local_step_size: StepSize | None = None
+    """Of the local steps; by default `step_size`, with which the server adds up what
+    the clients moved."""
+    weight: StalenessWeight = ConstantWeight()
+    compensation: Compensation | None = None
+    optimizer: Optimizer | None = None
+    """By default the mean contribution itself is the direction."""
+
+    protocols: ClassVar[tuple[str, ...]] = (
+        *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
+    )
+
+    @property
+    def step_sizes(self) -> tuple[StepSize | None, ...]:
+        """The server's step size and that of local steps."""
+        return (self.step_size, self.local_step_size, None)
+
+
+class FedAsync(Federated):
+    """Mixes each client's model into the server's: x <- (1 - a) x + a x_client.
+
+    a is `mixing` times the weight of this contribution's own staleness, in which a
+    fresh model counts as 0; clients step on their loss plus `proximal` / 2 times the
+    squared distance from what they read.
+
+    Source: Xie, Koyejo and Gupta, Asynchronous Federated Optimization (2019),
+    Algorithm 1.
+    """
+
+    kind: Literal["fed_async"] = "fed_async"
+    made_by: ClassVar[str] = "simulator.algorithms.federated.kernel:build"
+    mixing: Annotated[float, Field(gt=0, le=1)] = 0.6
+    """alpha."""
+    proximal: Annotated[float, Field(ge=0)] = 0.005
+    """rho."""
+    weight: StalenessWeight = PolynomialWeight()
+
+    protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
+
+
+class FedBuff(Federated):
+    """Buffers what clients moved, weighted by staleness; steps by the buffer's mean.
+
+    The mean is over the number of contributions, not over their weights. Staleness is
+    that of the contribution's arrival in the buffer.
+
+    Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
+    (2022), Algorithms 1 and 2, and section 3 (staleness).
+    """
+
+    kind: Literal["fed_buff"] = "fed_buff"
+    made_by: ClassVar[str] = "simulator.algorithms.federated.kernel:build"
+    server_step_size: StepSize = 1.0
+    """eta_g; `step_size` is the clients' eta_l."""
+    weight: StalenessWeight = PolynomialWeight()
+    optimizer: Optimizer | None = None
+
+    protocols: ClassVar[tuple[str, ...]] = ("buffered",)
+
+    @property
+    def step_sizes(self) -> tuple[StepSize | None, ...]:
+        """The clients' step size and the server's."""
+        return (self.step_size, None, self.server_step_size)

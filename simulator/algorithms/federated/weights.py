@@ -1,0 +1,91 @@
+"""How much a contribution counts, by its staleness: one swappable part."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from simulator.algorithms.base import Context
+from simulator.algorithms.federated.part import (
+    ConstantWeight,
+    DelayAdaptiveWeight,
+    HingeWeight,
+    InverseWeight,
+    PolynomialWeight,
+    StalenessWeight,
+)
+from simulator.algorithms.step_rules import measured
+from simulator.config.errors import ScenarioError
+
+
+class Weight(eqx.Module):
+    """A staleness weight.
+
+    Attributes:
+        kind: of its configuration.
+        numbers: that it takes, in the order of its configuration.
+    """
+
+    kind: str = eqx.field(static=True)
+    numbers: Float[Array, " 2"]
+
+    def of(
+        self, staleness: Int[Array, " W"], step_size: Float[Array, ""]
+    ) -> Float[Array, " W"]:
+        """Returns the factors that multiply contributions, in (0, 1].
+
+        Args:
+            staleness: versions between each read and now, >= 0.
+            step_size: the server's, before weighting.
+        """
+        s = staleness.astype(self.numbers.dtype)
+        first, second = self.numbers
+        match self.kind:
+            case "polynomial":
+                return (1 + s) ** -first
+            case "hinge":
+                late = jnp.maximum(s - second, 0)
+                return 1 / (first * late + 1)
+            case "inverse":
+                return 1 / jnp.maximum(s, 1)
+            case "delay_adaptive":
+                most = 1 / (4 * second * jnp.maximum(s * step_size, 1e-30))
+                return jnp.where(s <= first, 1, jnp.minimum(1, most))
+            case _:
+                return jnp.ones_like(s)
+
+
+def staleness_weight(config: StalenessWeight | None, context: Context) -> Weight:
+    """Builds the weight of a scenario.
+
+    Raises:
+        ScenarioError: the smoothness is to come from the data and is not known.
+    """
+    numbers = (0.0, 0.0)
+    match config:
+        case PolynomialWeight():
+            numbers = (config.exponent, 0.0)
+        case HingeWeight():
+            numbers = (config.slope, config.late)
+        case DelayAdaptiveWeight():
+            concurrency = config.concurrency
+            if concurrency is None:
+                concurrency = context.num_clients
+            numbers = (float(concurrency), _smoothness(config, context))
+        case ConstantWeight() | InverseWeight() | None:
+            pass
+    kind = config.kind if config is not None else "constant"
+    return Weight(kind, jnp.asarray(numbers, float))
+
+
+def _smoothness(config: DelayAdaptiveWeight, context: Context) -> float:
+    if config.smoothness != "data":
+        return config.smoothness
+    known = measured(context.constants.smoothness)
+    if known is None:
+        known = context.estimates().smoothness
+    if not known > 0:
+        raise ScenarioError(
+            f"algorithm.weight.smoothness must be > 0, got {known} from the data; "
+            "give a number"
+        )
+    return known

@@ -1,0 +1,342 @@
+"""Learning algorithms' configurations, and what their messages weigh. No JAX here."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+
+from simulator.config.base import Config, PlacedError, Says
+from simulator.config.parts import Part, tag
+from simulator.privacy.guarantees import Guarantee
+
+FLOAT_BYTES = 4
+"""Messages carry float32 values, whatever precision the engine computes in."""
+
+
+class ProblemShape(NamedTuple):
+    """The counts that messages depend on, known before any array is.
+
+    Attributes:
+        num_samples: that are learned from.
+        num_features: of all clients together.
+        num_outputs: of the model.
+        num_clients: who contribute.
+        num_weights: of the model.
+        batch: samples of a local step.
+        num_exchanged: numbers that a party of a vertical problem sends per sample.
+    """
+
+    num_samples: int
+    num_features: int
+    num_outputs: int
+    num_clients: int
+    num_weights: int
+    batch: int
+    num_exchanged: int = 1
+
+
+class Message(NamedTuple):
+    """One kind of message of an algorithm.
+
+    Attributes:
+        name: what it carries.
+        direction: `up` (client to server) or `down`.
+        bytes: payload of one message.
+    """
+
+    name: str
+    direction: Literal["up", "down"]
+    bytes: int
+
+
+def model_and_gradient(shape: ProblemShape) -> tuple[Message, ...]:
+    """Returns the messages of a contribution: the model down, as many numbers up."""
+    size = FLOAT_BYTES * shape.num_weights
+    return (Message("gradient", "up", size), Message("model", "down", size))
+
+
+Positive = Annotated[float, Field(gt=0)]
+OrData = Says("a number > 0, or data to compute it from the training data", "data")
+Batch = Annotated[
+    Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)],
+    Says(
+        "a whole number of samples >= 1, or a fraction of a client's samples below 1",
+        "40 or 0.01",
+    ),
+]
+"""A number of samples or, below 1, a fraction of the samples of a client."""
+
+
+class ConstantStep(Config):
+    """The same step size at every commit."""
+
+    kind: Literal["constant"] = "constant"
+    value: Annotated[float, Field(ge=0)]
+
+
+class _Theory(Config):
+    """What the step-size rules of VAFL's theorems need.
+
+    `smoothness` L and `strong_convexity` are numbers, or `data`: computed from the
+    training data and `problem.l2`.
+    """
+
+    smoothness: Annotated[Positive | Literal["data"], OrData] = "data"
+    t: Annotated[int, Field(ge=1)] = 1
+    """Contributions per commit: 1 is Theorems 1-4, more is Theorems 7-10."""
+
+
+class BoundedNonconvexStep(_Theory):
+    """min(1 / (4 (1 + D) L), c_eta / sqrt(K)); a client's is divided by t.
+
+    Source: VAFL, Theorems 1 and 7.
+    """
+
+    kind: Literal["bounded_nonconvex"] = "bounded_nonconvex"
+    staleness_bound: Annotated[int, Field(ge=0)]
+    horizon: Annotated[int, Field(ge=1)]
+    """K: commits that the run will make."""
+    c_eta: Positive = 1.0
+
+
+class BoundedStronglyConvexStep(_Theory):
+    """4 / (mu q_min (k + K_0)) by the appendix' proof (V-21).
+
+    Source: VAFL, Theorems 2 and 8.
+    """
+
+    kind: Literal["bounded_strongly_convex"] = "bounded_strongly_convex"
+    staleness_bound: Annotated[int, Field(ge=0)]
+    strong_convexity: Annotated[Positive | Literal["data"], OrData] = "data"
+    activation: tuple[Positive, ...]
+    """q_m: probability that a commit includes client m."""
+
+
+class StochasticNonconvexStep(_Theory):
+    """min(1 / (4 (1 + max sqrt(c_m)) L), c_eta / sqrt(K)); a client's divided by t.
+
+    Source: VAFL, Theorems 3 and 9; the maximum by the appendix' proof (V-21).
+    """
+
+    kind: Literal["stochastic_nonconvex"] = "stochastic_nonconvex"
+    delay_second_moments: tuple[Positive, ...]
+    """c_m: second moments of the embeddings' ages, commits squared."""
+    horizon: Annotated[int, Field(ge=1)]
+    c_eta: Positive = 1.0
+
+
+class StochasticStronglyConvexStep(_Theory):
+    """2 / (nu (k + K_0)).
+
+    Source: VAFL, Theorems 4 and 10.
+    """
+
+    kind: Literal["stochastic_strongly_convex"] = "stochastic_strongly_convex"
+    delay_second_moments: tuple[Positive, ...]
+    strong_convexity: Annotated[Positive | Literal["data"], OrData] = "data"
+    activation: tuple[Positive, ...]
+
+
+class InverseRootStep(Config):
+    """eta_0 / sqrt(t + 1), or eta_0 / sqrt(T) throughout where a horizon T is given.
+
+    Source: FedBCD, section 7 (falling); Theorem 2 and its consequences (constant); with
+    many parties both are divided by sqrt(K) as well (F-18).
+    """
+
+    kind: Literal["inverse_root"] = "inverse_root"
+    value: Annotated[float, Field(ge=0)]
+    """eta_0."""
+    horizon: Annotated[int, Field(ge=1)] | None = None
+    """T."""
+    by_parties: bool = False
+    """Divides by the root of the number of clients or parties."""
+
+
+class PiecewiseStep(Config):
+    """Constant step sizes between given epochs.
+
+    Source: A(DP)2SGD, section 5.2 (0.4, from epoch 160 on 0.04, from 240 on 0.004).
+    """
+
+    kind: Literal["piecewise"] = "piecewise"
+    values: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1)]
+    epochs: tuple[Positive, ...]
+    """At which the next value begins; rising, one fewer than values."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> "PiecewiseStep":
+        if len(self.epochs) != len(self.values) - 1:
+            raise PlacedError(
+                f"epochs must be one fewer than the {len(self.values)} values, got "
+                f"{len(self.epochs)}; the first value begins at 0",
+                ("epochs",),
+            )
+        if any(late <= early for early, late in pairwise(self.epochs)):
+            raise PlacedError(
+                f"epochs must rise, got {list(self.epochs)}; sort them", ("epochs",)
+            )
+        return self
+
+    @property
+    def num_values(self) -> int:
+        """Different step sizes, in each of which runs of one program may differ."""
+        return len(self.values)
+
+
+class WarmupStep(Config):
+    """Rises in equal steps, one an epoch, then falls by a factor an epoch.
+
+    Source: A(DP)2SGD, section 5.2 (SWB300): from 0.1 to 1 over ten epochs, then times
+    sqrt(1/2) an epoch for ten more.
+    """
+
+    kind: Literal["warmup"] = "warmup"
+    first: Annotated[float, Field(ge=0)]
+    """Of the first epoch."""
+    value: Annotated[float, Field(ge=0)]
+    """Of the last epoch of the warm-up."""
+    rising: Annotated[int, Field(ge=2, le=10_000)]
+    """Epochs of the warm-up."""
+    factor: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """By which it falls each epoch from then on."""
+    falling: Annotated[int, Field(ge=0, le=10_000)] = 0
+    """Epochs in which it falls; then it stays."""
+
+    @property
+    def num_values(self) -> int:
+        """Different step sizes, in each of which runs of one program may differ."""
+        return self.rising + self.falling
+
+
+StepRule = Annotated[
+    ConstantStep
+    | InverseRootStep
+    | PiecewiseStep
+    | WarmupStep
+    | BoundedNonconvexStep
+    | BoundedStronglyConvexStep
+    | StochasticNonconvexStep
+    | StochasticStronglyConvexStep,
+    Field(discriminator="kind"),
+]
+StepSize = Annotated[
+    Annotated[float, Field(ge=0)] | StepRule,
+    Says("a number >= 0, or a rule with a kind", "0.1 or {kind: constant, value: 0.1}"),
+]
+
+
+class Algorithm(Part):
+    """What every algorithm has: a step size and a batch.
+
+    `batch` is a number of samples, or, below 1, a fraction of the samples of a client.
+    """
+
+    step_size: StepSize
+    batch: Batch
+    has_bias: ClassVar[bool] = True
+    """Whether the model that is learned has a bias besides the clients' weights."""
+    stores_embeddings: ClassVar[bool] = False
+    """Whether the server keeps embeddings, which a protocol may refresh."""
+    transfers: ClassVar[bool] = False
+    """Whether the objective may be that of transfer learning."""
+    pushes: ClassVar[bool] = False
+    """Whether models are shared out as in push-sum, which directed graphs need."""
+    worker_metrics: ClassVar[bool] = False
+    """Whether workers have models of their own that metrics can speak of."""
+    sampling: Literal["distinct", "replacement", "shuffled"] = "distinct"
+    """A batch's samples: all different (V-31), or drawn one by one with replacement, or
+    the next ones of a shuffled pass over the client's own samples."""
+    samples: Literal["own", "common"] | None = None
+    """Whether the workers of a commit draw their own batches or share one; by default
+    as the algorithm and the protocol have it."""
+
+    @property
+    def steps_per_job(self) -> int:
+        """Local steps of a job."""
+        return 1
+
+    @property
+    def batches_per_job(self) -> int:
+        """Batches of a job: one a local step, unless they share one."""
+        return self.steps_per_job
+
+    @property
+    def step_sizes(self) -> tuple[StepSize | None, ...]:
+        """All step sizes, in an order that stays."""
+        return (self.step_size, None, None)
+
+    @property
+    def uploads_batch(self) -> bool:
+        """Whether an upload carries its batch's samples alone, which a server keeps."""
+        return False
+
+    @property
+    def uploads_all(self) -> bool:
+        """Whether an upload carries all samples."""
+        return False
+
+    @property
+    def embedding_noise(self) -> Any:
+        """Noise on the embeddings that are uploaded."""
+        return None
+
+    @property
+    def noise_law(self) -> str | None:
+        """Law of the noise on the gradients or models that are sent, if any."""
+        return None
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases; nothing without noise.
+
+        Args:
+            num_samples: n of each client.
+            batch: b, samples of a local step.
+            num_weights: numbers of a message.
+
+        Raises:
+            UserError: a budget of the noise cannot be reached.
+        """
+        del num_samples, batch, num_weights
+        return ()
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses problems and protocols that the algorithm cannot have.
+
+        Args:
+            problem: of the scenario.
+            protocol: of the scenario, one that the algorithm names.
+
+        Raises:
+            PlacedError: saying where, what and what to do.
+        """
+        del protocol
+        if problem.model.normalises_batches:
+            raise PlacedError(
+                f"problem.model.norm must be group for the algorithm "
+                f"{tag(type(self))!r}, which has no place for a batch's statistics, "
+                f"got 'batch'; change it",
+                ("problem", "model", "norm"),
+            )
+
+    def batch_size(self, num_samples: int) -> int:
+        """Returns the number of samples in a batch of a client with `num_samples`."""
+        if isinstance(self.batch, int):
+            return self.batch
+        return max(1, round(self.batch * num_samples))
+
+    def structure(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        return self.model_dump(mode="json", exclude={"step_size", "server_step_size"})
+
+    def overhead_s(self, shape: ProblemShape) -> float:
+        """Returns virtual seconds that a job takes beside what its client's laws say.
+
+        Args:
+            shape: the problem's counts.
+        """
+        del shape
+        return 0

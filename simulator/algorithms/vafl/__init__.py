@@ -1,0 +1,1 @@
+"""VAFL: its options (`part`), its kernel, what the server stores, and ages."""

@@ -1,0 +1,366 @@
+"""VAFL: vertical asynchronous federated learning, and its synchronous baseline.
+
+Source: Chen, Jin, Sun and Yin, *VAFL: a Method of Vertical Asynchronous Federated
+Learning*; decisions (V-) are in docs/decisions.md.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from simulator.algorithms.base import Algorithm, Event, Info, along, norm, norms_of
+from simulator.algorithms.step_rules import Schedule, Steps
+from simulator.algorithms.vafl.ages import age_info
+from simulator.algorithms.vafl.stores import (
+    Noise,
+    SnapshotStore,
+    TableStore,
+    Upload,
+    embed,
+    rows,
+)
+from simulator.problems import losses
+from simulator.problems.vertical import Model, Vertical
+from simulator.timeline import NO_SAMPLE, Kind
+
+
+class State(NamedTuple):
+    """The parties' models, the server's bias, and what the server has stored.
+
+    Attributes:
+        weights: each party's own model.
+        bias: the server's model (V-13).
+        store: embeddings as they were uploaded; None where everything is fresh.
+        queried: each party's batch of its last activation (`query_first` only).
+        key: of all noise.
+    """
+
+    weights: Float[Array, "M ..."]
+    bias: Float[Array, " C"]
+    store: TableStore | SnapshotStore | None
+    queried: Int[Array, "M S"] | None
+    key: Key[Array, ""]
+
+
+class Vafl(Algorithm):
+    """One row is an upload, a query, and the update of a party and of the server.
+
+    The table is filled by every party at time zero (V-09), the active party's own
+    embedding is fresh (V-07), and its Jacobian uses the noise of its upload (V-17),
+    which for a linear embedding has no effect on it.
+
+    Attributes:
+        step_size: of the parties.
+        server_step_size: of the bias.
+        noise: of every upload; None without perturbation.
+        coordinated: whether one common batch is embedded freshly by all parties.
+        upload_all: whether a party uploads the embeddings of all samples (V-05).
+        snapshots: whether the server's store of all samples keeps models, not a table.
+        query_first: whether a party queries its last batch and updates before it
+            uploads the next (V-06).
+        after: whether a query is answered at the updated bias (V-08). With
+            `query_first` the query comes before the update either way.
+        bound: age above which a REFRESH replaces a stored embedding (V-10).
+        batch: samples of a job.
+    """
+
+    step_size: Schedule | Steps
+    server_step_size: Schedule | Steps
+    noise: Noise | None
+    coordinated: bool = eqx.field(static=True)
+    upload_all: bool = eqx.field(static=True)
+    snapshots: bool = eqx.field(static=True)
+    query_first: bool = eqx.field(static=True)
+    after: bool = eqx.field(static=True)
+    bound: int = eqx.field(static=True)
+    batch: int = eqx.field(static=True)
+
+    def init(self, problem: Vertical, key: Key[Array, ""]) -> State:
+        """Starts all models at their start and fills the store, ages 1 at version 0."""
+        M, C = problem.num_parties, problem.embedding.num_outputs
+        weights = problem.start(key)
+        store = queried = None
+        if not self.coordinated:
+            kind = SnapshotStore if self.snapshots else TableStore
+            per_sample = not self.upload_all
+            store = kind.fill(problem, weights, self.noise, key, per_sample=per_sample)
+        if self.query_first:
+            queried = jnp.full((M, self.batch), NO_SAMPLE, jnp.int32)
+        return State(weights, jnp.zeros(C, weights.dtype), store, queried, key)
+
+    def step(self, problem: Vertical, state: State, event: Event) -> tuple[State, Info]:
+        """Applies one COMMIT or REFRESH."""
+        if self.coordinated:
+            return self._step_coordinated(problem, state, event)
+        if self.bound:
+            return jax.lax.cond(
+                event.kind == Kind.REFRESH,
+                lambda *row: self._refresh(*row),
+                lambda *row: self._commit(*row),
+                *(problem, state, event),
+            )
+        return self._commit(problem, state, event)
+
+    def read_out(self, state: State) -> Model:
+        """Returns the parties' weights and the server's bias."""
+        return state.weights, state.bias
+
+    def _commit(
+        self, problem: Vertical, state: State, event: Event
+    ) -> tuple[State, Info]:
+        width = event.worker.shape[0]
+        if self.bound:  # rows are as wide as a REFRESH, but one party takes part
+            event = event._replace(worker=event.worker[:1], job=event.job[:1])
+        worker, present = event.worker, event.present()
+        W = worker.shape[0]
+        samples = jnp.broadcast_to(event.samples[:W], (W, self.batch))
+        weights = state.weights.at[worker].get(mode="fill", fill_value=0)
+        exchange = self._query_first if self.query_first else self._upload_first
+        done = exchange(problem, state, event, samples, weights)
+
+        moved = weights - self.step_size.at(event.version) * done.to_weights
+        share = (present / jnp.maximum(present.sum(), 1)).astype(weights.dtype)
+        info = {
+            "loss": jnp.sum(share * done.loss),
+            "gradient_norm": norm(
+                done.to_bias,
+                jnp.where(along(present, weights), done.to_weights, 0),
+            ),
+            "step_size": self.step_size.at(event.version),
+            **age_info(done.ages, worker, done.asked),
+            **self._noise_info(weights, 0, width),
+        }
+        state = State(
+            weights=state.weights.at[worker].set(moved, mode="drop"),
+            bias=done.bias,
+            store=done.store,
+            queried=done.queried,
+            key=state.key,
+        )
+        return state, info
+
+    def _upload_first(
+        self,
+        problem: Vertical,
+        state: State,
+        event: Event,
+        samples: Int[Array, "W S"],
+        weights: Float[Array, "W ..."],
+    ) -> "_Exchange":
+        """Uploads, updates the server, answers the query."""
+        store = self._write(problem, state, event, samples, weights)
+        h = store.read(problem, state.key, self.noise, samples)
+        loss, to_bias, to_h = self._gradients(problem, state.bias, h, samples)
+        to_bias = self._server_gradient(to_bias, event)
+        bias = state.bias - self.server_step_size.at(event.version) * to_bias
+        if self.after:
+            loss, _, to_h = self._gradients(problem, bias, h, samples)
+        to_weights = self._pull_back(problem, weights, event.worker, samples, to_h)
+        ages = store.ages(samples, event.version)
+        return _Exchange(
+            loss, to_bias, to_weights, ages, samples, bias, store, state.queried
+        )
+
+    def _query_first(
+        self,
+        problem: Vertical,
+        state: State,
+        event: Event,
+        samples: Int[Array, "W S"],
+        weights: Float[Array, "W ..."],
+    ) -> "_Exchange":
+        """Answers a query for the last batch, then takes the upload of the next one.
+
+        A party's first query is for the batch that it then uploads, since at the start
+        it uploaded all samples.
+        """
+        assert state.queried is not None
+        assert state.store is not None
+        worker, key = event.worker, state.key
+        last = state.queried.at[worker].get(mode="fill", fill_value=NO_SAMPLE)
+        asked = jnp.where(last == NO_SAMPLE, samples, last)
+        h = state.store.read(problem, key, self.noise, asked)
+        loss, _, to_h = self._gradients(problem, state.bias, h, asked)
+        to_weights = self._pull_back(problem, weights, worker, asked, to_h)
+        moved = weights - self.step_size.at(event.version) * to_weights
+        store = self._write(problem, state, event, samples, moved)
+        h = store.read(problem, key, self.noise, samples)
+        _, to_bias, _ = self._gradients(problem, state.bias, h, samples)
+        to_bias = self._server_gradient(to_bias, event)
+        bias = state.bias - self.server_step_size.at(event.version) * to_bias
+        ages = state.store.ages(asked, event.version)
+        queried = state.queried.at[worker].set(samples, mode="drop")
+        return _Exchange(loss, to_bias, to_weights, ages, asked, bias, store, queried)
+
+    def _refresh(
+        self, problem: Vertical, state: State, event: Event
+    ) -> tuple[State, Info]:
+        """Lets the named parties upload again what is older than the bound (V-10)."""
+        assert state.store is not None
+        parties = event.worker[1:]
+        samples = jnp.broadcast_to(event.samples[0], (parties.size, self.batch))
+        weights = state.weights.at[parties].get(mode="fill", fill_value=0)
+        ages = state.store.ages(samples[:1], event.version)[:, 0]
+        age = ages.at[parties].get(mode="fill", fill_value=0)
+        event = event._replace(worker=parties, job=event.job[1:])
+        late = jnp.where(age > self.bound, samples, NO_SAMPLE)
+        store = self._write(problem, state, event, late, weights)
+        _, info = jax.eval_shape(lambda *row: self._commit(*row), problem, state, event)
+        nothing = {
+            name: jnp.zeros(like.shape, like.dtype) for name, like in info.items()
+        }
+        nothing |= self._noise_info(weights, 1, parties.size + 1)
+        return state._replace(store=store), nothing
+
+    def _step_coordinated(
+        self, problem: Vertical, state: State, event: Event
+    ) -> tuple[State, Info]:
+        """Moves all blocks by one common batch, freshly embedded (section 4)."""
+        M = problem.num_parties
+        present = event.present().any()
+        samples = jnp.broadcast_to(event.samples[:1], (M, self.batch))
+        upload = Upload(
+            worker=jnp.arange(M),
+            job=jnp.broadcast_to(event.job[0], (M,)),
+            samples=samples,
+            weights=state.weights,
+            std=self._std(state.weights),
+            version=event.version,
+        )
+        h = embed(problem, state.key, self.noise, upload)
+        loss, to_bias, to_h = self._gradients(problem, state.bias, h[None], samples[:1])
+        x = rows(problem, upload.worker, samples)
+        to_weights = jax.vmap(partial(_pull, problem))(state.weights, x, to_h[0])
+        to_weights += problem.l2 * state.weights
+        step_size = self.step_size.at(event.version)
+        server_step = self.server_step_size.at(event.version)
+        moved = state._replace(
+            weights=state.weights - jnp.where(present, step_size, 0) * to_weights,
+            bias=state.bias - jnp.where(present, server_step, 0) * to_bias[0],
+        )
+        info = {
+            "loss": loss[0],
+            "gradient_norm": norm(to_bias[0], to_weights),
+            "step_size": step_size,
+            **self._noise_info(state.weights, 0, M),
+        }
+        return moved, info
+
+    def _gradients(
+        self,
+        problem: Vertical,
+        bias: Float[Array, " C"],
+        h: Float[Array, "W M C S"],
+        samples: Int[Array, "W S"],
+    ) -> tuple[Float[Array, " W"], Float[Array, "W C"], Float[Array, "W M C S"]]:
+        """Returns each batch's loss and its gradients in bias and embeddings."""
+        y = problem.y.at[samples].get(mode="fill", fill_value=0)
+        present = samples != NO_SAMPLE
+
+        def loss(bias, h, y, present):
+            each = losses.per_sample(problem.loss, problem.head(bias, h), y)
+            return losses.reduce(problem.reduction, each, present)
+
+        of_batch = jax.value_and_grad(loss, argnums=(0, 1))
+        value, (to_bias, to_h) = jax.vmap(of_batch, in_axes=(None, 0, 0, 0))(
+            bias, h, y, present
+        )
+        return value, to_bias, to_h
+
+    def _server_gradient(
+        self, to_bias: Float[Array, "W C"], event: Event
+    ) -> Float[Array, " C"]:
+        """Returns the mean over the row's workers; zero of a NULL row (appendix D)."""
+        present = event.present()
+        share = present / jnp.maximum(present.sum(), 1)
+        return share.astype(to_bias.dtype) @ to_bias
+
+    def _pull_back(
+        self,
+        problem: Vertical,
+        weights: Float[Array, "W ..."],
+        worker: Int[Array, " W"],
+        samples: Int[Array, "W S"],
+        to_h: Float[Array, "W M C S"],
+    ) -> Float[Array, "W ..."]:
+        """Returns the gradients of the parties' own weights, regularised."""
+        own = to_h.at[jnp.arange(worker.size), worker].get(mode="fill", fill_value=0)
+        x = rows(problem, worker, samples)
+        pulled = jax.vmap(partial(_pull, problem))(weights, x, own)
+        return pulled + problem.l2 * weights
+
+    def _write(
+        self,
+        problem: Vertical,
+        state: State,
+        event: Event,
+        samples: Int[Array, "W S"],
+        weights: Float[Array, "W ..."],
+    ) -> TableStore | SnapshotStore:
+        assert state.store is not None
+        upload = Upload(
+            worker=event.worker,
+            job=event.job,
+            samples=samples,
+            weights=weights,
+            std=self._std(weights),
+            version=event.version,
+        )
+        return state.store.write(problem, state.key, self.noise, upload)
+
+    def _std(self, weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
+        if self.noise is None:
+            return jnp.zeros(weights.shape[0], weights.dtype)
+        return self.noise.std(weights)
+
+    def _noise_info(
+        self, weights: Float[Array, "U ..."], first: int, width: int
+    ) -> Info:
+        """Returns the noise of uploads, in a row's columns from `first` on."""
+        if self.noise is None:
+            return {}
+        norms = norms_of(weights)
+        columns = (first, width - first - norms.size)
+        return {
+            "workers/noise_std": jnp.pad(self.noise.std(weights), columns),
+            "workers/weight_norm": jnp.pad(norms, columns),
+        }
+
+
+class _Exchange(NamedTuple):
+    """What one meeting of parties and server comes to.
+
+    Attributes:
+        loss: of each party's batch.
+        to_bias: gradient of the server's model.
+        to_weights: gradients of the parties' models, regularised.
+        ages: of the embeddings that the parties' gradients used.
+        asked: samples that those gradients are of.
+        bias: the server's model after its update.
+        store: after the uploads.
+        queried: batches that the next queries are for.
+    """
+
+    loss: Float[Array, " W"]
+    to_bias: Float[Array, " C"]
+    to_weights: Float[Array, "W ..."]
+    ages: Int[Array, "M W S"]
+    asked: Int[Array, "W S"]
+    bias: Float[Array, " C"]
+    store: TableStore | SnapshotStore
+    queried: Int[Array, "M S"] | None
+
+
+def _pull(
+    problem: Vertical,
+    weights: Float[Array, "*P"],
+    x: Float[Array, "S P"],
+    to_h: Float[Array, "C S"],
+) -> Float[Array, "*P"]:
+    """Returns the gradient of a party's weights from that of its embeddings."""
+    _, pull = jax.vjp(lambda w: problem.embedding.apply(w, x), weights)
+    return pull(to_h)[0]

@@ -1,0 +1,1 @@
+"""Laws of durations: their options (`parts`), what is impossible (`checks`), draws."""

@@ -1,0 +1,101 @@
+"""The networks by name."""
+
+from functools import lru_cache, partial
+from typing import Any, Literal, NamedTuple, Protocol
+
+from simulator.config.errors import ScenarioError
+from simulator.problems.architectures.counter import Counter, Tally
+from simulator.problems.architectures.mobile import (
+    efficientnet_b0,
+    mobilenet,
+    mobilenet_v2,
+    shufflenet_v2,
+)
+from simulator.problems.architectures.net import Net, Norm, Widen, widened
+from simulator.problems.architectures.residual import resnet18, resnext29, senet18
+from simulator.problems.architectures.stacked import VGG19, googlenet, vgg19
+
+Name = Literal[
+    "resnet18",
+    "vgg19",
+    "mobilenet",
+    "mobilenet_v2",
+    "efficientnet_b0",
+    "shufflenet_v2",
+    "senet18",
+    "googlenet",
+    "resnext29",
+]
+
+
+class Build(Protocol):
+    """A network."""
+
+    def __call__(self, net: Net[Any], x: Any, num_outputs: int, wide: Widen) -> Any:
+        """Applies the layers.
+
+        Args:
+            net: which knows what a layer is.
+            x: images.
+            num_outputs: numbers per image that come out.
+            wide: from the paper's numbers of channels to ours.
+        """
+        ...
+
+
+class Architecture(NamedTuple):
+    """A network and what it needs.
+
+    Attributes:
+        build: the network.
+        least: height and width of the smallest images.
+    """
+
+    build: Build
+    least: int = 1
+
+    def apply(self, net: Net[Any], x: Any, num_outputs: int, width: float) -> Any:
+        """Applies the layers; `width` multiplies the numbers of channels."""
+        return self.build(net, x, num_outputs, partial(widened, width=width))
+
+
+ARCHITECTURES: dict[Name, Architecture] = {
+    "resnet18": Architecture(resnet18),
+    "vgg19": Architecture(vgg19, 2 ** len(VGG19)),
+    "mobilenet": Architecture(mobilenet),
+    "mobilenet_v2": Architecture(mobilenet_v2),
+    "efficientnet_b0": Architecture(efficientnet_b0),
+    "shufflenet_v2": Architecture(shufflenet_v2),
+    "senet18": Architecture(senet18),
+    "googlenet": Architecture(googlenet),
+    "resnext29": Architecture(resnext29),
+}
+
+
+@lru_cache(maxsize=64)
+def tally(
+    name: Name, image: tuple[int, int, int], num_outputs: int, width: float, norm: Norm
+) -> Tally:
+    """Returns what a network weighs.
+
+    Args:
+        name: of the network.
+        image: height, width and depth, pixels.
+        num_outputs: numbers per image that come out.
+        width: multiplies the numbers of channels.
+        norm: how channels are normalised.
+
+    Raises:
+        ScenarioError: the images are too small.
+    """
+    height, breadth, depth = image
+    chosen = ARCHITECTURES[name]
+    if min(height, breadth) < chosen.least:
+        raise ScenarioError(
+            f"images must be at least {chosen.least} x {chosen.least} pixels for "
+            f"{name}, whose pools halve them, got {height} x {breadth}; choose another "
+            "problem.model.name"
+        )
+    counter = Counter(norm)
+    chosen.apply(counter, (depth, height, breadth), num_outputs, width)
+    return counter.tally()

@@ -1,0 +1,204 @@
+"""Tables of comma-separated values, read without pandas."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Shaped
+
+from simulator.config.errors import DataError
+from simulator.storage import files, limits
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+NUMBER = 8
+"""Bytes of a number in memory."""
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+class Table(NamedTuple):
+    """The cells of a file, as text.
+
+    Attributes:
+        path: where they were read.
+        columns: names of the columns.
+        rows: cells of each row.
+        lines: line of the file on which each row ends, from 1.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: list[list[str]]
+    lines: list[int]
+
+
+def read(path: Path, header: int = 0) -> Table:
+    """Returns the cells of a csv file in UTF-8, gzipped or not; skips empty lines.
+
+    Args:
+        path: of the file.
+        header: rows before the one that holds the names of the columns.
+
+    Raises:
+        DataError: no text, no rows, a column named twice, or rows of unequal length.
+    """
+    content = files.read(path)
+    if len(content) > limits.MOST_TEXT:
+        raise DataError(
+            f"{path} must hold {limits.shown(limits.MOST_TEXT)} of text at most, got "
+            f"{limits.shown(len(content))}; save it as npz, or take fewer rows"
+        )
+    try:
+        text = content.decode("utf-8-sig")
+        reader = csv.reader(io.StringIO(text, newline=""))
+        numbered = [(row, reader.line_num) for row in reader if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(
+            f"{path} must be comma-separated text in UTF-8, got: {error}; save it as "
+            "such"
+        ) from error
+    if len(numbered) < header + 2:
+        raise DataError(
+            f"{path} must hold {header + 1} header rows and at least one row of data, "
+            f"got {len(numbered)} rows; check that it is whole"
+        )
+    columns = tuple(name.strip() for name in numbered[header][0])
+    twice = {name for name in columns if columns.count(name) > 1}
+    if twice:
+        raise DataError(
+            f"{path} must name every column differently, got {min(twice)!r} twice; "
+            "rename one of them"
+        )
+    rows, lines = map(list, zip(*numbered[header + 1 :], strict=True))
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(columns):
+            raise DataError(
+                f"{path} must have {len(columns)} cells in every row, got {len(row)} "
+                f"in line {line}; check that it is whole"
+            )
+    return Table(path, columns, rows, lines)
+
+
+def column(table: Table, name: str) -> list[str]:
+    """Returns the cells of one column, stripped of blanks."""
+    index = table.columns.index(name)
+    return [row[index].strip() for row in table.rows]
+
+
+def numbers(table: Table, columns: tuple[str, ...]) -> Float64[np.ndarray, "N P"]:
+    """Returns columns as numbers.
+
+    Raises:
+        DataError: a cell that is no finite number, with its column and line.
+    """
+    indices = [table.columns.index(name) for name in columns]
+    cells = [[row[index] for index in indices] for row in table.rows]
+    try:
+        values = np.array(cells, dtype=np.float64)
+    except ValueError:
+        values = np.array([[number(cell) for cell in row] for row in cells])
+    bad = np.argwhere(~representable(values))
+    if bad.size:
+        row, index = bad[0]
+        raise DataError(
+            f"column {columns[index]!r} of {table.path} must hold finite numbers, got "
+            f"{cells[row][index]!r} in line {table.lines[row]}; fill, encode or remove "
+            "it"
+        )
+    return values
+
+
+def measurements(
+    path: Path, columns: Sequence[str]
+) -> dict[str, Float64[np.ndarray, " N"]]:
+    """Returns columns of a CSV or Parquet file as finite numbers.
+
+    Raises:
+        DataError: a damaged file, a column that is not there, or no numbers in it.
+    """
+    if path.suffix == ".parquet":
+        cells = _parquet(path, columns)
+    else:
+        text = read(path)
+        _refuse_missing(path, columns, text.columns)
+        cells = dict(zip(columns, numbers(text, tuple(columns)).T, strict=True))
+    for name, values in cells.items():
+        if not np.isfinite(values).all():
+            row = int((~np.isfinite(values)).argmax())
+            raise DataError(
+                f"column {name!r} of {path} must hold finite numbers, got "
+                f"{values[row]} in row {row + 1}; fill or remove it"
+            )
+    return cells
+
+
+def _parquet(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
+    import pyarrow as pa
+    from pyarrow import parquet, types
+
+    numbers = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
+    try:
+        with parquet.ParquetFile(path) as file:
+            _refuse_missing(path, columns, file.schema_arrow.names)
+            check_parquet(file, columns, path.stat().st_size)
+            for name in columns:
+                kind = file.schema_arrow.field(name).type
+                if not any(known(kind) for known in numbers):
+                    raise ValueError(f"{kind} in {name}")
+            stored = file.read([*columns])
+        return {
+            name: stored[name].to_numpy().astype(np.float64, copy=False)
+            for name in columns
+        }
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise DataError(
+            f"{path} must be a Parquet file with numbers in {', '.join(columns)}, got: "
+            f"{error}; write it again"
+        ) from error
+
+
+def check_parquet(file: "ParquetFile", columns: Sequence[str], packed: int) -> None:
+    """Refuses a Parquet file that would take too much memory.
+
+    Args:
+        file: opened; its footer alone is looked at.
+        columns: that are to be read.
+        packed: bytes of the file.
+
+    Raises:
+        ValueError: in one line.
+    """
+    footer = file.metadata
+    stored = sum(
+        column.total_uncompressed_size
+        for group in map(footer.row_group, range(footer.num_row_groups))
+        for column in map(group.column, range(group.num_columns))
+        if column.path_in_schema in columns
+    )
+    limits.check(max(stored, footer.num_rows * len(columns) * NUMBER), packed)
+
+
+def _refuse_missing(path: Path, wanted: Sequence[str], held: Sequence[str]) -> None:
+    for name in wanted:
+        if name not in held:
+            raise DataError(
+                f"{path} must have a column {name!r}, got {', '.join(held)}; name one "
+                f"of these"
+            )
+
+
+def representable(values: Shaped[np.ndarray, "*s"]) -> Shaped[np.ndarray, "*s"]:
+    """Says of each value whether it is finite, in float32 too."""
+    return np.abs(values) <= FLOAT32_MAX
+
+
+def number(cell: str) -> float:
+    """Returns the number in a cell, NaN if there is none."""
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")

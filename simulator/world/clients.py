@@ -1,0 +1,214 @@
+"""Clients: their cycle, links, presence and faults; and the server they share."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from simulator.config.base import Config, FilePath, NumClients, Quantity
+from simulator.laws.parts import Law, Parameter
+
+Count = Annotated[int, Field(ge=1)]
+Chance = Annotated[float, Field(ge=0, lt=1)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Link(Config):
+    """One direction between a client and the server.
+
+    A message of `b` bytes takes `latency + b / bandwidth` seconds; without bandwidth
+    its size does not matter.
+    """
+
+    latency: Law | None = None
+    """Law of virtual seconds before the first byte arrives."""
+    bandwidth: Parameter | None = None
+    """Bytes per virtual second, > 0."""
+
+
+class OnOff(Config):
+    """Available and unavailable by turns, for independent times of two laws.
+
+    Every client begins available, at the start of an available time.
+    """
+
+    kind: Literal["on_off"] = "on_off"
+    on: Law
+    off: Law
+
+
+class Periodic(Config):
+    """Available for the first part of every period, such as a night."""
+
+    kind: Literal["periodic"] = "periodic"
+    period: Seconds = 86_400.0
+    """Virtual seconds."""
+    on: Annotated[float, Field(gt=0, le=1)]
+    """Part of the period for which the client is available."""
+    phase: Parameter = 0
+    """Virtual seconds by which the client's period begins earlier than time 0."""
+
+
+class Traced(Config):
+    """Available in the intervals of a CSV or Parquet file, and at no other time.
+
+    Columns: `client` (from 1), `start` and `end` (virtual seconds; `end` excluded).
+    """
+
+    kind: Literal["trace"] = "trace"
+    path: FilePath
+
+
+Availability = Annotated[OnOff | Periodic | Traced, Field(discriminator="kind")]
+
+
+class Crashes(Config):
+    """Crash and rejoin: the job under way is lost."""
+
+    after: Law
+    """Law of the time from a client's start, or its return, to its next crash."""
+    down: Law
+    """Law of the time from a crash to the client's return."""
+
+
+class Loss(Config):
+    """Uploads that are lost, sent again, or arrive twice.
+
+    A client that has no acknowledgement after `timeout` sends again; after `retries`
+    vain repeats its job is lost and it begins a new one. A second copy of a message is
+    recognised by its job and not applied.
+    """
+
+    chance: Chance
+    """Chance that a message is lost."""
+    timeout: Seconds
+    """Virtual seconds from sending a message to sending it again."""
+    retries: Annotated[int, Field(ge=0)] = 3
+    duplicates: Chance = 0.0
+    """Chance that a message that arrives does so twice."""
+
+
+class NamedSlowdown(Config):
+    """Some clients always compute slower."""
+
+    kind: Literal["named"] = "named"
+    clients: Annotated[tuple[Count, ...], Field(min_length=1)]
+    """Their numbers, from 1."""
+    factor: Annotated[float, Field(gt=0)]
+
+
+class RandomSlowdown(Config):
+    """In every iteration one client, chosen uniformly, computes slower.
+
+    The iteration of a job is its number: the n-th jobs of all clients have one slow
+    client among them. Source: A(DP)2SGD, Case I.
+    """
+
+    kind: Literal["random"] = "random"
+    factor: Annotated[float, Field(gt=0)]
+
+
+class RegimeSlowdown(Config):
+    """Every client is slow at times, for times of a law of their own."""
+
+    kind: Literal["regime"] = "regime"
+    factor: Annotated[float, Field(gt=0)]
+    normal: Law
+    """Law of the length of normal times."""
+    slow: Law
+    """Law of the length of slow times."""
+
+
+Slowdown = Annotated[
+    NamedSlowdown | RandomSlowdown | RegimeSlowdown, Field(discriminator="kind")
+]
+
+
+class Selection(Config):
+    """Which clients work, where fewer are in flight than there are."""
+
+    in_flight: Count
+    """Jobs under way at any time; the next is given out when one ends."""
+    by: Literal["uniform", "weighted", "cyclic"] = "uniform"
+    weights: Quantity = 1
+    """`weighted`: chances of the clients, up to a common factor."""
+
+
+class Behaviour(Config):
+    """What may differ from one group of clients to another.
+
+    The cycle of a client is: idle, read (a request to the server, which ends with a
+    snapshot of the learning state), download, compute, upload. Laws are in virtual
+    seconds; a stage that is not given takes no time.
+    """
+
+    idle: Law | None = None
+    read: Law | None = None
+    compute: Law | None = None
+    compute_per: Literal["job", "step", "sample"] = "job"
+    """What a draw of `compute` is the time of: a whole job, one of its local steps or
+    one of its samples."""
+    upload: Link | None = None
+    download: Link | None = None
+    availability: Availability | None = None
+    """When a client may begin a job. A job that has begun is finished."""
+    join: Parameter = 0
+    """Virtual second at which the client comes."""
+    leave: Parameter | None = None
+    """Virtual second at which the client leaves for ever; its job is lost."""
+    crashes: Crashes | None = None
+    loss: Loss | None = None
+
+
+class Group(Behaviour):
+    """Some clients in succession, alike in law; `m` and `M` count within the group."""
+
+    number: NumClients
+
+
+class Clients(Behaviour):
+    """All clients; entries of a group replace those that stand here."""
+
+    number: NumClients | None = None
+    """How many, where no partition of data says it."""
+    groups: dict[str, Group] = Field(default_factory=dict)
+    """Divide the clients in order, such as `phones: {number: 30, compute: ...}`."""
+    slowdowns: tuple[Slowdown, ...] = ()
+    selection: Selection | None = None
+
+    @model_validator(mode="after")
+    def _works(self) -> "Clients":
+        parts: tuple[Any, ...] = tuple(self.groups.values()) or (self,)
+        if all(part.compute is None for part in (self, *parts)):
+            raise ValueError("must say how long a job takes; add compute: {law: ...}")
+        return self
+
+    @property
+    def total(self) -> int | None:
+        """How many clients there are, if that is said here."""
+        in_groups = sum(group.number for group in self.groups.values())
+        return in_groups or self.number
+
+    def behaviours(self, num_clients: int) -> list[tuple[int, int, Behaviour]]:
+        """Returns first client, how many, and behaviour of each group."""
+        if not self.groups:
+            return [(0, num_clients, self)]
+        common = {name: getattr(self, name) for name in Behaviour.model_fields}
+        parts, first = [], 0
+        for group in self.groups.values():
+            own = {name: getattr(group, name) for name in group.model_fields_set}
+            own.pop("number", None)
+            merged = Behaviour.model_construct(**(common | own))
+            parts.append((first, group.number, merged))
+            first += group.number
+        return parts
+
+
+class Server(Config):
+    """What all clients share."""
+
+    service: Law | None = None
+    """Law of the time that the server takes for one arrival; others queue (FIFO)."""
+    upload_bandwidth: Annotated[float, Field(gt=0)] | None = None
+    """Bytes per virtual second of the link that all uploads share in equal parts."""
+    download_bandwidth: Annotated[float, Field(gt=0)] | None = None
+    """The same for downloads."""
