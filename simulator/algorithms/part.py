@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from simulator.config.base import Config, PlacedError, Says
 from simulator.config.parts import Part, tag
-from simulator.privacy.guarantees import Guarantee
+from simulator.privacy.releases import Guarantee
 
 FLOAT_BYTES = 4
 """Messages carry float32 values, whatever precision the engine computes in."""
