@@ -19,7 +19,8 @@ from simulator.scenario.clients import Clients, Server
 from simulator.scenario.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.scenario.stop import Stop
 from simulator.timeline import NO_WORKER
-from tests.support import SGD, everything, execute, prepared
+from tests.runs import execute, prepared
+from tests.support import SGD, everything
 
 FOLDER = Path(__file__).parent
 EXPON = {"law": "expon"}

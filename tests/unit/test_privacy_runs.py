@@ -26,7 +26,8 @@ from simulator.scenario.stop import Stop
 from simulator.scenario.study import Run
 from simulator.simulation import Prepared, prepare
 from simulator.timeline import Jobs, Outcome, StopReason
-from tests.support import Memory, everything, execute
+from tests.runs import execute
+from tests.support import Memory, everything
 from tests.unit.test_cli import stalesim
 
 K = 5

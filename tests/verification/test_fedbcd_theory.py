@@ -24,7 +24,8 @@ from simulator.scenario.protocols import Rounds
 from simulator.scenario.study import merge
 from simulator.simulation import Prepared, key_of
 from tests.reference.fedbcd_theory_twin import secret_rotation, theorem2_bound
-from tests.support import everything, played, prepared, rows_of
+from tests.runs import prepared, rows_of
+from tests.support import everything, played
 
 L2 = 0.01
 WIDTH = 10

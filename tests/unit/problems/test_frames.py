@@ -15,7 +15,8 @@ from simulator.scenario.errors import ScenarioError
 from simulator.scenario.models import Lstm as Config
 from simulator.scenario.problems import Speech
 from simulator.timeline import NO_SAMPLE
-from tests.support import SGD, execute, prepared
+from tests.runs import execute, prepared
+from tests.support import SGD
 
 TINY: dict[str, Any] = {
     "problem": {

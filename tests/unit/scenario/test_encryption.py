@@ -20,7 +20,8 @@ from simulator.scenario.protocols import Asynchronous, Gossip, Rounds
 from simulator.scenario.stop import Stop
 from simulator.scenario.study import Run, merge
 from simulator.world.world import Job, World
-from tests.support import everything, execute, played, prepared, scenario
+from tests.runs import execute, prepared
+from tests.support import everything, played, scenario
 from tests.unit.scenario.mistakes import complaint
 
 SHAPE = ProblemShape(1000, 30, 1, 3, 30, batch=50, num_exchanged=2)
