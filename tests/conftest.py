@@ -14,6 +14,8 @@ from simulator.engine import device
 # As the command line has it; and nothing of the user's cache.
 device.before_import()
 os.environ["MPLBACKEND"] = "Agg"
+# A shape that is stretched by chance is a mistake; child processes inherit it.
+os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 
 TURN = Path(__file__).parents[1] / ".ci" / "turn"
 """A number that `.ci/land` raises: whose turn it is of the long tests."""
