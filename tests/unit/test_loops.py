@@ -114,3 +114,10 @@ def test_a_conftest_is_near_all_tests_of_its_folder(near: ModuleType) -> None:
     data = ROOT / "tests/unit/problems/data"
     found = near.near({data / "conftest.py"})
     assert found == sorted(data.glob("test_*.py"))
+
+
+def test_shapes_of_different_rank_are_not_stretched() -> None:
+    import jax.numpy as jnp
+
+    with pytest.raises(ValueError, match="rank_promotion"):
+        jnp.ones((2, 3)) + jnp.ones(3)
