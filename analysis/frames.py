@@ -1,7 +1,7 @@
 """Tidy frames of a study: one row an observation, parameters as columns."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pandas as pd
 
@@ -32,6 +32,7 @@ COUNTED = (
 """What has been counted by an evaluation, columns of `tidy`."""
 
 
+@runtime_checkable
 class Study(Protocol):
     """What analysis needs of a study; `simulator.trace.load` gives one."""
 

@@ -6,7 +6,8 @@ python docs/generate.py --check     # fails if something is not up to date
 
 Of a study are kept its closing table, its verdicts, and what it takes to judge it again
 without its runs (`values.csv`): `docs/rejudge.py`. Numbers of decisions that have no
-entry in `docs/decisions.yaml`, and entries that nothing names, are refused.
+entry in `docs/decisions.yaml`, and entries that nothing names, are refused; so are, by
+`--check`, experiments shown by a test that does not exist, or not run at every landing.
 """
 
 import json
@@ -334,6 +335,9 @@ def main(arguments: list[str]) -> int:
     for line in mistakes:
         sys.stderr.write(f"{line}\n")
     if arguments == ["--check"]:
+        not_run = experiments.mistakes(experiments.read(ROOT / experiments.LISTED))
+        for line in not_run:
+            sys.stderr.write(f"{line}\n")
         stale = [
             path.relative_to(ROOT)
             for path, text in documents().items()
@@ -341,7 +345,7 @@ def main(arguments: list[str]) -> int:
         ]
         for path in stale:
             sys.stderr.write(f"{path} is not up to date: run python docs/generate.py\n")
-        return 1 if stale or mistakes else 0
+        return 1 if stale or mistakes or not_run else 0
     for folder in arguments:
         take_in(load(folder))
     for path, text in documents().items():

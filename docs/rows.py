@@ -6,6 +6,8 @@ What is counted are the verdicts in docs/results; nothing of it is typed by hand
 import csv
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +21,8 @@ PAPER = "paper"
 """Origin of the claims that are counted; those of others stand beside."""
 NO_CLAIM = "-"
 """In the column `claims`: none of the study's claims speaks of this experiment."""
+NONE_COLLECTED = 5
+"""Exit status of pytest if it finds the tests, but none of them is marked."""
 NOT_RUN, NOTHING_CLAIMED = "not run", "no claim"
 
 
@@ -59,6 +63,28 @@ def read(path: Path) -> list[Row]:
             )
             for row in csv.DictReader(file)
         ]
+
+
+def mistakes(rows: list[Row], root: Path = ROOT) -> list[str]:
+    """Returns what is wrong with the tests that experiments name, in lines.
+
+    A test must exist, and be run at every landing: those marked `long` are not.
+    """
+    tests = sorted({path for row in rows for path in row.shown if "::" in path})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *tests]
+    done = subprocess.run(
+        [*command, "-m", "long"], cwd=root, capture_output=True, text=True, check=False
+    )
+    if done.returncode == NONE_COLLECTED:
+        return []
+    if done.returncode == 0:
+        remedy = "must not be marked long; shorten it, or name another"
+        named = re.findall(r"^(tests/.*::[^\[\n]*)", done.stdout, re.MULTILINE)
+    else:
+        remedy = "must be a test; correct its name"
+        named = re.findall(r"^ERROR: (?:not found: )?(.*)$", done.stderr, re.MULTILINE)
+        named = named or [done.stdout + done.stderr]
+    return [f"{LISTED}: {name} {remedy}" for name in dict.fromkeys(named)]
 
 
 def table(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:

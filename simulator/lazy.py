@@ -32,7 +32,7 @@ def attach(package: str, file: str) -> Lazy:
         package: its `__name__`.
         file: its `__file__`.
     """
-    modules = _listed(Path(file).read_text(encoding="utf-8"))
+    modules = listed(Path(file).read_text(encoding="utf-8"))
     names = sorted(modules)
 
     def get(name: str) -> Any:
@@ -47,7 +47,7 @@ def attach(package: str, file: str) -> Lazy:
     return Lazy(get, lambda: names, names)
 
 
-def _listed(source: str) -> dict[str, str]:
+def listed(source: str) -> dict[str, str]:
     """Returns the module of each name that is imported for type checkers."""
     blocks = [
         block

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +44,7 @@ Progress = Callable[[float], None]
 """Called with the fraction of a task's virtual horizon that is done."""
 
 
+@runtime_checkable
 class Keeper(Protocol):
     """Keeps the state of runs that take long."""
 

@@ -1,15 +1,13 @@
-"""What several tests need."""
+"""What several tests need, without JAX; `tests.runs` has what executes."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from simulator import simulation
 from simulator.config.stop import Stop
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run, merge
-from simulator.simulation import Prepared, prepare
+from simulator.scenario.study import merge
 from simulator.timeline import Jobs, Rows, StopReason
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.trace import Writer, write_manifest
@@ -78,11 +76,6 @@ def scenario(*changes: dict[str, Any]) -> Scenario:
     return Scenario.model_validate(tree)
 
 
-def prepared(*changes: dict[str, Any], seed: int = 1, number: int = 0) -> Prepared:
-    """Returns everything that a run of the small study needs."""
-    return prepare(Run(number, "base", {}, 0, seed, scenario(*changes)))
-
-
 class Memory:
     """Keeps tables in memory; stands for a trace's writer."""
 
@@ -96,19 +89,6 @@ class Memory:
         parts = self.tables.get(table, [])
         values = [np.asarray(p[name])[p["run"] == run] for p in parts if name in p]
         return np.concatenate(values) if values else np.zeros(0)
-
-
-def execute(runs: list[Prepared], mode: str = "compiled") -> tuple[Memory, list[dict]]:
-    """Executes runs together; returns their tables and their ends."""
-    memory = Memory()
-    ends = simulation.execute(runs, mode, memory)  # pyright: ignore
-    return memory, ends
-
-
-def rows_of(plan: Prepared) -> tuple[Rows, np.ndarray]:
-    """Returns all rows of a run and their samples."""
-    rows, _, _ = everything(plan.played)
-    return rows, plan.sampler.attach(rows)
 
 
 def write_study(

@@ -17,7 +17,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -70,6 +70,7 @@ class Draws(NamedTuple):
         return self.position
 
 
+@runtime_checkable
 class Law(Protocol):
     """The law of one stage's duration, for every client of a population."""
 

@@ -28,7 +28,7 @@ import abc
 import copy
 import math
 from functools import lru_cache
-from typing import ClassVar, Self, final
+from typing import ClassVar, final
 
 from simulator.config.errors import UserError
 from simulator.privacy import composition, decentralised_lemmas, gdp, numerical
@@ -108,7 +108,7 @@ class Accountant(abc.ABC):
             return total
         return min(total, self._compose(counts, delta))
 
-    def after(self, count: int, event: Release) -> Self:
+    def after(self, count: int, event: Release) -> "Accountant":
         """Returns a copy that has accounted for `count` more releases."""
         other = copy.copy(self)
         other._counts = dict(self._counts)

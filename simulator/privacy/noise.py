@@ -51,8 +51,10 @@ def normals(
     pairs = (num_columns + 1) // 2
     row = rows.astype(jnp.uint32)[..., None]
     pair = jnp.arange(pairs, dtype=jnp.uint32)
-    wide = (key[0][..., None], key[1][..., None])
-    bits = threefry(wide, (row, jnp.broadcast_to(pair, (*rows.shape, pairs))))
+    wide = [jnp.expand_dims(k, (*range(rows.ndim - k.ndim), -1)) for k in key]
+    bits = threefry(
+        (wide[0], wide[1]), (row, jnp.broadcast_to(pair, (*rows.shape, pairs)))
+    )
     # Box and Muller; the half keeps the logarithm finite.
     u, v = ((b.astype(dtype) + 0.5) * 2.0**-32 for b in bits)
     radius = jnp.sqrt(-2 * jnp.log(jnp.minimum(u, 1)))

@@ -12,7 +12,7 @@ for a share of clients or of arrivals, and batches of a shuffled epoch have rati
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias
+from typing import Literal, TypeAlias
 
 from simulator.config.errors import UserError
 
@@ -83,7 +83,7 @@ class Pure:
         _check_ratio(self.sampling_ratio)
 
     @classmethod
-    def of_multiplier(cls, multiplier: float, sampling_ratio: float = 1.0) -> Self:
+    def of_multiplier(cls, multiplier: float, sampling_ratio: float = 1.0) -> "Pure":
         """Makes the release of a noise scale over sensitivity >= 0."""
         epsilon = 1 / multiplier if multiplier else math.inf
         return cls(epsilon, sampling_ratio)

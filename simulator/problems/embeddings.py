@@ -6,7 +6,7 @@ stay there, since the columns are zero.
 """
 
 import math
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from simulator.problems.images import image_shape
 Shapes = tuple[tuple[int, ...], ...]
 
 
+@runtime_checkable
 class Embedding(Protocol):
     """A party's model."""
 

@@ -1,6 +1,6 @@
 """Linear models. Weights are `[outputs, features]`: twice as fast as the transpose."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Key
 from simulator.problems.model_parts import Linear
 
 
+@runtime_checkable
 class Classifier(Protocol):
     """A model of a horizontally divided problem: one array of weights, and logits.
 

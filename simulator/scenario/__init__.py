@@ -1,10 +1,9 @@
 """What to simulate: the scenario, read from YAML or built in Python.
 
 - `reading`, `dialect`, `overrides`: a file and `-s` options to a `Scenario`, with the
-  line of every mistake; `suggestions` words the message.
-- `scenario` and the parts that it is made of: `problems`, `laws`, `protocols`,
-  `algorithms`; `catalogue` lists them.
-- `expressions`: arithmetic in `m` and `M`; `law_checks`: laws that cannot be durations.
+  line of every mistake.
+- `scenario`, `setting`: what a study says; `claims`, `metrics`, `privacy`, `grid`: of
+  its results, its accounts and its sweeps. Parts are at home in packages of their own.
 - `study`: a scenario to its runs, its JSON schema, and back to YAML.
 
 The public names are imported when they are used. Nothing in here imports JAX or pandas,

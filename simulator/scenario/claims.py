@@ -1,13 +1,12 @@
 """What a source says, as data: typed claims to check a finished study against."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
 )
@@ -176,7 +175,7 @@ class Claim(Config):
         return {key: value for key, value in data.items() if key != "rises"}
 
     @model_serializer(mode="wrap")
-    def _by_alias(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _by_alias(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         return {key.removesuffix("_"): value for key, value in dump(self).items()}
 
     @property

@@ -1,11 +1,11 @@
 """What every scenario says of its world, whatever is learned in it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import (
     Field,
-    SerializerFunctionWrapHandler,
     field_serializer,
     model_validator,
 )
@@ -62,7 +62,7 @@ class Setting(Config, ABC):
 
     @field_serializer("clients", mode="wrap")
     def _inheriting(
-        self, clients: Clients | None, dump: SerializerFunctionWrapHandler
+        self, clients: Clients | None, dump: Callable[[Clients | None], Any]
     ) -> Any:
         """Leaves out of groups what they take from the clients as a whole."""
         tree = dump(clients)

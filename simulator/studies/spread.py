@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class WorkerDiedError(Exception):
         self.started = started
 
 
+@runtime_checkable
 class Workers(Protocol):
     """Processes that execute tasks."""
 

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from itertools import pairwise
 from math import inf
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -22,6 +22,7 @@ Draw = Callable[[int], float]
 """Returns a client's next duration."""
 
 
+@runtime_checkable
 class Presence(Protocol):
     """The times at which each client is there.
 
@@ -33,6 +34,7 @@ class Presence(Protocol):
         """Returns the earliest moment from `time` on at which the client is there."""
 
 
+@runtime_checkable
 class Lasting(Presence, Protocol):
     """Such times, of which the end is the end of a job as well."""
 

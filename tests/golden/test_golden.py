@@ -20,7 +20,8 @@ from simulator.timeline import NO_WORKER
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import Clients, Server
 from simulator.world.workload import Workload
-from tests.support import SGD, everything, execute, prepared
+from tests.runs import execute, prepared
+from tests.support import SGD, everything
 
 FOLDER = Path(__file__).parent
 EXPON = {"law": "expon"}

@@ -13,7 +13,8 @@ from simulator.scenario.study import merge
 from simulator.simulation import Prepared, _drive, key_of
 from simulator.timeline import Jobs, Kind, Rows
 from tests.reference import gossip_twin as twin
-from tests.support import SGD, everything, prepared
+from tests.runs import prepared
+from tests.support import SGD, everything
 
 K, NUM_SAMPLES, BATCH, NEAR = 6, 150, 7, (1e-9, 1e-13)
 # In epochs; from commit 108 on, with which a round begins, the second one.

@@ -15,7 +15,8 @@ from simulator.privacy import gdp
 from simulator.simulation import Prepared, _feed, key_of
 from simulator.timeline import NO_WORKER, Kind
 from tests.reference import sgd_twin, vafl_twin
-from tests.support import SGD, prepared, rows_of
+from tests.runs import prepared, rows_of
+from tests.support import SGD
 
 DOUBLE = {"engine": {"precision": "float64"}}
 SHORT = {"stop": {"commits": 80}}

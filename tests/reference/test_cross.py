@@ -19,7 +19,7 @@ from simulator.scenario.reading import read_any
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand, merge
 from simulator.simulation import prepare
-from tests.support import execute
+from tests.runs import execute
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "cross"
 NEAR, FAR = 2e-12, 1e-6

@@ -13,7 +13,8 @@ from simulator.algorithms.edge_cloud.stages import stages
 from simulator.scenario.study import merge
 from simulator.simulation import key_of
 from tests.reference import mapa_twin
-from tests.support import SGD, execute, prepared, rows_of
+from tests.runs import execute, prepared, rows_of
+from tests.support import SGD
 
 LAWS = {
     "radial_exponential": "radial_exp",

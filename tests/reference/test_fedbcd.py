@@ -11,7 +11,7 @@ from simulator.simulation import Prepared, key_of
 from tests.reference import fedbcd_async_twin, fedbcd_s_twin
 from tests.reference import fedbcd_twin as twin
 from tests.reference.test_against_twins import carried
-from tests.support import execute, prepared, rows_of
+from tests.runs import execute, prepared, rows_of
 
 BATCH = 13
 BASE: dict[str, Any] = {

@@ -12,7 +12,7 @@ from simulator.simulation import Prepared, key_of
 from tests.reference import ftl_twin as twin
 from tests.reference.fedbcd_twin import Layer
 from tests.reference.test_against_twins import carried
-from tests.support import execute, prepared, rows_of
+from tests.runs import execute, prepared, rows_of
 
 HIDDEN = 6
 BASE: dict[str, Any] = {

@@ -12,7 +12,8 @@ from simulator.scenario.study import merge
 from simulator.simulation import Prepared, key_of
 from simulator.timeline import NO_WORKER, Kind
 from tests.reference import federated_twin as twin
-from tests.support import SGD, Memory, execute, prepared, rows_of
+from tests.runs import execute, prepared, rows_of
+from tests.support import SGD, Memory
 
 BATCH = 7
 BASE = merge(

@@ -9,7 +9,8 @@ from simulator import simulation
 from simulator.scenario.study import merge
 from simulator.timeline import Kind
 from simulator.trace import Words
-from tests.support import SGD, Memory, execute, prepared
+from tests.runs import execute, prepared
+from tests.support import SGD, Memory
 
 K, BYTES = 5, 4 * 650
 """Workers, and what a model of 65 weights for each of ten classes weighs."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support import execute, prepared
+from tests.runs import execute, prepared
 
 BATCH, ROUNDS = 11, 3
 SIZE = 4 * BATCH

@@ -27,7 +27,8 @@ from simulator.timeline import Jobs, Outcome, StopReason
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import Clients, Server
 from simulator.world.workload import Workload
-from tests.support import Memory, everything, execute
+from tests.runs import execute
+from tests.support import Memory, everything
 from tests.unit.test_cli import stalesim
 
 K = 5

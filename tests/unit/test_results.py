@@ -7,7 +7,8 @@ from simulator.engine.feed import Point
 from simulator.privacy import gdp
 from simulator.results import Results
 from tests.reference.test_against_twins import carried
-from tests.support import SGD, Memory, execute, prepared, rows_of
+from tests.runs import execute, prepared, rows_of
+from tests.support import SGD, Memory
 
 PRIVATE = {
     "algorithm": {

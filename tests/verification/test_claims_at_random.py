@@ -63,7 +63,7 @@ def test_few_claims_at_several_looks(kind: str) -> None:
     _check(kind, FEW, 0.0, 5, None)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("kind", MAKERS)
 def test_many_claims(kind: str, effect: float) -> None:
@@ -134,7 +134,7 @@ def test_without_correction_families_are_decided_wrongly_too_often() -> None:
     assert _share_of_families(found, 0) > 0.05 + _margin(FEW)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("true", [0, 3, 5])
 @pytest.mark.parametrize("looks", [False, True])
 def test_many_families(true: int, looks: bool) -> None:
@@ -146,7 +146,7 @@ def test_many_families(true: int, looks: bool) -> None:
     assert _share_of_families(found, true) <= 0.05 + _margin(MANY)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_looking_again_and_again_without_a_plan_is_wrong_too_often() -> None:
     # The very thing that the plan prevents: 18 looks at 5 % each.
     measured, said = studied("higher", MANY, 20, 0.0, 1)

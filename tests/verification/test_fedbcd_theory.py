@@ -25,7 +25,8 @@ from simulator.simulation import Prepared, key_of
 from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 from tests.reference.fedbcd_theory_twin import secret_rotation, theorem2_bound
-from tests.support import everything, played, prepared, rows_of
+from tests.runs import prepared, rows_of
+from tests.support import everything, played
 
 L2 = 0.01
 WIDTH = 10

@@ -11,7 +11,8 @@ from analysis.theory import mapa, noise
 from simulator.problems.estimates import Estimates, estimate
 from simulator.scenario.study import merge
 from simulator.simulation import Prepared, key_of
-from tests.support import SGD, Memory, execute, prepared
+from tests.runs import execute, prepared
+from tests.support import SGD, Memory
 
 CLIENTS, BATCH, L2, DIMENSION = 5, 12, 0.01, 21
 BASE = merge(

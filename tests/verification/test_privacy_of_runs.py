@@ -16,7 +16,8 @@ from dp_accounting.rdp import RdpAccountant
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run
 from simulator.simulation import prepare
-from tests.support import Memory, execute
+from tests.runs import execute
+from tests.support import Memory
 
 K, BATCH, BOUND, MULTIPLIER, DELTA = 5, 11, 0.7, 0.8, 1e-6
 END, EVERY = 40.5, 7.25

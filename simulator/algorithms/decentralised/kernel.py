@@ -271,7 +271,9 @@ class DecentralisedSgd(Revealing):
         drift = self._seen(state, models, workers) - old
         # A reduction over so short an axis takes XLA forty times as long on CPU.
         total = drift[0] if len(models) == 1 else drift[0] + drift[1]
-        spread = near.spread + 2 * _dot(old - near.centre, drift) + _dot(drift, drift)
+        spread = (
+            near.spread + 2 * _dot(old - near.centre[None], drift) + _dot(drift, drift)
+        )
         spread -= _dot(total, total) / self.num_workers
         return near._replace(
             models=models if len(models) == 2 else jnp.stack([models[0], models[0]]),
@@ -332,7 +334,7 @@ def _halved(near: _Near) -> _Near:
 def _exact(held: Float[Array, "K ..."]) -> tuple[Array, Array]:
     """Returns the mean of some models, and the sum of squared distances from it."""
     centre = held.mean(axis=0)
-    apart = held - centre
+    apart = held - centre[None]
     return centre, _dot(apart, apart)
 
 

@@ -216,7 +216,7 @@ def _received(
 ) -> tuple[Float[Array, " W"], Received]:
     """Returns the loss of each party's batch, and what it has for its local steps."""
     worker, M, samples = event.worker, problem.num_parties, _samples(event)
-    own = jnp.arange(M) == worker[:, None]
+    own = jnp.arange(M)[None] == worker[:, None]
     others = jnp.where(own[:, :, None, None], 0, h).sum(axis=1)
     y = problem.y.at[samples].get(mode="fill", fill_value=0)
     present = samples != NO_SAMPLE

@@ -64,7 +64,7 @@ class TransferDescent(Algorithm):
         ]
         moved, first, losses = (jnp.stack(parts) for parts in zip(*ends, strict=True))
         # In sequence, one party moves at a time; a NULL row moves nobody.
-        moves = jnp.any(jnp.arange(2)[:, None] == event.worker, axis=1)[:, None]
+        moves = jnp.any(jnp.arange(2)[:, None] == event.worker[None], axis=1)[:, None]
         weights = jnp.where(moves, moved, state.weights)
         info = {
             "loss": losses[LABELLED],

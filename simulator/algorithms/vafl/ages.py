@@ -19,8 +19,9 @@ def age_info(
     histogram over rows is that of all ages.
     """
     M = ages.shape[0]
-    used = (jnp.arange(M)[:, None, None] != worker[:, None]) & (samples != NO_SAMPLE)
-    used &= (worker != NO_WORKER)[:, None]
+    of_others = jnp.arange(M)[:, None] != worker[None]
+    used = (of_others & (worker != NO_WORKER)[None])[:, :, None]
+    used &= (samples != NO_SAMPLE)[None]
     kept = jnp.where(used, ages, 0)
     count = used.sum(axis=(1, 2))
     total = kept.sum(axis=(1, 2), dtype=jnp.float32)

@@ -1,7 +1,7 @@
 """The networks by name."""
 
 from functools import lru_cache, partial
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from simulator.config.errors import ScenarioError
 from simulator.problems.architectures.counter import Counter, Tally
@@ -28,6 +28,7 @@ Name = Literal[
 ]
 
 
+@runtime_checkable
 class Build(Protocol):
     """A network."""
 

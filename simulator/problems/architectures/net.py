@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
 
@@ -19,6 +19,7 @@ FEWEST = 4
 pixel, one or two normalised numbers say nothing, and no gradient passes them."""
 
 
+@runtime_checkable
 class Net(Protocol[T]):
     """Applies layers one after another; each takes the next of the parameters.
 

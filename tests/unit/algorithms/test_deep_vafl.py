@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from tests.support import execute, prepared, scenario
+from tests.runs import execute, prepared
+from tests.support import scenario
 
 MLP = {"problem": {"model": {"kind": "mlp", "hidden": 4}}}
 

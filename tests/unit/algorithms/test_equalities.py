@@ -12,7 +12,8 @@ import pytest
 
 from simulator.scenario.study import merge
 from simulator.timeline import Kind
-from tests.support import SGD, Memory, execute, prepared, rows_of
+from tests.runs import execute, prepared, rows_of
+from tests.support import SGD, Memory
 
 DOUBLE = {"engine": {"precision": "float64"}}
 BASE = merge(SGD, {"stop": {"commits": 60}, "evaluate": {"every": {"commits": 10}}})

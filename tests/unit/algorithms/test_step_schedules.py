@@ -17,7 +17,8 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import merge
 from simulator.simulation import prepare
 from simulator.timeline import NO_WORKER, Kind
-from tests.support import VAFL, everything, execute, prepared
+from tests.runs import execute, prepared
+from tests.support import VAFL, everything
 from tests.unit.test_gossip_runs import BASE, K
 
 CIFAR = PiecewiseStep(values=(0.4, 0.04, 0.004), epochs=(160, 240))

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import shutil
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -71,6 +72,42 @@ def test_what_does_not_exist_is_found_out() -> None:
     assert not _exists("tests/unit/docs/test_nothing.py")
     assert _exists("docs/design.md#two-machines-and-one-record")
     assert not _exists("docs/design.md#nothing")
+
+
+MARKED = """
+import pytest
+
+@pytest.mark.long
+def test_long(): ...
+
+@pytest.mark.parametrize("n", [0, pytest.param(1, marks=pytest.mark.long)])
+def test_partly(n): ...
+
+def test_short(): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["short"], []),
+        (["short", "long"], ["::test_long must not be marked long"]),
+        (["partly"], ["::test_partly must not be marked long"]),
+        (["short", "gone"], ["::test_gone must be a test"]),
+    ],
+)
+def test_named_tests_are_run_at_every_landing(
+    names: list[str], words: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_some.py").write_text(MARKED)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shown = tuple(f"tests/test_some.py::test_{name}" for name in names)
+    found = rows.mistakes([rows.Row("X-1", "what", (), "", shown)], tmp_path)
+    assert len(found) == len(words)
+    for line, word in zip(found, words, strict=True):
+        assert line.startswith("docs/rows.csv: ")
+        assert word in line
 
 
 def _file(scenario: str) -> Path:

@@ -8,7 +8,8 @@ from simulator.engine import execute as execution
 from simulator.engine.feed import Feed
 from simulator.simulation import _feed
 from simulator.timeline import NO_SLOT, StopReason
-from tests.support import SGD, execute, prepared
+from tests.runs import execute, prepared
+from tests.support import SGD
 
 STEP = {"step_size": 0.3, "batch": 11}
 FAMILIES = {

@@ -7,7 +7,8 @@ import pytest
 
 from simulator.config.errors import ScenarioError
 from simulator.scenario.study import merge
-from tests.support import SGD, Memory, execute, prepared
+from tests.runs import execute, prepared
+from tests.support import SGD, Memory
 
 ALONE = merge(
     SGD,

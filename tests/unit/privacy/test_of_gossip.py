@@ -18,7 +18,8 @@ from simulator.privacy.releases import Gaussian, Guarantee, Laplace, Pure, Relea
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, merge
 from simulator.timeline import Kind, Outcome, StopReason
-from tests.support import VAFL, Memory, everything, execute, prepared
+from tests.runs import execute, prepared
+from tests.support import VAFL, Memory, everything
 from tests.unit.test_gossip_runs import BASE, K
 
 DELTA = 1e-5

@@ -131,7 +131,7 @@ def test_a_cnn_is_xlas_convolutions() -> None:
 
     def layer(images: jax.Array, kernels: jax.Array, bias: jax.Array) -> jax.Array:
         found = lax.conv(images, kernels, (1, 1), "VALID")
-        return jnp.maximum(found + bias[:, None, None], 0)
+        return jnp.maximum(found + bias[None, :, None, None], 0)
 
     def layers(x: jax.Array) -> jax.Array:
         return layer(layer(x.reshape(5, 2, 8, 6), one, bias_1), two, bias_2)

@@ -5,7 +5,8 @@ import numpy as np
 
 from simulator.problems.estimates import estimate
 from simulator.simulation import key_of
-from tests.support import SGD, prepared
+from tests.runs import prepared
+from tests.support import SGD
 
 
 def test_estimates_of_a_logistic_model_at_zero() -> None:

@@ -15,7 +15,8 @@ from simulator.problems.data.parts import Speech
 from simulator.problems.lstm import Lstm
 from simulator.problems.model_parts import Lstm as Config
 from simulator.timeline import NO_SAMPLE
-from tests.support import SGD, execute, prepared
+from tests.runs import execute, prepared
+from tests.support import SGD
 
 TINY: dict[str, Any] = {
     "problem": {

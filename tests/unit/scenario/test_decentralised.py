@@ -11,7 +11,7 @@ from simulator.scenario.reading import read
 from simulator.scenario.study import expand
 from simulator.simulation import _feed, check
 from simulator.timeline import Kind
-from tests.support import execute, prepared
+from tests.runs import execute, prepared
 from tests.unit.scenario.mistakes import complaint
 from tests.unit.test_gossip_runs import BASE
 

@@ -21,7 +21,8 @@ from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import Clients, Link, NamedSlowdown
 from simulator.world.workload import Workload
 from simulator.world.world import World
-from tests.support import everything, execute, played, prepared, scenario
+from tests.runs import execute, prepared
+from tests.support import everything, played, scenario
 from tests.unit.scenario.mistakes import complaint
 
 SHAPE = ProblemShape(1000, 30, 1, 3, 30, batch=50, num_exchanged=2)

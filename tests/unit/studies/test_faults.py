@@ -25,11 +25,11 @@ FAULTS: dict[str, Callable[[], BaseException]] = {
 }
 
 
-SLOW = pytest.mark.slow
-SEEDS = [0, *(pytest.param(seed, marks=SLOW) for seed in range(1, 20))]
+LONG = pytest.mark.long
+SEEDS = [0, *(pytest.param(seed, marks=LONG) for seed in range(1, 20))]
 
 
-@pytest.fixture(autouse=True, params=["cheap", pytest.param("real", marks=SLOW)])
+@pytest.fixture(autouse=True, params=["cheap", pytest.param("real", marks=LONG)])
 def _fake(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Does without numerics, and, where that is cheap, without Parquet."""
     fakes = {"cheap": fake_study.fake_cheaply, "real": fake_study.fake}
@@ -100,7 +100,7 @@ def test_a_call_that_fails_loses_nothing(
 
 @pytest.mark.filterwarnings("ignore::simulator.trace.StudyWarning")
 @pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 20))]
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.long) for s in range(1, 20))]
 )
 def test_a_loss_of_power_is_seen_and_mended(seed: int, whole: fake_study.Study) -> None:
     for number in range(1, calls_of_a_study(Files()) + 1):

@@ -40,7 +40,7 @@ def test_histories_with_the_real_files(monkeypatch: pytest.MonkeyPatch) -> None:
         history(seed)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("block", range(10))
 def test_many_histories(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_study.fake_cheaply(monkeypatch)

@@ -1,0 +1,123 @@
+"""Which tests run: turns of the long ones, the tests near a change."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.conftest import SHARES, share
+
+ROOT = Path(__file__).parents[2]
+LONG = [f"tests/test_a.py::test_long[{n}]" for n in range(8)]
+TESTS = """
+import pytest
+
+@pytest.mark.long
+@pytest.mark.parametrize("n", range(8))
+def test_long(n): ...
+
+def test_short(): ...
+"""
+
+
+@pytest.fixture(scope="module")
+def near() -> ModuleType:
+    """Returns .ci/near, which has no ending."""
+    loader = SourceFileLoader("near", str(ROOT / ".ci" / "near"))
+    spec = importlib.util.spec_from_loader("near", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("number", [0, 1, 5, 6, 7, 100])
+@pytest.mark.parametrize("first", [0, 4, 11])
+def test_shares_of_six_turns_are_all_long_tests_once(number: int, first: int) -> None:
+    all_names = [f"test_{n}" for n in range(number)]
+    shares = [share(reversed(all_names), first + turn) for turn in range(SHARES)]
+    assert sorted(name for names in shares for name in names) == sorted(all_names)
+    sizes = [*map(len, shares)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def collected(root: Path, *arguments: str) -> list[str]:
+    """Returns the tests that pytest collects in a repository of one file."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
+    done = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return re.findall(r"^tests/.*::.*$", done.stdout, re.M)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (("tests",), [LONG[3]]),
+        (("tests", "--slow"), LONG),
+        (("tests/test_a.py",), LONG),
+    ],
+)
+def test_of_folders_a_share_of_the_long_tests_is_run(
+    arguments: tuple[str, ...], kept: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "turn").write_text("9\n")
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    (tmp_path / "tests" / "test_a.py").write_text(TESTS)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    short = "tests/test_a.py::test_short"
+    assert collected(tmp_path, *arguments) == [*kept, short]
+
+
+@pytest.mark.parametrize(
+    ("changed", "touched", "others"),
+    [
+        # A part of the catalogue, by whatever plays protocols.
+        ("simulator/protocols/gossip.py", "protocols/test_gossip", "privacy/test_gdp"),
+        (
+            "simulator/algorithms/vafl.py",
+            "algorithms/test_deep_vafl",
+            "world/test_laws",
+        ),
+        # A process of its own.
+        ("simulator/cli/commands.py", "test_cli", "protocols/test_gossip"),
+        ("tests/support.py", "protocols/test_order", "test_cli"),
+        ("tests/unit/test_cli.py", "test_cli", "world/test_laws"),
+        # No Python, but named.
+        ("docs/rows.csv", "docs/test_rows", "test_cli"),
+        # A name that is imported on demand.
+        (
+            "simulator/studies/planning.py",
+            "engine/test_precision",
+            "test_commit",
+        ),
+    ],
+)
+def test_tests_near_a_change(
+    changed: str, touched: str, others: str, near: ModuleType
+) -> None:
+    found = near.near({ROOT / changed})
+    assert ROOT / f"tests/unit/{touched}.py" in found
+    assert ROOT / f"tests/unit/{others}.py" not in found
+
+
+def test_a_conftest_is_near_all_tests_of_its_folder(near: ModuleType) -> None:
+    data = ROOT / "tests/unit/problems/data"
+    found = near.near({data / "conftest.py"})
+    assert found == sorted(data.glob("test_*.py"))
+
+
+def test_shapes_of_different_rank_are_not_stretched() -> None:
+    import jax.numpy as jnp
+
+    with pytest.raises(ValueError, match="rank_promotion"):
+        jnp.ones((2, 3)) + jnp.ones(3)
