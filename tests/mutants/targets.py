@@ -5,8 +5,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = (
     "simulator/world",
+    "simulator/laws",
     "simulator/protocols",
-    "simulator/recording.py",
+    "simulator/recorders",
+    "simulator/timelines",
     "simulator/results",
     "simulator/trace",
     "analysis/claims",
