@@ -175,7 +175,7 @@ def _check_metrics(scenario: Scenario, data: Dataset) -> None:
             f"evaluate.metrics must not have test_auc for the {data.num_classes} "
             f"classes of {data.name}; remove it, or add problem.data.classes"
         )
-    known = problem.model.kind == "linear" and loss(problem, data) in KNOWN_MINIMUM
+    known = problem.model.is_linear and loss(problem, data) in KNOWN_MINIMUM
     if "optimality_gap" in metrics and not known:
         raise ScenarioError(
             "evaluate.metrics must have optimality_gap only for linear models with the "

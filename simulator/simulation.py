@@ -128,7 +128,7 @@ def _constants(config: Problem, *, bias: bool) -> Constants:
     partition = config.partition
     data = playing.dataset(config.data)
     loss = playing.loss(config, data)
-    if config.model.kind != "linear" or loss == "hinge":
+    if not config.model.is_linear or loss == "hinge":
         return Constants(num_clients=partition.num_clients)
     return Constants(
         smoothness=lambda: _smoothness(config, bias=bias),

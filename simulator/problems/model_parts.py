@@ -16,6 +16,10 @@ class Model(Part):
 
     families: ClassVar[tuple[str, ...]]
     """Divisions of the data that it is for: `horizontal`, `vertical`, `transfer`."""
+    is_linear: ClassVar[bool] = False
+    """Whether outputs are linear in features and weights."""
+    transfers: ClassVar[bool] = False
+    """Whether it has hidden units that transfer learning aligns."""
     sequential: ClassVar[bool] = False
     """Whether its rows are sequences of `frames` frames, each with a class."""
 
@@ -29,6 +33,7 @@ class Linear(Model):
     """Linear: embeddings `x @ w` of a vertical party, or `x @ w + b` of a client."""
 
     kind: Literal["linear"] = "linear"
+    is_linear: ClassVar[bool] = True
     made_by: ClassVar[str] = "simulator.problems.models:linear"
     families: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
 
@@ -49,6 +54,7 @@ class Mlp(Model):
     """
 
     kind: Literal["mlp"] = "mlp"
+    transfers: ClassVar[bool] = True
     made_by: ClassVar[str] = "simulator.problems.embeddings:mlp"
     families: ClassVar[tuple[str, ...]] = ("vertical",)
     hidden: Annotated[int, Field(ge=1)] = 64

@@ -201,7 +201,7 @@ class Scenario(Setting):
                 "must be vertical, of two parties",
             ),
             ("problem", "model", "kind"): (
-                problem.model.kind == "mlp",
+                problem.model.transfers,
                 "must be mlp, whose hidden units are aligned",
             ),
             ("problem", "loss"): (
@@ -211,10 +211,6 @@ class Scenario(Setting):
             ("algorithm", "kind"): (
                 algorithm.transfers,
                 "must be one of fed_sgd, fed_bcd, fed_pbcd",
-            ),
-            ("algorithm", "local_gradient"): (
-                getattr(algorithm, "local_gradient", "recompute") == "recompute",
-                "must be recompute, since all that it needs is exchanged",
             ),
             ("protocol", "kind"): (self.protocol.batch_per_round, "must be rounds"),
         }

@@ -98,7 +98,7 @@ def plan(runs: list[Run], *, backend: str) -> list[Task]:
             else:
                 alone += same
         together = mode == "batched" or (mode == "auto" and backend != "cpu")
-        if together and len(alone) > 1 and scenario.protocol.kind != "bounded":
+        if together and len(alone) > 1 and not scenario.protocol.refresh_bound:
             tasks += _batches("batched", alone)
         else:
             single = "stepwise" if mode == "stepwise" else "compiled"

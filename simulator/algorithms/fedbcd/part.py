@@ -108,6 +108,17 @@ class _LocalSteps(BlockDescent):
         """Local steps of a job."""
         return self.local_steps
 
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses derivatives that transfer learning does not exchange."""
+        super().check(problem, protocol)
+        if problem.transfer is not None and self.local_gradient != "recompute":
+            raise PlacedError(
+                "algorithm.local_gradient must be recompute, since all that it needs "
+                "is exchanged, with problem.transfer; change it or remove "
+                "problem.transfer",
+                ("algorithm", "local_gradient"),
+            )
+
 
 class FedBcd(_LocalSteps):
     """FedBCD: Q local steps after every exchange.

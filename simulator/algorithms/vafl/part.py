@@ -107,7 +107,7 @@ class Vafl(Algorithm):
             )
         noise = self.perturbation
         priced = noise is not None and noise.input_diameter is not None
-        if priced and problem.model.kind != "linear":
+        if priced and not problem.model.is_linear:
             raise PlacedError(
                 f"algorithm.perturbation.input_diameter must not be set for the model "
                 f"{problem.model.kind!r}, whose sensitivity is not known; remove "
