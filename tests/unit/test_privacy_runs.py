@@ -228,7 +228,7 @@ def test_a_run_ends_just_before_a_message_too_many(
         "num_clients": 4,
         "seed": 2,
         "stop": Stop(time=400.0),
-        "traffic": Workload(8, 8, 4),
+        "workload": Workload(8, 8, 4),
         "server": server,
     }
     limited = SimulatedTimeline(**options, quota=quota)

@@ -1,11 +1,11 @@
 """Exact event orders of every protocol, from constant durations."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from simulator.config.base import Config
 from simulator.config.errors import ScenarioError
 from simulator.config.stop import Stop
 from simulator.laws.parts import Constant, Scipy
@@ -14,10 +14,12 @@ from simulator.protocols import (
     Bounded,
     Buffered,
     Centralised,
+    Protocol,
     Rounds,
     Synchronous,
     TSynchronous,
 )
+from simulator.recorders.recorder import Recorder
 from simulator.streams import Purpose
 from simulator.timeline import NO_COMMIT, NO_WORKER, Kind, Outcome, StopReason, check
 from simulator.timelines.simulated import SimulatedTimeline
@@ -224,11 +226,14 @@ def test_the_digest_tells_timelines_apart() -> None:
     assert len({plan.digest, *(other.digest for other in others)}) == 8
 
 
-class Pairing(Config):
-    """A protocol of somebody else's that does not say how many are answered."""
+class Pairing(Protocol):
+    """A plug-in's protocol that does not say how many are answered."""
 
     kind: str = "pairing"
-    like: str = "t_synchronous"
+    like: ClassVar[str] = "t_synchronous"
+
+    def play(self, world: World, recorder: Recorder) -> None:
+        raise AssertionError
 
 
 @pytest.mark.parametrize(

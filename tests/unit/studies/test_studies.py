@@ -16,6 +16,7 @@ from simulator.studies import folder as folders
 from simulator.studies import memory, work
 from simulator.studies.planning import Task, keeping
 from simulator.timelines import cached
+from simulator.timelines.simulated import SimulatedTimeline
 from simulator.trace import load, write_manifest
 from simulator.trace.disk import locked
 
@@ -304,14 +305,14 @@ def test_a_timeline_that_others_share_is_played_once(
         "async": {"algorithm": {"kind": "fed_async", "batch": 8, "step_size": 0.1}},
     }
     tree = TREE | {"variants": variants, "sweep": {}}
-    played, chunks = [], playing.Played.chunks
+    played, chunks = [], SimulatedTimeline.chunks
 
     def counting(self: Any, num_rows: int) -> Any:
         played.append(self.digest)
         return chunks(self, num_rows)
 
     alone = studies.simulate(tree | {"variants": {"sgd": {}}}, tmp_path / "alone")
-    monkeypatch.setattr(playing.Played, "chunks", counting)
+    monkeypatch.setattr(SimulatedTimeline, "chunks", counting)
     study = studies.simulate(tree, tmp_path / "s")
     assert len(played) == len({*played}) == 2, "one for each replicate"
     runs = [run for run in study.manifest["runs"] if run["variant"] == "sgd"]
