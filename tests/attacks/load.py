@@ -12,7 +12,6 @@ from tests.attacks.cases import STOOD, UGLY, Case, Result, call, scenario, ugly
 
 ANSWER_S = 120.0
 """Seconds of processor time that a command may take at such a size."""
-ALONE = ("variants={a: {}}", "claims=[]", "replicates=1")
 WORLD = """\
 name: many
 seed: 1
@@ -53,13 +52,14 @@ def studies(folder: Path, variants: int, most: int) -> Iterator[Case]:
     yield _timed(f"run of {variants} variants", *run)
     yield _timed(f"plot of {variants} variants", "plot", folder / "v")
     yield _timed(f"report of {variants} variants", "report", folder / "v")
+    del tree["variants"]
     for commits in (most // 10, most):
-        seldom = f"evaluate.every={{commits: {commits // 10}}}"
-        options: list[object] = []
-        for entry in (*ALONE, seldom, f"stop={{commits: {commits}}}"):
-            options += ["-s", entry]
-        run = ("run", small, "-j", "1", "--no-plots", "-o", folder / f"c{commits}")
-        yield _timed(f"run of {commits:,} commits", *run, *options)
+        every = {"every": {"commits": commits // 10}}
+        path = folder / f"c{commits}.yaml"
+        long = tree | {"stop": {"commits": commits}, "evaluate": every}
+        path.write_text(yaml.safe_dump(long))
+        run = ("run", path, "-j", "1", "--no-plots", "-o", folder / f"c{commits}")
+        yield _timed(f"run of {commits:,} commits", *run)
 
 
 def _timed(what: str, *command: object) -> Case:
