@@ -59,7 +59,7 @@ class Layers:
         self._running = iter(running) if running else None
         self._groups = groups
         self._form: Form | None = form
-        self.measured: list[Float[Array, " C"]] = []
+        self.measured: list[Float[Array, " _"]] = []
 
     def rest(self) -> int:
         """Returns how many arrays no layer has taken."""
@@ -257,7 +257,7 @@ class CifarNet(NamedTuple):
 
     def _run(
         self, parameters: Arrays, running: Arrays, x: Float[Array, "S F"]
-    ) -> tuple[Float[Array, "C S"], list[Float[Array, " C"]]]:
+    ) -> tuple[Float[Array, "C S"], list[Float[Array, " _"]]]:
         height, width, depth = self.image
         images = x.T.reshape(depth, height, width, x.shape[0])
         groups = self.groups if self.norm == "group" else None
