@@ -35,6 +35,8 @@ EPSILON = 1e-5
 """Added to variances, as PyTorch does."""
 
 Images = Float[Array, "C H W S"]
+OtherImages = Float[Array, "C_out H_out W_out S"]
+"""What a layer makes of images: others in number of channels and size."""
 
 
 def convolve(
