@@ -298,7 +298,7 @@ def widths(config: Problem) -> tuple[int, ...]:
 
 def _shares(
     scenario: Scenario, data: Dataset, seed: int
-) -> tuple[list[Int[np.ndarray, " n"]], tuple[int, ...]]:
+) -> tuple[list[Int[np.ndarray, " _"]], tuple[int, ...]]:
     """Returns who holds which samples, and how many columns each client holds."""
     N, P = data.x_train.shape
     partition = scenario.problem.partition

@@ -241,10 +241,14 @@ class Feed:
 
 
 def nothing(width: int) -> tuple[Rows, Jobs]:
-    """Returns no rows and no jobs, in the right shapes."""
-    flat, wide = np.zeros(0, np.int32), np.zeros((0, width), np.int32)
-    rows = Rows(*(wide if name in _WIDE else flat for name in Rows._fields))
-    return rows, Jobs(*(flat for _ in Jobs._fields))
+    """Returns no rows and no jobs, in the right shapes and types."""
+    wide = np.zeros((0, width), np.int32)
+
+    def flat(name: str) -> np.ndarray:
+        return np.zeros(0, float if name.endswith("time") else np.int32)
+
+    rows = Rows(*(wide if name in _WIDE else flat(name) for name in Rows._fields))
+    return rows, Jobs(*map(flat, Jobs._fields))
 
 
 _WIDE = ("worker", "job", "read_version", "read_slot")

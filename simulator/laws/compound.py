@@ -30,7 +30,7 @@ class EmpiricalLaw:
         replay: whether they are taken in order.
     """
 
-    def __init__(self, values: list[Float[np.ndarray, " n"]], *, replay: bool) -> None:
+    def __init__(self, values: list[Float[np.ndarray, " _"]], *, replay: bool) -> None:
         self._one, self._replay = len(values) == 1, replay
         self._values = np.concatenate(values)
         self._length = np.array([part.size for part in values])

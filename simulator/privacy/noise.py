@@ -15,9 +15,11 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 Words = tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]
 """Two 32-bit words."""
+Stretched = tuple[UInt32[Array, "*#s"], UInt32[Array, "*#s"]]
+"""Two 32-bit words, broadcast against others."""
 
 
-def threefry(key: Words, counter: Words) -> Words:
+def threefry(key: Stretched, counter: Stretched) -> Words:
     """Returns 64 pseudorandom bits for each counter under a key (20 rounds)."""
     schedule = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(PARITY))
     x, y = counter[0] + schedule[0], counter[1] + schedule[1]
@@ -38,7 +40,7 @@ def words_of(key: Key[Array, ""]) -> Words:
 
 
 def normals(
-    key: Words, rows: Int[Array, "*s"], num_columns: int, dtype: jnp.dtype
+    key: Stretched, rows: Int[Array, "*s"], num_columns: int, dtype: jnp.dtype
 ) -> Float[Array, "*s num_columns"]:
     """Returns independent standard normal numbers for each row, keyed by its number.
 

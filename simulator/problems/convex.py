@@ -38,7 +38,7 @@ def _smoothness(x: Float[np.ndarray, "N P"], loss: str, l2: float) -> float:
 
 def smoothness_of_parties(
     x: Float[np.ndarray, "N P"],
-    columns: list[Int[np.ndarray, " p"]],
+    columns: list[Int[np.ndarray, " _"]],
     loss: str,
     l2: float,
 ) -> tuple[float, ...]:

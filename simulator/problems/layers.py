@@ -35,6 +35,8 @@ EPSILON = 1e-5
 """Added to variances, as PyTorch does."""
 
 Images = Float[Array, "C H W S"]
+OtherImages = Float[Array, "C_out H_out W_out S"]
+"""What a layer makes of images: others in number of channels and size."""
 
 
 def convolve(
@@ -77,7 +79,7 @@ def convolve(
 
 def _views(
     images: Float[Array, "C H W S"], size: int, stride: int
-) -> list[Float[Array, "C H_out W_out S"]]:
+) -> list[Float[Array, "_ H_out W_out S"]]:
     """Returns what each number of a kernel meets, row by row of the kernel."""
     edge = size // 2
     padded = jnp.pad(images, ((0, 0), (edge, edge), (edge, edge), (0, 0)))
@@ -89,7 +91,7 @@ def _views(
 
 
 def _multiplied(
-    views: Sequence[Float[Array, "C H W S"]],
+    views: Sequence[Float[Array, "_ H W S"]],
     kernels: Float[Array, "D C_in K K"],
     groups: int,
 ) -> Float[Array, "D H W S"]:

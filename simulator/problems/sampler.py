@@ -61,7 +61,7 @@ class Sampler:
     def __init__(
         self,
         seed: int,
-        pools: list[Int[np.ndarray, " n"]],
+        pools: list[Int[np.ndarray, " _"]],
         size: int,
         *,
         sampling: Sampling = "distinct",
@@ -174,7 +174,9 @@ class Sampler:
     def _pool(self, client: int) -> Int[np.ndarray, " n"]:
         return self._pools[client if len(self._pools) > 1 else 0]
 
-    def _length(self, client: int | Int[np.ndarray, " j"]) -> Int[np.ndarray, "..."]:
+    def _length(
+        self, client: int | Int[np.ndarray, " j"]
+    ) -> np.int64 | Int[np.ndarray, " j"]:
         """Returns the ids in each of a client's blocks, or of one for all clients."""
         return self._lengths[client if len(self._pools) > 1 else 0]
 

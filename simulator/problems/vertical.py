@@ -115,7 +115,7 @@ def measure(
 
 
 def stack(
-    x: Float[np.ndarray, "N P_all"], columns: list[Int[np.ndarray, " p"]]
+    x: Float[np.ndarray, "N P_all"], columns: list[Int[np.ndarray, " _"]]
 ) -> Float[np.ndarray, "M N P"]:
     """Returns each party's columns, padded with zero columns to the widest party."""
     width = max(part.size for part in columns)
@@ -127,7 +127,7 @@ def stack(
 
 def build(
     dataset: Dataset,
-    columns: list[Int[np.ndarray, " p"]],
+    columns: list[Int[np.ndarray, " _"]],
     embedding: Embedding,
     *,
     loss: losses.Loss,

@@ -59,7 +59,7 @@ class Layers:
         self._running = iter(running) if running else None
         self._groups = groups
         self._form: Form | None = form
-        self.measured: list[Float[Array, " C"]] = []
+        self.measured: list[Float[Array, " _"]] = []
 
     def rest(self) -> int:
         """Returns how many arrays no layer has taken."""
@@ -78,7 +78,7 @@ class Layers:
         groups: int = 1,
         *,
         bias: bool = False,
-    ) -> layers.Images:
+    ) -> layers.OtherImages:
         """Convolves; pads so that stride 1 keeps the size."""
         del channels, kernel
         sums = layers.convolve(x, next(self._parameters), stride, groups, self._form)
@@ -107,15 +107,15 @@ class Layers:
 
     def max_pool(
         self, x: layers.Images, size: int, stride: int, padding: int = 0
-    ) -> layers.Images:
+    ) -> layers.OtherImages:
         """Returns the largest of some pixels."""
         return layers.max_pool(x, size, stride, padding)
 
-    def mean(self, x: layers.Images) -> layers.Images:
+    def mean(self, x: layers.Images) -> Float[Array, "C 1 1 S"]:
         """Returns each channel's mean as an image of one pixel."""
         return x.mean(axis=(1, 2), keepdims=True)
 
-    def dense(self, x: layers.Images, outputs: int) -> layers.Images:
+    def dense(self, x: layers.Images, outputs: int) -> Float[Array, "{outputs} 1 1 S"]:
         """Returns a linear map, with biases, as channels of one pixel."""
         del outputs
         matrix, bias = next(self._parameters), next(self._parameters)
@@ -126,17 +126,19 @@ class Layers:
         """Returns the sum."""
         return x + y
 
-    def multiply(self, x: layers.Images, factors: layers.Images) -> layers.Images:
+    def multiply(
+        self, x: layers.Images, factors: Float[Array, "C 1 1 S"]
+    ) -> layers.Images:
         """Multiplies each channel of each sample by a factor."""
         return x * factors
 
-    def join(self, parts: Sequence[layers.Images]) -> layers.Images:
+    def join(self, parts: Sequence[Float[Array, "_ H W S"]]) -> layers.Images:
         """Puts channels behind one another."""
         return jnp.concatenate(parts, axis=0)
 
     def split(
         self, x: layers.Images, channels: int
-    ) -> tuple[layers.Images, layers.Images]:
+    ) -> tuple[Float[Array, "{channels} H W S"], Float[Array, "_ H W S"]]:
         """Returns the first so many channels, and the others."""
         return x[:channels], x[channels:]
 
@@ -257,7 +259,7 @@ class CifarNet(NamedTuple):
 
     def _run(
         self, parameters: Arrays, running: Arrays, x: Float[Array, "S F"]
-    ) -> tuple[Float[Array, "C S"], list[Float[Array, " C"]]]:
+    ) -> tuple[Float[Array, "C S"], list[Float[Array, " _"]]]:
         height, width, depth = self.image
         images = x.T.reshape(depth, height, width, x.shape[0])
         groups = self.groups if self.norm == "group" else None

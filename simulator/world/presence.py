@@ -101,7 +101,7 @@ class PeriodicPresence:
 class TracedPresence:
     """There in given intervals."""
 
-    def __init__(self, intervals: list[Float[np.ndarray, "n 2"]], first: int) -> None:
+    def __init__(self, intervals: list[Float[np.ndarray, "_ 2"]], first: int) -> None:
         self._intervals, self._first = intervals, first
 
     def since(self, client: int, time: float) -> float:

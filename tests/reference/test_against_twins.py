@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -139,7 +140,7 @@ def noise_of(plan: Prepared) -> Callable[[int, int, int], np.ndarray] | None:
         return None
     key, C = key_of(plan.run.seed), plan.problem.embedding.num_outputs
     N = plan.problem.num_samples
-    one = jax.jit(lambda m, j: draw(key, m, j, np.arange(N), C))
+    one = jax.jit(lambda m, j: draw(key, m, j, jnp.arange(N), C))
     seen: dict[tuple[int, int], np.ndarray] = {}
 
     def noise(party: int, job: int, sample: int) -> np.ndarray:

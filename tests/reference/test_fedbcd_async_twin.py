@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.reference import fedbcd_twin as twin
 from tests.reference.fedbcd_async_twin import async_fedbcd
 from tests.reference.test_fedbcd_twin import (
-    EVERY_LOCAL_GRADIENT,
     NUM_SAMPLES,
     assert_close,
-    batches,
     block,
     problem,
     start,
@@ -20,28 +17,6 @@ LEFT, RIGHT = ALL[:6], ALL[6:]
 
 
 class TestAsync:
-    @EVERY_LOCAL_GRADIENT
-    @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
-    def test_first_round_is_fedbcd_p(self, local, order):
-        """The store begins exact, so the first time nobody is stale."""
-        data, ids = problem(3, "tanh"), batches(1)[0]
-        events = [("serve", k, ids) for k in order] + [("commit", k) for k in order]
-        trace = async_fedbcd(data, start(data), events, 4, 0.2, local, 0.1)
-        parallel = twin.fedpbcd_p(
-            data, start(data), [ids], 4, np.array([0.2]), local_gradient=local
-        )
-        for k in range(3):
-            assert_close(trace.params[-1][k], parallel.params[0][k])
-        assert sorted(trace.messages) == [0, 2, 2]
-
-    def test_one_party_is_sgd(self):
-        data = problem(1)
-        events = [e for ids in batches() for e in (("serve", 0, ids), ("commit", 0))]
-        trace = async_fedbcd(data, start(data), events, 3, 0.2)
-        parallel = twin.fedbcd_p(data, start(data), batches(), 3, np.full(3, 0.2))
-        for t in range(3):
-            assert_close(trace.params[2 * t + 1][0], parallel.params[t][0])
-
     def test_in_turn_everyone_sees_the_parameters_of_the_last_serve(self):
         """Full batches, linear: H_{-k} is at the theta that the others uploaded."""
         data = problem(2)
@@ -97,13 +72,6 @@ class TestAsync:
             for _ in range(2):
                 theta[1] = theta[1] - step * block(data, theta, 1, ALL)
         assert_close(trace.params[-1][1], theta[1])
-
-    def test_frozen_slopes_contain_the_fresh_upload(self):
-        data = problem(2)
-        events = [("serve", 0, ALL), ("commit", 0)] * 2
-        frozen = async_fedbcd(data, start(data), events, 1, 0.2, "frozen")
-        recompute = async_fedbcd(data, start(data), events, 1, 0.2, "recompute")
-        assert_close(frozen.params[-1][0], recompute.params[-1][0])
 
     def test_impossible_orders(self):
         data = problem(2)

@@ -102,31 +102,3 @@ class TestTheorem1:
             np.testing.assert_allclose(U @ U.T, np.eye(d), atol=1e-14)
             np.testing.assert_allclose(U @ fixed, fixed, atol=1e-13)
             assert np.abs(U - np.eye(d)).max() > 0.1
-
-    @pytest.mark.parametrize("d", [2, 3, 10])
-    @pytest.mark.parametrize("party", [0, 1, 2])
-    @pytest.mark.parametrize("local", twin.LOCAL_GRADIENTS)
-    @pytest.mark.parametrize(
-        "algorithm", ["fedbcd_p", "fedpbcd_p", "per_batch", "as_printed"]
-    )
-    def test_messages_agree_though_data_differ(self, d, party, local, algorithm):
-        widths = tuple(d if k == party else 4 for k in range(3))
-        data = linear_problem(widths)
-        generator = np.random.default_rng(2)
-        params = [0.3 * generator.normal(size=width) for width in widths]
-        U = self.rotation(params[party])
-        x = list(data.x)
-        x[party] = x[party] @ U
-        assert np.abs(x[party] - data.x[party]).max() > 1.0
-        trace = run(algorithm, data, params, local)
-        other = run(algorithm, data._replace(x=x), params, local)
-        pairs = zip([trace.start, *trace.log], [other.start, *other.log], strict=True)
-        for sent, also_sent in pairs:
-            for message, twin_message in zip(sent, also_sent, strict=True):
-                np.testing.assert_allclose(
-                    message.values, twin_message.values, rtol=0.0, atol=1e-10
-                )
-        end, other_end = trace.params[-1][party], other.params[-1][party]
-        np.testing.assert_allclose(other_end, U.T @ end, atol=1e-10)
-        assert np.abs(end - params[party]).max() > 0.01  # something was learned
-        assert np.abs(other_end - end).max() > 1e-3

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -126,8 +127,8 @@ def test_in_sequence_each_party_sees_what_the_other_left() -> None:
         assert (samples[0] == samples[1]).all(), "one batch a round"
         problem, l2 = plan.problem, 0.01
         weights = problem.start(key_of(plan.run.seed))
-        ids = samples[0, 0]
-        y, present = problem.vertical.y[ids], np.ones(ids.size, bool)
+        ids = jnp.asarray(samples[0, 0])
+        y, present = problem.vertical.y[ids], jnp.ones(ids.size, bool)
 
         def loss(party: int, own: Any, others: Any) -> Any:
             both = {party: own, 1 - party: others}

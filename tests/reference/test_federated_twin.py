@@ -66,19 +66,6 @@ def commit(*contributions: Contribution) -> Row:
     return Row("commit", contributions)
 
 
-def random_program(num_commits: int, steps: int, delay: int) -> list[Row]:
-    """One contribution a commit, `delay` commits late, batches of 4 of 12 samples."""
-    generator = np.random.default_rng(3)
-    return [
-        commit(
-            Contribution(
-                k, max(0, k - delay), list(generator.integers(12, size=(steps, 4)))
-            )
-        )
-        for k in range(num_commits)
-    ]
-
-
 class TestLosses:
     @EVERY_LOSS
     def test_gradient_is_that_of_the_loss_with_regulariser(self, loss, num_outputs):
@@ -221,13 +208,6 @@ class TestClient:
         total, _, _ = twin.local_total(ONE, ZERO, [FIRST] * 2, 0.5, proximal=0.4)
         # After a step both weights are 1/4: p(1/2), pulled by 0.4 / 4.
         assert_close(total, np.full((1, 2), -0.5 - p(0.5) + 0.1))
-
-    def test_each_batch_is_used_once(self):
-        data = problem("hinge", 3)
-        batches = [np.array([0, 1]), np.array([2, 2, 5])]
-        total, _, _ = twin.local_total(data, start(3), batches, 0.0)
-        each = [twin.mean_gradient(data, start(3), batch)[0] for batch in batches]
-        assert_close(total, each[0] + each[1])
 
     def test_sample_clip_and_its_noise(self):
         # Gradients -(3, 1) / 2 and +(0, 1) / 2; norms sqrt(2.5) and 1 / 2.
@@ -380,15 +360,6 @@ class TestFedAsync:
         expected = 0.5 * 0.1 * np.array([[0.5 - 9.0, 0.5]])
         assert_close(versions[1], expected)
 
-    @EVERY_LOSS
-    def test_without_delay_and_wholly_mixed_it_is_sgd(self, loss, num_outputs):
-        data, w = problem(loss, num_outputs), start(num_outputs)
-        program = random_program(8, steps=3, delay=0)
-        options = Options(0.1, mixing=1.0, proximal=0.0)
-        mixed = twin.run("fed_async", data, program, w, options)
-        sgd = twin.run("sgd", data, program, w, Options(0.1))
-        assert_close(mixed.versions, sgd.versions)
-
 
 class TestFedBuff:
     def test_buffer_by_hand(self):
@@ -436,53 +407,6 @@ class TestFedBuff:
         versions, _ = twin.run("fed_buff", ONE, program, ZERO, options)
         models = [0.0, 0.2, 0.2 + 2.0 * (0.05 + 0.1)]
         assert_close([w[0, 0] for w in versions], models)
-
-    @EVERY_LOSS
-    def test_a_buffer_of_one_is_sgd(self, loss, num_outputs):
-        data, w = problem(loss, num_outputs), start(num_outputs)
-        program = random_program(8, steps=3, delay=2)
-        weight = Weight("polynomial")
-        one = twin.run("fed_buff", data, program, w, Options(0.1, weight=weight))
-        sgd = twin.run("sgd", data, program, w, Options(0.1, weight=weight))
-        assert_close(one.versions, sgd.versions)
-
-    @EVERY_LOSS
-    def test_a_full_buffer_is_a_mean_of_contributions(self, loss, num_outputs):
-        """Of the same version, in three rows or in one."""
-        data, w = problem(loss, num_outputs), start(num_outputs)
-        sent = [row.contributions[0] for row in random_program(3, steps=2, delay=3)]
-        spread = [Row("contribute", sent[:1]), Row("contribute", sent[1:2])]
-        spread.append(commit(sent[2]))
-        whole = [commit(*sent)]
-        sgd = twin.run("sgd", data, whole, w, Options(0.1)).versions[1]
-        for program in (spread, whole):
-            got = twin.run("fed_buff", data, program, w, Options(0.1)).versions[1]
-            assert_close(got, sgd)
-
-
-class TestRelations:
-    @EVERY_LOSS
-    @pytest.mark.parametrize("kind", twin.KINDS)
-    def test_loose_clip_without_noise_changes_nothing(self, kind, loss, num_outputs):
-        data, w = problem(loss, num_outputs), start(num_outputs)
-        plain = Options(0.1)
-        for clip, steps in (("sample", 1), ("contribution", 3)):
-            program = random_program(8, steps, delay=2)
-            quiet = plain._replace(mechanism=Mechanism(1e9, clip))
-            one = twin.run(kind, data, program, w, plain)
-            two = twin.run(kind, data, program, w, quiet)
-            assert_close(one.versions, two.versions)
-            assert [row.clipped for row in two.rows] == [0.0] * 8
-
-    @pytest.mark.parametrize("kind", twin.KINDS)
-    def test_start_and_versions_are_not_changed(self, kind):
-        data, w = problem("softmax", 3), start(3)
-        program = random_program(8, 2, delay=2)
-        whole = twin.run(kind, data, program, w, Options(0.1))
-        part = twin.run(kind, data, program[:4], w, Options(0.1))
-        np.testing.assert_array_equal(w, start(3))
-        np.testing.assert_array_equal(whole.versions[:5], part.versions)
-        assert len(whole.versions) == 9
 
 
 class TestRefusals:

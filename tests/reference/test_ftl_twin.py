@@ -76,23 +76,6 @@ class TestObjective:
         outside = np.setdiff1d(np.arange(NUM_B), OVERLAP)
         assert not d_b[outside].any()
 
-    @LABELLED
-    def test_components_are_enough(self, labelled):
-        """At own values other than those at the exchange, too."""
-        u_a, u_b, y = representations()
-        from_a = twin.components_of_a(u_a, y, OVERLAP, labelled)
-        from_b = twin.components_of_b(u_b, OVERLAP)
-        for moved in (0.0, 0.7):
-            arguments = (y, OVERLAP, 3.0, labelled)
-            loss, d_a, _ = twin.ftl_loss_and_gradients(u_a + moved, u_b, *arguments)
-            got = twin.gradient_at_a(from_b, u_a + moved, *arguments)
-            assert_close(got, d_a)
-            got = twin.loss_at_a(from_b, u_a + moved, *arguments)
-            assert got == pytest.approx(loss, rel=1e-12)
-            _, _, d_b = twin.ftl_loss_and_gradients(u_a, u_b + moved, *arguments)
-            got = twin.gradient_at_b(from_a, u_b + moved, OVERLAP, 3.0)
-            assert_close(got, d_b)
-
     def test_rows_of_b_outside_the_overlap_are_not_read(self):
         u_a, u_b, y = representations()
         u_b[[1, 4, 5]] = np.nan

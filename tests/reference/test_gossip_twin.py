@@ -104,55 +104,10 @@ def test_age_weighted_by_hand():
     np.testing.assert_array_equal(trace.ages, [[1, 0], [1, 2], [2, 3], [3, 3]])
 
 
-def test_age_weighted_is_gossip_at_equal_ages():
-    events: list[Event] = []
-    for work in draws(1, 6):
-        events += [*reads(), *updates(work)]
-        events.append(("average", 0, 1))
-        events.append(("average", 2, 3))
-    args = (W0, K, events, gradient, decay, 0.3)
-    by_age, plain = twin.age_weighted(*args), twin.gossip(*args)
-    np.testing.assert_allclose(by_age.models, plain.models, rtol=1e-13)
-    np.testing.assert_array_equal(by_age.ages[-1], np.full(K, 6))
-
-
 def test_age_weighted_keeps_the_start_of_two_that_never_trained():
     events: list[Event] = [("average", 1, 2), ("read", 1), ("update", 1, ONE, None)]
     trace = twin.age_weighted(W0, K, events, nothing, decay)
     np.testing.assert_array_equal(trace.models[0], np.tile(W0, (K, 1)))
-
-
-@pytest.mark.parametrize("noise_on", twin.NOISE_ON)
-def test_one_worker_is_sgd(noise_on: str):
-    rounds = draws(2, 8, num_workers=1)
-    w, expected = W0, []
-    for t, ((batch, noise),) in enumerate(rounds):
-        assert noise is not None
-        g = gradient(w, 0, batch) + noise * (0.3 / B if noise_on == "sum" else 0.3)
-        w = w - decay(t) * g
-        expected.append(w)
-    events: list[Event] = []
-    for ((batch, noise),) in rounds:
-        events += [("read", 0), ("update", 0, batch, noise), ("average_all",)]
-    one = np.ones((1, 1))
-    rest = (gradient, decay, 0.3, noise_on)
-    for theta in (
-        twin.gossip(W0, 1, events, *rest).theta,
-        twin.age_weighted(W0, 1, events, *rest).theta,
-        twin.sync(W0, rounds, *rest).theta,
-        twin.d_psgd(W0, one, rounds, *rest).theta,
-        twin.stochastic_gradient_push(W0, [one] * 8, rounds, *rest).z[:, 0],
-    ):
-        np.testing.assert_allclose(theta, expected, rtol=1e-12)
-
-
-def test_noise_on_the_sum_is_b_times_smaller():
-    events = random_events(3, 30)
-    on_sum = twin.gossip(W0, K, events, gradient, decay, 0.5 * B, "sum")
-    on_mean = twin.gossip(W0, K, events, gradient, decay, 0.5, "mean")
-    np.testing.assert_allclose(on_sum.models, on_mean.models, rtol=1e-12)
-    quiet = twin.gossip(W0, K, events, gradient, decay)
-    assert np.abs(on_sum.theta - quiet.theta).max() > 1e-3
 
 
 def test_gossip_is_algorithm_1_in_matrices():
@@ -177,50 +132,12 @@ def test_gossip_is_algorithm_1_in_matrices():
     np.testing.assert_allclose(trace.models, expected, rtol=1e-11, atol=1e-12)
 
 
-def test_theta_moves_only_by_updates_and_by_eta_over_k():
-    events = random_events(5, 50)
-    trace = twin.gossip(W0, K, events, lambda w, k, _: np.ones(D), decay)
-    steps = -decay_table(50)[:, None] / K * np.ones(D)
-    moved = np.diff(np.vstack([W0, trace.theta]), axis=0)
-    np.testing.assert_allclose(moved, steps, rtol=0, atol=1e-14)
-
-
-def decay_table(num_updates: int) -> np.ndarray:
-    return np.array([decay(t) for t in range(num_updates)])
-
-
 def test_round_robin_has_staleness_k_minus_1():
     events = reads()
     for t in range(20):
         events += [("update", t % K, ONE, None), ("read", t % K)]
     staleness = twin.gossip(W0, K, events, gradient, decay).staleness
     np.testing.assert_array_equal(staleness, [0, 1, 2] + [K - 1] * 17)
-
-
-def test_sync_is_large_batch_sgd():
-    rounds = draws(6, 10)
-    trace = twin.sync(W0, rounds, gradient, decay, 0.7)
-    w = W0
-    for r, work in enumerate(rounds):
-        batch = np.concatenate([ids for ids, _ in work])
-        noise = np.sum([noise for _, noise in work if noise is not None], axis=0)
-        w = w - decay(K * r) * (gradient(w, 0, batch) + 0.7 * noise / (K * B))
-        np.testing.assert_allclose(trace.theta[r], w, rtol=1e-12)
-    np.testing.assert_allclose(trace.consensus, 0.0, atol=1e-28)
-
-
-def test_gossip_in_lockstep_is_sync():
-    rounds = draws(7, 6)
-    events: list[Event] = []
-    for work in rounds:
-        events += [*reads(), *updates(work), ("average_all",)]
-    events += [("read", 0), ("update", 0, ONE, np.zeros(D))]
-    sync = twin.sync(W0, rounds, gradient, lambda _: 0.1, 0.7)
-    trace = twin.gossip(W0, K, events, gradient, lambda _: 0.1, 0.7)
-    np.testing.assert_allclose(trace.models[-1, 1:], sync.models[-1, 1:], rtol=1e-12)
-
-
-RING = np.eye(K) / 2 + np.roll(np.eye(K), 1, axis=0) / 4 + np.roll(np.eye(K), -1, 0) / 4
 
 
 def test_d_psgd_by_hand():
@@ -234,38 +151,6 @@ def test_d_psgd_by_hand():
     np.testing.assert_array_equal(trace.consensus, [0.25, 0.0625, 0.140625])
 
 
-def test_d_psgd_moves_theta_by_the_mean_gradient():
-    trace = twin.d_psgd(W0, RING, draws(8, 9), gradient, decay, 0.4)
-    models = np.vstack([np.tile(W0, (1, K, 1)), trace.models])
-    for r, work in enumerate(draws(8, 9)):
-        g = twin.gradients(gradient, models[r], work, 0.4, "sum").mean(axis=0)
-        expected = models[r].mean(axis=0) - decay(K * r) * g
-        np.testing.assert_allclose(trace.theta[r], expected, rtol=1e-12)
-
-
-def test_d_psgd_with_the_identity_is_k_runs():
-    rounds = draws(9, 5)
-    apart = twin.d_psgd(W0, np.eye(K), rounds, gradient, decay, 0.4)
-    for k in range(K):
-        alone = twin.d_psgd(
-            W0,
-            np.eye(1),
-            [[w[k]] for w in rounds],
-            gradient,
-            lambda t: decay(t * K),
-            0.4,
-        )
-        np.testing.assert_allclose(apart.models[:, k], alone.models[:, 0], rtol=1e-13)
-
-
-def exponential(num_workers: int, num_rounds: int) -> list[np.ndarray]:
-    """Directed exponential graph: a half stays, a half goes 1, 2, 4, ... ahead."""
-    eye, hops = np.eye(num_workers), int(np.log2(num_workers))
-    return [
-        (eye + np.roll(eye, 2 ** (r % hops), axis=0)) / 2 for r in range(num_rounds)
-    ]
-
-
 # j sends to i: columns sum to one, rows do not.
 LOPSIDED = np.array(
     [
@@ -275,37 +160,6 @@ LOPSIDED = np.array(
         [0.0, 0.0, 0.5, 1 / 3],
     ]
 )
-
-
-def test_push_with_doubly_stochastic_shares_steps_then_mixes():
-    rounds, mixing = draws(10, 7), exponential(K, 7)
-    pushed = twin.stochastic_gradient_push(W0, mixing, rounds, gradient, decay, 0.4)
-    models = np.tile(W0, (K, 1))
-    for r, work in enumerate(rounds):
-        g = twin.gradients(gradient, models, work, 0.4, "sum")
-        models = mixing[r] @ (models - decay(K * r) * g)
-        np.testing.assert_allclose(pushed.z[r], models, rtol=1e-12)
-    np.testing.assert_allclose(pushed.y, 1.0, rtol=1e-15)
-
-
-def test_push_to_everybody_is_sync():
-    rounds, full = draws(11, 5), [np.full((K, K), 1 / K)] * 5
-    pushed = twin.stochastic_gradient_push(W0, full, rounds, gradient, decay, 0.4)
-    sync = twin.sync(W0, rounds, gradient, decay, 0.4)
-    np.testing.assert_allclose(pushed.z, sync.models, rtol=1e-12)
-
-
-def test_push_keeps_sums_and_uses_the_unbiased_model():
-    mixing, rounds = [LOPSIDED] * 12, draws(12, 12)
-    pushed = twin.stochastic_gradient_push(W0, mixing, rounds, gradient, decay, 0.4)
-    np.testing.assert_allclose(pushed.y.sum(axis=1), K, rtol=1e-13)
-    assert np.ptp(pushed.y[-1]) > 0.1
-    z = np.vstack([np.tile(W0, (1, K, 1)), pushed.z])
-    total = K * W0
-    for r, work in enumerate(rounds):
-        g = twin.gradients(gradient, z[r], work, 0.4, "sum")
-        total = total - decay(K * r) * g.sum(axis=0)
-        np.testing.assert_allclose(pushed.x[r].sum(axis=0), total, rtol=1e-11)
 
 
 def test_push_agrees_on_the_mean():

@@ -22,7 +22,6 @@ OPTIONS = Options()
 EVERY_LOSS = pytest.mark.parametrize("loss", twin.LOSSES)
 PRIVATE = pytest.mark.parametrize("algorithm", ["audp", "mapa"])
 LN2 = math.log(2.0)
-QUIET = (math.inf,) * 3
 DIMENSIONS = (1, 2, 10, 256, 784)
 
 
@@ -518,65 +517,8 @@ class TestRunByHand:
             assert commit.noise_norm == pytest.approx(commit.noise_scale * noise)
         assert trace.stages == twin.stage_table(7, NUM_FEATURES, c, options)
 
-    def test_mapa_follows_its_table(self):
-        c = Constants(f_gap=LN2, batch_size=12)
-        rows = cyclic_rows("logistic", 5, 60, 12, noise=0.0)
-        data, w = problem("logistic"), start("logistic")
-        trace = twin.run("mapa", data, rows, w, c)
-        table = twin.stage_table(60, NUM_FEATURES, c, OPTIONS)
-        steps = [s.step_size for s in table for _ in range(s.length)][:60]
-        assert [commit.step_size for commit in trace.commits] == steps
-
 
 class TestRelations:
-    @EVERY_LOSS
-    def test_asgd_without_delay_is_csgd(self, loss):
-        """Table II, at tau_max = 0 and not at tau_max = K = 1."""
-        data, w = problem(loss), start(loss)
-        rows = cyclic_rows(loss, 1, 20, 4, noise=None)
-        c = Constants(batch_size=4, max_staleness=0)
-        central = twin.run("csgd", data, rows, w, c)
-        alone = twin.run("asgd", data, rows, w, c)
-        np.testing.assert_array_equal(central.versions, alone.versions)
-        late = twin.run("asgd", data, rows, w, c._replace(max_staleness=1))
-        assert np.abs(late.versions[-1] - central.versions[-1]).max() > 1e-3
-
-    @EVERY_LOSS
-    @PRIVATE
-    @pytest.mark.parametrize("mode", ["batch", "sample"])
-    def test_without_noise_and_clipping_it_is_asgd(self, loss, algorithm, mode):
-        """Section 7, step sizes given: those of Table II differ."""
-        data, w = problem(loss), start(loss)
-        c = Constants(batch_size=4, epsilons=QUIET, max_staleness=3)
-        options = OPTIONS._replace(step_size=lambda t: 0.5 / t, clip_mode=mode)
-        options = options._replace(clip_bound=1e9)
-        rows = cyclic_rows(loss, 3, 20, 4, noise=None)
-        plain = twin.run("asgd", data, rows, w, c, options)
-        quiet = twin.run(algorithm, data, rows, w, c, options)
-        np.testing.assert_allclose(plain.versions, quiet.versions, **CLOSE)
-        # Zeros are no noise either, at any epsilon.
-        rows = [row._replace(noise=np.zeros_like(w)) for row in rows]
-        loud = c._replace(epsilons=(0.1, 0.2, 0.3))
-        zeros = twin.run(algorithm, data, rows, w, loud, options)
-        np.testing.assert_array_equal(quiet.versions, zeros.versions)
-
-    @EVERY_LOSS
-    @pytest.mark.parametrize("mode", ["batch", "sample"])
-    def test_mapa_with_one_stage_is_audp(self, loss, mode):
-        """With the constant step of that stage, in noise and clipping."""
-        data, w = problem(loss), start(loss)
-        c = Constants(batch_size=4, epsilons=(0.5, 1.0, 2.0), max_staleness=3)
-        c = c._replace(f_gap=1e6)
-        options = OPTIONS._replace(clip_mode=mode, clip_bound=0.3)
-        rows = cyclic_rows(loss, 3, 20, 4, noise=0.2)
-        staged = twin.run("mapa", data, rows, w, c, options)
-        assert len(staged.stages) == 1
-        assert sum(commit.num_clipped for commit in staged.commits) > 0
-        gamma = staged.stages[0].step_size
-        given = options._replace(step_size=lambda _: gamma)
-        fixed = twin.run("audp", data, rows, w, c, given)
-        np.testing.assert_array_equal(staged.versions, fixed.versions)
-
     @PRIVATE
     def test_unnoised_coordinates_do_not_count(self, algorithm):
         """M-14: only the noised are clipped and enter d."""

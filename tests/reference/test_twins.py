@@ -340,53 +340,6 @@ def test_table_holds_the_theta_and_the_noise_of_its_stamp(upload, client_order):
             assert min(distances) < 1e-12
 
 
-@POINTS
-@LOSSES
-@REDUCTIONS
-def test_sync_is_plain_sgd(loss, reduction, server_gradient):
-    """Coordinated = horizontal SGD on pooled features = t-sync with one batch for all.
-
-    With the same step for all blocks and everything at bias^k. "after" has no effect
-    on the coordinated run (section 4), and makes t-sync something else.
-    """
-    setting = problem(loss)
-    generator = np.random.default_rng(8)
-    batches = [generator.integers(NUM_SAMPLES, size=4) for _ in range(6)]
-    rows = [Commit((0, 1, 2), (k,) * 3, (b,) * 3) for k, b in enumerate(batches)]
-    variant = options(
-        loss=loss,
-        reduction=reduction,
-        server_gradient=server_gradient,
-        coordinated=True,
-        server_step_size=lambda k: 0.3 / (1 + k),
-    )
-    sync = vafl_twin.run(**setting, rows=rows, options=variant)
-    uncoordinated = variant._replace(coordinated=False)
-    t_sync = vafl_twin.run(**setting, rows=rows, options=uncoordinated)
-    plain = sgd_twin.run(
-        np.hstack(setting["features"]),
-        setting["labels"],
-        setting["num_outputs"],
-        [sgd_twin.Commit((0,), (b,), (k,)) for k, b in enumerate(batches)],
-        loss,
-        reduction,
-        0.05,
-        lambda k: 0.3 / (1 + k),
-        np.vstack([*setting["theta"], setting["bias"]]),
-    )
-    pooled = np.vstack([*sync.theta, sync.bias])
-    np.testing.assert_allclose(plain.weights, pooled, **CLOSE)
-    np.testing.assert_allclose(plain.losses, sync.loss, **CLOSE)
-    t_pooled = np.vstack([*t_sync.theta, t_sync.bias])
-    if server_gradient == "before":
-        np.testing.assert_allclose(t_pooled, pooled, **CLOSE)
-        np.testing.assert_allclose(t_sync.loss, sync.loss, **CLOSE)
-        np.testing.assert_allclose(t_sync.gradient_norm, sync.gradient_norm, **CLOSE)
-    else:
-        assert not np.allclose(t_pooled, pooled)
-    assert all((each == 0).all() for ages in sync.ages for each in ages)
-
-
 @pytest.mark.parametrize("private", [False, True])
 def test_coordinated_run_ignores_which_parties_are_named(private):
     """All blocks update, and every party's noise is keyed by the first job."""
@@ -418,21 +371,6 @@ def test_coordinated_run_ignores_which_parties_are_named(private):
         scores + noise, setting["labels"][batch], "softmax", "mean"
     )
     np.testing.assert_allclose(traces[0].loss[0], expected, **CLOSE)
-
-
-def test_t_sync_stores_all_uploads_before_any_gradient():
-    """The order in which contributors are named does not matter."""
-    setting = problem("softmax")
-    rows = [row for row in random_rows(4, 12) if len(row.parties) > 1]
-    turned = [Commit(*[field[::-1] for field in row]) for row in rows]
-    assert rows
-    for order in ("upload_first", "query_first"):
-        variant = options(client_order=order)
-        left = vafl_twin.run(**setting, rows=rows, options=variant)
-        right = vafl_twin.run(**setting, rows=turned, options=variant)
-        np.testing.assert_allclose(left.bias, right.bias, **CLOSE)
-        for one, other in zip(left.theta, right.theta, strict=True):
-            np.testing.assert_allclose(one, other, **CLOSE)
 
 
 def test_query_first_of_one_party_by_hand():
@@ -490,14 +428,6 @@ def test_refresh_enforces_its_bound_inclusively_and_makes_no_version():
     everything = options(upload="all")
     trace = vafl_twin.run(**setting, rows=[*rows, overdue], options=everything)
     assert (trace.table_ages == [1, 0, 4]).all()
-
-
-def test_inputs_are_not_modified():
-    setting = problem("softmax")
-    before = [block.copy() for block in setting["theta"]]
-    vafl_twin.run(**setting, rows=random_rows(6), options=options())
-    for left, right in zip(before, setting["theta"], strict=True):
-        np.testing.assert_array_equal(left, right)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Which tests run: turns of the long ones, the tests near a change."""
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -121,3 +122,38 @@ def test_shapes_of_different_rank_are_not_stretched() -> None:
 
     with pytest.raises(ValueError, match="rank_promotion"):
         jnp.ones((2, 3)) + jnp.ones(3)
+
+
+def test_a_wrong_shape_is_found_out(tmp_path: Path) -> None:
+    """As `.ci/shapes` checks it, where the arrays are in a list, too."""
+    (tmp_path / "measured.py").write_text(
+        "import numpy as np\n"
+        "from jaxtyping import Float\n\n"
+        'Vector = Float[np.ndarray, " n"]\n\n'
+        "def added(a: Vector, b: Vector) -> float: return 1\n"
+        "def first(of: list[Vector]) -> Vector: return of[0]\n"
+    )
+    (tmp_path / "test_some.py").write_text(
+        "import numpy as np\n"
+        "import pytest\n"
+        "from jaxtyping import TypeCheckError\n"
+        "import measured\n\n"
+        "def test_some():\n"
+        "    assert measured.added(np.ones(2), np.ones(2)) == 1\n"
+        "    measured.first([np.ones(2)])\n"
+        "    with pytest.raises(TypeCheckError):\n"
+        "        measured.added(np.ones(2), np.ones(3))\n"
+        "    with pytest.raises(TypeCheckError):\n"
+        "        measured.first([np.ones((2, 2))])\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "test_some.py"]
+    command += ["--jaxtyping-packages=measured,tests.checked"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

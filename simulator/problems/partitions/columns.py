@@ -17,7 +17,7 @@ RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
 """An index, or a first and a last one."""
 
 
-def vertical(config: Vertical, dataset: Dataset) -> list[Int[np.ndarray, " p"]]:
+def vertical(config: Vertical, dataset: Dataset) -> list[Int[np.ndarray, " _"]]:
     """Returns the columns of each party, in the order of the parties.
 
     `parties` makes contiguous blocks, of which the first are one column wider where
@@ -49,7 +49,7 @@ def vertical(config: Vertical, dataset: Dataset) -> list[Int[np.ndarray, " p"]]:
     ]
 
 
-def strips(config: Strips, dataset: Dataset) -> list[Int[np.ndarray, " p"]]:
+def strips(config: Strips, dataset: Dataset) -> list[Int[np.ndarray, " _"]]:
     """Returns the pixels of each party's strip, in the order of the image.
 
     Raises:

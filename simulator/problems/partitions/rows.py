@@ -25,7 +25,7 @@ ATTEMPTS = 1000
 """Times that proportions are drawn before `least` is given up."""
 ORDER, DEAL, PROPORTIONS = 0, 1, 2
 """What a stream is for: the order of the rows, of the shards, and proportions."""
-Shares = list[Int[np.ndarray, " n"]]
+Shares = list[Int[np.ndarray, " _"]]
 """Ids of the rows of each client, ascending."""
 
 

@@ -7,6 +7,7 @@ do, everything is equal bit for bit.
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -143,7 +144,7 @@ def test_a_buffer_is_divided_once() -> None:
             assert (rows.read_version[: rows.kind.size, 0] == 0).all()
             total = sum(
                 jax.grad(problem.batch_loss)(
-                    start, problem.x[s], problem.y[s], np.ones(s.size, bool)
+                    start, problem.x[s], problem.y[s], jnp.ones(s.size, bool)
                 )
                 + problem.penalised(start)
                 for s in samples[:, 0]

@@ -135,7 +135,7 @@ def test_arrays_and_courses_are_checked() -> None:
         matching.invert(MODEL, weights, weights, courses=())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("steps", [0, 2000])
 def test_ten_images_at_initial_and_at_trained_weights(steps: int) -> None:
     weights = _weights(steps)

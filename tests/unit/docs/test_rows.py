@@ -87,6 +87,7 @@ def test_short(): ...
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "words"),
     [

@@ -1,5 +1,6 @@
 """Networks of vertical parties: sizes, padding, and what they compute."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -31,6 +32,10 @@ def some(*shape: int, seed: int = 0) -> Any:
 
 def applied(network: Any, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.asarray(jax.jit(network.apply)(weights, x))
+
+
+def parts_of(weights: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    return [*map(np.asarray, split(jnp.asarray(weights), shapes))]
 
 
 def begun(network: Any, seed: int, held: int) -> Any:
@@ -93,19 +98,19 @@ def test_padded_columns_start_at_zero_and_stay_there() -> None:
     start, x = begun(network, 3, 4).astype(np.float64), some(9, 6)
     # Outputs start at zero, and so would all other gradients be.
     start[-8:], x[:, 4:] = some(8), 0
-    gradient = jax.grad(lambda w: jnp.sum(jnp.cos(network.apply(w, x))))
+    gradient = jax.grad(lambda w: jnp.sum(jnp.cos(network.apply(w, jnp.asarray(x)))))
     slope: Any = np.asarray(jax.jit(gradient)(start))
     for weights in (start, start - 0.1 * slope):
-        first = split(weights, network.shapes)[0]
+        first = parts_of(weights, network.shapes)[0]
         assert (first[:, 4:] == 0).all()
         assert (first[:, :4] != 0).all()
-    assert np.abs(split(slope, network.shapes)[0]).max() > 1e-3
+    assert np.abs(parts_of(slope, network.shapes)[0]).max() > 1e-3
 
 
 @pytest.mark.parametrize("held", [4, 100])
 def test_weights_start_within_the_limits_of_the_columns_held(held: int) -> None:
     network = embeddings.mlp(models.Mlp(hidden=64), 2, 100, "vertical")
-    first, bias, last = split(begun(network, 0, held), network.shapes)
+    first, bias, last = parts_of(begun(network, 0, held), network.shapes)
     for part in (first, bias):
         assert 0.9 < np.abs(part).max() * np.sqrt(held) <= 1
     assert (last == 0).all()
@@ -114,7 +119,7 @@ def test_weights_start_within_the_limits_of_the_columns_held(held: int) -> None:
 def test_layers_of_a_cnn_start_within_their_own_limits() -> None:
     network = embeddings.view_cnn(CNN, 2, 96, "vertical")
     weights = begun(network, 0, 96)
-    parts = split(weights, network.shapes)
+    parts = parts_of(weights, network.shapes)
     for part, inputs in zip(parts[:-1], (18, 18, 27, 27, 16, 16), strict=True):
         assert 0.3 < np.abs(part).max() * np.sqrt(inputs) <= 1
     assert (parts[-1] == 0).all()
@@ -126,7 +131,7 @@ def test_layers_of_a_cnn_start_within_their_own_limits() -> None:
 def test_a_cnn_is_xlas_convolutions() -> None:
     network = embeddings.view_cnn(CNN, 4, 96, "vertical")
     weights, x = some(CNN.num_weights(96, 4)), some(5, 96, seed=1)
-    *convolutions, dense, bias, out = split(weights, network.shapes)
+    *convolutions, dense, bias, out = parts_of(weights, network.shapes)
     one, bias_1, two, bias_2 = map(jnp.asarray, convolutions)
 
     def layer(images: jax.Array, kernels: jax.Array, bias: jax.Array) -> jax.Array:
@@ -161,7 +166,7 @@ def test_the_gradient_goes_through_blocks() -> None:
     x = some(BLOCK + 9, 3)
 
     def value(w: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.tanh(in_blocks(lambda block: w @ block.T, x)))
+        return jnp.sum(jnp.tanh(in_blocks(lambda block: w @ block.T, jnp.asarray(x))))
 
     w = some(2, 3, seed=1)
     expected = (1 - np.tanh(w @ x.T) ** 2) @ x
@@ -179,7 +184,7 @@ def test_a_cnn_takes_more_rows_than_a_block() -> None:
 
 
 def test_a_flat_vector_comes_apart_in_order() -> None:
-    one, two, three = split(np.arange(11), [(2, 3), (), (4, 1)])  # pyright: ignore
+    one, two, three = parts_of(np.arange(11.0), [(2, 3), (), (4, 1)])
     assert one.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert two.tolist() == 6
     assert three.tolist() == [[7], [8], [9], [10]]
@@ -188,7 +193,7 @@ def test_a_flat_vector_comes_apart_in_order() -> None:
 def test_draws_are_uniform_between_their_limits() -> None:
     wide = np.array([0.0, 2.0])
     flat: Any = np.asarray(drawn(jax.random.key(1), [(500, 2), (1000,)], [wide, 0.5]))
-    first, second = split(flat, [(500, 2), (1000,)])
+    first, second = parts_of(flat, [(500, 2), (1000,)])
     assert flat.dtype == np.float32
     assert (first[:, 0] == 0).all()
     for part, limit in ((first[:, 1], 2), (second, 0.5)):

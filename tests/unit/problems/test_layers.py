@@ -120,15 +120,16 @@ def test_a_group_has_mean_nought_and_variance_one_in_each_sample():
 
 def test_batch_norm_is_its_formula():
     images, scale, shift = drawn(3, 4, 5, 6), drawn(3, seed=1), drawn(3, seed=2)
-    mean, variance = layers.moments(images)
-    out = layers.batch_norm(images, scale, shift, mean, variance)
+    mean, variance = layers.moments(jnp.asarray(images))
+    given = map(jnp.asarray, (images, scale, shift))
+    out = layers.batch_norm(*given, mean, variance)
     for channel, part in enumerate(images):
         np.testing.assert_allclose(mean[channel], part.mean(), atol=1e-12)
         np.testing.assert_allclose(variance[channel], part.var(), atol=1e-12)
         normal = (part - part.mean()) / np.sqrt(part.var() + 1e-5)
         expected = normal * scale[channel] + shift[channel]
         np.testing.assert_allclose(out[channel], expected, atol=1e-12)
-    unbiased = layers.unbiased(variance, images)
+    unbiased = layers.unbiased(variance, jnp.asarray(images))
     np.testing.assert_allclose(unbiased, images.var(axis=(1, 2, 3), ddof=1))
 
 
@@ -163,5 +164,5 @@ def test_equal_maxima_share_the_gradient_of_a_pool():
 
 def test_a_shuffle_takes_channels_in_turn():
     images = np.arange(6.0).reshape(6, 1, 1, 1) * np.ones((1, 2, 3, 4))
-    out = layers.shuffle(images, 2)
+    out = layers.shuffle(jnp.asarray(images), 2)
     assert out[:, 1, 2, 3].tolist() == [0, 3, 1, 4, 2, 5]

@@ -254,7 +254,7 @@ def test_weights_start_as_pytorch_has_them():
     for part, inputs in ((kernels, 18), (bias, 18), (parameters[4], 9)):
         assert 0.5 < float(jnp.abs(part).max()) * np.sqrt(inputs) <= 1
     assert [set(part.tolist()) for part in statistics] == [{0.0}, {1.0}] * 3
-    regularised, _ = model._parts(jnp.asarray(model.regularised()))
+    regularised, _ = model._parts(jnp.asarray(model.regularised(), float))
     for part in regularised:
         assert part.all() == part.any() == (part.ndim > 1)
 
