@@ -177,7 +177,9 @@ class Processes:
             watch = _Watch(shared, list(tasks), hear)
             path = folder.absolute()  # its processes stay, where they once were started
             calls = (
-                joblib.delayed(_work_elsewhere)(place, index, task, path, shared)
+                joblib.delayed(_work_elsewhere)(
+                    place, index, task, path, shared, os.getpid()
+                )
                 for place, (index, task) in enumerate(tasks.items())
             )
             found: Any = parallel(calls)
@@ -190,9 +192,9 @@ class Processes:
 
 
 def _work_elsewhere(
-    place: int, index: int, task: Task, folder: Path, shared: Path
+    place: int, index: int, task: Task, folder: Path, shared: Path, parent: int
 ) -> tuple[int, Done]:
-    _end_with_parent()
+    _end_with(parent)
     done = np.memmap(shared, np.float64, "r+")
     done[place] = STARTED
 
@@ -205,12 +207,14 @@ def _work_elsewhere(
 
 
 @functools.cache
-def _end_with_parent() -> None:
+def _end_with(parent: int) -> None:
     """Ends this process soon after the one that started it was killed.
 
     It would otherwise go on with its task, and then keep its memory for minutes.
+
+    Args:
+        parent: number of that process; it may be gone before this is called.
     """
-    parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:

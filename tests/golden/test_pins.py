@@ -13,9 +13,15 @@ def test_runs_write_what_is_pinned(name: str) -> None:
 
 def test_a_change_is_seen() -> None:
     name = "harsh deadline"
-    changed = pins.found(name)
-    changed["base"]["jobs"]["outcome"] = "0"
-    place = f"{name}/base/jobs/outcome: pinned "
-    place += pins.pinned(name)["base"]["jobs"]["outcome"]
-    found = pins.compared(name, pins.pinned(name), changed, everything=False)
-    assert list(found) == [f"{place}, now 0"]
+    pinned = pins.pinned(name)
+    before = pinned["base"]["jobs"]
+    exact, inexact = before.split("~")
+    for after, everything, seen in (
+        (f"0~{inexact}", False, True),
+        (f"{exact}~0", False, False),
+        (f"{exact}~0", True, True),
+        (before, True, False),
+    ):
+        changed = {"base": pinned["base"] | {"jobs": after}}
+        found = list(pins.compared(name, pinned, changed, everything=everything))
+        assert found == [f"{name}/base/jobs: pinned {before}, now {after}"] * seen

@@ -146,7 +146,9 @@ def test_a_killed_process_is_replaced(undisturbed: Path, tmp_path: Path) -> None
     pd.testing.assert_frame_equal(closing(folder), closing(undisturbed))
 
 
-def dying(place: int, index: int, task: Task, folder: Path, shared: Path) -> Any:
+def dying(
+    place: int, index: int, task: Task, folder: Path, shared: Path, parent: int
+) -> Any:
     """Stands for tasks of which the first takes more memory than there is."""
     import os
     import signal
@@ -205,3 +207,28 @@ def test_a_scheduler_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     # What was planned is there, and can be resumed without a cluster.
     manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
     assert len(manifest["runs"]) == 8
+
+
+@pytest.mark.parametrize("watches_late", [False, True])
+def test_a_process_does_not_outlive_the_one_that_started_it(watches_late: bool) -> None:
+    # The one in the middle is killed, before its child begins to watch it or after.
+    child = (
+        "import time; from simulator.studies.spread import _end_with\n"
+        f"print('ready', flush=True); time.sleep({2 if watches_late else 0})\n"
+        "_end_with({parent}); time.sleep(60)"
+    )
+    middle = (
+        "import os, subprocess, sys, time\n"
+        f"code = {child!r}.format(parent=os.getpid())\n"
+        "subprocess.Popen([sys.executable, '-c', code]); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", middle]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        if not watches_late:
+            time.sleep(1.0)
+        process.kill()
+        begun = time.monotonic()
+        assert process.stdout.read() == ""  # ends when nobody holds it any more
+    assert time.monotonic() - begun < 30
