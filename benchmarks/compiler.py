@@ -125,17 +125,17 @@ def measure(kind: str, precision: str) -> Measured:
     }
     run = simulation.prepare(Run(0, "", {}, 0, 1, Scenario.model_validate(tree)))
     with jax.enable_x64(precision == "float64"):
-        program = Program(run.algorithm, run.problem)
+        program = Program(run.kernel, run.problem)
         feed = simulation._feed(run, rows)
         feed.next(1)
         piece = feed.next(rows)
         length = piece.rows.time.size
-        events = null_events(length, run.played.width, run.samples)
+        events = null_events(length, run.timeline.width, run.samples)
         put(events, 0, piece)
         events = jax.device_put(events)
 
         def start() -> Any:
-            carry = program.start(simulation.key_of(1), run.played.num_registers)
+            carry = program.start(simulation.key_of(1), run.timeline.num_registers)
             return carry, program.infos(carry, events)
 
         def numbers(carry: Any) -> np.ndarray:
@@ -144,14 +144,14 @@ def measure(kind: str, precision: str) -> Measured:
 
         def after(compiled: Any) -> np.ndarray:
             carry, infos = start()
-            arguments = run.algorithm, run.problem, carry, events
+            arguments = run.kernel, run.problem, carry, events
             moved, _ = compiled(*arguments, np.int32(0), np.int32(1), infos)
             return numbers(moved)
 
         carry, infos = start()
         first = numbers(carry)
         lowered = _run.lower(
-            run.algorithm, run.problem, carry, events, np.int32(0), np.int32(1), infos,
+            run.kernel, run.problem, carry, events, np.int32(0), np.int32(1), infos,
             batched=False, shared=True,
         )  # fmt: skip
         usual, compiling = timed(lowered.compile)

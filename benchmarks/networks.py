@@ -63,13 +63,13 @@ def best(work: Callable[[], Any]) -> float:
 
 def engine(run: simulation.Prepared) -> float:
     """Returns seconds of a whole buffer of rows."""
-    program = Program(run.algorithm, run.problem)
-    carry = program.start(simulation.key_of(1), run.played.num_registers)
+    program = Program(run.kernel, run.problem)
+    carry = program.start(simulation.key_of(1), run.timeline.num_registers)
     feed = simulation._feed(run, 4096)
     feed.next(1)
     piece = feed.next(4096)
     rows = piece.rows.time.size
-    events = null_events(rows, run.played.width, run.samples)
+    events = null_events(rows, run.timeline.width, run.samples)
     put(events, 0, piece)
     held = {"carry": carry, "infos": program.infos(carry, events)}
     events = jax.device_put(events)
@@ -85,7 +85,7 @@ def engine(run: simulation.Prepared) -> float:
 
 def by_hand(run: simulation.Prepared, commits: int, batch: int) -> float:
     """Returns seconds of the same steps: average two models, then step one."""
-    problem, workers = run.problem, run.played.num_clients
+    problem, workers = run.problem, run.timeline.num_clients
     rng = np.random.default_rng(1)
     shards = np.array_split(rng.permutation(problem.x.shape[0]), workers)
 
@@ -113,7 +113,7 @@ def by_hand(run: simulation.Prepared, commits: int, batch: int) -> float:
 
 def batching(run: simulation.Prepared, batch: int) -> tuple[float, float]:
     """Returns seconds of all workers' gradients, one after the other and together."""
-    problem, workers = run.problem, run.played.num_clients
+    problem, workers = run.problem, run.timeline.num_clients
     models = jnp.tile(problem.start(jax.random.key(1)), (workers, 1))
     ids = np.random.default_rng(1).integers(0, problem.x.shape[0], (workers, batch))
     ids = jnp.asarray(ids, jnp.int32)

@@ -106,11 +106,11 @@ def executing(run: Prepared) -> Callable[[], None]:
     feed = simulation._feed(run, 4096)
     feed.next(1)
     piece = feed.next(4096)
-    events = execute.null_events(4096, run.played.width, run.samples)
+    events = execute.null_events(4096, run.timeline.width, run.samples)
     execute.put(events, 0, piece)
     events = jax.device_put(events)
-    program = execute.Program(run.algorithm, run.problem)
-    carry = program.start(simulation.key_of(1), run.played.num_registers)
+    program = execute.Program(run.kernel, run.problem)
+    carry = program.start(simulation.key_of(1), run.timeline.num_registers)
     held = [carry, program.infos(carry, events)]
 
     def work() -> None:
@@ -173,7 +173,7 @@ def one_run() -> None:
                 hand_written.vafl(list(x), y, UPDATES, 40, 0.1, 0.001, 1)
 
         def play(run=run) -> None:
-            for chunk in run.played.chunks(4096):
+            for chunk in run.timeline.chunks(4096):
                 run.sampler.attach(chunk.rows)
 
         work = executing(run)

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator import playing
+from simulator.problems.remembered import dataset
 from simulator.scenario.scenario import Scenario
 
 CLIENTS, BATCH, STEP_SIZE = 10, 32, 0.05
@@ -209,7 +209,7 @@ def singles(chosen: Study, sample: int, processes: int) -> Cost:
 
 def write_arrays(path: Path) -> None:
     """Writes the data that the simulator loads, for the loop to load at once."""
-    data = playing.dataset(Scenario.model_validate(base(1)).problem.data)
+    data = dataset(Scenario.model_validate(base(1)).problem.data)
     np.savez(
         path,
         x=data.x_train.astype(np.float32),

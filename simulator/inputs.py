@@ -1,9 +1,9 @@
-"""What a run reads: which files, what they hold, and which code others bring.
+"""The inputs of a run: files, their content, and the code of plug-ins.
 
 A run is identified by the content of what it reads, not by its name. `collect` finds
 that before anything is executed, wherever a scenario names it: in entries of the types
 `FilePath` and `RecordingPath`, in data sets whose loaders are marked by
-`files.finding`, in parts that others bring. While it is in force (`held`), files are
+`files.finding`, in parts of plug-ins. While it is in force (`held`), files are
 looked for where they were found then, also by other processes, and `confirm` refuses
 what has changed by the time that it was read.
 """
@@ -16,21 +16,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simulator.config import plugins as bringing
+from simulator.config import plugins
 from simulator.config.base import Config, Reads
 from simulator.config.catalogue import registered, sources
 from simulator.config.errors import DataError
 from simulator.config.files import named, parts
+from simulator.config.parts import Part
 from simulator.config.plugins import Source
-from simulator.problems.data.parts import Data
 from simulator.storage import digests, files
 from simulator.trace import load
 from simulator.trace.parts import ordered
 
 TABLES = ("rows", "jobs", "incidents")
-"""What is read of a recorded timeline, beside its manifest."""
+"""Tables that are read of a recorded timeline, with its manifest."""
 UNTOLD = ("elapsed_s",)
-"""What a recording's manifest says of a run that is no part of the timeline."""
+"""Entries of a recording's manifest that are no part of the timeline."""
 MANY = 64
 """Files of a data set from which on they are one input, as MIMIC's 21,000 stays are."""
 IN_DATA = f"${files.FOLDER}"
@@ -38,12 +38,12 @@ IN_DATA = f"${files.FOLDER}"
 
 
 class Input(NamedTuple):
-    """What is read in one place.
+    """The content of one place.
 
     Attributes:
-        at: path of the file or folder, absolute.
-        sha256: of the file; of a recording or of many files together.
-        bytes: that are read.
+        at: Path of the file or folder, absolute.
+        sha256: Digest of the file, of a recording, or of many files together.
+        bytes: Bytes that are read.
     """
 
     at: str
@@ -55,11 +55,11 @@ class Inputs(NamedTuple):
     """Everything that the runs of a study read.
 
     Attributes:
-        places: where files are looked for.
+        places: Folders in which files are looked for.
         named: inputs by their names: paths as scenarios write them, and for what data
             sets find by themselves paths from the data folder on.
         sets: names of what each data set finds by itself, by its configuration.
-        modules: that brought parts which are used, by their names.
+        modules: Modules of the plug-ins that are used, by their names.
     """
 
     places: files.Places
@@ -69,14 +69,14 @@ class Inputs(NamedTuple):
 
 
 _held: list[Inputs] = []
-"""What is in force in this process; the last one counts."""
+"""Inputs that are in force in this process; the last one counts."""
 
 
 def collect(scenarios: Iterable[Any]) -> Inputs:
     """Finds what scenarios read, and what is in it now.
 
     Args:
-        scenarios: of runs; one that several runs share is looked at once.
+        scenarios: Scenarios of runs; one that several runs share is looked at once.
 
     Raises:
         UserError: a file is missing or cannot be read.
@@ -96,7 +96,7 @@ def held(inputs: Inputs | None) -> Iterator[None]:
     """Puts inputs in force: what is read must be what they say.
 
     Raises:
-        DataError: a module that brings parts is another one in this process.
+        DataError: A plug-in's module is another one in this process.
     """
     if inputs is None:
         yield
@@ -146,13 +146,13 @@ def finds(scenario: Config, inputs: Inputs) -> tuple[str, ...] | None:
 
 
 def state(config: Config) -> tuple[tuple[str, str], ...]:
-    """Returns names and digests of what a problem is made of, beside its configuration.
+    """Returns names and digests of the files that a problem is made of.
 
     What is remembered of a configuration holds for one state of its files. Empty where
     no inputs are in force.
 
     Args:
-        config: of a problem or a data set.
+        config: Configuration of a problem or a data set.
     """
     if not _held:
         return ()
@@ -167,7 +167,7 @@ def contents(config: Any, key: str) -> list[str]:
 
     Args:
         config: a part of a scenario, such as its clients.
-        key: of it, for messages.
+        key: Key of it in the scenario, for messages.
     """
     known = _held[-1].named if _held else {}
     return [
@@ -179,13 +179,13 @@ def contents(config: Any, key: str) -> list[str]:
 
 
 def confirm(config: Any, key: str, read: Collection[str] = ()) -> None:
-    """Refuses files that have changed since the study was begun.
+    """Refuses files that have changed since the study started.
 
     To be called when they have been read.
 
     Args:
         config: a part of a scenario.
-        key: of it, for messages.
+        key: Key of it in the scenario, for messages.
         read: paths of files that were read for it, as far as that is known.
 
     Raises:
@@ -232,10 +232,10 @@ def _add(inputs: Inputs, config: Any, *keys: str) -> set[str]:
     return paths
 
 
-def _sets(config: Any) -> Iterator[Data]:
+def _sets(config: Any) -> Iterator[Part]:
     """Yields the data sets that find their files by themselves."""
     for part in parts(config):
-        if isinstance(part, Data) and part.found_files() is not None:
+        if isinstance(part, Part) and part.found_files() is not None:
             yield part
 
 
@@ -279,7 +279,7 @@ def _runs(folder: Path, manifest: str) -> str:
     """Returns the digest of what a recording says of its runs.
 
     Args:
-        folder: of the recording.
+        folder: Folder of the recording.
         manifest: digest of its manifest, by which this is remembered.
     """
     del manifest
@@ -288,7 +288,7 @@ def _runs(folder: Path, manifest: str) -> str:
     return digests.of_text(json.dumps(told, sort_keys=True))
 
 
-def _of_set(part: Data) -> tuple[dict[str, Input], set[str]]:
+def _of_set(part: Part) -> tuple[dict[str, Input], set[str]]:
     """Returns what a data set finds by itself, by name; and the paths of all files."""
     root = files.data_folder()
     paths = sorted(Path(path) for path in part.found_files() or ())
@@ -328,7 +328,7 @@ def _confirm_modules(inputs: Inputs) -> None:
     """
     for name, then in inputs.modules.items():
         registered("laws")  # imports all of them, if this process has not done so
-        here = bringing.source(name)
+        here = plugins.source(name)
         if here.sha256 != then.sha256:
             raise DataError(
                 f"the module {name!r} ({here.file}) must stay as it is while the study "

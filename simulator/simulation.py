@@ -6,7 +6,7 @@ This is the one module that knows both sides.
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -14,27 +14,23 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 
-from simulator import inputs, playing
-from simulator.algorithms.base import Algorithm, Context, Revealing
-from simulator.algorithms.part import ProblemShape
-from simulator.algorithms.step_rules import Constants, resolve
+from simulator import inputs
+from simulator.algorithms.base import Kernel, Revealing
+from simulator.algorithms.step_rules import resolve
 from simulator.config.errors import ScenarioError
 from simulator.engine import compiler
 from simulator.engine import execute as execution
-from simulator.engine.drive import Drive, Target, Window
+from simulator.engine.drive import Drive
 from simulator.engine.execute import Program
-from simulator.engine.feed import Feed, Source
-from simulator.privacy.ledger import Ledger
-from simulator.privacy.releases import Guarantee
-from simulator.problems import convex, horizontal, losses, transfer, vertical
-from simulator.problems.estimates import Estimates, estimate
-from simulator.problems.sampler import Sampler
+from simulator.engine.feed import Feed
+from simulator.keys import key_of
+from simulator.problems import building
+from simulator.problems.constants import Constants
 from simulator.results import Results
-from simulator.scenario.scenario import Problem, Scenario
 from simulator.scenario.study import Run
-from simulator.streams import Purpose
+from simulator.setup import RunSetup
 from simulator.timelines import cached
-from simulator.timelines.base import RunTimeline
+from simulator.timelines.of_run import set_up
 from simulator.trace import Writer
 
 SAMPLE_BYTES = 64 * 2**20
@@ -58,182 +54,64 @@ class Keeper(Protocol):
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Everything that one run needs, built from its scenario.
+class Prepared(RunSetup):
+    """A run with its numerics, ready to be executed.
 
     Attributes:
-        run: which of the study.
-        played: its timeline.
-        sampler: its minibatches.
-        algorithm: with its hyper-parameters as arrays.
-        problem: on the device.
-        dataset: name of the data.
-        shape: counts that messages depend on.
-        num_features: columns of each client.
-        num_samples: rows of each client.
-        samples: shape of a row's samples, `V` and `S`.
-        uploads_all: whether an upload carries all samples.
+        problem: The problem on the device.
+        kernel: The algorithm, with its hyper-parameters as arrays.
     """
 
-    run: Run
-    played: RunTimeline
-    sampler: Sampler
-    algorithm: Algorithm
     problem: Any
-    dataset: str
-    shape: ProblemShape
-    num_features: tuple[int, ...]
-    num_samples: tuple[int, ...]
-    samples: tuple[int, int]
-    uploads_all: bool
-
-
-@playing.remembered
-def _problem(
-    config: Problem, precision: str, *, with_minimum: bool, bias: bool = True
-) -> Any:
-    """Builds a problem and puts it on the device, once for all runs that share it."""
-    data = playing.dataset(config.data)
-    loss: losses.Loss = playing.loss(config, data)
-    outputs = playing.num_outputs(config, data)
-    least = float("nan")
-    if with_minimum:
-        x, y = data.x_train, data.y_train
-        least = convex.minimum(x, y, loss, outputs, config.l2, bias=bias)
-    options = {
-        "loss": loss,
-        "reduction": config.reduction,
-        "l2": config.l2,
-        "minimum": least,
-        "dtype": precision,
-    }
-    if config.partition.family == "vertical":
-        columns = config.partition.make(data)
-        width = max(part.size for part in columns)
-        family = "transfer" if config.transfer else "vertical"
-        embedding = config.model.make(outputs, width, family)
-        found = vertical.build(data, columns, embedding, **options)
-        if config.transfer is None:
-            return found
-        common = playing.common_samples(config, len(data.x_train))
-        alpha = jnp.asarray(config.transfer.alpha, precision)
-        return transfer.Transfer(found, jnp.asarray(common), alpha)
-    classifier = config.model.make(outputs, data.x_train.shape[1], "horizontal")
-    clients = config.partition.num_clients
-    return horizontal.build(data, classifier, clients, **options)
-
-
-def _constants(config: Problem, *, bias: bool) -> Constants:
-    """Returns what is known of a convex objective; little of others."""
-    partition = config.partition
-    data = playing.dataset(config.data)
-    loss = playing.loss(config, data)
-    if not config.model.is_linear or loss == "hinge":
-        return Constants(num_clients=partition.num_clients)
-    return Constants(
-        smoothness=lambda: _smoothness(config, bias=bias),
-        strong_convexity=config.l2 or None,
-        num_clients=partition.num_clients,
-        of_parties=lambda: _smoothness_of_parties(config),
-    )
-
-
-@playing.remembered
-def _smoothness(config: Problem, *, bias: bool) -> float:
-    """Returns L of a convex objective; an eigenvalue of its features."""
-    data = playing.dataset(config.data)
-    loss = playing.loss(config, data)
-    return convex.smoothness(data.x_train, loss, config.l2, bias=bias)
-
-
-@playing.remembered
-def _smoothness_of_parties(config: Problem) -> tuple[float, ...]:
-    """Returns L_k of each party's block; nothing where there are no parties."""
-    partition = config.partition
-    if partition.family != "vertical":
-        return ()
-    data = playing.dataset(config.data)
-    loss = playing.loss(config, data)
-    columns = partition.make(data)
-    return convex.smoothness_of_parties(data.x_train, columns, loss, config.l2)
-
-
-@playing.remembered
-def _estimates(config: Problem, precision: str, seed: int) -> Estimates:
-    """Measures a horizontal problem's constants where a run of this seed starts."""
-    problem = _problem(config, precision, with_minimum=False)
-    return estimate(problem, key_of(seed))
+    kernel: Kernel
 
 
 def prepare(run: Run) -> Prepared:
     """Builds everything that a run needs.
 
     Raises:
-        ScenarioError: the parts of the scenario do not fit each other or the data.
-        DataError: a data file is missing or damaged.
-        UserError: this process compiles the run's precision wrongly.
+        ScenarioError: The parts of the scenario do not fit each other or the data.
+        DataError: A data file is missing or damaged.
+        UserError: This process compiles the run's precision wrongly.
     """
     compiler.check(run.scenario.engine.precision)
+    setup = set_up(run)
     # Otherwise data and constants of a run in double precision would be rounded.
     with jax.enable_x64(run.scenario.engine.precision == "float64"):
-        return _prepare(run)
+        return _with_numerics(setup)
 
 
-def _prepare(run: Run) -> Prepared:
-    scenario: Scenario = run.scenario
+def _with_numerics(setup: RunSetup) -> Prepared:
+    scenario = setup.scenario
     config, algorithm = scenario.problem, scenario.algorithm
-    plan = playing.plan(run)
-    played, common = plan.played, plan.common
-    N, batch = plan.shape.num_samples, plan.shape.batch
-    wants_minimum = "optimality_gap" in scenario.evaluate.metrics
-    precision = scenario.engine.precision
-    problem = _problem(
-        config, precision, with_minimum=wants_minimum, bias=algorithm.has_bias
+    precision, bias = scenario.engine.precision, algorithm.has_bias
+    with_minimum = "optimality_gap" in scenario.evaluate.metrics
+    constants = _constants(setup)
+    problem = building.build(config, precision, with_minimum=with_minimum, bias=bias)
+    constants = building.with_estimates(
+        constants, config, problem, precision, setup.run.seed
     )
-    fresh = algorithm.family == "vertical" and common
-    fresh = fresh and scenario.protocol.common_batch
-    horizontally = algorithm.family == "horizontal"
-    context = Context(
-        num_registers=played.num_registers,
-        num_clients=played.num_clients,
-        num_weights=plan.shape.num_weights,
-        num_noised=problem.model.num_noised if horizontally else 0,
-        num_samples=N,
-        num_each=plan.num_samples,
-        batch=batch,
-        coordinated=fresh,
-        transfers=config.transfer is not None,
-        bound=scenario.protocol.refresh_bound,
-        constants=_constants(config, bias=algorithm.has_bias)._replace(
-            commits_per_epoch=played.commits_per_epoch
-        ),
-        estimates=lambda: _estimates(config, precision, run.seed),
-        mixing=playing.mixing(scenario, run.seed),
-    )
-    made = algorithm.make(context)
+    kernel = algorithm.make(setup, constants)
     for part, key in (
         (config.partition, "problem.partition"),
         (config.model, "problem.model"),
         (algorithm, "algorithm"),
     ):
         inputs.confirm(part, key)
-    if scenario.probe is not None and not isinstance(made, Revealing):
+    if scenario.probe is not None and not isinstance(kernel, Revealing):
         raise ScenarioError(
             f"probe must not be set for the algorithm {algorithm.kind!r}, which does "
             f"not reveal its messages; remove it"
         )
-    return Prepared(
-        run=run,
-        played=played,
-        sampler=plan.sampler,
-        algorithm=made,
-        problem=problem,
-        dataset=plan.data.name,
-        shape=plan.shape,
-        num_features=plan.num_features,
-        num_samples=plan.num_samples,
-        samples=(1 if common else played.width, plan.sampler.width),
-        uploads_all=algorithm.uploads_all and not fresh,
+    facts = {field.name: getattr(setup, field.name) for field in fields(setup)}
+    return Prepared(**facts, problem=problem, kernel=kernel)
+
+
+def _constants(setup: RunSetup) -> Constants:
+    return building.constants(
+        setup.scenario.problem,
+        bias=setup.scenario.algorithm.has_bias,
+        commits_per_epoch=setup.timeline.commits_per_epoch,
     )
 
 
@@ -241,20 +119,16 @@ def check(run: Run) -> None:
     """Finds what is wrong with a run before anything is executed.
 
     Raises:
-        ScenarioError: the parts of the scenario do not fit each other or the data.
-        DataError: a data file is missing or damaged.
-        UserError: this process compiles the run's precision wrongly.
+        ScenarioError: The parts of the scenario do not fit each other or the data.
+        DataError: A data file is missing or damaged.
+        UserError: This process compiles the run's precision wrongly.
     """
-    scenario: Scenario = run.scenario
-    compiler.check(scenario.engine.precision)
-    plan = playing.plan(run)
-    _ledger(scenario, playing.promises(scenario, plan.shape, plan.num_samples))
-    if scenario.algorithm.step_size is not None:
-        bias = scenario.algorithm.has_bias
-        known = _constants(scenario.problem, bias=bias)._replace(
-            commits_per_epoch=plan.played.commits_per_epoch
-        )
-        resolve(scenario.algorithm.step_size, known)
+    compiler.check(run.scenario.engine.precision)
+    setup = set_up(run)
+    _ = setup.guarantees, setup.ledger()
+    rule = setup.scenario.algorithm.step_size
+    if rule is not None:
+        resolve(rule, _constants(setup))
 
 
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:
@@ -265,13 +139,13 @@ def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:
 
     Args:
         prepared: one of the runs.
-        num_runs: that are executed together.
+        num_runs: Runs that are executed together.
         shared: whether they have the same rows.
     """
-    start = partial(execution.start, num_registers=prepared.played.num_registers)
+    start = partial(execution.start, num_registers=prepared.timeline.num_registers)
     with jax.enable_x64(prepared.run.scenario.engine.precision == "float64"):
         carry = jax.eval_shape(
-            start, prepared.algorithm, prepared.problem, key_of(prepared.run.seed)
+            start, prepared.kernel, prepared.problem, key_of(prepared.run.seed)
         )
     leaves = jax.tree.leaves(carry)
     one = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
@@ -284,11 +158,6 @@ def _buffer_rows(prepared: Prepared, copies: int) -> int:
     """Returns the rows of a buffer, which is fewer where their samples are many."""
     row_bytes = 4 * math.prod(prepared.samples) * copies
     return max(16, min(prepared.run.scenario.engine.chunk, SAMPLE_BYTES // row_bytes))
-
-
-def key_of(seed: int) -> jax.Array:
-    """Returns the key of all numerics of a run."""
-    return jax.random.fold_in(jax.random.key(seed), len(Purpose))
 
 
 def execute(
@@ -306,7 +175,7 @@ def execute(
     Args:
         runs: several only if `mode` is batched; then all of one structure.
         mode: `stepwise`, `compiled`, `batched` or `shared` (batched, on one timeline).
-        writer: of the tables.
+        writer: Writer of the tables.
         progress: hears how far the runs are.
         timelines: folder in which timelines are kept for other runs, if any share them.
         keeper: keeps the state of the runs every so often.
@@ -316,12 +185,12 @@ def execute(
         For each run, what the manifest says of its end.
     """
     since = time.perf_counter() - (saved["elapsed_s"] if saved else 0)
-    if mode == "shared" and len({prepared.played.digest for prepared in runs}) > 1:
+    if mode == "shared" and len({prepared.timeline.digest for prepared in runs}) > 1:
         raise AssertionError(
             "runs that share a timeline must have the same one; this is a defect of "
             "the simulator, please report it"
         )
-    results = [_results(prepared, writer) for prepared in runs]
+    results = [Results(prepared, writer) for prepared in runs]
     precision = runs[0].run.scenario.engine.precision
     with jax.enable_x64(precision == "float64"):
         drive = _drive(runs, mode, timelines)
@@ -351,9 +220,9 @@ def execute(
             "mode": mode,
             "batch": len(runs),
             "elapsed_s": elapsed,
-            "timeline": prepared.played.digest,
-            "dataset": prepared.dataset,
-            "num_clients": prepared.played.num_clients,
+            "timeline": prepared.timeline.digest,
+            "dataset": prepared.shares.data.name,
+            "num_clients": prepared.timeline.num_clients,
             "protocol": prepared.run.scenario.protocol.kind,
             "algorithm": prepared.run.scenario.algorithm.kind,
         }
@@ -361,83 +230,28 @@ def execute(
     ]
 
 
-def _results(prepared: Prepared, writer: Writer) -> Results:
-    scenario, shape = prepared.run.scenario, prepared.shape
-    guarantees = playing.promises(scenario, shape, prepared.num_samples)
-    return Results(
-        run=prepared.run.number,
-        played=prepared.played,
-        num_parties=prepared.run.scenario.num_clients,
-        num_features=prepared.num_features,
-        num_samples=prepared.num_samples,
-        sampling_ratio=1.0 if prepared.uploads_all else shape.batch / shape.num_samples,
-        perturbation=scenario.algorithm.embedding_noise,
-        writer=writer,
-        guarantees=guarantees,
-        ledger=_ledger(scenario, guarantees),
-    )
-
-
-def _ledger(scenario: Scenario, guarantees: tuple[Guarantee, ...]) -> Ledger | None:
-    """Returns what accounts for the messages, if anything does."""
-    privacy = scenario.privacy
-    if privacy is None:
-        return None
-    names = privacy.names(scenario.algorithm.noise_law or "")
-    return Ledger(guarantees, names, privacy.delta)
-
-
 def _drive(runs: list[Prepared], mode: str, timelines: Path | None = None) -> Drive:
     first = runs[0]
-    scenario = first.run.scenario
-    batched = mode in ("batched", "shared")
-    shared = mode != "batched"
-    algorithm = first.algorithm
-    keys = jnp.stack([key_of(prepared.run.seed) for prepared in runs])
+    batched, shared = mode in ("batched", "shared"), mode != "batched"
+    kernel = first.kernel
     if batched:
-        algorithms = [prepared.algorithm for prepared in runs]
-        algorithm = jax.tree.map(lambda *leaves: jnp.stack(leaves), *algorithms)
+        kernels = [prepared.kernel for prepared in runs]
+        kernel = jax.tree.map(lambda *leaves: jnp.stack(leaves), *kernels)
+    program = Program(
+        kernel,
+        first.problem,
+        batched=batched,
+        shared=shared,
+        stepwise=mode == "stepwise",
+    )
     length = _buffer_rows(first, 1 if shared else len(runs))
-    played = runs[:1] if shared else runs
-    feeds = [_feed(prepared, length, timelines) for prepared in played]
-    target, windowed = scenario.stop.target, scenario.stop.windowed
-    return Drive(
-        Program(
-            algorithm,
-            first.problem,
-            batched=batched,
-            shared=shared,
-            stepwise=mode == "stepwise",
-        ),
-        feeds,
-        keys if batched else keys[0],
-        num_registers=first.played.num_registers,
-        width=first.played.width,
-        samples=first.samples,
-        metrics=scenario.evaluate.metrics,
-        length=length,
-        num_runs=len(runs),
-        target=Target(*next(iter(target.items()))) if target else None,
-        window=Window(windowed.column, windowed.below, windowed.commits)
-        if windowed
-        else None,
-        probe=scenario.probe.what if scenario.probe else (),
-    )
+    fed = runs[:1] if shared else runs
+    feeds = [_feed(prepared, length, timelines) for prepared in fed]
+    return Drive(program, feeds, [*runs], length)
 
 
-def _feed(prepared: Prepared, length: int, timelines: Path | None = None) -> Feed:
-    played = prepared.played
-    source = Source(
-        chunks=played.chunks(length)
-        if timelines is None
-        else cached.chunks(played, length, timelines),
-        width=played.width,
-        contributions_per_epoch=played.workload.contributions_per_epoch,
-        horizon=played.stop.time,
-        commits_per_round=played.cadence.commits_per_round,
-        uploads_of_all=played.uploads_per_mixing,
-        rounds_end_mixed=played.cadence.ends_mixed,
-    )
-    scenario = prepared.run.scenario
-    probe = scenario.probe.every if scenario.probe else None
-    return Feed(source, prepared.sampler, scenario.evaluate.every, probe)
+def _feed(setup: RunSetup, length: int, timelines: Path | None = None) -> Feed:
+    timeline = setup.timeline
+    if timelines is None:
+        return Feed(setup, timeline.chunks(length))
+    return Feed(setup, cached.chunks(timeline, length, timelines))

@@ -25,5 +25,5 @@ def execute(runs: list[Prepared], mode: str = "compiled") -> tuple[Memory, list[
 
 def rows_of(plan: Prepared) -> tuple[Rows, np.ndarray]:
     """Returns all rows of a run and their samples."""
-    rows, _, _ = everything(plan.played)
+    rows, _, _ = everything(plan.timeline)
     return rows, plan.sampler.attach(rows)

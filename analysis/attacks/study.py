@@ -87,11 +87,12 @@ def _victim(
     scenario: Scenario,
 ) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
     """Returns training images, their shape, and the attack on a scenario's model."""
-    from simulator import playing
+    from simulator.problems.remembered import dataset
+    from simulator.problems.shares import num_outputs
 
     problem = scenario.problem
-    data = playing.dataset(problem.data)
-    outputs = playing.num_outputs(problem, data)
+    data = dataset(problem.data)
+    outputs = num_outputs(problem, data)
     given = getattr(problem.model, "image", None)
     height, width, depth = image_shape(data.x_train.shape[1], given)
     shape = (height, width) if depth == 1 else (depth, height, width)

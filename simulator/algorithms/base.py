@@ -1,17 +1,14 @@
-"""What an algorithm is, and what it is told of a row."""
+"""The interface of an algorithm's kernel, and a row as the kernel sees it."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from simulator.algorithms.step_rules import Constants, Schedule, Steps
-from simulator.problems.estimates import Estimates
+from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.timeline import NO_WORKER
 
 
@@ -19,17 +16,18 @@ class Event(NamedTuple):
     """One row of a timeline as the device sees it: no clock, no 64-bit number.
 
     Attributes:
-        kind: a `Kind`.
-        worker: who takes part, padded with `NO_WORKER`.
-        job: which of each worker's jobs; keys its randomness.
-        version: commits applied before this row.
-        staleness: versions since each worker's read.
-        read_slot: register that holds what each worker read.
-        keep_slot: register that the state before this row is written to, before
-            anything is read; `NO_SLOT` if nobody reads that version. Written so late,
+    kind: A `Kind`.
+        worker: Workers that take part, padded with `NO_WORKER`.
+        job: Number of each worker's job; keys its randomness.
+        version: Commits applied before this row.
+        staleness: Versions since each worker's read.
+        read_slot: Register with the state that each worker read.
+        keep_slot: Register that the state before this row is written to, before
+            anything is read; `NO_SLOT` if no worker reads it. Written so late,
             registers are never read before they are written within a row, which XLA
             would answer with a copy of all of them.
-        samples: of each worker, or of all (`V` is 1), padded with `NO_SAMPLE`.
+        samples: Sample ids of each worker, or of all (`V` is 1), padded with
+            `NO_SAMPLE`.
     """
 
     kind: Int[Array, ""]
@@ -46,47 +44,12 @@ class Event(NamedTuple):
         return self.worker != NO_WORKER
 
 
-class Context(NamedTuple):
-    """What an algorithm's factory is told besides its configuration.
-
-    Attributes:
-        num_registers: that suffice for the timeline.
-        num_clients: who contribute.
-        num_weights: of the model, all clients' together.
-        num_noised: of them, that a first layer has.
-        num_samples: of the problem.
-        num_each: samples of each client.
-        batch: samples of a job.
-        coordinated: whether one common batch is embedded freshly by everyone.
-        transfers: whether the objective is that of transfer learning.
-        bound: staleness bound of the protocol, 0 if it has none.
-        constants: of the pooled convex problem, for step sizes by theory.
-        estimates: measures those of any problem where the run starts.
-        mixing: matrices by which gossip mixes all models, in turn; None where it does
-            so in pairs.
-    """
-
-    num_registers: int
-    num_clients: int
-    num_weights: int
-    num_noised: int
-    num_samples: int
-    num_each: tuple[int, ...]
-    batch: int
-    coordinated: bool
-    transfers: bool
-    bound: int
-    constants: Constants
-    estimates: Callable[[], Estimates]
-    mixing: Float[np.ndarray, "Q K K"] | None = None
-
-
 Info = dict[str, Array]
 """Diagnostics of a row. A number is a column of the trace; `clients/NAME` `[K]` and
 `workers/NAME` `[W]` are gathered by the host into tables of their own."""
 
 
-class Algorithm(eqx.Module):
+class Kernel(eqx.Module):
     """An update rule whose array fields are its hyper-parameters."""
 
     @abstractmethod
@@ -123,7 +86,7 @@ class Algorithm(eqx.Module):
         return False
 
 
-class Revealing(Algorithm):
+class Revealing(Kernel):
     """An algorithm whose messages are gradients, so that it can be probed."""
 
     @abstractmethod

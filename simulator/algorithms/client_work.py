@@ -1,4 +1,4 @@
-"""What a client does between its read and its upload: steps, clipping and noise."""
+"""The work of a client between read and upload: steps, clipping and noise."""
 
 from typing import NamedTuple
 
@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from simulator.algorithms.base import Context, Event, Info
+from simulator.algorithms.base import Event, Info
 from simulator.algorithms.federated.part import Mechanism
 from simulator.privacy import mechanisms
 from simulator.problems.horizontal import Horizontal
+from simulator.setup import RunSetup
 from simulator.timeline import NO_SAMPLE
 
 NOISE = {
@@ -25,11 +26,11 @@ class Work(NamedTuple):
     """One contribution.
 
     Attributes:
-        loss: of its own samples, without the regulariser.
+        loss: Mean loss of its own samples, without the regulariser.
         gradient: sum over the local steps, before clipping and noise.
-        message: what is sent of it.
+        message: The part of it that is sent.
         info: diagnostics.
-        statistics: of the batch, for a model that keeps running ones.
+        statistics: Statistics of the batch, for a model that keeps running ones.
     """
 
     loss: Float[Array, "*W"]
@@ -87,8 +88,8 @@ def at_once(
 
     Args:
         problem: horizontally divided.
-        weights: what was read.
-        samples: of the batch.
+        weights: Weights that were read.
+        samples: Sample ids of the batch.
     """
     x, y, valid = gathered(problem, samples)
     graded = jax.value_and_grad(problem.training_loss, has_aux=True)
@@ -108,9 +109,9 @@ def local_steps(
 
     Args:
         problem: horizontally divided.
-        start: what was read.
-        samples: of each step.
-        step_size: of the local steps.
+        start: Weights that were read.
+        samples: Sample ids of each step.
+        step_size: Step size of the local steps.
         proximal: coefficient of half the squared distance from `start`, if any.
     """
     steps = samples.shape[0]
@@ -132,8 +133,8 @@ def local_steps(
         own, found = gradient(weights, samples[q])
         return weights - step_size * found, total + found, loss + own
 
-    begun = (start, jnp.zeros_like(start), jnp.zeros((), start.dtype))
-    _, total, loss = jax.lax.fori_loop(0, steps, once, begun)
+    initial = (start, jnp.zeros_like(start), jnp.zeros((), start.dtype))
+    _, total, loss = jax.lax.fori_loop(0, steps, once, initial)
     return Work(loss / steps, total, total, {})
 
 
@@ -148,8 +149,8 @@ def clipped_per_sample(
 
     Args:
         problem: horizontally divided.
-        weights: what was read.
-        samples: of the batch.
+        weights: Weights that were read.
+        samples: Sample ids of the batch.
         bound: largest l2 norm of a sample's gradient.
         num_noised: numbers at the beginning that the norm is taken of; by default all.
     """
@@ -213,7 +214,7 @@ class Privatiser(eqx.Module):
     Attributes:
         bound: C.
         multiplier: noise scale over sensitivity.
-        law: of the noise.
+        law: Law of the noise.
         per_sample: whether each sample's gradient is clipped, or all that is sent.
         batch: samples of a contribution.
     """
@@ -232,17 +233,17 @@ class Privatiser(eqx.Module):
         return noised(work, self.law, key, self.multiplier * 2 * self.bound / share)
 
 
-def privatiser(config: Mechanism | None, context: Context) -> Privatiser | None:
+def privatiser(config: Mechanism | None, setup: RunSetup) -> Privatiser | None:
     """Builds what makes contributions private, if anything does."""
     if config is None:
         return None
     per_sample = config.clip == "sample"
-    ratio = context.batch / min(context.num_each) if per_sample else 1.0
+    ratio = setup.shape.batch / min(setup.shares.num_samples) if per_sample else 1.0
     multiplier = config.multiplier_at(ratio)
     return Privatiser(
         bound=jnp.asarray(config.clip_bound, float),
         multiplier=jnp.asarray(multiplier, float),
         law=config.law,
         per_sample=per_sample,
-        batch=context.batch,
+        batch=setup.shape.batch,
     )

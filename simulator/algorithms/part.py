@@ -1,46 +1,30 @@
 """Learning algorithms' configurations, and what their messages weigh. No JAX here."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
+from jaxtyping import Int
 from pydantic import Field, model_validator
 
 from simulator.config.base import Config, PlacedError, Says
 from simulator.config.parts import Part, tag
 from simulator.privacy.releases import Guarantee
+from simulator.problems.sampler import Sampler
+from simulator.problems.shape import ProblemShape
+from simulator.world.workload import Workload
 
 FLOAT_BYTES = 4
 """Messages carry float32 values, whatever precision the engine computes in."""
-
-
-class ProblemShape(NamedTuple):
-    """The counts that messages depend on, known before any array is.
-
-    Attributes:
-        num_samples: that are learned from.
-        num_features: of all clients together.
-        num_outputs: of the model.
-        num_clients: who contribute.
-        num_weights: of the model.
-        batch: samples of a local step.
-        num_exchanged: numbers that a party of a vertical problem sends per sample.
-    """
-
-    num_samples: int
-    num_features: int
-    num_outputs: int
-    num_clients: int
-    num_weights: int
-    batch: int
-    num_exchanged: int = 1
 
 
 class Message(NamedTuple):
     """One kind of message of an algorithm.
 
     Attributes:
-        name: what it carries.
+        name: Content of the message.
         direction: `up` (client to server) or `down`.
         bytes: payload of one message.
     """
@@ -76,7 +60,7 @@ class ConstantStep(Config):
 
 
 class _Theory(Config):
-    """What the step-size rules of VAFL's theorems need.
+    """Common base of the step-size rules of VAFL's theorems.
 
     `smoothness` L and `strong_convexity` are numbers, or `data`: computed from the
     training data and `problem.l2`.
@@ -163,7 +147,7 @@ class PiecewiseStep(Config):
     kind: Literal["piecewise"] = "piecewise"
     values: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1)]
     epochs: tuple[Positive, ...]
-    """At which the next value begins; rising, one fewer than values."""
+    """Epochs at which the next value begins; rising, one fewer than values."""
 
     @model_validator(mode="after")
     def _fits(self) -> "PiecewiseStep":
@@ -194,13 +178,13 @@ class WarmupStep(Config):
 
     kind: Literal["warmup"] = "warmup"
     first: Annotated[float, Field(ge=0)]
-    """Of the first epoch."""
+    """Step size of the first epoch."""
     value: Annotated[float, Field(ge=0)]
-    """Of the last epoch of the warm-up."""
+    """Step size of the last epoch of the warm-up."""
     rising: Annotated[int, Field(ge=2, le=10_000)]
     """Epochs of the warm-up."""
     factor: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """By which it falls each epoch from then on."""
+    """Factor by which it falls each epoch from then on."""
     falling: Annotated[int, Field(ge=0, le=10_000)] = 0
     """Epochs in which it falls; then it stays."""
 
@@ -228,7 +212,7 @@ StepSize = Annotated[
 
 
 class Algorithm(Part):
-    """What every algorithm has: a step size and a batch.
+    """Common base of all algorithms: a step size and a batch.
 
     `batch` is a number of samples, or, below 1, a fraction of the samples of a client.
     """
@@ -243,6 +227,10 @@ class Algorithm(Part):
     """Whether the objective may be that of transfer learning."""
     pushes: ClassVar[bool] = False
     """Whether models are shared out as in push-sum, which directed graphs need."""
+    family: ClassVar[str]
+    """How the data must be divided: `horizontal` (by rows) or `vertical`."""
+    protocols: ClassVar[tuple[str, ...]]
+    """Names of the protocols that it runs on."""
     worker_metrics: ClassVar[bool] = False
     """Whether workers have models of their own that metrics can speak of."""
     sampling: Literal["distinct", "replacement", "shuffled"] = "distinct"
@@ -307,8 +295,8 @@ class Algorithm(Part):
         """Refuses problems and protocols that the algorithm cannot have.
 
         Args:
-            problem: of the scenario.
-            protocol: of the scenario, one that the algorithm names.
+            problem: The problem of the scenario.
+            protocol: The protocol of the scenario, one that the algorithm names.
 
         Raises:
             PlacedError: saying where, what and what to do.
@@ -328,12 +316,75 @@ class Algorithm(Part):
             return self.batch
         return max(1, round(self.batch * num_samples))
 
+    def sampler(
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+    ) -> Sampler:
+        """Returns the minibatches of a run.
+
+        Args:
+            seed: Seed of the run.
+            pools: Sample ids of each client, or one pool that all clients draw from.
+            protocol: The protocol of the scenario.
+
+        Raises:
+            ScenarioError: A batch is larger than a client's samples.
+        """
+        common = protocol.common_batch and self.family == "vertical"
+        if self.samples is not None:
+            common = self.samples == "common"
+        return Sampler(
+            seed,
+            pools,
+            self.batch_size(min(pool.size for pool in pools)),
+            sampling=self.sampling,
+            steps=self.batches_per_job,
+            common=common,
+            by_round=protocol.batch_per_round,
+        )
+
+    def workload(
+        self, shape: ProblemShape, sampler: Sampler, protocol: Any
+    ) -> Workload:
+        """Returns what a job computes and sends.
+
+        Args:
+            shape: The problem's counts.
+            sampler: The minibatches of the run.
+            protocol: The protocol of the scenario; where it pools all data, nothing
+                is sent.
+        """
+        messages = self.messages(shape, common=sampler.common)
+        sent = {"up": 0, "down": 0}
+        for message in () if protocol.pooled else messages:
+            sent[message.direction] += message.bytes
+        num_samples, parties = shape.num_samples, 1
+        if self.family == "vertical":  # each party contributes for the same samples
+            num_samples, parties = sampler.num_samples, shape.num_clients
+        per_job = shape.batch * self.batches_per_job
+        return Workload(
+            upload_bytes=sent["up"],
+            download_bytes=sent["down"],
+            contributions_per_epoch=parties * num_samples / per_job,
+            steps=self.steps_per_job,
+            samples=shape.batch * self.steps_per_job,
+            overhead_s=0 if protocol.pooled else self.overhead_s(shape),
+        )
+
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""
         return self.model_dump(mode="json", exclude={"step_size", "server_step_size"})
 
+    @abstractmethod
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution.
+
+        Args:
+            shape: The problem's counts.
+            common: Whether the workers of a row share one batch.
+        """
+
     def overhead_s(self, shape: ProblemShape) -> float:
-        """Returns virtual seconds that a job takes beside what its client's laws say.
+        """Returns virtual seconds of a job on top of its client's laws.
 
         Args:
             shape: the problem's counts.

@@ -4,7 +4,7 @@ Plain Python, so that a scenario can be checked without JAX.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +21,14 @@ from simulator.algorithms.part import (
     WarmupStep,
 )
 from simulator.config.errors import ScenarioError
+from simulator.problems.constants import Constants, measured
 
 
 class Schedule(NamedTuple):
     """A step size scale * (k + offset) ** -power at every commit.
 
     Attributes:
-        scale: of the step sizes, >= 0.
+        scale: Scale of the step sizes, >= 0.
         offset: K_0, commits, > 0.
         power: 0 (constant), 1 (falling like 1/k) or 1/2.
     """
@@ -55,31 +56,6 @@ class Steps(NamedTuple):
     def at(self, commits: Any) -> Any:
         """Returns the step size once `commits` were made, >= 0."""
         return self.values[(commits >= self.bounds).sum()]
-
-
-class Constants(NamedTuple):
-    """What a rule may ask of the problem as `data`; None where it does not know.
-
-    What takes time to find out may be a function, which `measured` calls.
-
-    Attributes:
-        smoothness: L of the objective's gradient.
-        strong_convexity: mu of the objective.
-        num_clients: clients or parties.
-        of_parties: L_k of each party's block, of a vertical problem.
-        commits_per_epoch: that make a pass over the data.
-    """
-
-    smoothness: float | Callable[[], float] | None = None
-    strong_convexity: float | None = None
-    num_clients: int = 1
-    of_parties: tuple[float, ...] | Callable[[], tuple[float, ...]] = ()
-    commits_per_epoch: float = 1.0
-
-
-def measured(constant: Any) -> Any:
-    """Returns a constant, by calling it if it is still to be found out."""
-    return constant() if callable(constant) else constant
 
 
 def resolve(
@@ -139,8 +115,8 @@ def delay_tail(p_bar: float, rho: float, d: int) -> float:
     """Computes c_{m,d}, the sum of s * p_bar * rho**s over s >= d.
 
     Args:
-        p_bar: of Assumption 5, > 0.
-        rho: of Assumption 5, in (0, 1).
+        p_bar: Constant of Assumption 5, > 0.
+        rho: Rate of Assumption 5, in (0, 1).
         d: commits, >= 1.
 
     Source: VAFL, appendix C.
@@ -155,8 +131,8 @@ def delay_second_moment(p_bar: float, rho: float) -> float:
     probability r, (2 - r) / r^2.
 
     Args:
-        p_bar: of Assumption 5, > 0.
-        rho: of Assumption 5, in (0, 1).
+        p_bar: Constant of Assumption 5, > 0.
+        rho: Rate of Assumption 5, in (0, 1).
 
     Source: VAFL, appendix C.
     """
@@ -197,10 +173,10 @@ def bound_bounded_nonconvex(
         gap: F at the start minus its lower bound.
         activation: q_m of every client.
         horizon: K, commits, >= 1.
-        c_eta: of the step size.
+        c_eta: Constant of the step size.
         server_variance: sigma_0^2.
         client_variances: sigma_m^2 of every client.
-        gamma_1: of the Lyapunov function; by default its largest value, D L / 2.
+        gamma_1: Weight in the Lyapunov function; by default the largest, D L / 2.
 
     Source: VAFL, Theorem 1 with V-22.
     """

@@ -1,7 +1,8 @@
 """A part that a scenario names: one class with its options and what it makes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar
 
 from simulator.config.base import Config
@@ -56,6 +57,13 @@ class Part(Config):
             facts: as the kind of part has them.
         """
         return self.maker()(self, *facts)
+
+    def found_files(self) -> Iterable[str | Path] | None:
+        """Returns the files that the part finds by itself; None if it looks for none.
+
+        What its options name is no such file.
+        """
+        return None
 
 
 def tag(part: type[Config]) -> str:

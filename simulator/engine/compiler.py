@@ -25,7 +25,7 @@ def check(precision: str) -> None:
     Takes 0.1 s once a process in double precision on CPU, and nothing otherwise.
 
     Args:
-        precision: of a run, `float32` or `float64`.
+        precision: Precision of a run, `float32` or `float64`.
 
     Raises:
         UserError: a program in double precision computes wrong numbers.

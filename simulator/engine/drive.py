@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from simulator.algorithms.base import Event, Info
 from simulator.config.errors import ScenarioError
+from simulator.config.stop import Windowed
 from simulator.engine.execute import Carry, Program, device, host, null_events, put
 from simulator.engine.feed import Feed, Piece, Point, nothing
+from simulator.keys import key_of
 from simulator.scenario.metrics import HIGHER_IS_BETTER
+from simulator.setup import RunSetup
 from simulator.timeline import Chunk, Kind, Rows, StopReason
 
 Metrics = dict[str, Any]
@@ -33,27 +37,13 @@ class Target(NamedTuple):
         return found >= self.value if higher else found <= self.value
 
 
-class Window(NamedTuple):
-    """A diagnostic of commits whose mean over the last few may end a run.
-
-    Attributes:
-        column: its name.
-        below: value that the mean must fall below.
-        commits: that the mean is over.
-    """
-
-    column: str
-    below: float
-    commits: int
-
-
 class Probed(NamedTuple):
     """Numbers of one row.
 
     Attributes:
-        row: of the record.
-        samples: of the row.
-        values: by what they are, each with the axis of workers first.
+        row: Row of the record.
+        samples: Sample ids of the row.
+        values: Arrays by name, each with the axis of workers first.
     """
 
     row: int
@@ -62,20 +52,20 @@ class Probed(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What happened in a stretch of one run.
+    """A stretch of one run, executed.
 
     Attributes:
-        run: its place among the runs that are executed together.
-        rows: that were executed.
-        infos: diagnostics of the rows.
-        chunks: of the timeline that ended, for their jobs and incidents; none where the
+        run: Place of the run among those that are executed together.
+        rows: Rows that were executed.
+        infos: Diagnostics of the rows.
+        chunks: Chunks that ended, with their jobs and incidents; none where the
             run ended before its timeline.
         evaluations: rows of the record that came before, point, and metrics: numbers,
             or arrays of one for each worker.
-        probes: of rows whose numbers are to be saved.
-        stop: why the run ended, on its last record.
-        early: whether it ended before its timeline did.
-        located: whether it ended with a row, not with an evaluation.
+        probes: Numbers that are to be saved, of chosen rows.
+        stop: Reason of the run's end, on its last record.
+        early: Whether it ended before its timeline did.
+        located: Whether it ended with a row, not with an evaluation.
     """
 
     run: int
@@ -106,12 +96,12 @@ class _Segment(NamedTuple):
 
 
 class _End(NamedTuple):
-    """Where a run ends for what its numbers are.
+    """The end of a run that its numbers ask for.
 
     Attributes:
-        rows: of the record that are left.
-        stop: why.
-        evaluated: whether an evaluation says so, not a row.
+        rows: Rows of the record that are left.
+        stop: Reason of the end.
+        evaluated: Whether an evaluation ends it, not a row.
     """
 
     rows: int
@@ -133,45 +123,35 @@ class Drive:
     """Executes some runs together until all have ended.
 
     Args:
-        program: of the runs.
-        feeds: of every run, or the one that all share.
-        keys: of the runs' numerics, with an axis of runs if the program is batched.
-        num_registers: that suffice for every timeline.
-        width: `W`.
-        samples: `V` and `S`.
-        metrics: to evaluate.
-        length: rows of a buffer.
-        num_runs: how many.
-        target: at which a run may stop.
-        window: at which a run may stop.
-        probe: what to save of the rows that the feeds choose.
+        program: The program of the runs.
+        feeds: The feed of every run, or the one that all share.
+        setups: The facts of each run; all of one structure.
+        length: Rows of a buffer.
     """
 
     def __init__(
         self,
         program: Program,
         feeds: list[Feed],
-        keys: jax.Array,
-        *,
-        num_registers: int,
-        width: int,
-        samples: tuple[int, int],
-        metrics: tuple[str, ...],
+        setups: list[RunSetup],
         length: int,
-        num_runs: int = 1,
-        target: Target | None = None,
-        window: Window | None = None,
-        probe: tuple[str, ...] = (),
     ) -> None:
-        self._program, self._feeds = program, feeds
-        self._width, self._samples, self._metrics = width, samples, metrics
-        self._length, self._target = length, target
-        self._window, self._probe = window, probe
+        first, num_runs = setups[0], len(setups)
+        scenario = first.scenario
+        self._program, self._feeds, self._length = program, feeds, length
+        self._width, self._samples = first.timeline.width, first.samples
+        self._metrics = scenario.evaluate.metrics
+        target, self._window = scenario.stop.target, scenario.stop.windowed
+        self._target = Target(*next(iter(target.items()))) if target else None
+        self._probe = scenario.probe.what if scenario.probe else ()
         self._recent = [np.zeros(0)] * num_runs
         self._alive = [True] * num_runs
         self._ended: dict[int, StopReason] = {}  # runs whose last evaluation is due
         self._pending: dict[int, Point] = {}
-        self._carry: Carry = program.start(keys, num_registers)
+        keys = jnp.stack([key_of(setup.run.seed) for setup in setups])
+        self._carry: Carry = program.start(
+            keys if program.batched else keys[0], first.timeline.num_registers
+        )
 
     def records(
         self, pauses: Callable[[], bool] = lambda: False
@@ -219,7 +199,7 @@ class Drive:
         self._pending = {int(f): Point(*p) for f, p in state["pending"].items()}
 
     def _lives(self, feed: int) -> bool:
-        """Says whether a feed has rows left that somebody still wants."""
+        """Says whether a feed has rows left that a run still needs."""
         wanted = any(self._alive) if len(self._feeds) == 1 else self._alive[feed]
         return wanted and not self._feeds[feed].ended
 
@@ -396,7 +376,7 @@ class Drive:
 
     def _falls_below(
         self,
-        window: Window,
+        window: Windowed,
         run: int,
         commits: np.ndarray,
         infos: dict[str, np.ndarray],

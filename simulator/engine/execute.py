@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Key
 
-from simulator.algorithms.base import Algorithm, Event, Info, Revealing
+from simulator.algorithms.base import Event, Info, Kernel, Revealing
 from simulator.engine.feed import Piece
 from simulator.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
 
 
 class Carry(NamedTuple):
-    """What goes from row to row.
+    """The state that goes from row to row.
 
     Attributes:
         state: the algorithm's.
@@ -31,7 +31,7 @@ class Carry(NamedTuple):
 
 
 def start(
-    algorithm: Algorithm, problem: Any, key: Key[Array, ""], num_registers: int
+    algorithm: Kernel, problem: Any, key: Key[Array, ""], num_registers: int
 ) -> Carry:
     """Returns the carry before the first row: version 0 in register 0, or in all."""
     slots = jnp.full(num_registers, NO_SLOT, jnp.int32).at[0].set(0)
@@ -41,7 +41,7 @@ def start(
 
 
 def advance(
-    algorithm: Algorithm, problem: Any, carry: Carry, event: Event
+    algorithm: Kernel, problem: Any, carry: Carry, event: Event
 ) -> tuple[Carry, Info]:
     """Executes one row, and checks what it reads against the record.
 
@@ -82,7 +82,8 @@ class Program:
     """One algorithm on one problem, ready to execute rows.
 
     Args:
-        algorithm: of the run; with a leading axis of runs on every array if `batched`.
+        algorithm: Kernel of the run; with a leading axis of runs on every array if
+            `batched`.
         problem: shared by all runs.
         batched: whether there is an axis of runs.
         shared: whether all runs have the same rows and samples.
@@ -91,7 +92,7 @@ class Program:
 
     def __init__(
         self,
-        algorithm: Algorithm,
+        algorithm: Kernel,
         problem: Any,
         *,
         batched: bool = False,
@@ -168,14 +169,14 @@ class Program:
 
 @partial(jax.jit, static_argnames=("num_registers", "batched"))
 def _start(
-    algorithm: Algorithm,
+    algorithm: Kernel,
     problem: Any,
     keys: Key[Array, "*R"],
     *,
     num_registers: int,
     batched: bool,
 ) -> Carry:
-    def one(algorithm: Algorithm, key: Key[Array, ""]) -> Carry:
+    def one(algorithm: Kernel, key: Key[Array, ""]) -> Carry:
         return start(algorithm, problem, key, num_registers)
 
     return (jax.vmap(one) if batched else one)(algorithm, keys)
@@ -191,7 +192,7 @@ def _batched(batched: bool, shared: bool) -> Any:
     return jax.vmap(advance, in_axes=(0, None, 0, None if shared else 0))
 
 
-def _settled(algorithm: Algorithm, carry: Carry, *, batched: bool) -> Carry:
+def _settled(algorithm: Kernel, carry: Carry, *, batched: bool) -> Carry:
     settle = type(algorithm).settled
     state = (jax.vmap(settle) if batched else settle)(algorithm, carry.state)
     return carry._replace(state=state)
@@ -202,7 +203,7 @@ _settle = jax.jit(partial(_settled, batched=False), donate_argnums=(1,))
 
 @partial(jax.jit, static_argnames=("batched", "shared"), donate_argnums=(2, 6))
 def _run(
-    algorithm: Algorithm,
+    algorithm: Kernel,
     problem: Any,
     carry: Carry,
     events: Event,
@@ -227,21 +228,21 @@ def _run(
 
 @partial(jax.jit, donate_argnums=(2,))
 def _step(
-    algorithm: Algorithm, problem: Any, carry: Carry, event: Event
+    algorithm: Kernel, problem: Any, carry: Carry, event: Event
 ) -> tuple[Carry, Info]:
     return advance(algorithm, problem, carry, event)
 
 
 @partial(jax.jit, static_argnames=("metrics", "batched"))
 def _evaluate(
-    algorithm: Algorithm,
+    algorithm: Kernel,
     problem: Any,
     state: Any,
     *,
     metrics: tuple[str, ...],
     batched: bool,
 ) -> dict[str, Array]:
-    def one(algorithm: Algorithm, state: Any) -> dict[str, Array]:
+    def one(algorithm: Kernel, state: Any) -> dict[str, Array]:
         return algorithm.evaluate(problem, state, metrics)
 
     if batched:
@@ -277,7 +278,7 @@ def null_events(
     """Returns a host buffer of NULL rows, which change nothing.
 
     Args:
-        length: of the buffer.
+        length: Rows of the buffer.
         width: `W`.
         samples: `V` and `S`.
         runs: how many runs have rows of their own; None if they share theirs.

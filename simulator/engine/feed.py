@@ -9,31 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from simulator.problems.sampler import Sampler
-from simulator.scenario.scenario import Every
+from simulator.setup import RunSetup
 from simulator.timeline import NO_SLOT, NO_WORKER, Chunk, Jobs, Kind, Rows, StopReason
-
-
-class Source(NamedTuple):
-    """What an engine needs of a timeline: its chunks and its sizes.
-
-    Attributes:
-        chunks: of successive rows; the last one says why the run ended.
-        width: most workers of a row.
-        contributions_per_epoch: of all clients together.
-        horizon: virtual seconds at which the run ends at the latest, or None.
-        commits_per_round: commits that a round has, if there are rounds.
-        uploads_of_all: messages of an averaging of all workers with their neighbours.
-        rounds_end_mixed: whether a round ends with an averaging of all.
-    """
-
-    chunks: Iterator[Chunk]
-    width: int
-    contributions_per_epoch: float
-    horizon: float | None
-    commits_per_round: int | None = None
-    uploads_of_all: int = 0
-    rounds_end_mixed: bool = False
 
 
 class Point(NamedTuple):
@@ -57,14 +34,14 @@ class Piece(NamedTuple):
     """Successive rows of one run, none of them beyond the next evaluation.
 
     Attributes:
-        rows: of the timeline.
-        samples: of the rows.
-        keep_slot: register for the version before each row, `NO_SLOT` if nobody reads
-            it.
-        chunk: that these rows complete, if they do.
-        point: the evaluation that follows, if one does.
-        probed: whether the first row's numbers are to be saved.
-        stop: why the run ends after these rows, if it does.
+        rows: Rows of the timeline.
+        samples: Sample ids of the rows.
+        keep_slot: Register for the version before each row, `NO_SLOT` if no worker
+            reads it.
+        chunk: Chunk that these rows complete; None if they complete none.
+        point: Evaluation that follows; None if none does.
+        probed: Whether the first row's numbers are to be saved.
+        stop: Reason of the run's end after these rows; None if it goes on.
     """
 
     rows: Rows
@@ -79,29 +56,27 @@ class Piece(NamedTuple):
 class Feed:
     """A run's rows, piece by piece.
 
+    The model is evaluated before the first row, at the end, and as often as the
+    scenario says.
+
     Args:
-        source: the timeline.
-        sampler: of the run.
-        every: when to evaluate, besides before the first row and at the end.
-        probe: commits from one to the next whose numbers are to be saved, if any are.
+        setup: The facts of the run.
+        chunks: Chunks of its timeline; the last one says why the run ended.
 
     Attributes:
-        ended: whether nothing is left.
-        taken: rows so far, and pieces without rows.
+        ended: Whether nothing is left.
+        taken: Rows so far, and pieces without rows.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        sampler: Sampler,
-        every: Every,
-        probe: int | None = None,
-    ) -> None:
-        self._source, self._sampler, self._every = source, sampler, every
-        self._probe = probe
+    def __init__(self, setup: RunSetup, chunks: Iterator[Chunk]) -> None:
+        self._timeline, self._chunks = setup.timeline, chunks
+        self._sampler = setup.sampler
+        self._every = setup.scenario.evaluate.every
+        probe = setup.scenario.probe
+        self._probe = None if probe is None else probe.every
         self._probes: deque[int] = deque()
-        self._chunk = Chunk(*nothing(source.width), None)
-        self._samples = sampler.attach(self._chunk.rows)
+        self._chunk = Chunk(*nothing(setup.timeline.width), None)
+        self._samples = setup.sampler.attach(self._chunk.rows)
         self._slots = np.full(1, NO_SLOT, np.int32)
         self._at = 0
         self._made = Point(0.0, 0, 0, 0)
@@ -153,7 +128,7 @@ class Feed:
         )
 
     def _load(self) -> None:
-        chunk = next(self._source.chunks)
+        chunk = next(self._chunks)
         rows = chunk.rows
         self._chunk, self._at = chunk, 0
         if not self._skipping:
@@ -165,12 +140,12 @@ class Feed:
             self._probes.extend(np.flatnonzero(due).tolist())
         workers = (rows.worker != NO_WORKER).sum(axis=1)
         commits = self._made.commits + np.cumsum(rows.kind == Kind.COMMIT)
-        brings = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
-        contributed = np.where(brings, workers, 0)
+        contributes = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
+        contributed = np.where(contributes, workers, 0)
         contributions = self._made.contributions + np.cumsum(contributed)
         uploads = np.where(rows.kind == Kind.REFRESH, workers - 1, 0)
         uploads += np.where(rows.kind == Kind.AVERAGE, workers, 0)
-        of_all = self._source.uploads_of_all
+        of_all = self._timeline.uploads_per_mixing
         uploads += np.where(rows.kind == Kind.AVERAGE_ALL, of_all, 0)
         uploads = self._made.other_uploads + np.cumsum(uploads)
 
@@ -186,8 +161,8 @@ class Feed:
         if rows.time.size:
             end = float(rows.time[-1])
         timed = chunk.stop in (StopReason.TIME, StopReason.RECORDING)
-        if timed and self._source.horizon is not None:
-            end = self._source.horizon
+        if timed and self._timeline.stop.time is not None:
+            end = self._timeline.stop.time
         mixed = self._mixed + np.cumsum(rows.kind == Kind.AVERAGE_ALL)
         counts = commits, contributions, mixed
         while (cut := self._due(rows, counts, chunk, end)) is not None:
@@ -213,13 +188,14 @@ class Feed:
         """Returns the row before which, and the time at which, to evaluate next.
 
         Args:
-            rows: of a chunk.
+            rows: Rows of a chunk.
             made: commits, contributions and averagings of all, with each row.
-            chunk: of the rows.
-            end: of it, virtual seconds.
+            chunk: Chunk of the rows.
+            end: End of the chunk, virtual seconds.
         """
         commits, contributions, mixed = made
         every, size = self._every, rows.time.size
+        cadence = self._timeline.cadence
         if every.time is not None:
             time = float(Fraction(repr(every.time)) * self._next_point)
             row = int(np.searchsorted(rows.time, time, side="right"))
@@ -227,14 +203,14 @@ class Feed:
             return (row, time) if reached else None
         if every.commits is not None:
             counts, goal = commits, every.commits * self._next_point
-        elif every.rounds is not None and self._source.rounds_end_mixed:
+        elif every.rounds is not None and cadence.ends_mixed:
             counts, goal = mixed, every.rounds * self._next_point
         elif every.rounds is not None:
-            in_commits = every.rounds * (self._source.commits_per_round or 1)
+            in_commits = every.rounds * (cadence.commits_per_round or 1)
             counts, goal = commits, in_commits * self._next_point
         else:
             epochs = (every.epochs or 1) * self._next_point
-            goal = ceil(epochs * self._source.contributions_per_epoch)
+            goal = ceil(epochs * self._timeline.workload.contributions_per_epoch)
             counts = contributions
         row = int(np.searchsorted(counts, goal, side="left")) + 1
         return (row, float(rows.time[row - 1])) if row <= size else None

@@ -8,51 +8,36 @@ from simulator.algorithms.vafl.part import Perturbation
 from simulator.engine.drive import Record
 from simulator.privacy.gdp import Accountant
 from simulator.privacy.guarantees import described
-from simulator.privacy.ledger import Ledger
-from simulator.privacy.releases import Guarantee
+from simulator.setup import RunSetup
 from simulator.timeline import NO_WORKER, Kind
 from simulator.trace import Words, Writer
 
 
-class Privacy:
+class PrivacyTables:
     """Accounts for the uploads of a run, by the row or by the job.
 
     Perturbed embeddings are accounted for as their rows are executed, by the noise and
     the weights of each; other messages by a ledger, as their jobs end.
 
     Args:
-        run: number of the run in its study.
-        writer: of the study's tables.
-        num_clients: who contribute.
-        perturbation: of the uploads, if any.
-        sampling_ratio: samples of an upload over all samples.
-        guarantees: what one message of each client releases; none without noise.
-        ledger: of the messages, where they are accounted for.
+        setup: The facts of the run.
+        writer: The writer of the study's tables.
 
     Attributes:
-        releases: uploads of each client so far; counted where they are perturbed.
+        releases: Uploads of each client so far; counted where they are perturbed.
     """
 
-    def __init__(
-        self,
-        run: int,
-        writer: Writer,
-        num_clients: int,
-        *,
-        perturbation: Perturbation | None,
-        sampling_ratio: float,
-        guarantees: tuple[Guarantee, ...],
-        ledger: Ledger | None,
-    ) -> None:
-        self._run, self._writer, self._num_clients = run, writer, num_clients
-        self._perturbation, self._guarantees = perturbation, guarantees
-        self._ledger = ledger
-        self.releases = np.zeros(num_clients, np.int64)
+    def __init__(self, setup: RunSetup, writer: Writer) -> None:
+        self._run, self._writer = setup.run.number, writer
+        self._num_clients = setup.timeline.num_clients
+        self._perturbation: Perturbation | None
+        self._perturbation = setup.scenario.algorithm.embedding_noise
+        self._guarantees, self._ledger = setup.guarantees, setup.ledger()
+        self.releases = np.zeros(self._num_clients, np.int64)
         self._accountant: Accountant | None = None
-        if perturbation and perturbation.input_diameter:
-            self._accountant = Accountant(
-                num_clients, perturbation.accountant, sampling_ratio
-            )
+        if self._perturbation and self._perturbation.input_diameter:
+            rule, ratio = self._perturbation.accountant, setup.upload_ratio
+            self._accountant = Accountant(self._num_clients, rule, ratio)
 
     def state(self) -> dict[str, Any]:
         """Returns what the rest of a run adds to."""

@@ -4,18 +4,15 @@ from typing import Any
 
 import numpy as np
 
-from simulator.algorithms.vafl.part import Perturbation
 from simulator.config.stop import Stop
 from simulator.engine.drive import Metrics, Record
 from simulator.engine.feed import Point
-from simulator.privacy.ledger import Ledger
-from simulator.privacy.releases import Guarantee
 from simulator.results import rows
 from simulator.results.ages import Staleness
 from simulator.results.jobs import JobTables
-from simulator.results.privacy import Privacy
+from simulator.results.privacy import PrivacyTables
+from simulator.setup import RunSetup
 from simulator.timeline import StopReason
-from simulator.timelines.base import RunTimeline
 from simulator.trace import Writer
 
 START = Point(0.0, 0, 0, 0)
@@ -26,55 +23,28 @@ class Results:
     """One run's tables, written as its records come in.
 
     Args:
-        run: number of the run in its study.
-        played: the run's timeline.
-        num_parties: clients of the vertical problem, whoever takes part in rows.
-        num_features: columns of each client.
-        num_samples: rows of each client.
-        sampling_ratio: samples of an upload over all samples (privacy).
-        perturbation: of the uploads, if any.
-        writer: of the study's tables.
-        guarantees: what one message of each client releases; none without noise.
-        ledger: of the messages, where they are accounted for.
+        setup: The facts of the run.
+        writer: The writer of the study's tables.
 
     Attributes:
-        fraction: of the run's horizon that is done.
-        stop: why the run ended; None until it has.
-        diverged_at: commit at which it diverged, if it did.
+        fraction: Part of the run's horizon that is done.
+        stop: Why the run ended; None until it has.
+        diverged_at: Commit at which it diverged; None if it did not.
     """
 
-    def __init__(
-        self,
-        run: int,
-        played: RunTimeline,
-        writer: Writer,
-        *,
-        num_parties: int,
-        num_features: tuple[int, ...],
-        num_samples: tuple[int, ...],
-        sampling_ratio: float,
-        perturbation: Perturbation | None,
-        guarantees: tuple[Guarantee, ...] = (),
-        ledger: Ledger | None = None,
-    ) -> None:
+    def __init__(self, setup: RunSetup, writer: Writer) -> None:
+        run, played, scenario = setup.run.number, setup.timeline, setup.scenario
         self._run, self._played, self._writer = run, played, writer
-        self._num_features, self._num_samples = num_features, num_samples
+        self._num_features = setup.shares.num_features
+        self._num_samples = setup.shares.num_samples
         self.fraction = 0.0
         self.stop: StopReason | None = None
         self.diverged_at: int | None = None
         self._last = START
         self._staleness = Staleness(
-            played.num_clients, num_parties, played.cadence.commits_at_once
+            played.num_clients, scenario.num_clients, played.cadence.commits_at_once
         )
-        self._privacy = Privacy(
-            run,
-            writer,
-            played.num_clients,
-            perturbation=perturbation,
-            sampling_ratio=sampling_ratio,
-            guarantees=guarantees,
-            ledger=ledger,
-        )
+        self._privacy = PrivacyTables(setup, writer)
         self._jobs = JobTables(run, played, writer, self._privacy.send)
 
     def state(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def estimate(tasks: list[Task], jobs: int) -> Estimate:
         tasks: of a study, whose runs were checked.
         jobs: processes, or 0 for one a core.
     """
-    from simulator import inputs, playing, simulation
+    from simulator import inputs, simulation
     from simulator.studies.planning import structure
 
     sizes: dict[tuple[str, int], int] = {}
@@ -54,12 +54,11 @@ def estimate(tasks: list[Task], jobs: int) -> Estimate:
         if shape in sizes:
             continue
         with inputs.held(task.inputs):
+            prepared = simulation.prepare(task.runs[0])
             sizes[shape] = simulation.state_bytes(
-                simulation.prepare(task.runs[0]),
-                len(task.runs),
-                shared=task.mode != "batched",
+                prepared, len(task.runs), shared=task.mode != "batched"
             )
-            dataset = playing.dataset(scenario.problem.data)
+        dataset = prepared.shares.data
         arrays = (np.asarray(part) for part in dataset)
         data = max(data, 2 * sum(part.nbytes for part in arrays))
     return Estimate(

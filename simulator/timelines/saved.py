@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator import inputs, playing
+from simulator import inputs
 from simulator.config.errors import StudyError
 from simulator.scenario.setting import Setting
 from simulator.scenario.study import Run, expand
@@ -31,6 +31,7 @@ from simulator.timeline import (
     staleness,
 )
 from simulator.timelines.base import RunTimeline
+from simulator.timelines.of_run import timeline
 from simulator.trace import COLUMNS, DISK, Files, Study, Words, Writer, load, provenance
 from simulator.trace import write_manifest as write
 from simulator.trace.disk import LOCK, PARTIAL, explained, locked
@@ -84,7 +85,7 @@ def record(
     tree = scenario.model_dump(mode="json")
     read = inputs.collect(run.scenario for run in runs)
     with inputs.held(read):
-        sources = [_source(run, playing.timeline(run)) for run in runs]
+        sources = [_source(run, timeline(run)) for run in runs]
         told = inputs.told(read)
         return write_all(Path(folder), tree, sources, told, progress=progress)
 

@@ -31,10 +31,10 @@ class SimulatedTimeline(RunTimeline):
     """The timeline that a protocol makes of a world; every iteration simulates it.
 
     Attributes:
-        batch: sample ids of a client's job, for protocols that look at samples.
-        num_samples: that `batch` chooses from.
-        samples_key: identifies the sampler in the hash, `""` if the protocol needs
-            none.
+        batch: Sample ids of a client's job, where its upload carries those alone; used
+            by protocols that bound the age of each sample's embedding.
+        num_samples: Samples that `batch` chooses from.
+        batch_size: Samples of a local step.
         server: what all clients share.
         quota: messages that each client may send before the run ends, if that is
             limited.
@@ -42,7 +42,7 @@ class SimulatedTimeline(RunTimeline):
 
     batch: Batch | None = None
     num_samples: int = 0
-    samples_key: str = ""
+    batch_size: int = 0
     server: Server = field(default_factory=Server)
     quota: tuple[int, ...] | None = None
 
@@ -55,7 +55,7 @@ class SimulatedTimeline(RunTimeline):
             "seed": self.seed,
             "stop": self.stop.model_dump(mode="json", exclude={"target", "windowed"}),
             "traffic": self.workload.parts,
-            "samples": self.samples_key,
+            "samples": f"{self.num_samples}/{self.batch_size}" if self._batch else "",
         }
         if self.quota is not None:
             parts["quota"] = self.quota
@@ -66,6 +66,11 @@ class SimulatedTimeline(RunTimeline):
         ]
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def _batch(self) -> Batch | None:
+        """Sample ids of a job, if the protocol looks at them."""
+        return self.batch if self.protocol.refresh_bound > 0 else None
 
     @property
     def _world(self) -> dict[str, Any]:
@@ -91,7 +96,7 @@ class SimulatedTimeline(RunTimeline):
             self.workload,
             lattice=lattice,
         )
-        recorder = protocol.recorder(world, self.width, self.batch, self.num_samples)
+        recorder = protocol.recorder(world, self.width, self._batch, self.num_samples)
         self._limit_time(world)
         if self.quota is not None:
             world.quota = Quota(self.quota)

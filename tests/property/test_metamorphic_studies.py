@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from simulator import playing, studies
+from simulator import studies
 from simulator.config.catalogue import parts
 from simulator.config.parts import tag
 from simulator.scenario.setting import Recording, WorldScenario
 from simulator.scenario.study import expand
+from simulator.timelines.of_run import timeline
 from simulator.timelines.replayed import replayed
 from simulator.timelines.saved import Source, record, write_all
 from simulator.timelines.simulated import SimulatedTimeline
@@ -121,7 +122,7 @@ def assert_replayed(study: WorldScenario) -> None:
         folder = Path(name)
         recorded = record(study, folder / "recorded")
         run = expand(study)[0]
-        played = playing.timeline(run)
+        played = timeline(run)
         again = replayed(played, Recording(replay=str(folder / "recorded")), run)
         assert_alike(whole(played, 64), whole(again, 50))
         entry = dict(recorded.manifest["runs"][0])

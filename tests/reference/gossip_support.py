@@ -96,7 +96,7 @@ def ran(plans: list[Prepared], mode: str = "compiled") -> list[Ran]:
                 for name in mine[0].infos
             }
             own = jax.tree.map(lambda x, run=run: x[run] if together else x, state)
-            model = np.asarray(plan.algorithm.read_out(own))
+            model = np.asarray(plan.kernel.read_out(own))
             found.append(Ran(own, model, infos))
     return found
 
@@ -166,7 +166,7 @@ def reads_before(rows: Rows, jobs: Jobs, *, during: bool) -> dict[int, list[int]
 
 def twin_of(plan: Prepared) -> tuple[Rows, twin.Trace]:
     """Plays a timeline's reads, averagings and steps through the twin."""
-    rows, jobs, _ = everything(plan.played)
+    rows, jobs, _ = everything(plan.timeline)
     config, protocol = plan.run.scenario.algorithm, plan.run.scenario.protocol
     samples, noise = plan.sampler.attach(rows), noises(plan, rows)
     readers = reads_before(rows, jobs, during=protocol.order == "during")
@@ -187,7 +187,7 @@ def twin_of(plan: Prepared) -> tuple[Rows, twin.Trace]:
 
 
 def world_of(plan: Prepared) -> tuple[np.ndarray, int]:
-    return np.zeros(plan.shape.num_weights), plan.played.num_clients
+    return np.zeros(plan.shape.num_weights), plan.timeline.num_clients
 
 
 def method_of(plan: Prepared) -> tuple[twin.Gradient, twin.Eta, float, str]:
@@ -204,13 +204,13 @@ def method_of(plan: Prepared) -> tuple[twin.Gradient, twin.Eta, float, str]:
 
 def rounds_of(plan: Prepared) -> tuple[Rows, list[twin.Round]]:
     """Returns what every worker computes in each round."""
-    rows, _, _ = everything(plan.played)
+    rows, _, _ = everything(plan.timeline)
     samples, noise = plan.sampler.attach(rows), noises(plan, rows)
     rounds = []
     for number in range(int(rows.round.max()) + 1):
         mine = np.flatnonzero((rows.round == number) & (rows.kind == Kind.COMMIT))
         mine = mine[np.argsort(rows.worker[mine, 0])]
-        assert rows.worker[mine, 0].tolist() == list(range(plan.played.num_clients))
+        assert rows.worker[mine, 0].tolist() == list(range(plan.timeline.num_clients))
         rounds.append([(samples[row, 0], noise[row]) for row in mine])
     return rows, rounds
 

@@ -67,23 +67,14 @@ VARIANTS = {
 
 def carried(plan: Prepared, **options: Any) -> tuple[Any, dict[str, np.ndarray]]:
     """Executes a run; returns its last state and all diagnostics."""
-    algorithm = plan.algorithm
+    algorithm = plan.kernel
     if options.get("table"):
-        algorithm = kernel.Vafl(
+        algorithm = kernel.VaflKernel(
             **{f: getattr(algorithm, f) for f in algorithm.__dataclass_fields__}
             | {"snapshots": False}
         )
     program = Program(algorithm, plan.problem, stepwise=options.get("stepwise", False))
-    drive = Drive(
-        program,
-        [_feed(plan, 40)],
-        key_of(plan.run.seed),
-        num_registers=plan.played.num_registers,
-        width=plan.played.width,
-        samples=plan.samples,
-        metrics=("test_loss",),
-        length=40,
-    )
+    drive = Drive(program, [_feed(plan, 40)], [plan], 40)
     records = list(drive.records())
     names = records[0].infos
     infos = {n: np.concatenate([r.infos[n] for r in records]) for n in names}
@@ -92,7 +83,7 @@ def carried(plan: Prepared, **options: Any) -> tuple[Any, dict[str, np.ndarray]]
 
 def twin_of(plan: Prepared) -> vafl_twin.Trace:
     """Gives the twin the same rows, samples and noise."""
-    scenario, algorithm, problem = plan.run.scenario, plan.algorithm, plan.problem
+    scenario, algorithm, problem = plan.run.scenario, plan.kernel, plan.problem
     rows, samples = rows_of(plan)
     program: list[Any] = []
     for row in range(rows.time.size):

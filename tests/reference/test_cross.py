@@ -151,7 +151,7 @@ def by_commits(name: str, variant: str, steps: list[float]) -> Curves:
     scenario = study(name)
     with jax.enable_x64(True):
         whole = next(r for r in expand(scenario) if r.variant == variant)
-        an_epoch = prepare(whole).played.commits_per_epoch
+        an_epoch = prepare(whole).timeline.commits_per_epoch
     # A step begins half a commit early, so that no rounding puts it off.
     epochs = [(k - 0.5) / an_epoch for k in range(1, len(steps))]
     rule = {"kind": "piecewise", "values": steps, "epochs": epochs}

@@ -159,7 +159,7 @@ def test_the_mean_moves_by_steps_alone_and_by_a_kth_of_them(name: str) -> None:
     eta = method_of(plan)[1]
     steps, averagings = 0, 0
     with jax.enable_x64(True):
-        program = Program(plan.algorithm, plan.problem)
+        program = Program(plan.kernel, plan.problem)
         carry = program.start(key_of(plan.run.seed), K)
         feed = _feed(plan, 64)
         mean = flat(carry.state.models).mean(axis=0)
@@ -201,7 +201,7 @@ def test_one_worker_is_sgd_in_the_twin() -> None:
         plan_of({"problem": {"partition": {"clients": 1}}})
     plan = plan_of(noisy(2.0))
     gradient, eta, sigma, _ = method_of(plan)
-    rows, _, _ = everything(plan.played)
+    rows, _, _ = everything(plan.timeline)
     mine = np.flatnonzero((rows.kind == Kind.COMMIT) & (rows.worker[:, 0] == 2))
     batches, draws = plan.sampler.attach(rows), noises(plan, rows)
     w = world_of(plan)[0]
@@ -264,7 +264,7 @@ def test_averaging_alone_contracts_as_fast_as_its_spectrum_says(
     for (plan, found), (_, before) in zip(
         warmed(graph, WARM + COLD), warmed(graph, WARM), strict=True
     ):
-        rows, _, _ = everything(plan.played)
+        rows, _, _ = everything(plan.timeline)
         commits = rows.kind == Kind.COMMIT
         steps = found.infos["step_size"][commits]
         assert (steps > 0).tolist() == [True] * WARM + [False] * COLD

@@ -103,7 +103,7 @@ def test_kernels_agree_with_the_twin(name: str) -> None:
         penalised,
     )
     epsilon = getattr(config, "epsilon", np.inf)
-    clients = run.played.num_clients
+    clients = run.timeline.num_clients
     constants = mapa_twin.Constants(
         batch_size=7,
         theta=getattr(config, "theta", 0.5),

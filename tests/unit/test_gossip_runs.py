@@ -191,7 +191,7 @@ def test_a_job_uploads_what_its_worker_sent_since_its_last_step(
         return
     # A transfer takes no time here, so that it falls into the row of its averaging.
     plan = prepared(BASE)
-    rows = next(iter(plan.played.chunks(10_000))).rows
+    rows = next(iter(plan.timeline.chunks(10_000))).rows
     since = np.zeros(K, int)
     expected = {}
     for kind, workers, job in zip(rows.kind, rows.worker, rows.job, strict=True):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.summary import epsilons
-from simulator import playing, studies
+from simulator import studies
 from simulator.config.errors import ScenarioError
 from simulator.config.stop import Stop
 from simulator.privacy.accountants import make
@@ -24,6 +24,7 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run
 from simulator.simulation import Prepared, prepare
 from simulator.timeline import Jobs, Outcome, StopReason
+from simulator.timelines.of_run import timeline
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import Clients, Server
 from simulator.world.workload import Workload
@@ -364,7 +365,7 @@ def test_gaussian_mechanisms_are_accounted_for_by_each_clients_own_draw() -> Non
     )
     memory, ends = execute([plan])
     last = table(memory, "gdp")[-1]
-    for k, n in enumerate(plan.num_samples):
+    for k, n in enumerate(plan.shares.num_samples):
         release = Gaussian(1.5, 8 / n)
         expected = epsilon(release, int(last["releases"][k]), "gdp", 1e-6)
         assert last["epsilon"][k] == expected
@@ -380,7 +381,7 @@ def test_a_budget_below_one_message_is_refused() -> None:
 def test_a_timeline_with_a_budget_can_be_recorded() -> None:
     tree = AUDP | {"privacy": {"budget": 1.0}}
     run = Run(0, "base", {}, 0, 1, Scenario.model_validate(tree))
-    assert everything(playing.timeline(run))[2] is StopReason.PRIVACY
+    assert everything(timeline(run))[2] is StopReason.PRIVACY
 
 
 def test_calibrate_prints_the_noise_and_who_agrees() -> None:

@@ -186,16 +186,7 @@ def test_a_run_that_goes_on_says_how_far_it_had_come(
     plan = prepared({"stop": stop})
 
     def results() -> Results:
-        return Results(
-            0,
-            plan.played,
-            Memory(),  # pyright: ignore[reportArgumentType]
-            num_parties=4,
-            num_features=(8, 8, 7, 7),
-            num_samples=(455,) * 4,
-            sampling_ratio=17 / 455,
-            perturbation=None,
-        )
+        return Results(plan, Memory())  # pyright: ignore[reportArgumentType]
 
     state = results().state()
     state["last"] = [*Point(20.0, commits, 50, 0)]

@@ -14,13 +14,14 @@ import pandas as pd
 import pytest
 
 from analysis import clients, figures, frames, page, staleness, timelines
-from simulator import playing, studies
+from simulator import studies
 from simulator.config.errors import DataError, ScenarioError, StudyError
 from simulator.scenario.reading import read, read_any
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand, to_yaml
 from simulator.timeline import check
 from simulator.timelines.imported import import_log
+from simulator.timelines.of_run import timeline
 from simulator.timelines.saved import record
 from simulator.trace import load, write_manifest
 from simulator.trace.manifest import read_manifest
@@ -111,7 +112,7 @@ def test_an_ordinary_scenario_weighs_the_same_played_alone_or_learned() -> None:
 
     for changes in ({}, SGD, {"protocol": {"kind": "centralised"}}):
         run = expand(scenario(changes))[0]
-        one, other = playing.timeline(run), simulation.prepare(run).played
+        one, other = timeline(run), simulation.prepare(run).timeline
         assert one.workload == other.workload
         assert one.digest == other.digest
 
@@ -291,7 +292,7 @@ def test_an_imported_log_is_a_valid_timeline(seed: int, tmp_path: Path) -> None:
     )  # fmt: skip
     learned = studies.simulate(run, tmp_path / "learned")
     assert len(learned.table("commits")) == len(applied)
-    rows, _, _ = everything(playing.timeline(expand(run)[0]), 7)
+    rows, _, _ = everything(timeline(expand(run)[0]), 7)
     check(rows, entry["num_registers"])
     assert entry["num_registers"] <= 6
 

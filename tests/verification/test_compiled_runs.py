@@ -94,19 +94,19 @@ def built(tree: dict[str, Any]) -> Prepared:
 
 def moved(plan: Prepared, *, optimised: bool) -> np.ndarray:
     """Returns by how much some rows move all numbers of a run."""
-    program = Program(plan.algorithm, plan.problem)
-    carry = program.start(key_of(1), plan.played.num_registers)
+    program = Program(plan.kernel, plan.problem)
+    carry = program.start(key_of(1), plan.timeline.num_registers)
     before = numbers(carry)
     feed = _feed(plan, COMMITS)
     feed.next(1)  # the evaluation before the first row
     piece = feed.next(COMMITS)
     length = piece.rows.time.size
     assert length > 1
-    events = null_events(length, plan.played.width, plan.samples)
+    events = null_events(length, plan.timeline.width, plan.samples)
     put(events, 0, piece)
     infos = program.infos(carry, events)
     bounds = np.int32(0), np.int32(length)
-    arguments = plan.algorithm, plan.problem, carry, events, *bounds, infos
+    arguments = plan.kernel, plan.problem, carry, events, *bounds, infos
     lowered = _run.lower(*arguments, batched=False, shared=True)
     after, _ = (lowered.compile() if optimised else lowest(lowered))(*arguments)
     return numbers(after) - before

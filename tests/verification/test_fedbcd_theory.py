@@ -69,7 +69,7 @@ def _events(plan: Prepared) -> fedbcd.Event:
     """Returns all rows of a run as its kernel sees them."""
     rows, samples = rows_of(plan)
     T = rows.time.size
-    events = null_events(T, plan.played.width, plan.samples)
+    events = null_events(T, plan.timeline.width, plan.samples)
     slots = np.asarray(events.keep_slot)
     put(events, 0, Piece(rows, samples, slots, None, None, False, None))
     return events
@@ -120,15 +120,15 @@ class Exchanges:
         groups = [f"{end - WIDTH}-{end - 1}" for end in ends]
         plan = _plan(groups, 120, 17, change)
         self.problem: Vertical = plan.problem
-        algorithm, key = plan.algorithm, key_of(plan.run.seed)
-        assert isinstance(algorithm, fedbcd.BlockDescent)
+        algorithm, key = plan.kernel, key_of(plan.run.seed)
+        assert isinstance(algorithm, fedbcd.BlockDescentKernel)
         self.start = np.array(algorithm.init(self.problem, key).weights)
         self._events = _events(plan)
 
         def run(x: jax.Array, start: jax.Array) -> Any:
             problem = replace(self.problem, x=x)
 
-            def row(state: fedbcd.State, event: fedbcd.Event) -> Any:
+            def row(state: fedbcd.BlockDescentState, event: fedbcd.Event) -> Any:
                 begun = fedbcd._of_workers(state.weights, event)
                 _, own, h, _ = algorithm._fresh(problem, state, event, begun)
                 _, received = fedbcd._received(problem, event, own, h)
@@ -259,13 +259,13 @@ def _iterates(plans: list[Prepared]) -> list[np.ndarray]:
 
     What Q steps pass through is where kernels of fewer steps lead from the same start.
     """
-    algorithm, problem = plans[0].algorithm, plans[0].problem
-    assert isinstance(algorithm, fedbcd.BlockDescent)
+    algorithm, problem = plans[0].kernel, plans[0].problem
+    assert isinstance(algorithm, fedbcd.BlockDescentKernel)
     shorter = [
         replace(algorithm, local_steps=j) for j in range(1, algorithm.local_steps + 1)
     ]
 
-    def row(state: fedbcd.State, event: fedbcd.Event) -> Any:
+    def row(state: fedbcd.BlockDescentState, event: fedbcd.Event) -> Any:
         ends = [one.step(problem, state, event)[0] for one in shorter]
         passed = [state, *ends[:-1]]
         return ends[-1], jnp.stack([each.weights for each in passed])

@@ -8,30 +8,32 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from simulator.algorithms import client_work
-from simulator.algorithms.base import Context, Event, Info, Revealing, norm, on_device
+from simulator.algorithms.base import Event, Info, Revealing, norm, on_device
 from simulator.algorithms.client_work import Work
 from simulator.algorithms.decentralised.part import Adp2sgd
 from simulator.algorithms.decentralised.part import Decentralised as Config
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.privacy import gossip_noise
+from simulator.problems.constants import Constants
 from simulator.problems.horizontal import Horizontal
+from simulator.setup import RunSetup
 from simulator.timeline import NO_SLOT, Kind
 
 STATISTICS_KEPT = 0.9
 """Part of a batch normalisation's running statistics that a step keeps."""
 
 
-class State(NamedTuple):
+class DecentralisedState(NamedTuple):
     """All workers' models, and what their jobs under way have read.
 
     Attributes:
-        models: of every worker, of any shape; in push-sum the numerators.
-        registers: of every worker, what its job has read.
+        models: Model of every worker, of any shape; in push-sum the numerators.
+        registers: The model that every worker's job has read.
         centre: mean of what workers would read.
         spread: sum of squared distances from it.
         ages: steps in each model; None where models merge by their mean.
         shares: push-sum weights; None without push-sum.
-        key: of the noise; None without any.
+        key: Key of the noise; None without any.
     """
 
     models: Float[Array, "K ..."]
@@ -44,13 +46,13 @@ class State(NamedTuple):
 
 
 class _Near(NamedTuple):
-    """What a row changes, and what it needs for that.
+    """The change of a row, and its inputs.
 
     Attributes:
-        models: of its workers.
-        read: by the first of them.
-        centre: as in `State`.
-        spread: as in `State`.
+        models: Models of its workers.
+        read: Model that the first of them has read.
+        centre: Mean of all models, as in `DecentralisedState`.
+        spread: Spread of all models, as in `DecentralisedState`.
     """
 
     models: Float[Array, "w ..."]
@@ -63,7 +65,7 @@ class Noising(eqx.Module):
     """Noise on a mean gradient, of samples' gradients that are clipped or not.
 
     Attributes:
-        std: of a coordinate of the mean gradient.
+        std: Standard deviation of a coordinate of the mean gradient.
         bound: G, that samples' gradients are clipped to; None where they are not.
     """
 
@@ -75,8 +77,8 @@ class DecentralisedSgd(Revealing):
     """Every worker steps its own model; averagings mix them.
 
     Attributes:
-        step_size: of a mean gradient.
-        noising: of the gradients, if there is any.
+        step_size: Step size of a mean gradient.
+        noising: Noise on the gradients; None without any.
         mixing: matrices of averagings of everyone, in turn; None where models are
             averaged in pairs.
         by_age: whether pairs merge by their ages.
@@ -96,12 +98,12 @@ class DecentralisedSgd(Revealing):
         """Every worker has."""
         return True
 
-    def init(self, problem: Horizontal, key: Key[Array, ""]) -> State:
+    def init(self, problem: Horizontal, key: Key[Array, ""]) -> DecentralisedState:
         """Starts all workers at one model."""
         weights = problem.start(key)
         models = jnp.tile(weights, (self.num_workers, *(1,) * weights.ndim))
         K = self.num_workers
-        return State(
+        return DecentralisedState(
             models=models,
             registers=jnp.array(models),
             centre=weights,
@@ -112,8 +114,8 @@ class DecentralisedSgd(Revealing):
         )
 
     def step(
-        self, problem: Horizontal, state: State, event: Event
-    ) -> tuple[State, Info]:
+        self, problem: Horizontal, state: DecentralisedState, event: Event
+    ) -> tuple[DecentralisedState, Info]:
         """Steps a worker's model (COMMIT), or mixes models (AVERAGE, AVERAGE_ALL).
 
         All that is as large as a model is done within one branch, whose inputs and
@@ -171,7 +173,7 @@ class DecentralisedSgd(Revealing):
         distance = state.spread / self.num_workers
         return state, {**info, "consensus_distance": distance}
 
-    def settled(self, state: State) -> State:
+    def settled(self, state: DecentralisedState) -> DecentralisedState:
         """Measures the spread anew, before rounding adds up.
 
         Not in a row: a branch that may do so would copy all models in every row.
@@ -179,12 +181,12 @@ class DecentralisedSgd(Revealing):
         centre, spread = _exact(self._held(state))
         return state._replace(centre=centre, spread=spread)
 
-    def read_out(self, state: State) -> Float[Array, "..."]:
+    def read_out(self, state: DecentralisedState) -> Float[Array, "..."]:
         """Returns the average of all models (A-14)."""
         return state.models.mean(axis=0)
 
     def evaluate(
-        self, problem: Horizontal, state: State, metrics: tuple[str, ...]
+        self, problem: Horizontal, state: DecentralisedState, metrics: tuple[str, ...]
     ) -> dict[str, Array]:
         """Returns metrics of the average model, and of the workers' own ones."""
         of_average = tuple(m for m in metrics if not m.startswith("worker"))
@@ -205,7 +207,7 @@ class DecentralisedSgd(Revealing):
         return found
 
     def reveal(
-        self, problem: Horizontal, state: State, event: Event
+        self, problem: Horizontal, state: DecentralisedState, event: Event
     ) -> dict[str, Array]:
         """Returns a step's noisy gradient, the gradient in it, and where from."""
         read = state.registers.at[event.worker[0]].get(mode="fill", fill_value=0)
@@ -219,7 +221,7 @@ class DecentralisedSgd(Revealing):
     def _work(
         self,
         problem: Horizontal,
-        state: State,
+        state: DecentralisedState,
         read: Float[Array, "..."],
         event: Event,
     ) -> Work:
@@ -240,7 +242,7 @@ class DecentralisedSgd(Revealing):
         key = jax.random.fold_in(key, event.job[0])
         return client_work.noised(work, "gaussian", key, noising.std, noised)
 
-    def _share(self, state: State, event: Event) -> Float[Array, ""]:
+    def _share(self, state: DecentralisedState, event: Event) -> Float[Array, ""]:
         """Returns the weight of the first of two models that merge."""
         if state.ages is None:
             return jnp.asarray(0.5)
@@ -248,7 +250,7 @@ class DecentralisedSgd(Revealing):
         total = own.sum()
         return jnp.where(total > 0, own[0] / jnp.maximum(total, 1), 0.5)
 
-    def _aged(self, state: State, event: Event) -> Int[Array, " K"] | None:
+    def _aged(self, state: DecentralisedState, event: Event) -> Int[Array, " K"] | None:
         """Returns the ages after a row."""
         if state.ages is None:
             return None
@@ -258,7 +260,7 @@ class DecentralisedSgd(Revealing):
 
     def _after(
         self,
-        state: State,
+        state: DecentralisedState,
         near: "_Near",
         models: Float[Array, "w ..."],
         workers: Int[Array, " w"],
@@ -282,7 +284,10 @@ class DecentralisedSgd(Revealing):
         )
 
     def _seen(
-        self, state: State, models: Float[Array, "w ..."], workers: Int[Array, " w"]
+        self,
+        state: DecentralisedState,
+        models: Float[Array, "w ..."],
+        workers: Int[Array, " w"],
     ) -> Float[Array, "w ..."]:
         """Returns what the workers of a row would read of their models."""
         if state.shares is None:
@@ -290,15 +295,15 @@ class DecentralisedSgd(Revealing):
         shares = state.shares.at[workers].get(mode="fill", fill_value=1)
         return models / shares.reshape(-1, *(1,) * (models.ndim - 1))
 
-    def _held(self, state: State) -> Float[Array, "K ..."]:
+    def _held(self, state: DecentralisedState) -> Float[Array, "K ..."]:
         """Returns what all workers would read."""
         if state.shares is None:
             return state.models
         return state.models / state.shares.reshape(-1, *(1,) * (state.models.ndim - 1))
 
     def _mixed(
-        self, state: State, event: Event, mixing: Float[Array, "Q K K"]
-    ) -> State:
+        self, state: DecentralisedState, event: Event, mixing: Float[Array, "Q K K"]
+    ) -> DecentralisedState:
         """Mixes all models where a row says so.
 
         A loop of one or no turn keeps the models where they are, which a branch would
@@ -310,7 +315,7 @@ class DecentralisedSgd(Revealing):
         made = event.version // self.num_workers - ended
         matrix = mixing[made % mixing.shape[0]]
 
-        def mix(_: Array, state: State) -> State:
+        def mix(_: Array, state: DecentralisedState) -> DecentralisedState:
             flat = state.models.reshape(self.num_workers, -1)
             models = (matrix.astype(flat.dtype) @ flat).reshape(state.models.shape)
             shares = None if state.shares is None else matrix @ state.shares
@@ -359,23 +364,25 @@ def _moved(
     return jnp.concatenate([moved[:-count], kept])
 
 
-def build(config: Config, context: Context) -> DecentralisedSgd:
+def build(config: Config, setup: RunSetup, constants: Constants) -> DecentralisedSgd:
     """Builds the algorithm of a scenario."""
-    step_size, _ = resolve(config.step_size, context.constants)
+    step_size, _ = resolve(config.step_size, constants)
     noising = None
     if isinstance(config, Adp2sgd):
         noise = config.noise
-        sigma = gossip_noise.sigma_of(noise, context.num_each, context.batch)
+        sigma = gossip_noise.sigma_of(
+            noise, setup.shares.num_samples, setup.shape.batch
+        )
         noising = Noising(
-            std=jnp.asarray(sigma / noise.per_mean(context.batch), float),
+            std=jnp.asarray(sigma / noise.per_mean(setup.shape.batch), float),
             bound=jnp.asarray(noise.bound, float) if noise.clip == "sample" else None,
         )
-    mixing = context.mixing
+    mixing = setup.mixing
     return DecentralisedSgd(
         step_size=on_device(step_size),
         noising=noising,
         mixing=None if mixing is None else jnp.asarray(mixing, float),
         by_age=getattr(config, "merge", "mean") == "age",
         pushes=config.pushes,
-        num_workers=context.num_clients,
+        num_workers=setup.shape.num_clients,
     )

@@ -19,7 +19,7 @@ from simulator.privacy.releases import Guarantee
 
 
 class Decentralised(Algorithm):
-    """What all of them share: the gradient at a worker's snapshot steps its own model.
+    """Common base: the gradient at a worker's snapshot steps its own model.
 
     The average of all workers' models is what is evaluated (A-14).
     """

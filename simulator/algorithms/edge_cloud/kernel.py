@@ -14,7 +14,6 @@ from jaxtyping import Array, Float, Int, Key
 
 from simulator.algorithms import client_work
 from simulator.algorithms.base import (
-    Context,
     Event,
     Info,
     Revealing,
@@ -26,17 +25,20 @@ from simulator.algorithms.edge_cloud.part import Audp, EdgeCloud, Mapa
 from simulator.algorithms.edge_cloud.stages import MOST_STAGES, stages
 from simulator.algorithms.step_rules import Schedule, Steps, measured, resolve
 from simulator.config.errors import ScenarioError
+from simulator.problems.constants import Constants
 from simulator.problems.horizontal import Horizontal
+from simulator.setup import RunSetup
 
 
-class State(NamedTuple):
-    """What the server holds, and the versions that clients under way have read.
+class EdgeCloudState(NamedTuple):
+    """The server's state, and the versions that clients under way have read.
 
     Attributes:
-        weights: of the server's model.
+        weights: Weights of the server's model.
         registers: versions of it.
-        average: of all iterates so far, the start included; None if not asked for.
-        key: of the noise.
+        average: Mean of all iterates so far, the start included; None if not asked
+            for.
+        key: Key of the noise.
     """
 
     weights: Float[Array, "..."]
@@ -52,17 +54,18 @@ class DelayedSgd(Revealing):
         last: last iteration of each stage; as many for every run, so that runs of one
             program may differ in their stages.
         sensitivity: Delta S of each stage.
-        curvature: with `spread` and `shift`, each stage's inverse step size.
+        curvature: Term of each stage's inverse step size, beside `spread` and
+            `shift`.
         spread: see `stages.Stage`.
         shift: see `stages.Stage`.
-        epsilon: of each client.
+        epsilon: Privacy level of each client.
         override: step sizes in place of the stages'.
         batch: b.
         noise: law of the noise, "" for none; then nothing is clipped either.
         per_sample: whether each sample's gradient is clipped.
         averaged: whether the average of all iterates is evaluated.
         first_layer: whether only the first layer is clipped and gets noise.
-        num_registers: of the timeline.
+        num_registers: Registers of the timeline.
     """
 
     last: Int[Array, " G"]
@@ -79,16 +82,16 @@ class DelayedSgd(Revealing):
     averaged: bool = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
 
-    def init(self, problem: Horizontal, key: Key[Array, ""]) -> State:
+    def init(self, problem: Horizontal, key: Key[Array, ""]) -> EdgeCloudState:
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         registers = jnp.zeros((self.num_registers, *weights.shape), weights.dtype)
         average = weights if self.averaged else None
-        return State(weights, registers.at[0].set(weights), average, key)
+        return EdgeCloudState(weights, registers.at[0].set(weights), average, key)
 
     def step(
-        self, problem: Horizontal, state: State, event: Event
-    ) -> tuple[State, Info]:
+        self, problem: Horizontal, state: EdgeCloudState, event: Event
+    ) -> tuple[EdgeCloudState, Info]:
         """Applies one COMMIT of one contribution."""
         registers = client_work.keep(state.registers, state.weights, event)
         read = client_work.read(registers, event)[0]
@@ -110,14 +113,14 @@ class DelayedSgd(Revealing):
             share = 1 / (event.version + 2).astype(weights.dtype)
             moved = average + share * (weights - average)
             average = jnp.where(event.present()[0], moved, average)
-        return State(weights, registers, average, state.key), info
+        return EdgeCloudState(weights, registers, average, state.key), info
 
-    def read_out(self, state: State) -> Float[Array, "..."]:
+    def read_out(self, state: EdgeCloudState) -> Float[Array, "..."]:
         """Returns the server's model, or the average of its iterates."""
         return state.weights if state.average is None else state.average
 
     def reveal(
-        self, problem: Horizontal, state: State, event: Event
+        self, problem: Horizontal, state: EdgeCloudState, event: Event
     ) -> dict[str, Array]:
         """Returns the row's message, the gradient in it, and where from."""
         registers = client_work.keep(state.registers, state.weights, event)
@@ -171,16 +174,16 @@ class DelayedSgd(Revealing):
         return 1 / (self.curvature[stage] + self.spread[stage] * grown)
 
 
-def build(config: EdgeCloud, context: Context) -> DelayedSgd:
+def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> DelayedSgd:
     """Builds the algorithm of a scenario.
 
     Raises:
         ScenarioError: not one privacy level for each client, or a constant cannot be
             taken from the data.
     """
-    config = _with_numbers(config, context)
+    config = _with_numbers(config, constants)
     private = isinstance(config, Audp | Mapa)
-    clients = context.num_clients
+    clients = setup.shape.num_clients
     epsilon = config.epsilon if private else 1.0
     if isinstance(epsilon, tuple) and len(epsilon) != clients:
         raise ScenarioError(
@@ -188,12 +191,12 @@ def build(config: EdgeCloud, context: Context) -> DelayedSgd:
             f"{len(epsilon)}; make it as long, or give one number"
         )
     first_layer = private and config.noised == "first_convolution"
-    size = context.num_noised if first_layer else context.num_weights
-    made = stages(config, context.batch, clients, size)
+    size = constants.num_first_layer if first_layer else setup.shape.num_weights
+    made = stages(config, setup.shape.batch, clients, size)
     made += [made[-1]] * (MOST_STAGES - len(made))
     override = None
     if config.step_size is not None:
-        override, _ = resolve(config.step_size, context.constants)
+        override, _ = resolve(config.step_size, constants)
         override = on_device(override)
     _, *numbers = (jnp.asarray(column, float) for column in zip(*made, strict=True))
     return DelayedSgd(
@@ -201,25 +204,25 @@ def build(config: EdgeCloud, context: Context) -> DelayedSgd:
         *numbers,
         epsilon=jnp.asarray(np.broadcast_to(epsilon, clients), float),
         override=override,
-        batch=jnp.asarray(context.batch, float),
+        batch=jnp.asarray(setup.shape.batch, float),
         noise=config.noise if private else "",
         per_sample=private and config.clip == "sample",
         first_layer=first_layer,
         averaged=config.averaged,
-        num_registers=context.num_registers,
+        num_registers=setup.timeline.num_registers,
     )
 
 
-def _with_numbers(config: EdgeCloud, context: Context) -> EdgeCloud:
+def _with_numbers(config: EdgeCloud, constants: Constants) -> EdgeCloud:
     """Returns the configuration with what it takes from the data (M-25)."""
     found: dict[str, Any] = {}
     if config.smoothness == "data":
-        known = measured(context.constants.smoothness)
-        found["smoothness"] = known or context.estimates().smoothness
+        known = measured(constants.smoothness)
+        found["smoothness"] = known or constants.estimates().smoothness
     if config.sigma == "data":
-        found["sigma"] = context.estimates().deviation
+        found["sigma"] = constants.estimates().deviation
     if getattr(config, "clip_bound", None) == "data":
-        found["clip_bound"] = context.estimates().bound
+        found["clip_bound"] = constants.estimates().bound
     for name, value in found.items():
         if not value > 0:
             raise ScenarioError(

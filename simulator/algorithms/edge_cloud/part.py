@@ -29,13 +29,13 @@ Part = Annotated[float, Field(gt=0, lt=1)]
 
 
 class EdgeCloud(Algorithm):
-    """What the four algorithms share: Table II's constants and its step sizes.
+    """Common base of the four algorithms: Table II's constants and its step sizes.
 
     Batches are drawn with replacement (Assumption 2; M-22).
     """
 
     step_size: StepSize | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
-    """In place of the algorithm's own, which is Table II's."""
+    """Replaces the algorithm's own step size, which is Table II's."""
     batch: Batch = 12
     sampling: Literal["distinct", "replacement", "shuffled"] = "replacement"
     sigma: Annotated[Positive | Literal["data"], OrData] = 30.0
@@ -115,13 +115,13 @@ class _Private(_Asynchronous):
     """Second moment of the noise in the formulas: that of its law, or 2 scale^2
     whatever the law and the dimension (M-02)."""
     clip: Literal["mean", "sample"] = "mean"
-    """What is clipped: the mean gradient of a batch, as printed, or each sample's,
-    which alone has the stated sensitivity (M-03)."""
+    """Object of the clipping: the mean gradient of a batch, as printed, or each
+    sample's, which alone has the stated sensitivity (M-03)."""
     clip_bound: Annotated[Positive | Literal["data"], OrData] | None = None
     """G: the (first) sensitivity is 2 G / b; by default that of eq. 12 (M-10). `data`:
     the largest norm of a sample's gradient at the start of the run."""
     noised: Literal["all", "first_convolution"] = "all"
-    """What is clipped and gets noise. `first_convolution` is the paper's for its CNN;
+    """Part that is clipped and gets noise. `first_convolution` is the paper's for CNNs;
     the other layers' gradients are then released as they are (M-14)."""
     delta: Part = 1e-3
     """Failure probability of eq. 12, a heuristic one (M-15)."""

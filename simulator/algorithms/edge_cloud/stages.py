@@ -37,7 +37,7 @@ def stages(config: EdgeCloud, batch: int, num_clients: int, size: int) -> list[S
     """Returns the stages of an algorithm; all but MAPA have one.
 
     Args:
-        config: of the algorithm, every constant a number.
+        config: Configuration of the algorithm, every constant a number.
         batch: b, samples.
         num_clients: K.
         size: d, numbers that get noise.

@@ -2,38 +2,45 @@
 
 import jax.numpy as jnp
 
-from simulator.algorithms.base import Context, on_device
-from simulator.algorithms.fedbcd.kernel import BlockDescent
-from simulator.algorithms.fedbcd.part import BlockDescent as Config
+from simulator.algorithms.base import on_device
+from simulator.algorithms.fedbcd.kernel import BlockDescentKernel
+from simulator.algorithms.fedbcd.part import BlockDescent
 from simulator.algorithms.fedbcd.transfer import TransferDescent
 from simulator.algorithms.step_rules import measured, resolve
+from simulator.problems.constants import Constants
 from simulator.problems.convex import largest_step
+from simulator.setup import RunSetup
 
 
-def build(config: Config, context: Context) -> BlockDescent | TransferDescent:
+def build(
+    config: BlockDescent, setup: RunSetup, constants: Constants
+) -> BlockDescentKernel | TransferDescent:
     """Builds the algorithm of a scenario.
 
     Args:
-        config: of the algorithm.
-        context: what else it depends on.
+        config: Configuration of the algorithm.
+        setup: The facts of the run.
+        constants: Constants of the problem.
     """
     steps = getattr(config, "local_steps", 1)
     proximal = getattr(config, "proximal", None)
     # Without it the plain program runs, bit for bit that of FedBCD.
     pull = jnp.asarray(proximal, float) if proximal else None
-    known = context.constants
-    step_size, _ = resolve(config.step_size, known)
-    if context.transfers:
+    step_size, _ = resolve(config.step_size, constants)
+    if setup.scenario.problem.transfer is not None:
         return TransferDescent(on_device(step_size), pull, steps)
     bound = float("nan")
-    smoothness, of_parties = measured(known.smoothness), measured(known.of_parties)
+    smoothness, of_parties = (
+        measured(constants.smoothness),
+        measured(constants.of_parties),
+    )
     if smoothness is not None and of_parties:
         bound = largest_step(steps, of_parties, smoothness)
-    return BlockDescent(
+    return BlockDescentKernel(
         step_size=on_device(step_size),
         proximal=pull,
         step_bound=jnp.asarray(bound, float),
         local_steps=steps,
         frozen=getattr(config, "local_gradient", "recompute") == "frozen",
-        stored=not context.coordinated,
+        stored=not setup.coordinated,
     )

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from simulator.algorithms.base import Algorithm, Event, Info, along, norm
+from simulator.algorithms.base import Event, Info, Kernel, along, norm
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl.ages import age_info
 from simulator.algorithms.vafl.stores import TableStore, Upload, rows
@@ -21,7 +21,7 @@ from simulator.problems.vertical import Model, Vertical
 from simulator.timeline import NO_SAMPLE
 
 
-class State(NamedTuple):
+class BlockDescentState(NamedTuple):
     """The parties' models and, asynchronously, what the server has stored.
 
     Attributes:
@@ -34,12 +34,12 @@ class State(NamedTuple):
 
 
 class Received(NamedTuple):
-    """What parties hold of their batch during their local steps.
+    """The parties' view of their batch during their local steps.
 
     Attributes:
         x: their own features.
         y: labels.
-        present: which samples are no padding.
+        present: Whether each sample is no padding.
         others: the sum of the other parties' outputs.
         error: derivative of the batch's loss by the summed outputs, at the exchange.
         labelled: whether they hold the labels: the last party does.
@@ -53,11 +53,11 @@ class Received(NamedTuple):
     labelled: Bool[Array, "*W"]
 
 
-class BlockDescent(Algorithm):
+class BlockDescentKernel(Kernel):
     """A row is an exchange and the local steps of its parties.
 
     Attributes:
-        step_size: of the local steps, constant within a row (F-05).
+        step_size: Step size of the local steps, constant within a row (F-05).
         proximal: mu of the pull towards the model of the exchange (F-14); None without.
         step_bound: largest step size that Theorem 2's proof allows, NaN if unknown.
         local_steps: Q.
@@ -74,41 +74,43 @@ class BlockDescent(Algorithm):
     frozen: bool = eqx.field(static=True)
     stored: bool = eqx.field(static=True)
 
-    def init(self, problem: Vertical, key: Key[Array, ""]) -> State:
+    def init(self, problem: Vertical, key: Key[Array, ""]) -> BlockDescentState:
         """Starts all models, and fills the store with what they make of all samples."""
         weights = problem.start(key)
         store = None
         if self.stored:
             store = TableStore.fill(problem, weights, None, key, per_sample=True)
-        return State(weights, store)
+        return BlockDescentState(weights, store)
 
-    def step(self, problem: Vertical, state: State, event: Event) -> tuple[State, Info]:
+    def step(
+        self, problem: Vertical, state: BlockDescentState, event: Event
+    ) -> tuple[BlockDescentState, Info]:
         """Applies one COMMIT: an exchange, then local steps of the row's parties."""
         everyone = self._is_of_everyone(problem, event)
-        begun = state.weights if everyone else _of_workers(state.weights, event)
+        initial = state.weights if everyone else _of_workers(state.weights, event)
         exchange = self._stored if self.stored else self._fresh
-        store, x, h, info = exchange(problem, state, event, begun)
+        store, x, h, info = exchange(problem, state, event, initial)
         loss, received = _received(problem, event, x, h)
         num_rounds = event.version * event.worker.size // problem.num_parties
         step_size = self.step_size.at(num_rounds)
-        moved, gradient = self._descend(problem, begun, received, step_size)
-        here = along(event.present(), begun)
+        moved, gradient = self._descend(problem, initial, received, step_size)
+        here = along(event.present(), initial)
         share = event.present() / jnp.maximum(event.present().sum(), 1)
         info = {
             "loss": share.astype(loss.dtype) @ loss,
             "gradient_norm": norm(jnp.where(here, gradient, 0)),
             "step_size": step_size,
             "step_bound": self.step_bound,
-            "moved_norm": norm(jnp.where(here, moved - begun, 0)),
+            "moved_norm": norm(jnp.where(here, moved - initial, 0)),
             **info,
         }
         if everyone:
-            weights = jnp.where(here, moved, begun)
+            weights = jnp.where(here, moved, initial)
         else:
             weights = state.weights.at[event.worker].set(moved, mode="drop")
-        return State(weights, store), info
+        return BlockDescentState(weights, store), info
 
-    def read_out(self, state: State) -> Model:
+    def read_out(self, state: BlockDescentState) -> Model:
         """Returns the parties' weights; the server has no model."""
         return state.weights, None
 
@@ -123,12 +125,12 @@ class BlockDescent(Algorithm):
     def _fresh(
         self,
         problem: Vertical,
-        state: State,
+        state: BlockDescentState,
         event: Event,
-        begun: Float[Array, "W ..."],
+        initial: Float[Array, "W ..."],
     ) -> tuple[None, Float[Array, "W S F"], Float[Array, "W M C S"], Info]:
         """Returns features of a common batch, and what all models make of it."""
-        del begun
+        del initial
         # As in `rows`: what padding holds plays no part, since its losses do not.
         x = problem.x.at[:, event.samples[0]].get(mode="clip")
         h = jax.vmap(problem.embedding.apply)(state.weights, x)
@@ -139,9 +141,9 @@ class BlockDescent(Algorithm):
     def _stored(
         self,
         problem: Vertical,
-        state: State,
+        state: BlockDescentState,
         event: Event,
-        begun: Float[Array, "W ..."],
+        initial: Float[Array, "W ..."],
     ) -> tuple[TableStore, Float[Array, "W S F"], Float[Array, "W M C S"], Info]:
         """Uploads outputs for the parties' own batches; returns all that is stored."""
         assert state.store is not None
@@ -150,8 +152,8 @@ class BlockDescent(Algorithm):
             worker=event.worker,
             job=event.job,
             samples=samples,
-            weights=begun,
-            std=jnp.zeros(event.worker.size, begun.dtype),
+            weights=initial,
+            std=jnp.zeros(event.worker.size, initial.dtype),
             version=event.version,
         )
         # There is no noise, and so no key of it.
@@ -164,7 +166,7 @@ class BlockDescent(Algorithm):
     def _descend(
         self,
         problem: Vertical,
-        begun: Float[Array, "W ..."],
+        initial: Float[Array, "W ..."],
         received: Received,
         step_size: Float[Array, ""],
     ) -> tuple[Float[Array, "W ..."], Float[Array, "W ..."]]:
@@ -189,10 +191,10 @@ class BlockDescent(Algorithm):
         of_all = jax.vmap(gradient)
 
         def once(_: Int[Array, ""], weights: Array) -> Array:
-            return weights - step_size * of_all(weights, begun, received)
+            return weights - step_size * of_all(weights, initial, received)
 
-        first = of_all(begun, begun, received)
-        moved = begun - step_size * first
+        first = of_all(initial, initial, received)
+        moved = initial - step_size * first
         if self.local_steps > 1:
             moved = jax.lax.fori_loop(1, self.local_steps, once, moved)
         return moved, first

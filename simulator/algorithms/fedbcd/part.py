@@ -10,7 +10,7 @@ from simulator.privacy.encryption import Encryption
 
 
 class BlockDescent(Algorithm):
-    """What FedSGD and FedBCD share: parties whose models meet in a sum of outputs.
+    """Common base of FedSGD and FedBCD: the parties' models meet in a sum of outputs.
 
     In rounds, all parties have one batch: they exchange what their models make of it,
     and each makes its local steps with what it received frozen. In parallel rounds all
@@ -34,7 +34,7 @@ class BlockDescent(Algorithm):
     has_bias: ClassVar[bool] = False
     transfers: ClassVar[bool] = True
     encryption: Encryption | None = None
-    """What encrypting the exchange costs; it changes no number of the model."""
+    """Cost of encrypting the exchange, which changes no number of the model."""
 
     @property
     def batches_per_job(self) -> int:
@@ -92,7 +92,7 @@ class FedSgd(BlockDescent):
 
 
 class _LocalSteps(BlockDescent):
-    """What FedBCD and FedPBCD share."""
+    """Common base of FedBCD and FedPBCD."""
 
     local_steps: Annotated[int, Field(ge=1)]
     """Q, all on the batch that was exchanged."""

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from simulator.algorithms.base import Algorithm, Event, Info, norm
+from simulator.algorithms.base import Event, Info, Kernel, norm
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.problems.transfer import LABELLED, OTHER, Transfer
 from simulator.problems.vertical import Model
@@ -21,17 +21,17 @@ from simulator.timeline import NO_SAMPLE
 Gradient = Callable[[Float[Array, " P"]], tuple[Float[Array, ""], Float[Array, " P"]]]
 
 
-class State(NamedTuple):
+class TransferState(NamedTuple):
     """The two parties' models.
 
     Attributes:
-        weights: of each party.
+        weights: Weights of each party.
     """
 
     weights: Float[Array, "M P"]
 
 
-class TransferDescent(Algorithm):
+class TransferDescent(Kernel):
     """A row is an exchange of components and the local steps of its parties.
 
     What is received stays as it is: the labelled party has the other's u of the batch,
@@ -40,7 +40,7 @@ class TransferDescent(Algorithm):
     step of the labelled party, from all of its samples.
 
     Attributes:
-        step_size: of the local steps, constant within a row (F-05).
+        step_size: Step size of the local steps, constant within a row (F-05).
         proximal: mu of the pull towards the model of the exchange (F-14); None without.
         local_steps: Q.
     """
@@ -49,11 +49,13 @@ class TransferDescent(Algorithm):
     proximal: Float[Array, ""] | None
     local_steps: int = eqx.field(static=True)
 
-    def init(self, problem: Transfer, key: Key[Array, ""]) -> State:
+    def init(self, problem: Transfer, key: Key[Array, ""]) -> TransferState:
         """Starts both models."""
-        return State(problem.start(key))
+        return TransferState(problem.start(key))
 
-    def step(self, problem: Transfer, state: State, event: Event) -> tuple[State, Info]:
+    def step(
+        self, problem: Transfer, state: TransferState, event: Event
+    ) -> tuple[TransferState, Info]:
         """Applies one COMMIT of both parties, or of one whose turn it is."""
         num_rounds = event.version * event.worker.size // problem.num_parties
         step_size = self.step_size.at(num_rounds)
@@ -63,7 +65,7 @@ class TransferDescent(Algorithm):
             for party in (OTHER, LABELLED)
         ]
         moved, first, losses = (jnp.stack(parts) for parts in zip(*ends, strict=True))
-        # In sequence, one party moves at a time; a NULL row moves nobody.
+        # In sequence, one party moves at a time; a NULL row moves none.
         moves = jnp.any(jnp.arange(2)[:, None] == event.worker[None], axis=1)[:, None]
         weights = jnp.where(moves, moved, state.weights)
         info = {
@@ -72,9 +74,9 @@ class TransferDescent(Algorithm):
             "step_size": step_size,
             "moved_norm": norm(weights - state.weights),
         }
-        return State(weights), info
+        return TransferState(weights), info
 
-    def read_out(self, state: State) -> Model:
+    def read_out(self, state: TransferState) -> Model:
         """Returns the parties' weights; the server has no model."""
         return state.weights, None
 

@@ -9,7 +9,6 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.algorithms import client_work
 from simulator.algorithms.base import (
-    Context,
     Event,
     Info,
     Revealing,
@@ -30,21 +29,23 @@ from simulator.algorithms.federated.part import (
 )
 from simulator.algorithms.federated.weights import Weight, staleness_weight
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
+from simulator.problems.constants import Constants
 from simulator.problems.horizontal import Horizontal
+from simulator.setup import RunSetup
 from simulator.timeline import Kind
 
 
-class State(NamedTuple):
-    """What the server holds, and the versions that clients under way have read.
+class FederatedState(NamedTuple):
+    """The server's state, and the versions that clients under way have read.
 
     Attributes:
-        weights: of the server's model, of any shape.
+        weights: Weights of the server's model, of any shape.
         registers: versions of it.
         buffer: sum of weighted contributions; None where nothing is buffered.
         buffered: how many.
         squares: moving average of squared gradients, for adaptive compensation.
         optimizer: state of the server's optimizer; None without one.
-        key: of the noise; None without any.
+        key: Key of the noise; None without any.
     """
 
     weights: Float[Array, "..."]
@@ -56,22 +57,22 @@ class State(NamedTuple):
     key: Key[Array, ""] | None
 
 
-class Federated(Revealing):
+class FederatedKernel(Revealing):
     """Applies contributions, each taken at what its client read, weighted by staleness.
 
     Attributes:
         step_size: the server's, or eta_g of a buffer.
-        local_step_size: of a client's own steps.
+        local_step_size: Step size of a client's own steps.
         mixing: alpha of FedAsync; None where gradients are applied, not models mixed.
         proximal: rho of FedAsync's clients.
-        weight: of a contribution, by its staleness.
+        weight: Weight of a contribution, by its staleness.
         strength: lambda_0 of the compensation, and the decay of its average.
-        privatiser: what happens to a contribution before it is sent.
+        privatiser: Clipping and noise of a contribution before it is sent.
         local_steps: Q.
         buffers: whether contributions gather before they are applied.
-        compensation: of the delay.
+        compensation: Compensation of the delay.
         optimizer: the server's.
-        num_registers: of the timeline.
+        num_registers: Registers of the timeline.
     """
 
     step_size: Schedule | Steps
@@ -87,12 +88,12 @@ class Federated(Revealing):
     optimizer: Optimizer | None = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
 
-    def init(self, problem: Horizontal, key: Key[Array, ""]) -> State:
+    def init(self, problem: Horizontal, key: Key[Array, ""]) -> FederatedState:
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         registers = jnp.zeros((self.num_registers, *weights.shape), weights.dtype)
         adapts = self.compensation is not None and self.compensation.adaptive
-        return State(
+        return FederatedState(
             weights=weights,
             registers=registers.at[0].set(weights),
             buffer=jnp.zeros_like(weights) if self.buffers else None,
@@ -105,8 +106,8 @@ class Federated(Revealing):
         )
 
     def step(
-        self, problem: Horizontal, state: State, event: Event
-    ) -> tuple[State, Info]:
+        self, problem: Horizontal, state: FederatedState, event: Event
+    ) -> tuple[FederatedState, Info]:
         """Applies a COMMIT, or buffers a CONTRIBUTE."""
         state = self._kept(state, event)
         read = client_work.read(state.registers, event)
@@ -144,12 +145,12 @@ class Federated(Revealing):
         )
         return self._moved(state, direction, server_step, applies), info
 
-    def read_out(self, state: State) -> Float[Array, "..."]:
+    def read_out(self, state: FederatedState) -> Float[Array, "..."]:
         """Returns the server's model."""
         return state.weights
 
     def reveal(
-        self, problem: Horizontal, state: State, event: Event
+        self, problem: Horizontal, state: FederatedState, event: Event
     ) -> dict[str, Array]:
         """Returns the row's messages, the gradients in them, and where from."""
         state = self._kept(state, event)
@@ -157,14 +158,14 @@ class Federated(Revealing):
         work = self._work(problem, state, read, event)
         return {"message": work.message, "gradient": work.gradient, "state": read}
 
-    def _kept(self, state: State, event: Event) -> State:
+    def _kept(self, state: FederatedState, event: Event) -> FederatedState:
         registers = client_work.keep(state.registers, state.weights, event)
         return state._replace(registers=registers)
 
     def _work(
         self,
         problem: Horizontal,
-        state: State,
+        state: FederatedState,
         read: Float[Array, "W ..."],
         event: Event,
     ) -> Work:
@@ -196,11 +197,11 @@ class Federated(Revealing):
 
     def _compensated(
         self,
-        state: State,
+        state: FederatedState,
         read: Float[Array, "W ..."],
         message: Float[Array, "W ..."],
         present: Bool[Array, " W"],
-    ) -> tuple[State, Float[Array, "W ..."]]:
+    ) -> tuple[FederatedState, Float[Array, "W ..."]]:
         if self.strength is None or self.compensation is None:
             return state, message
         squared = message**2
@@ -220,11 +221,11 @@ class Federated(Revealing):
 
     def _moved(
         self,
-        state: State,
+        state: FederatedState,
         direction: Float[Array, "..."],
         step_size: Float[Array, ""],
         applies: Bool[Array, ""],
-    ) -> State:
+    ) -> FederatedState:
         if self.optimizer is not None:
             update: Any = transformation(self.optimizer).update
             direction, moments = update(direction, state.optimizer)
@@ -241,37 +242,37 @@ def _mean(present: Bool[Array, " W"], values: Array) -> Float[Array, ""]:
     return jnp.sum(share * values)
 
 
-def build(config: Config, context: Context) -> Federated:
+def build(config: Config, setup: RunSetup, constants: Constants) -> FederatedKernel:
     """Builds the algorithm of a scenario."""
-    of_client, _ = resolve(config.step_size, context.constants)
+    of_client, _ = resolve(config.step_size, constants)
     step_size = local = of_client
     weight = compensation = optimizer = mixing = proximal = None
     if isinstance(config, Sgd):
         weight, compensation = config.weight, config.compensation
         optimizer = config.optimizer
         if config.local_step_size is not None:
-            local, _ = resolve(config.local_step_size, context.constants)
+            local, _ = resolve(config.local_step_size, constants)
     elif isinstance(config, FedAsync):
         weight = config.weight
         mixing = jnp.asarray(config.mixing, float)
         proximal = jnp.asarray(config.proximal, float)
     elif isinstance(config, FedBuff):
         weight, optimizer = config.weight, config.optimizer
-        step_size, _ = resolve(config.server_step_size, context.constants)
+        step_size, _ = resolve(config.server_step_size, constants)
     strength = None
     if compensation is not None:
         strength = jnp.asarray([compensation.strength, compensation.decay], float)
-    return Federated(
+    return FederatedKernel(
         step_size=on_device(step_size),
         local_step_size=on_device(local),
         mixing=mixing,
         proximal=proximal,
-        weight=staleness_weight(weight, context),
+        weight=staleness_weight(weight, setup, constants),
         strength=strength,
-        privatiser=client_work.privatiser(config.mechanism, context),
+        privatiser=client_work.privatiser(config.mechanism, setup),
         local_steps=config.local_steps,
         buffers=isinstance(config, FedBuff),
         compensation=compensation,
         optimizer=optimizer,
-        num_registers=context.num_registers,
+        num_registers=setup.timeline.num_registers,
     )

@@ -108,7 +108,7 @@ class Compensation(Config):
 
 
 class Optimizer(Config):
-    """What the server makes of a commit's mean contribution, in optax's forms.
+    """The server's step from a commit's mean contribution, in optax's forms.
 
     Source: Reddi et al., Adaptive Federated Optimization (2021); optax corrects the
     moments' bias, which they do not.
@@ -116,9 +116,9 @@ class Optimizer(Config):
 
     kind: Literal["momentum", "adam", "yogi", "adagrad", "rmsprop"]
     decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    """Of the momentum, or of the first moment."""
+    """Decay of the momentum, or of the first moment."""
     second_decay: Annotated[float, Field(ge=0, lt=1)] = 0.99
-    """Of the second moment (`adam`, `yogi`, `rmsprop`)."""
+    """Decay of the second moment (`adam`, `yogi`, `rmsprop`)."""
     small: Positive = 1e-3
     """Keeps denominators from zero: added to the root of the second moment (`adam`,
     `yogi`) or under it (`adagrad`, `rmsprop`), as optax does."""
@@ -149,7 +149,7 @@ class Mechanism(Config):
     clip_bound: Positive
     """C, l2 norm."""
     clip: Literal["sample", "contribution"] = "sample"
-    """What is clipped: each sample's gradient, or all that a client sends."""
+    """Object of the clipping: each sample's gradient, or all that a client sends."""
     multiplier: Annotated[float, Field(ge=0)] | None = None
     """Scale of the noise over the sensitivity."""
     budget: NoiseBudget | None = None
@@ -169,7 +169,8 @@ class Mechanism(Config):
         """Returns the noise multiplier that is stated, or that the budget needs.
 
         Args:
-            sampling_ratio: of the client that draws the largest share, in (0, 1].
+            sampling_ratio: Share of its samples that a client draws, the largest of all
+                clients, in (0, 1].
             sampling: how distinct samples are drawn.
 
         Returns:
@@ -188,7 +189,7 @@ class Mechanism(Config):
 
 
 class Federated(Algorithm):
-    """What all methods here share: local steps, and noise on what is sent."""
+    """Common base of the methods: local steps, and noise on what is sent."""
 
     local_steps: Count = 1
     """Q: steps that a client makes on its own copy, each on a batch of its own."""
@@ -278,12 +279,12 @@ class Sgd(Federated):
     kind: Literal["sgd"] = "sgd"
     made_by: ClassVar[str] = "simulator.algorithms.federated.kernel:build"
     local_step_size: StepSize | None = None
-    """Of the local steps; by default `step_size`, with which the server adds up what
-    the clients moved."""
+    """Step size of the local steps; by default `step_size`, with which the server adds
+    up what the clients moved."""
     weight: StalenessWeight = ConstantWeight()
     compensation: Compensation | None = None
     optimizer: Optimizer | None = None
-    """By default the mean contribution itself is the direction."""
+    """The server's optimiser; by default the mean contribution is the direction."""
 
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),

@@ -4,7 +4,6 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.base import Context
 from simulator.algorithms.federated.part import (
     ConstantWeight,
     DelayAdaptiveWeight,
@@ -15,14 +14,16 @@ from simulator.algorithms.federated.part import (
 )
 from simulator.algorithms.step_rules import measured
 from simulator.config.errors import ScenarioError
+from simulator.problems.constants import Constants
+from simulator.setup import RunSetup
 
 
 class Weight(eqx.Module):
     """A staleness weight.
 
     Attributes:
-        kind: of its configuration.
-        numbers: that it takes, in the order of its configuration.
+        kind: Kind of its configuration.
+        numbers: Its parameters, in the order of its configuration.
     """
 
     kind: str = eqx.field(static=True)
@@ -54,7 +55,9 @@ class Weight(eqx.Module):
                 return jnp.ones_like(s)
 
 
-def staleness_weight(config: StalenessWeight | None, context: Context) -> Weight:
+def staleness_weight(
+    config: StalenessWeight | None, setup: RunSetup, constants: Constants
+) -> Weight:
     """Builds the weight of a scenario.
 
     Raises:
@@ -69,20 +72,20 @@ def staleness_weight(config: StalenessWeight | None, context: Context) -> Weight
         case DelayAdaptiveWeight():
             concurrency = config.concurrency
             if concurrency is None:
-                concurrency = context.num_clients
-            numbers = (float(concurrency), _smoothness(config, context))
+                concurrency = setup.shape.num_clients
+            numbers = (float(concurrency), _smoothness(config, constants))
         case ConstantWeight() | InverseWeight() | None:
             pass
     kind = config.kind if config is not None else "constant"
     return Weight(kind, jnp.asarray(numbers, float))
 
 
-def _smoothness(config: DelayAdaptiveWeight, context: Context) -> float:
+def _smoothness(config: DelayAdaptiveWeight, constants: Constants) -> float:
     if config.smoothness != "data":
         return config.smoothness
-    known = measured(context.constants.smoothness)
+    known = measured(constants.smoothness)
     if known is None:
-        known = context.estimates().smoothness
+        known = constants.estimates().smoothness
     if not known > 0:
         raise ScenarioError(
             f"algorithm.weight.smoothness must be > 0, got {known} from the data; "

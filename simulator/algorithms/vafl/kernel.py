@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms.base import Algorithm, Event, Info, along, norm, norms_of
+from simulator.algorithms.base import Event, Info, Kernel, along, norm, norms_of
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl.ages import age_info
 from simulator.algorithms.vafl.stores import (
-    Noise,
+    EmbeddingNoise,
     SnapshotStore,
     TableStore,
     Upload,
@@ -28,7 +28,7 @@ from simulator.problems.vertical import Model, Vertical
 from simulator.timeline import NO_SAMPLE, Kind
 
 
-class State(NamedTuple):
+class VaflState(NamedTuple):
     """The parties' models, the server's bias, and what the server has stored.
 
     Attributes:
@@ -36,7 +36,7 @@ class State(NamedTuple):
         bias: the server's model (V-13).
         store: embeddings as they were uploaded; None where everything is fresh.
         queried: each party's batch of its last activation (`query_first` only).
-        key: of all noise.
+        key: Key of all noise.
     """
 
     weights: Float[Array, "M ..."]
@@ -46,7 +46,7 @@ class State(NamedTuple):
     key: Key[Array, ""]
 
 
-class Vafl(Algorithm):
+class VaflKernel(Kernel):
     """One row is an upload, a query, and the update of a party and of the server.
 
     The table is filled by every party at time zero (V-09), the active party's own
@@ -54,9 +54,9 @@ class Vafl(Algorithm):
     which for a linear embedding has no effect on it.
 
     Attributes:
-        step_size: of the parties.
-        server_step_size: of the bias.
-        noise: of every upload; None without perturbation.
+        step_size: Step size of the parties.
+        server_step_size: Step size of the bias.
+        noise: Noise of every upload; None without perturbation.
         coordinated: whether one common batch is embedded freshly by all parties.
         upload_all: whether a party uploads the embeddings of all samples (V-05).
         snapshots: whether the server's store of all samples keeps models, not a table.
@@ -70,7 +70,7 @@ class Vafl(Algorithm):
 
     step_size: Schedule | Steps
     server_step_size: Schedule | Steps
-    noise: Noise | None
+    noise: EmbeddingNoise | None
     coordinated: bool = eqx.field(static=True)
     upload_all: bool = eqx.field(static=True)
     snapshots: bool = eqx.field(static=True)
@@ -79,7 +79,7 @@ class Vafl(Algorithm):
     bound: int = eqx.field(static=True)
     batch: int = eqx.field(static=True)
 
-    def init(self, problem: Vertical, key: Key[Array, ""]) -> State:
+    def init(self, problem: Vertical, key: Key[Array, ""]) -> VaflState:
         """Starts all models at their start and fills the store, ages 1 at version 0."""
         M, C = problem.num_parties, problem.embedding.num_outputs
         weights = problem.start(key)
@@ -90,9 +90,11 @@ class Vafl(Algorithm):
             store = kind.fill(problem, weights, self.noise, key, per_sample=per_sample)
         if self.query_first:
             queried = jnp.full((M, self.batch), NO_SAMPLE, jnp.int32)
-        return State(weights, jnp.zeros(C, weights.dtype), store, queried, key)
+        return VaflState(weights, jnp.zeros(C, weights.dtype), store, queried, key)
 
-    def step(self, problem: Vertical, state: State, event: Event) -> tuple[State, Info]:
+    def step(
+        self, problem: Vertical, state: VaflState, event: Event
+    ) -> tuple[VaflState, Info]:
         """Applies one COMMIT or REFRESH."""
         if self.coordinated:
             return self._step_coordinated(problem, state, event)
@@ -105,13 +107,13 @@ class Vafl(Algorithm):
             )
         return self._commit(problem, state, event)
 
-    def read_out(self, state: State) -> Model:
+    def read_out(self, state: VaflState) -> Model:
         """Returns the parties' weights and the server's bias."""
         return state.weights, state.bias
 
     def _commit(
-        self, problem: Vertical, state: State, event: Event
-    ) -> tuple[State, Info]:
+        self, problem: Vertical, state: VaflState, event: Event
+    ) -> tuple[VaflState, Info]:
         width = event.worker.shape[0]
         if self.bound:  # rows are as wide as a REFRESH, but one party takes part
             event = event._replace(worker=event.worker[:1], job=event.job[:1])
@@ -134,7 +136,7 @@ class Vafl(Algorithm):
             **age_info(done.ages, worker, done.asked),
             **self._noise_info(weights, 0, width),
         }
-        state = State(
+        state = VaflState(
             weights=state.weights.at[worker].set(moved, mode="drop"),
             bias=done.bias,
             store=done.store,
@@ -146,7 +148,7 @@ class Vafl(Algorithm):
     def _upload_first(
         self,
         problem: Vertical,
-        state: State,
+        state: VaflState,
         event: Event,
         samples: Int[Array, "W S"],
         weights: Float[Array, "W ..."],
@@ -168,7 +170,7 @@ class Vafl(Algorithm):
     def _query_first(
         self,
         problem: Vertical,
-        state: State,
+        state: VaflState,
         event: Event,
         samples: Int[Array, "W S"],
         weights: Float[Array, "W ..."],
@@ -197,8 +199,8 @@ class Vafl(Algorithm):
         return _Exchange(loss, to_bias, to_weights, ages, asked, bias, store, queried)
 
     def _refresh(
-        self, problem: Vertical, state: State, event: Event
-    ) -> tuple[State, Info]:
+        self, problem: Vertical, state: VaflState, event: Event
+    ) -> tuple[VaflState, Info]:
         """Lets the named parties upload again what is older than the bound (V-10)."""
         assert state.store is not None
         parties = event.worker[1:]
@@ -217,8 +219,8 @@ class Vafl(Algorithm):
         return state._replace(store=store), nothing
 
     def _step_coordinated(
-        self, problem: Vertical, state: State, event: Event
-    ) -> tuple[State, Info]:
+        self, problem: Vertical, state: VaflState, event: Event
+    ) -> tuple[VaflState, Info]:
         """Moves all blocks by one common batch, freshly embedded (section 4)."""
         M = problem.num_parties
         present = event.present().any()
@@ -296,7 +298,7 @@ class Vafl(Algorithm):
     def _write(
         self,
         problem: Vertical,
-        state: State,
+        state: VaflState,
         event: Event,
         samples: Int[Array, "W S"],
         weights: Float[Array, "W ..."],
@@ -332,16 +334,16 @@ class Vafl(Algorithm):
 
 
 class _Exchange(NamedTuple):
-    """What one meeting of parties and server comes to.
+    """The result of one meeting of parties and server.
 
     Attributes:
-        loss: of each party's batch.
+        loss: Loss of each party's batch.
         to_bias: gradient of the server's model.
         to_weights: gradients of the parties' models, regularised.
-        ages: of the embeddings that the parties' gradients used.
+        ages: Ages of the embeddings that the parties' gradients used, commits.
         asked: samples that those gradients are of.
         bias: the server's model after its update.
-        store: after the uploads.
+        store: Store after the uploads.
         queried: batches that the next queries are for.
     """
 

@@ -44,9 +44,7 @@ class Perturbation(Config):
         if self.mu is not None and (
             self.releases is None or self.input_diameter is None
         ):
-            raise ValueError(
-                "must have releases and input_diameter beside mu; add both"
-            )
+            raise ValueError("must have releases and input_diameter with mu; add both")
         return self
 
 
@@ -61,7 +59,7 @@ class Vafl(Algorithm):
     server_step_size: StepSize | None = None
     """The server's own step size; by default the clients' (V-25)."""
     upload: Literal["batch", "all"]
-    """Which embeddings a client uploads: those of its batch, or of all samples
+    """Embeddings that a client uploads: those of its batch, or of all samples
     (V-05: decides whether asynchrony wins in wall-clock time)."""
     client_order: Literal["upload_first", "query_first"] = "upload_first"
     """V-06: upload, query, update; or query, update, select, upload."""

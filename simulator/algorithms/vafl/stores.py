@@ -1,4 +1,4 @@
-"""What VAFL's server keeps of its parties' uploads, and the noise on them."""
+"""The store of the parties' uploads at VAFL's server, and the noise on them."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ AT_START = -1
 """Job of the uploads that fill the store before the first row, at age 1 (V-09)."""
 
 
-class Noise(NamedTuple):
+class EmbeddingNoise(NamedTuple):
     """Gaussian noise on embeddings, fresh at every upload (equations 10-11, V-17).
 
     Its standard deviation is `fixed + relative * |w|`, where `|w|` is the Frobenius
@@ -58,10 +58,10 @@ class Upload(NamedTuple):
     Attributes:
         worker: the parties, padded.
         job: keys the noise.
-        samples: whose embeddings are uploaded, padded with `NO_SAMPLE`.
-        weights: of the parties at the upload.
-        std: of the noise; zero without any.
-        version: of the server, which stamps the entries.
+        samples: Samples whose embeddings are uploaded, padded with `NO_SAMPLE`.
+        weights: Weights of the parties at the upload.
+        std: Standard deviation of the noise; zero without any.
+        version: Version of the server, which stamps the entries.
     """
 
     worker: Int[Array, " W"]
@@ -73,7 +73,7 @@ class Upload(NamedTuple):
 
 
 def embed(
-    problem: Vertical, key: Key[Array, ""], noise: Noise | None, upload: Upload
+    problem: Vertical, key: Key[Array, ""], noise: EmbeddingNoise | None, upload: Upload
 ) -> Float[Array, "W C S"]:
     """Returns the embeddings that an upload carries, perturbed."""
     x = rows(problem, upload.worker, upload.samples)
@@ -114,7 +114,7 @@ class TableStore(NamedTuple):
         cls,
         problem: Vertical,
         weights: Float[Array, "M ..."],
-        noise: Noise | None,
+        noise: EmbeddingNoise | None,
         key: Key[Array, ""],
         *,
         per_sample: bool,
@@ -132,7 +132,7 @@ class TableStore(NamedTuple):
         self,
         problem: Vertical,
         key: Key[Array, ""],
-        noise: Noise | None,
+        noise: EmbeddingNoise | None,
         upload: Upload,
     ) -> "TableStore":
         """Stores an upload of the batch, or of all samples if ages are per party."""
@@ -154,7 +154,7 @@ class TableStore(NamedTuple):
         self,
         problem: Vertical,
         key: Key[Array, ""],
-        noise: Noise | None,
+        noise: EmbeddingNoise | None,
         samples: Int[Array, "W S"],
     ) -> Float[Array, "W M C S"]:
         """Returns all parties' stored embeddings of some samples."""
@@ -175,9 +175,9 @@ class SnapshotStore(NamedTuple):
     Several times faster than a table, and the only way for deep embeddings.
 
     Attributes:
-        weights: of each party at its last upload.
-        job: of that upload, which keys its noise.
-        std: of its noise.
+        weights: Weights of each party at its last upload.
+        job: Job of that upload, which keys its noise.
+        std: Standard deviation of its noise.
         stamp: version at which it was made.
     """
 
@@ -191,7 +191,7 @@ class SnapshotStore(NamedTuple):
         cls,
         problem: Vertical,
         weights: Float[Array, "M ..."],
-        noise: Noise | None,
+        noise: EmbeddingNoise | None,
         key: Key[Array, ""],
         *,
         per_sample: bool,
@@ -207,7 +207,7 @@ class SnapshotStore(NamedTuple):
         self,
         problem: Vertical,
         key: Key[Array, ""],
-        noise: Noise | None,
+        noise: EmbeddingNoise | None,
         upload: Upload,
     ) -> "SnapshotStore":
         """Stores an upload of all samples."""
@@ -228,7 +228,7 @@ class SnapshotStore(NamedTuple):
         self,
         problem: Vertical,
         key: Key[Array, ""],
-        noise: Noise | None,
+        noise: EmbeddingNoise | None,
         samples: Int[Array, "W S"],
     ) -> Float[Array, "W M C S"]:
         """Returns all parties' embeddings of some samples, as they were uploaded."""
@@ -258,7 +258,7 @@ class SnapshotStore(NamedTuple):
 
 
 def _everything(
-    problem: Vertical, weights: Float[Array, "M ..."], noise: Noise | None
+    problem: Vertical, weights: Float[Array, "M ..."], noise: EmbeddingNoise | None
 ) -> Upload:
     """Returns the upload of all samples by all parties at the start."""
     M, N = problem.num_parties, problem.num_samples

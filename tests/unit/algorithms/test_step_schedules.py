@@ -192,10 +192,12 @@ def test_epochs_are_those_of_the_evaluations(protocol: dict[str, Any]) -> None:
     end = {"stop": {"commits": None, "epochs": 12}}
     every = {"evaluate": {"metrics": ["test_loss"]}}
     plan = prepared(BASE, {"protocol": protocol, "algorithm": two}, end, every)
-    rows, *_ = everything(plan.played)
+    rows, *_ = everything(plan.timeline)
     workers = (rows.worker != NO_WORKER).sum(axis=1)[rows.kind == Kind.COMMIT]
-    epochs = np.r_[0, np.cumsum(workers)] / plan.played.workload.contributions_per_epoch
-    algorithm: Any = plan.algorithm
+    epochs = (
+        np.r_[0, np.cumsum(workers)] / plan.timeline.workload.contributions_per_epoch
+    )
+    algorithm: Any = plan.kernel
     found = jax.vmap(algorithm.step_size.at)(jnp.arange(epochs.size))
     first = int(np.argmax(np.asarray(found) < 0.3))
     assert epochs[first - 1] < 2 <= epochs[first]

@@ -128,12 +128,12 @@ def arrays(carry: execution.Carry) -> list[np.ndarray]:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_null_row_leaves_the_state_bit_identical(family: str) -> None:
     run = prepared(*FAMILIES[family])
-    program = execution.Program(run.algorithm, run.problem)
+    program = execution.Program(run.kernel, run.problem)
     feed = _feed(run, 16)
     feed.next(1)
-    events = execution.null_events(32, run.played.width, run.samples)
+    events = execution.null_events(32, run.timeline.width, run.samples)
     execution.put(events, 0, feed.next(16))
-    carry = program.start(jax.random.key(3), run.played.num_registers)
+    carry = program.start(jax.random.key(3), run.timeline.num_registers)
     carry, infos = program.run(carry, events, 0, 16, program.infos(carry, events))
     before = arrays(carry)
     carry, _ = program.run(carry, events, 16, 32, infos)
@@ -144,14 +144,14 @@ def test_a_null_row_leaves_the_state_bit_identical(family: str) -> None:
 @pytest.mark.parametrize("family", ["vafl batch", "vafl t-sync", "sgd", "sgd t-sync"])
 def test_registers_hold_what_the_record_says(family: str) -> None:
     run = prepared(*FAMILIES[family])
-    program = execution.Program(run.algorithm, run.problem)
+    program = execution.Program(run.kernel, run.problem)
     rows_per_chunk = 32
-    carry = program.start(jax.random.key(0), run.played.num_registers)
+    carry = program.start(jax.random.key(0), run.timeline.num_registers)
     feed: Feed = _feed(run, rows_per_chunk)
     reads = 0
     while not feed.ended:
         piece = feed.next(rows_per_chunk)
-        events = execution.null_events(rows_per_chunk, run.played.width, run.samples)
+        events = execution.null_events(rows_per_chunk, run.timeline.width, run.samples)
         execution.put(events, 0, piece)
         infos = program.infos(carry, events)
         carry, _ = program.run(carry, events, 0, piece.rows.time.size, infos)
@@ -162,8 +162,8 @@ def test_registers_hold_what_the_record_says(family: str) -> None:
 
 def test_a_wrong_record_is_noticed() -> None:
     run = prepared(SGD)
-    program = execution.Program(run.algorithm, run.problem)
-    carry = program.start(jax.random.key(0), run.played.num_registers)
+    program = execution.Program(run.kernel, run.problem)
+    carry = program.start(jax.random.key(0), run.timeline.num_registers)
     events = execution.null_events(16, 1, run.samples)
     events.worker[0], events.read_slot[0], events.kind[0] = 0, 0, 0
     events.version[0], events.staleness[0] = 5, 2  # slot 0 holds version 0, not 3

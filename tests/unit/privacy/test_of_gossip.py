@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator import playing
 from simulator.algorithms.decentralised.part import Adp2sgd
 from simulator.config.errors import ScenarioError, UserError
 from simulator.privacy import decentralised
@@ -18,6 +17,7 @@ from simulator.privacy.releases import Gaussian, Guarantee, Laplace, Pure, Relea
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, merge
 from simulator.timeline import Kind, Outcome, StopReason
+from simulator.timelines.of_run import set_up
 from tests.runs import execute, prepared
 from tests.support import VAFL, Memory, everything
 from tests.unit.test_gossip_runs import BASE, K
@@ -322,14 +322,14 @@ def test_a_run_ends_before_a_worker_exceeds_its_budget(name: str) -> None:
     latency = {"upload": {"latency": {"law": "expon", "scale": 0.5}}}
     protocol = {"protocol": PROTOCOLS[name], "clients": latency}
     tree = merge(merge(merge(VAFL, BASE), PRIVATE), protocol)
-    plan = playing.plan(Run(0, "base", {}, 0, 1, Scenario.model_validate(tree)))
-    quota = plan.played.quota
+    plan = set_up(Run(0, "base", {}, 0, 1, Scenario.model_validate(tree)))
+    quota = plan.timeline.quota
     assert quota is not None
-    for n, most in zip(plan.num_samples, quota, strict=True):
+    for n, most in zip(plan.shares.num_samples, quota, strict=True):
         release = Gaussian(1.3, 8 / n)
         assert cost(Lemma2, (most, release)) <= 7.5
         assert cost(Lemma2, (most + 1, release)) > 7.5
-    rows, jobs, reason = everything(plan.played)
+    rows, jobs, reason = everything(plan.timeline)
     assert reason is StopReason.PRIVACY
     steps = np.bincount(rows.worker[rows.kind == Kind.COMMIT, 0], minlength=K)
     assert (steps <= quota).all()
@@ -366,7 +366,7 @@ def test_a_runs_tables_say_what_was_spent() -> None:
     assert alone["formal"].all()
     assert not together["formal"].any()
     assert (alone["epsilon"] <= 7.5).all()
-    for client, n in enumerate(plan.num_samples):
+    for client, n in enumerate(plan.shares.num_samples):
         own, all_ = Gaussian(1.3, 8 / n), Gaussian(1.3, 8 / n / K)
         assert alone["epsilon"][client] == cost(Lemma2, (int(steps[client]), own))
         total = int(steps.sum())

@@ -8,12 +8,12 @@ import numpy as np
 import optax
 import pytest
 
-from simulator import playing
 from simulator.algorithms import client_work
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.parts import Speech
 from simulator.problems.lstm import Lstm
 from simulator.problems.model_parts import Lstm as Config
+from simulator.problems.remembered import dataset
 from simulator.timeline import NO_SAMPLE
 from tests.runs import execute, prepared
 from tests.support import SGD
@@ -128,7 +128,7 @@ def test_frames_are_no_columns_of_parties() -> None:
 @pytest.mark.slow
 def test_neighbours_help() -> None:
     """A small LSTM beats what is learned of frames one by one, the linear optimum."""
-    data = playing.dataset(Speech(source="standin"))
+    data = dataset(Speech(source="standin"))
     x, y, x_test, y_test = map(jnp.asarray, (data.x_train, data.y_train, *data[3:5]))
     of_frames = (x.reshape(-1, 260), y.reshape(-1)), (x_test.reshape(-1, 260), y_test)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from simulator.config.errors import ScenarioError
-from simulator.playing import plan
 from simulator.problems.data.names import RGB, pixels
 from simulator.problems.partitions.columns import strips, vertical
 from simulator.problems.partitions.parts import Strips, Vertical
 from simulator.studies import planned
+from simulator.timelines.of_run import set_up
 from tests.support import scenario
 from tests.unit.problems.test_partitions import dataset, lists
 
@@ -86,7 +86,7 @@ def test_a_network_of_strips_can_be_planned(*, centralised: bool) -> None:
     (run,), (task,) = planned(scenario(changes, strips))
     assert task.mode == "compiled"
     of_party = run.scenario.problem.model.num_weights(32, 1)
-    assert plan(run).shape.num_weights == 2 * of_party
+    assert set_up(run).shape.num_weights == 2 * of_party
     # 17 samples, of two parties with parts of 8 x 4 pixels
 
 

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator import playing, studies
+from simulator import studies
 from simulator.config.errors import ScenarioError, StudyError
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import Recording, WorldScenario
 from simulator.scenario.study import expand
 from simulator.timeline import Outcome, StopReason
+from simulator.timelines.of_run import timeline
 from simulator.timelines.replayed import RecordedTimeline, replayed
 from simulator.timelines.saved import record
 from simulator.trace import Study
@@ -97,10 +98,10 @@ def test_rows_and_jobs_come_back_in_chunks_of_any_size(tmp_path: Path) -> None:
     run = expand(scenario(FAULTS))[0]
     record(run.scenario, tmp_path)
     again = expand(replaying(run.scenario, tmp_path))[0]
-    plan = playing.timeline(again)
+    plan = timeline(again)
     assert isinstance(plan, RecordedTimeline)
     for size in (1, 7, 1000):
-        assert_equal(everything(playing.timeline(run), 64), everything(plan, size))
+        assert_equal(everything(timeline(run), 64), everything(plan, size))
 
 
 @pytest.mark.parametrize("protocol", WORLDS, ids=lambda p: str(p["kind"]))
@@ -112,7 +113,7 @@ def test_every_protocol_comes_back(protocol: dict[str, Any], tmp_path: Path) -> 
     )
     record(study, tmp_path)
     run = expand(study)[0]
-    played = playing.timeline(run)
+    played = timeline(run)
     plan = replayed(played, Recording(replay=str(tmp_path)), run)
     assert plan.digest == played.digest
     assert_equal(everything(played, 64), everything(plan, 7))
@@ -132,12 +133,12 @@ def test_a_replay_ends_where_the_scenario_does_if_that_is_earlier(
     ):
         earlier = study.replaced(stop=stop)
         run = expand(replaying(earlier, tmp_path))[0]
-        rows, jobs, why = everything(playing.timeline(run))
+        rows, jobs, why = everything(timeline(run))
         assert why is reason
         if reason is StopReason.RECORDING:
             assert rows.time.size == 200
             continue
-        expected, there, _ = everything(playing.timeline(expand(earlier)[0]))
+        expected, there, _ = everything(timeline(expand(earlier)[0]))
         for name, column in expected._asdict().items():
             if name == "write_slot":  # of the last row: who would have read it
                 column, got = column[:-1], rows.write_slot[:-1]
@@ -201,8 +202,8 @@ def test_a_replay_ends_with_the_bytes_that_are_sent(
     for most in (7, 50, 101, 222):
         less = WorldScenario.model_validate({**tree, "stop": {"bytes": most}})
         run = expand(less)[0]
-        expected, _, reason = everything(playing.timeline(run))
-        plan = replayed(playing.timeline(run), Recording(replay=str(tmp_path)), run)
+        expected, _, reason = everything(timeline(run))
+        plan = replayed(timeline(run), Recording(replay=str(tmp_path)), run)
         found, _, why = everything(plan)
         assert why is reason is StopReason.BYTES
         size = found.time.size
@@ -229,7 +230,7 @@ def test_a_recording_in_which_nothing_was_applied_is_replayed(tmp_path: Path) ->
     record(study, tmp_path)
     for stop in ({"commits": 9}, {"commits": 5}):
         run = expand(WorldScenario.model_validate({**tree, "stop": stop}))[0]
-        plan = replayed(playing.timeline(run), Recording(replay=str(tmp_path)), run)
+        plan = replayed(timeline(run), Recording(replay=str(tmp_path)), run)
         rows, jobs, why = everything(plan)
         assert why is StopReason.STALLED
         assert rows.time.size == 0
@@ -250,7 +251,7 @@ def test_a_replay_until_the_end_of_the_recording_reaches_its_time(
     for until, reason in ((19, "TIME"), (20, "TIME"), (21, "RECORDING")):
         stop = {"time": until, "commits": 1000}
         run = expand(WorldScenario.model_validate({**tree, "stop": stop}))[0]
-        plan = replayed(playing.timeline(run), Recording(replay=str(tmp_path)), run)
+        plan = replayed(timeline(run), Recording(replay=str(tmp_path)), run)
         assert everything(plan)[2] is StopReason[reason]
 
 
@@ -271,9 +272,9 @@ def test_jobs_under_way_at_an_earlier_end_are_as_far_as_they_were(
     }
     record(WorldScenario.model_validate({**tree, "stop": {"time": 40}}), tmp_path)
     run = expand(WorldScenario.model_validate({**tree, "stop": {"time": until}}))[0]
-    expected = whole(playing.timeline(run))
+    expected = whole(timeline(run))
     recording = Recording(replay=str(tmp_path))
-    found = whole(replayed(playing.timeline(run), recording, run))
+    found = whole(replayed(timeline(run), recording, run))
     going = expected.jobs.outcome == Outcome.IN_FLIGHT
     assert going.sum() == 5
     for moment in ("begun", "computed", "sent"):

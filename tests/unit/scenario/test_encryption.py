@@ -13,10 +13,10 @@ from simulator.algorithms.part import ProblemShape
 from simulator.cli.diagnosis import snippet
 from simulator.config.stop import Stop
 from simulator.laws.parts import Constant, Scipy
-from simulator.playing import timeline
 from simulator.privacy.encryption import CKKS, PAILLIER, Ckks, Costs, Paillier
 from simulator.protocols import Asynchronous, Gossip, Rounds
 from simulator.scenario.study import Run, merge
+from simulator.timelines.of_run import timeline
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import Clients, Link, NamedSlowdown
 from simulator.world.workload import Workload

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from simulator import simulation
-from simulator.algorithms.base import Algorithm
+from simulator.algorithms.base import Kernel
 from simulator.algorithms.federated.part import Sgd
 from simulator.config import catalogue
 from simulator.config.errors import UserError
@@ -295,7 +295,7 @@ def test_a_row_wider_than_the_protocol_says_is_refused() -> None:
 def test_an_algorithm_that_reveals_nothing_is_not_probed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Silent(Algorithm):
+    class Silent(Kernel):
         def init(self, problem: object, key: object) -> None: ...
         def step(self, problem: object, state: object, event: object) -> None: ...
         def read_out(self, state: object) -> None: ...

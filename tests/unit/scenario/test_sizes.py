@@ -17,7 +17,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from simulator import playing, studies
+from simulator import studies
 from simulator.config.base import MOST_CLIENTS, Config
 from simulator.config.catalogue import KINDS, own
 from simulator.config.errors import ScenarioError, UserError
@@ -29,6 +29,7 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import MOST_RUNS, expand, merge
 from simulator.studies import memory
+from simulator.timelines.of_run import timeline
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="memory is limited as Linux does it"
@@ -345,7 +346,7 @@ def judge(tree: dict[str, Any], *, estimate: bool) -> None:
     except ValidationError as error:
         message = first_error(error, tree, WorldScenario).message
         raise ScenarioError(message) from None
-    assert playing.timeline(expand(scenario)[0]).digest
+    assert timeline(expand(scenario)[0]).digest
 
 
 class TooSlowError(Exception):

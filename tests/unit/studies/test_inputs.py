@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simulator import inputs, playing, studies
+from simulator import inputs, studies
 from simulator.config.base import Config
 from simulator.config.catalogue import KINDS, own
 from simulator.config.errors import DataError, StudyError
@@ -21,6 +21,7 @@ from simulator.scenario.study import expand
 from simulator.storage import limits
 from simulator.studies import folder as folders
 from simulator.timelines import saved
+from simulator.timelines.of_run import set_up
 from simulator.trace import load, write_manifest
 from simulator.trace.manifest import read_manifest
 
@@ -407,9 +408,9 @@ def test_the_timelines_digest_knows_every_file(here: Path) -> None:
     tree = changed(TREE, server__service=MIXED)
     write_times(here / "more.csv", 1)
     run = expand(validated(tree))[0]
-    first = playing.plan(run).played.digest
+    first = set_up(run).timeline.digest
     write_times(here / "more.csv", 2)
-    assert playing.plan(run).played.digest != first
+    assert set_up(run).timeline.digest != first
 
 
 # Modules that bring parts.
@@ -418,6 +419,7 @@ MODULE = """
 from typing import Literal
 import numpy as np
 from simulator.config.parts import Part
+from simulator.timelines.of_run import set_up
 
 class Mine(Part):
     law: Literal["mine"] = "mine"

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator import playing, studies
+from simulator import studies
+from simulator.problems.remembered import dataset
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, expand, to_yaml
 from simulator.studies.folder import content
@@ -43,9 +44,9 @@ def test_the_division_is_the_replicates_own() -> None:
     assert len({run.seed for run in runs}) == 2
     # What a run depends on names the number, not the word.
     assert len({content(run) for run in runs}) == 8
-    first = playing.dataset(runs[0].scenario.problem.data)
-    again = playing.dataset(runs[4].scenario.problem.data)
-    other = playing.dataset(runs[1].scenario.problem.data)
+    first = dataset(runs[0].scenario.problem.data)
+    again = dataset(runs[4].scenario.problem.data)
+    other = dataset(runs[1].scenario.problem.data)
     np.testing.assert_array_equal(first.x_test, again.x_test)
     assert first.x_test.shape == other.x_test.shape
     assert not np.array_equal(first.x_test, other.x_test)

@@ -9,13 +9,14 @@ import pytest
 
 import simulator
 from analysis import summary
-from simulator import playing, simulation, studies
+from simulator import simulation, studies
 from simulator.config.errors import ScenarioError, StudyError
 from simulator.scenario.study import expand
 from simulator.studies import folder as folders
 from simulator.studies import memory, work
 from simulator.studies.planning import Task, keeping
 from simulator.timelines import cached
+from simulator.timelines.of_run import set_up
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.trace import load, write_manifest
 from simulator.trace.disk import locked
@@ -334,7 +335,7 @@ def test_only_tasks_with_a_common_timeline_keep_theirs() -> None:
 
 def test_a_kept_timeline_is_the_one_that_was_played(tmp_path: Path) -> None:
     run = expand(studies.running.validated(TREE))[0]
-    plan = playing.plan(run).played
+    plan = set_up(run).timeline
     direct = list(plan.chunks(16))
     for _ in range(2):
         for one, other in zip(direct, cached.chunks(plan, 16, tmp_path), strict=True):
@@ -353,7 +354,7 @@ def test_a_kept_timeline_is_the_one_that_was_played(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["flipped", "short", "gone", "no zip", "empty"])
 def test_a_damaged_kept_timeline_is_played(damage: str, tmp_path: Path) -> None:
     run = expand(studies.running.validated(TREE))[0]
-    plan = playing.plan(run).played
+    plan = set_up(run).timeline
     direct = list(cached.chunks(plan, 8, tmp_path))
     assert len(direct) > 3
     (place,) = tmp_path.iterdir()

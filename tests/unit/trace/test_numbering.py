@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 
 from analysis import timelines
-from simulator import playing, studies
+from simulator import studies
 from simulator.config.errors import StudyError
 from simulator.scenario.setting import Recording, WorldScenario
 from simulator.scenario.study import expand
 from simulator.timeline import NO_WORKER, SERVER, Kind
+from simulator.timelines.of_run import timeline
 from simulator.timelines.replayed import replayed
 from simulator.timelines.saved import record
 from simulator.trace import COLUMNS, load
@@ -77,7 +78,7 @@ def test_a_record_is_replayed_by_the_clients_that_it_was_made_by(
         config = WorldScenario.model_validate(tree)
         study = record(config, tmp_path / kind)
         run = expand(config)[0]
-        played = playing.timeline(run)
+        played = timeline(run)
         again = replayed(played, Recording(replay=str(tmp_path / kind)), run)
         for a, b in zip(everything(played)[:2], everything(again)[:2], strict=True):
             for name, column in a._asdict().items():

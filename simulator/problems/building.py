@@ -1,0 +1,120 @@
+"""Problems on the device, and what step sizes by theory ask of them."""
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from simulator.keys import key_of
+from simulator.problems import convex, horizontal, losses, transfer, vertical
+from simulator.problems.constants import Constants
+from simulator.problems.estimates import Estimates, estimate
+from simulator.problems.remembered import dataset, remembered
+from simulator.problems.shares import common_samples, loss, num_outputs
+
+
+@remembered
+def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True) -> Any:
+    """Builds a problem and puts it on the device, once for all runs that share it.
+
+    Args:
+        config: The problem's configuration, a `simulator.scenario.scenario.Problem`.
+        precision: `float32` or `float64`.
+        with_minimum: Whether the least value of the objective is computed.
+        bias: Whether that objective's model has a bias.
+    """
+    data = dataset(config.data)
+    of_problem: losses.Loss = loss(config, data)
+    outputs = num_outputs(config, data)
+    least = float("nan")
+    if with_minimum:
+        x, y = data.x_train, data.y_train
+        least = convex.minimum(x, y, of_problem, outputs, config.l2, bias=bias)
+    options = {
+        "loss": of_problem,
+        "reduction": config.reduction,
+        "l2": config.l2,
+        "minimum": least,
+        "dtype": precision,
+    }
+    if config.partition.family == "vertical":
+        columns = config.partition.make(data)
+        width = max(part.size for part in columns)
+        family = "transfer" if config.transfer else "vertical"
+        embedding = config.model.make(outputs, width, family)
+        found = vertical.build(data, columns, embedding, **options)
+        if config.transfer is None:
+            return found
+        common = common_samples(config, len(data.x_train))
+        alpha = jnp.asarray(config.transfer.alpha, precision)
+        return transfer.Transfer(found, jnp.asarray(common), alpha)
+    classifier = config.model.make(outputs, data.x_train.shape[1], "horizontal")
+    clients = config.partition.num_clients
+    return horizontal.build(data, classifier, clients, **options)
+
+
+def constants(config: Any, *, bias: bool, commits_per_epoch: float) -> Constants:
+    """Returns what is known of a convex objective; little of others.
+
+    Args:
+        config: The problem's configuration.
+        bias: Whether the model has a bias.
+        commits_per_epoch: Commits of a pass over the data.
+    """
+    partition = config.partition
+    data = dataset(config.data)
+    of_problem = loss(config, data)
+    known = Constants(
+        num_clients=partition.num_clients, commits_per_epoch=commits_per_epoch
+    )
+    if not config.model.is_linear or of_problem == "hinge":
+        return known
+    return known._replace(
+        smoothness=lambda: _smoothness(config, bias=bias),
+        strong_convexity=config.l2 or None,
+        of_parties=lambda: _smoothness_of_parties(config),
+    )
+
+
+def with_estimates(
+    known: Constants, config: Any, problem: Any, precision: str, seed: int
+) -> Constants:
+    """Returns constants together with those that are measured on the device.
+
+    Args:
+        known: Constants from the data alone.
+        config: The problem's configuration.
+        problem: The problem on the device.
+        precision: `float32` or `float64`.
+        seed: Seed of the run, whose initial model the measurements are at.
+    """
+    if config.partition.family != "horizontal":
+        return known
+    return known._replace(
+        num_first_layer=problem.model.num_noised,
+        estimates=lambda: _estimates(config, precision, seed),
+    )
+
+
+@remembered
+def _smoothness(config: Any, *, bias: bool) -> float:
+    """Returns L of a convex objective; an eigenvalue of its features."""
+    data = dataset(config.data)
+    return convex.smoothness(data.x_train, loss(config, data), config.l2, bias=bias)
+
+
+@remembered
+def _smoothness_of_parties(config: Any) -> tuple[float, ...]:
+    """Returns L_k of each party's block; nothing where there are no parties."""
+    partition = config.partition
+    if partition.family != "vertical":
+        return ()
+    data = dataset(config.data)
+    columns, of_problem = partition.make(data), loss(config, data)
+    return convex.smoothness_of_parties(data.x_train, columns, of_problem, config.l2)
+
+
+@remembered
+def _estimates(config: Any, precision: str, seed: int) -> Estimates:
+    """Measures a horizontal problem's constants where a run of this seed starts."""
+    problem = build(config, precision, with_minimum=False)
+    return estimate(problem, key_of(seed))

@@ -1,0 +1,196 @@
+"""The data of a run: its samples, its columns, and which client has which. No JAX."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from simulator.config.errors import ScenarioError
+from simulator.problems.data.base import Dataset
+from simulator.problems.remembered import dataset
+from simulator.streams import Purpose, Streams
+
+MOST_WEIGHTS = 250_000_000
+"""Weights of all clients' models, 1 GB in float32; their registers take as much."""
+OVERLAP = 2**32
+"""Position, in the stream of partitions, of the samples that parties have in common."""
+KNOWN_MINIMUM = ("softmax", "sigmoid")
+"""Losses whose least value is computed for a linear model."""
+
+
+class Shares(NamedTuple):
+    """The data of a run, and the client that each part belongs to.
+
+    Attributes:
+        data: Training and test data.
+        num_outputs: Logits of a sample.
+        pools: Sample ids of each client, or one pool that all clients draw from.
+        num_samples: Samples of each client, K numbers.
+        num_features: Columns of each client, K numbers.
+        num_weights: Weights of all models together.
+        num_exchanged: Numbers that a party of a vertical problem sends per sample.
+    """
+
+    data: Dataset
+    num_outputs: int
+    pools: list[Int[np.ndarray, " _"]]
+    num_samples: tuple[int, ...]
+    num_features: tuple[int, ...]
+    num_weights: int
+    num_exchanged: int
+
+
+def shares(
+    config: Any, metrics: Sequence[str], seed: int, *, clients: int, pooled: bool
+) -> Shares:
+    """Returns the data of a run, divided among its clients.
+
+    Args:
+        config: The problem's configuration, a `simulator.scenario.scenario.Problem`.
+        metrics: Names of the metrics that are evaluated.
+        seed: Seed of the run.
+        clients: Number of clients, K; 1 where data are pooled.
+        pooled: Whether all data are in one place.
+
+    Raises:
+        ScenarioError: The problem does not fit the data.
+        DataError: A data file is missing or damaged.
+    """
+    data = dataset(config.data)
+    _check_metrics(config, metrics, data)
+    _check_frames(config, data)
+    outputs = num_outputs(config, data)
+    weights = sum(config.model.num_weights(own, outputs) for own in _widths(config))
+    if weights > MOST_WEIGHTS:
+        raise ScenarioError(
+            f"problem.model must have at most {MOST_WEIGHTS:,} weights, got "
+            f"{weights:,}; make it smaller"
+        )
+    exchanged = outputs
+    if config.transfer is not None:
+        exchanged = config.model.hidden * (config.model.hidden + 2)
+    pools, features = _divided(config, data, seed, pooled=pooled)
+    sizes = tuple(pool.size for pool in pools)
+    return Shares(
+        data=data,
+        num_outputs=outputs,
+        pools=pools,
+        num_samples=sizes * (clients // len(pools)),
+        num_features=features,
+        num_weights=weights,
+        num_exchanged=exchanged,
+    )
+
+
+def loss(
+    config: Any, data: Dataset
+) -> Literal["softmax", "sigmoid", "hinge", "taylor"]:
+    """Returns the loss that a problem names, or that its classes call for.
+
+    Raises:
+        ScenarioError: The loss is one for two classes, and there are more.
+    """
+    if config.loss in ("sigmoid", "taylor") and data.num_classes > 2:
+        raise ScenarioError(
+            f"problem.loss must be softmax for {data.num_classes} classes, "
+            f"got {config.loss}; leave it out"
+        )
+    if config.loss != "auto":
+        return config.loss
+    return "sigmoid" if data.num_classes == 2 else "softmax"
+
+
+def num_outputs(config: Any, data: Dataset) -> int:
+    """Returns the logits of a sample: one per class, or one for two classes.
+
+    Only `softmax` has two for two classes.
+    """
+    one = data.num_classes == 2 and loss(config, data) != "softmax"
+    return 1 if one else data.num_classes
+
+
+def common_samples(config: Any, num_samples: int) -> Int[np.ndarray, " n"]:
+    """Returns the samples that all parties of a vertical problem hold.
+
+    All of them, except in transfer learning, where a random set overlaps; like the
+    division into training and test rows, it is fixed by `split_seed`.
+    """
+    if config.transfer is None:
+        return np.arange(num_samples)
+    size = max(1, round(config.transfer.overlap * num_samples))
+    draw = Streams(config.data.split).at(Purpose.PARTITION, OVERLAP, 0)
+    return np.sort(draw.permutation(num_samples)[:size])
+
+
+def _check_metrics(config: Any, metrics: Sequence[str], data: Dataset) -> None:
+    """Refuses metrics that the data or the model do not have.
+
+    Raises:
+        ScenarioError: One line with the metric and the remedy.
+    """
+    if "test_auc" in metrics and data.num_classes != 2:
+        raise ScenarioError(
+            f"evaluate.metrics must not have test_auc for the {data.num_classes} "
+            f"classes of {data.name}; remove it, or add problem.data.classes"
+        )
+    known = config.model.is_linear and loss(config, data) in KNOWN_MINIMUM
+    if "optimality_gap" in metrics and not known:
+        raise ScenarioError(
+            "evaluate.metrics must have optimality_gap only for linear models with the "
+            "loss softmax or sigmoid, whose minimum is known; remove it"
+        )
+
+
+def _check_frames(config: Any, data: Dataset) -> None:
+    """Refuses models that do not have as many frames as the data's rows.
+
+    Raises:
+        ScenarioError: One line with the rule and the remedy.
+    """
+    model, frames = config.model, data.num_frames
+    if frames is not None and config.partition.family != "horizontal":
+        raise ScenarioError(
+            f"problem.partition.kind must be one by rows for {data.name}, whose "
+            f"columns are {frames} frames, got {config.partition.kind!r}; take iid"
+        )
+    own = model.frames if model.sequential else None
+    if frames is None and own is not None:
+        raise ScenarioError(
+            f"problem.model.kind must be for one class a row, as {data.name} has it, "
+            f"got {model.kind!r}; take linear, or the data speech"
+        )
+    if frames is not None and own is None:
+        raise ScenarioError(
+            f"problem.model.kind must be sequential for {data.name}, each of whose "
+            f"rows has {frames} frames with classes of their own, got {model.kind!r}; "
+            "take lstm"
+        )
+    if own != frames:
+        raise ScenarioError(
+            f"problem.model.frames must be the {frames} of problem.data.frames, got "
+            f"{own}; change one of them"
+        )
+
+
+def _widths(config: Any) -> tuple[int, ...]:
+    """Returns the columns that each model is applied to: a party's, or all of them."""
+    data = dataset(config.data)
+    if config.partition.family == "horizontal":
+        return (data.x_train.shape[1],)
+    columns = config.partition.make(data)
+    return tuple(part.size for part in columns)
+
+
+def _divided(
+    config: Any, data: Dataset, seed: int, *, pooled: bool
+) -> tuple[list[Int[np.ndarray, " _"]], tuple[int, ...]]:
+    """Returns the pools of samples, and the number of columns of each client."""
+    N, P = data.x_train.shape
+    if pooled:
+        return [np.arange(N)], (P,)
+    if config.partition.family == "vertical":
+        columns = config.partition.make(data)
+        return [common_samples(config, N)], tuple(part.size for part in columns)
+    pools = config.partition.make(data, seed)
+    return pools, (P,) * len(pools)

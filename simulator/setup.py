@@ -1,0 +1,97 @@
+"""The facts of a run, before any array is on a device. No JAX."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from simulator.privacy.ledger import Ledger
+from simulator.privacy.releases import Guarantee
+from simulator.problems.sampler import Sampler
+from simulator.problems.shape import ProblemShape
+from simulator.problems.shares import Shares
+from simulator.streams import Purpose, Streams
+
+if TYPE_CHECKING:
+    from simulator.scenario.scenario import Scenario
+    from simulator.scenario.study import Run
+    from simulator.timelines.base import RunTimeline
+
+
+@dataclass(frozen=True)
+class RunSetup:
+    """Everything about a run that follows from its scenario and data.
+
+    The one bundle of facts: algorithms, engine and tables are made from it.
+
+    Attributes:
+        run: The run of the study, with its scenario and seed.
+        shares: The data, and the client that each part belongs to.
+        shape: Counts that messages depend on.
+        sampler: The minibatches.
+        timeline: The timeline, simulated or recorded.
+    """
+
+    run: "Run"
+    shares: Shares
+    shape: ProblemShape
+    sampler: Sampler
+    timeline: "RunTimeline"
+
+    @property
+    def scenario(self) -> "Scenario":
+        """The run's scenario, all of whose values are chosen."""
+        return self.run.scenario
+
+    @property
+    def samples(self) -> tuple[int, int]:
+        """Shape of a row's samples, `V` and `S`."""
+        return 1 if self.sampler.common else self.timeline.width, self.sampler.width
+
+    @property
+    def coordinated(self) -> bool:
+        """Whether one common batch is embedded freshly by all parties in each row."""
+        vertical = self.scenario.algorithm.family == "vertical"
+        meets = self.scenario.protocol.common_batch
+        return vertical and meets and self.sampler.common
+
+    @property
+    def upload_ratio(self) -> float:
+        """Samples of an upload over all samples."""
+        if self.scenario.algorithm.uploads_all and not self.coordinated:
+            return 1.0
+        return self.shape.batch / self.shape.num_samples
+
+    @cached_property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """Releases of one message of each client; empty without noise.
+
+        Raises:
+            UserError: A budget of the noise cannot be reached.
+        """
+        return self.scenario.algorithm.guarantees(
+            self.shares.num_samples, self.shape.batch, self.shape.num_weights
+        )
+
+    def ledger(self) -> Ledger | None:
+        """Returns a new ledger of the messages; None where none is asked for.
+
+        Raises:
+            UserError: A budget of the noise cannot be reached.
+        """
+        privacy, law = self.scenario.privacy, self.scenario.algorithm.noise_law
+        if privacy is None:
+            return None
+        return Ledger(self.guarantees, privacy.names(law or ""), privacy.delta)
+
+    @cached_property
+    def mixing(self) -> Float[np.ndarray, "Q K K"] | None:
+        """Matrices by which gossip averages all models, in turn; None in pairs."""
+        streams = Streams(self.run.seed)
+        return self.scenario.protocol.mixing(
+            self.scenario.num_clients,
+            lambda number: streams.at(Purpose.GRAPH, 0, number),
+            pushes=self.scenario.algorithm.pushes,
+        )

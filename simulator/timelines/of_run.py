@@ -1,0 +1,112 @@
+"""From a run of a study to its timeline and its other facts. No JAX in here.
+
+What messages weigh follows from the algorithm's configuration and the counts of the
+data, so that a world is simulated without any numerics. The way down: the problem
+shares out its data, the algorithm says what a job is, privacy limits the messages, and
+a protocol and a world make the timeline.
+"""
+
+from simulator.privacy import ledger
+from simulator.problems.shape import ProblemShape
+from simulator.problems.shares import Shares, shares
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.setting import WorldScenario
+from simulator.scenario.study import Run
+from simulator.setup import RunSetup
+from simulator.timelines.base import RunTimeline
+from simulator.timelines.replayed import replayed
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.workload import Workload
+
+
+def timeline(run: Run) -> RunTimeline:
+    """Returns the timeline of a run of either kind of scenario.
+
+    Raises:
+        ScenarioError: The parts of the scenario do not fit each other or the data.
+        DataError: A data file is missing or damaged.
+    """
+    scenario = run.scenario
+    if not isinstance(scenario, WorldScenario):
+        return set_up(run).timeline
+    job = scenario.job
+    pooled = scenario.protocol.pooled
+    num_clients = 1 if pooled else scenario.num_clients
+    return SimulatedTimeline(
+        clients=None if pooled else scenario.clients,
+        protocol=scenario.protocol,
+        num_clients=num_clients,
+        seed=run.seed,
+        stop=scenario.stop,
+        workload=Workload(
+            upload_bytes=job.upload_bytes,
+            download_bytes=job.download_bytes,
+            contributions_per_epoch=num_clients,
+            steps=job.steps,
+            samples=job.samples,
+        ),
+        server=scenario.server,
+    )
+
+
+def set_up(run: Run) -> RunSetup:
+    """Returns everything about a run that needs no array on a device.
+
+    Raises:
+        ScenarioError: The parts of the scenario do not fit each other or the data.
+        DataError: A data file is missing or damaged.
+    """
+    scenario: Scenario = run.scenario
+    algorithm, protocol = scenario.algorithm, scenario.protocol
+    clients = 1 if protocol.pooled else scenario.num_clients
+    shared = shares(
+        scenario.problem,
+        scenario.evaluate.metrics,
+        run.seed,
+        clients=clients,
+        pooled=protocol.pooled,
+    )
+    sampler = algorithm.sampler(run.seed, shared.pools, protocol)
+    num_samples, num_features = shared.data.x_train.shape
+    shape = ProblemShape(
+        num_samples=num_samples,
+        num_features=num_features,
+        num_outputs=shared.num_outputs,
+        num_clients=clients,
+        num_weights=shared.num_weights,
+        batch=sampler.size,
+        num_exchanged=shared.num_exchanged,
+    )
+    workload = algorithm.workload(shape, sampler, protocol)
+    batch = sampler.batch if algorithm.uploads_batch else None
+    simulated = SimulatedTimeline(
+        clients=None if protocol.pooled else scenario.clients,
+        protocol=protocol,
+        num_clients=clients,
+        seed=run.seed,
+        stop=scenario.stop,
+        workload=workload,
+        batch=batch,
+        num_samples=shape.num_samples,
+        batch_size=shape.batch,
+        server=scenario.server,
+        quota=_quota(scenario, shape, shared),
+    )
+    played: RunTimeline = simulated
+    if scenario.timeline is not None:
+        played = replayed(simulated, scenario.timeline, run)
+    return RunSetup(run, shared, shape, sampler, played)
+
+
+def _quota(
+    scenario: Scenario, shape: ProblemShape, shared: Shares
+) -> tuple[int, ...] | None:
+    """Returns how many messages each client may send, if that is limited."""
+    privacy, algorithm = scenario.privacy, scenario.algorithm
+    if privacy is None or privacy.budget is None:
+        return None
+    first = privacy.names(algorithm.noise_law or "")[0]
+    guarantees = algorithm.guarantees(
+        shared.num_samples, shape.batch, shape.num_weights
+    )
+    return ledger.limits(guarantees, first, privacy.delta, privacy.budget)
