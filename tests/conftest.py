@@ -49,6 +49,13 @@ class NoNumerics(MetaPathFinder):
             )
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Forgets compiled programs between files, before there are too many for XLA."""
+    if "jax" in sys.modules and (nextitem is None or nextitem.path != item.path):
+        device.release_programs()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Takes all cores for folders; files are tested sooner without more processes."""

@@ -10,6 +10,11 @@ NUM_THREADS = "NPROC"
 STORES_APART = "--xla_backend_extra_options=-combiner-store-merging=false"
 """LLVM merges stores of doubles wrongly on x86: docs/performance.md."""
 
+MAPPINGS = Path("/proc/self/maps")
+"""The memory mappings of this process, one a line, on Linux."""
+MOST_MAPPINGS = Path("/proc/sys/vm/max_map_count")
+"""The most mappings that a process may have."""
+
 
 def before_import() -> None:
     """Sets what XLA reads once: one thread per run on CPU, and no merging of stores.
@@ -58,3 +63,38 @@ def use_cache() -> None:
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def mappings() -> int:
+    """Returns the memory mappings of this process; 0 where the system does not say."""
+    try:
+        with MAPPINGS.open("rb") as lines:
+            return sum(1 for _ in lines)
+    except OSError:
+        return 0
+
+
+def release_programs() -> bool:
+    """Forgets compiled programs where they take half of the mappings that Linux allows.
+
+    Each program takes some (about 75 with all its parts), and at the limit, 65,530 by
+    default, XLA crashes: a process that executes many programs, one after the other,
+    must forget those that it no longer needs. What is needed again is compiled again,
+    or read from the cache.
+
+    Returns:
+        Whether they were forgotten.
+    """
+    import gc
+
+    import jax
+
+    try:
+        most = int(MOST_MAPPINGS.read_text())
+    except (OSError, ValueError):
+        return False
+    if mappings() <= most // 2:
+        return False
+    jax.clear_caches()
+    gc.collect()
+    return True

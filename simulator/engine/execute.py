@@ -82,31 +82,31 @@ class Program:
     """One algorithm on one problem, ready to execute rows.
 
     Args:
-        algorithm: Kernel of the run; with a leading axis of runs on every array if
+        kernel: Kernel of the run; with a leading axis of runs on every array if
             `batched`.
-        problem: shared by all runs.
-        batched: whether there is an axis of runs.
-        shared: whether all runs have the same rows and samples.
-        stepwise: whether every row is a call of its own.
+        problem: Problem on the device, shared by all runs.
+        batched: Whether there is an axis of runs.
+        shared: Whether all runs have the same rows and samples.
+        stepwise: Whether every row is a call of its own.
     """
 
     def __init__(
         self,
-        algorithm: Kernel,
+        kernel: Kernel,
         problem: Any,
         *,
         batched: bool = False,
         shared: bool = True,
         stepwise: bool = False,
     ) -> None:
-        self.algorithm, self.problem = algorithm, problem
+        self.kernel, self.problem = kernel, problem
         self.batched, self.shared, self.stepwise = batched, shared, stepwise
         self._info: dict[str, jax.ShapeDtypeStruct] | None = None
 
     def start(self, keys: Key[Array, "*R"], num_registers: int) -> Carry:
         """Returns the carry before the first row, of one run or of all."""
         return _start(
-            self.algorithm, self.problem, keys, num_registers=num_registers,
+            self.kernel, self.problem, keys, num_registers=num_registers,
             batched=self.batched,
         )  # fmt: skip
 
@@ -125,13 +125,13 @@ class Program:
         if not self.stepwise:
             bounds = np.int32(first), np.int32(last)
             return _run(
-                self.algorithm, self.problem, carry, events, *bounds, infos,
+                self.kernel, self.problem, carry, events, *bounds, infos,
                 batched=self.batched, shared=self.shared,
             )  # fmt: skip
-        carry = _settle(self.algorithm, carry)
+        carry = _settle(self.kernel, carry)
         for row in range(first, last):
             event = _row(events, row)
-            carry, info = _step(self.algorithm, self.problem, carry, event)
+            carry, info = _step(self.kernel, self.problem, carry, event)
             for name, value in info.items():
                 infos[name][row] = np.asarray(value)
         return carry, infos
@@ -143,7 +143,7 @@ class Program:
         if info is None:
             event = _row(events, 0)
             step = _batched(self.batched, self.shared)
-            _, info = jax.eval_shape(step, self.algorithm, self.problem, carry, event)
+            _, info = jax.eval_shape(step, self.kernel, self.problem, carry, event)
             self._info = info
         empty: Any = np.zeros if self.stepwise else jnp.zeros
         return {k: empty((length, *v.shape), v.dtype) for k, v in info.items()}
@@ -152,17 +152,17 @@ class Program:
         self, carry: Carry, events: Event, row: int, what: tuple[str, ...]
     ) -> dict[str, Array]:
         """Returns what a curious server sees of a row that is about to be executed."""
-        assert isinstance(self.algorithm, Revealing)  # a scenario probes no other
+        assert isinstance(self.kernel, Revealing)  # a scenario probes no other
         event = _row(events, row)
         return _reveal(
-            self.algorithm, self.problem, carry.state, event, what=what,
+            self.kernel, self.problem, carry.state, event, what=what,
             batched=self.batched, shared=self.shared,
         )  # fmt: skip
 
     def evaluate(self, carry: Carry, metrics: tuple[str, ...]) -> dict[str, Array]:
         """Returns the metrics of the current model, of one run or of all."""
         return _evaluate(
-            self.algorithm, self.problem, carry.state, metrics=metrics,
+            self.kernel, self.problem, carry.state, metrics=metrics,
             batched=self.batched,
         )  # fmt: skip
 

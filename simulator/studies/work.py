@@ -109,6 +109,7 @@ def _execute(
     from simulator import simulation
 
     device.use_cache()
+    device.release_programs()
     writer = Writer(folder, task_name(task.number), disk)
     prepared = [simulation.prepare(run) for run in task.runs]
     timelines = folder / TIMELINES if task.keeps_timelines else None

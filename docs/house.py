@@ -1,0 +1,122 @@
+"""Measures the house: `python docs/house.py` prints what docs/design.md tabulates.
+
+Read from the source alone: lines of product code, circles of imports, names of classes
+that stand for several things, and questions about a protocol's or an algorithm's kind
+outside their own packages.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PRODUCT = ("simulator", "analysis", "benchmarks", "docs")
+KINDS = ("simulator/protocols/", "simulator/algorithms/")
+"""Packages that may ask which protocol or which algorithm it is."""
+ASKS = re.compile(
+    r"isinstance\([^()]*\b(?:algorithm|protocol)\s*,"
+    r"|\b(?:algorithm|protocol)\.kind\s*(?:==|!=|in\b|not in\b)"
+    r"|getattr\([^(),]*\b(?:algorithm|protocol)\s*,"
+)
+PRIVATE = re.compile(
+    r"\b(?:bring|brings|brought|bringing|begun|beside|whoever|whom|nobody|somebody)\b",
+    re.IGNORECASE,
+)
+"""Words that docs/style.md refuses, in favour of the field's."""
+
+
+def files(*folders: str) -> Iterator[Path]:
+    """Yields the Python files of some folders, in a fixed order."""
+    for folder in folders:
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    """Returns the dotted name of a module."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def lines(*folders: str) -> int:
+    """Returns the lines of the Python files of some folders."""
+    return sum(len(path.read_text().splitlines()) for path in files(*folders))
+
+
+def doubles() -> dict[str, list[str]]:
+    """Returns names of classes that several modules of the product define."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in files(*PRODUCT):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(str(path.relative_to(ROOT)))
+    return {name: where for name, where in found.items() if len(where) > 1}
+
+
+def circle() -> list[str]:
+    """Returns the modules of a circle of imports, late ones too; none without any."""
+    known = {name_of(path): path for path in files("simulator", "analysis")}
+    graph = {name: set(_imports(path, known)) - {name} for name, path in known.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def _imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """Yields the modules that one imports, also late, but not those for types alone."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text())]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                continue
+            case ast.ImportFrom(module=str(module)):
+                for alias in node.names:
+                    inner = f"{module}.{alias.name}"
+                    if inner in known or module in known:
+                        yield inner if inner in known else module
+            case ast.Import():
+                yield from (alias.name for alias in node.names if alias.name in known)
+        waiting += ast.iter_child_nodes(node)
+
+
+def questions() -> list[str]:
+    """Returns where a protocol's or an algorithm's kind is asked by others."""
+    found = []
+    for path in files("simulator", "analysis"):
+        place = str(path.relative_to(ROOT))
+        if place.startswith(KINDS):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if ASKS.search(line):
+                found.append(f"{place}:{number}")
+    return found
+
+
+def private_words() -> list[str]:
+    """Returns where words stand that docs/style.md refuses."""
+    found = []
+    kept = ("results", "mutants.md", "style.md", "house.py")
+    texts = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *files(*PRODUCT)]
+    texts += sorted((ROOT / "docs").rglob("*.md"))
+    for path in texts:
+        place = path.relative_to(ROOT)
+        if {*place.parts} & {*kept} or not path.is_file():
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if PRIVATE.search(line):
+                found.append(f"{place}:{number}: {line.strip()}")
+    return found
+
+
+if __name__ == "__main__":
+    for folders in (("simulator",), ("analysis",), ("benchmarks",), ("docs",)):
+        print(f"lines of {' '.join(folders)}: {lines(*folders):,}")  # noqa: T201
+    print(f"a circle of imports: {circle()}")  # noqa: T201
+    print(f"classes of one name: {doubles()}")  # noqa: T201
+    print(f"questions about kinds: {questions()}")  # noqa: T201
+    print(f"private words: {len(private_words())}")  # noqa: T201

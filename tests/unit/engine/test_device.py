@@ -1,0 +1,54 @@
+"""Compiled programs are forgotten before there are more than XLA survives."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from simulator.engine import device
+from tests.runs import execute, prepared
+
+
+def limited(monkeypatch: pytest.MonkeyPatch, folder: Path, most: int) -> None:
+    limit = folder / "max_map_count"
+    limit.write_text(f"{most}\n")
+    monkeypatch.setattr(device, "MOST_MAPPINGS", limit)
+
+
+@pytest.mark.skipif(not device.mappings(), reason="only Linux lists its mappings")
+def test_programs_are_forgotten_where_they_take_half_of_the_mappings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = jax.jit(lambda x: jnp.sin(x) + 1)
+    compiled(jnp.ones(3))
+    here = device.mappings()
+    limited(monkeypatch, tmp_path, 20 * here)
+    assert not device.release_programs()
+    assert compiled._cache_size() == 1
+    limited(monkeypatch, tmp_path, here)
+    assert device.release_programs()
+    assert compiled._cache_size() == 0
+
+
+def test_a_run_is_the_same_after_its_programs_were_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = execute([prepared()])
+    limited(monkeypatch, tmp_path, 2)
+    device.release_programs()
+    again, _ = execute([prepared()])
+    assert list(again.column("commits", "loss")) == list(
+        first.column("commits", "loss")
+    )
+
+
+def test_a_system_that_does_not_say_keeps_its_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "MAPPINGS", tmp_path / "none")
+    assert device.mappings() == 0
+    limited(monkeypatch, tmp_path, 100)
+    assert not device.release_programs()
+    monkeypatch.setattr(device, "MOST_MAPPINGS", tmp_path / "none")
+    assert not device.release_programs()
