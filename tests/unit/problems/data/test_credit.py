@@ -16,8 +16,7 @@ from simulator.problems.data import credit_standin
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.credit import OLE, PAYMENTS, credit
 from simulator.problems.data.parts import Credit
-from simulator.problems.partitions.columns import vertical
-from simulator.problems.partitions.parts import Vertical
+from simulator.problems.partitions.vertical import Vertical
 
 BLANKS, DOTS = "default payment next month", "default.payment.next.month"
 NAMES = ["ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE", *PAYMENTS]
@@ -218,7 +217,7 @@ def test_standin() -> None:
     np.testing.assert_array_equal(first[0], again[0])
     np.testing.assert_array_equal(first[1], again[1])
     parties = Vertical(groups={"b": ("18-32",), "a": ("0-17",)})
-    assert [part.size for part in vertical(parties, data)] == [15, 18]
+    assert [part.size for part in parties.make(data)] == [15, 18]
 
 
 @pytest.mark.parametrize(

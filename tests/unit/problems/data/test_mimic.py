@@ -19,8 +19,7 @@ from simulator.problems.data import mimic_features, mimic_standin
 from simulator.problems.data.mimic import mimic
 from simulator.problems.data.mimic_features import COLUMNS, VARIABLES, category
 from simulator.problems.data.parts import Mimic
-from simulator.problems.partitions.columns import vertical
-from simulator.problems.partitions.parts import Vertical
+from simulator.problems.partitions.vertical import Vertical
 
 CSV = Mimic(source="csv", scale="raw")
 HEART, EYE, REFILL = 8, 3, 0
@@ -280,7 +279,7 @@ def test_parties_hold_whole_variables(
     partition: Vertical, variables: list[int]
 ) -> None:
     data = mimic(Mimic(source="standin"))
-    parts = vertical(partition, data)
+    parts = partition.make(data)
     owners = [{data.columns[c].split("_")[0] for c in part} for part in parts]
     assert [len(owner) for owner in owners] == variables
     assert sum(part.size for part in parts) == 714

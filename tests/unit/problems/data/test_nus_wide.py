@@ -15,8 +15,7 @@ from simulator.config.errors import DataError, ScenarioError
 from simulator.problems.data import nus_wide_standin
 from simulator.problems.data.nus_wide import FEATURES, nus_wide
 from simulator.problems.data.parts import NusWide
-from simulator.problems.partitions.columns import vertical
-from simulator.problems.partitions.parts import Vertical
+from simulator.problems.partitions.vertical import Vertical
 
 DAT = NusWide(source="dat", scale="raw")
 NUM = {"Train": 30, "Test": 14}
@@ -188,7 +187,7 @@ def test_standin() -> None:
     np.testing.assert_array_equal(data.x_test, x[4000:].astype(np.float32))
     np.testing.assert_array_equal(data.y_test, y[4000:])
     parties = Vertical(groups={"b": ("0-79",), "a": ("80-199",)})
-    assert [part.size for part in vertical(parties, data)] == [80, 120]
+    assert [part.size for part in parties.make(data)] == [80, 120]
 
 
 def test_standin_auc_of_a_linear_model() -> None:
