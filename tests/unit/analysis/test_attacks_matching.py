@@ -10,7 +10,7 @@ import pytest
 
 from analysis.attacks import matching, quality, relaxation
 from simulator.problems.cnn import Cnn
-from simulator.problems.data.mnist5k import parse
+from simulator.problems.data.mnist import parse
 
 MODEL = Cnn(28, 28)
 SMALL = Cnn(13, 12, 3, (3, 4), 3, 5)
