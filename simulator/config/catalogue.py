@@ -81,13 +81,13 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.partitions.column:ByColumn",
     ),
     "models": (
-        "simulator.problems.model_parts:Linear",
-        "simulator.problems.model_parts:Mlp",
-        "simulator.problems.model_parts:Dense",
-        "simulator.problems.model_parts:Cnn",
-        "simulator.problems.model_parts:CifarNet",
-        "simulator.problems.model_parts:ViewCnn",
-        "simulator.problems.model_parts:Lstm",
+        "simulator.problems.models.linear.part:Linear",
+        "simulator.problems.models.mlp.part:Mlp",
+        "simulator.problems.models.dense.part:Dense",
+        "simulator.problems.models.cnn.part:Cnn",
+        "simulator.problems.models.cifar_net.part:CifarNet",
+        "simulator.problems.models.view_cnn.part:ViewCnn",
+        "simulator.problems.models.lstm.part:Lstm",
     ),
 }
 """Every part of this package as `"module:Class"`, in the order of lists."""
@@ -97,7 +97,7 @@ BASES = {
     "algorithms": "simulator.algorithms.part:Algorithm",
     "data": "simulator.problems.data.parts:Data",
     "partitions": "simulator.config.parts:Part",
-    "models": "simulator.problems.model_parts:Model",
+    "models": "simulator.problems.models.parts:Model",
 }
 """What a part of each kind inherits from."""
 

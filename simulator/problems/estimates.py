@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from simulator.problems.horizontal import Horizontal
+from simulator.problems.horizontal import HorizontalProblem
 
 BLOCK = 64
 """Samples whose gradients are held at once."""
@@ -37,7 +37,7 @@ class Estimates(NamedTuple):
     bound: float
 
 
-def estimate(problem: Horizontal, key: Key[Array, ""]) -> Estimates:
+def estimate(problem: HorizontalProblem, key: Key[Array, ""]) -> Estimates:
     """Measures the constants of a problem, the regulariser included.
 
     Args:
@@ -62,7 +62,7 @@ def estimate(problem: Horizontal, key: Key[Array, ""]) -> Estimates:
 
 @eqx.filter_jit
 def _moments(
-    problem: Horizontal, weights: Float[Array, "..."], rows: Array
+    problem: HorizontalProblem, weights: Float[Array, "..."], rows: Array
 ) -> tuple[Float[Array, "..."], Float[Array, " S"]]:
     """Returns the sum of some samples' gradients, and the norm of each."""
     one = jnp.ones(1, bool)
@@ -78,7 +78,7 @@ def _moments(
 
 @eqx.filter_jit
 def _largest_eigenvalue(
-    problem: Horizontal, weights: Float[Array, "..."]
+    problem: HorizontalProblem, weights: Float[Array, "..."]
 ) -> Float[Array, ""]:
     x, y = problem.x[:MOST_ROWS], problem.y[:MOST_ROWS]
     present = jnp.ones(y.shape[:1], bool)

@@ -6,11 +6,11 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.problems import losses
 from simulator.problems.data.base import Dataset
-from simulator.problems.models import Classifier
+from simulator.problems.models.base import Classifier
 from simulator.problems.vertical import measure
 
 
-class Horizontal(eqx.Module):
+class HorizontalProblem(eqx.Module):
     """Features, labels and a model of all clients.
 
     Attributes:
@@ -115,9 +115,9 @@ def build(
     l2: float,
     minimum: float,
     dtype: str,
-) -> Horizontal:
+) -> HorizontalProblem:
     """Puts a data set on the device, as a model takes it."""
-    return Horizontal(
+    return HorizontalProblem(
         x=jnp.asarray(model.features(dataset.x_train), dtype),
         y=jnp.asarray(dataset.y_train),
         x_test=jnp.asarray(model.features(dataset.x_test), dtype),

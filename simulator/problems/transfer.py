@@ -13,13 +13,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.problems import losses
-from simulator.problems.vertical import Model, Vertical, measure
+from simulator.problems.vertical import Model, VerticalProblem, measure
 
 OTHER, LABELLED = 0, 1
 """The two parties."""
 
 
-class Transfer(eqx.Module):
+class TransferProblem(eqx.Module):
     """The objective of transfer learning on a vertically divided data set.
 
     The labelled party uses all training samples for Phi; the two have `common` ones
@@ -31,7 +31,7 @@ class Transfer(eqx.Module):
         alpha: weight of the label loss against that of alignment.
     """
 
-    vertical: Vertical
+    vertical: VerticalProblem
     common: Int[Array, " N_c"]
     alpha: Float[Array, ""]
 

@@ -11,13 +11,13 @@ from jaxtyping import Array, Float, Int, Key
 from simulator.problems import losses
 from simulator.problems.auc import auc
 from simulator.problems.data.base import Dataset
-from simulator.problems.embeddings import Embedding
+from simulator.problems.models.base import Embedding
 
 Model = tuple[Float[Array, "M ..."], Float[Array, " C"] | None]
 """The parties' weights and the server's bias, None where the server has no model."""
 
 
-class Vertical(eqx.Module):
+class VerticalProblem(eqx.Module):
     """Features of all parties, padded with zero columns to the widest, and labels.
 
     Attributes:
@@ -135,9 +135,9 @@ def build(
     l2: float,
     minimum: float,
     dtype: str,
-) -> Vertical:
+) -> VerticalProblem:
     """Puts a data set and its division into columns on the device."""
-    return Vertical(
+    return VerticalProblem(
         x=jnp.asarray(stack(dataset.x_train, columns), dtype),
         y=jnp.asarray(dataset.y_train),
         x_test=jnp.asarray(stack(dataset.x_test, columns), dtype),

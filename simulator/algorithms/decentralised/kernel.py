@@ -14,7 +14,7 @@ from simulator.algorithms.decentralised.part import Adp2sgd
 from simulator.algorithms.decentralised.part import Decentralised as Config
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.privacy import gossip_noise
-from simulator.problems.horizontal import Horizontal
+from simulator.problems.horizontal import HorizontalProblem
 from simulator.timeline import NO_SLOT, Kind
 
 STATISTICS_KEPT = 0.9
@@ -96,7 +96,7 @@ class DecentralisedSgd(Revealing):
         """Every worker has."""
         return True
 
-    def init(self, problem: Horizontal, key: Key[Array, ""]) -> State:
+    def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> State:
         """Starts all workers at one model."""
         weights = problem.start(key)
         models = jnp.tile(weights, (self.num_workers, *(1,) * weights.ndim))
@@ -112,7 +112,7 @@ class DecentralisedSgd(Revealing):
         )
 
     def step(
-        self, problem: Horizontal, state: State, event: Event
+        self, problem: HorizontalProblem, state: State, event: Event
     ) -> tuple[State, Info]:
         """Steps a worker's model (COMMIT), or mixes models (AVERAGE, AVERAGE_ALL).
 
@@ -184,7 +184,7 @@ class DecentralisedSgd(Revealing):
         return state.models.mean(axis=0)
 
     def evaluate(
-        self, problem: Horizontal, state: State, metrics: tuple[str, ...]
+        self, problem: HorizontalProblem, state: State, metrics: tuple[str, ...]
     ) -> dict[str, Array]:
         """Returns metrics of the average model, and of the workers' own ones."""
         of_average = tuple(m for m in metrics if not m.startswith("worker"))
@@ -205,7 +205,7 @@ class DecentralisedSgd(Revealing):
         return found
 
     def reveal(
-        self, problem: Horizontal, state: State, event: Event
+        self, problem: HorizontalProblem, state: State, event: Event
     ) -> dict[str, Array]:
         """Returns a step's noisy gradient, the gradient in it, and where from."""
         read = state.registers.at[event.worker[0]].get(mode="fill", fill_value=0)
@@ -218,7 +218,7 @@ class DecentralisedSgd(Revealing):
 
     def _work(
         self,
-        problem: Horizontal,
+        problem: HorizontalProblem,
         state: State,
         read: Float[Array, "..."],
         event: Event,
@@ -344,7 +344,7 @@ def _dot(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, ""]:
 
 
 def _moved(
-    problem: Horizontal,
+    problem: HorizontalProblem,
     model: Float[Array, "..."],
     step_size: Float[Array, ""],
     work: Work,

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Key
 
 from simulator.algorithms.base import Algorithm, Event, Info, norm
 from simulator.algorithms.step_rules import Schedule, Steps
-from simulator.problems.transfer import LABELLED, OTHER, Transfer
+from simulator.problems.transfer import LABELLED, OTHER, TransferProblem
 from simulator.problems.vertical import Model
 from simulator.timeline import NO_SAMPLE
 
@@ -49,11 +49,13 @@ class TransferDescent(Algorithm):
     proximal: Float[Array, ""] | None
     local_steps: int = eqx.field(static=True)
 
-    def init(self, problem: Transfer, key: Key[Array, ""]) -> State:
+    def init(self, problem: TransferProblem, key: Key[Array, ""]) -> State:
         """Starts both models."""
         return State(problem.start(key))
 
-    def step(self, problem: Transfer, state: State, event: Event) -> tuple[State, Info]:
+    def step(
+        self, problem: TransferProblem, state: State, event: Event
+    ) -> tuple[State, Info]:
         """Applies one COMMIT of both parties, or of one whose turn it is."""
         num_rounds = event.version * event.worker.size // problem.num_parties
         step_size = self.step_size.at(num_rounds)
@@ -100,7 +102,7 @@ class TransferDescent(Algorithm):
 
 
 def _gradients(
-    problem: Transfer, weights: Float[Array, "M P"], event: Event
+    problem: TransferProblem, weights: Float[Array, "M P"], event: Event
 ) -> dict[int, Gradient]:
     """Returns what each party can compute after the exchange, by party."""
     samples = event.samples[0]

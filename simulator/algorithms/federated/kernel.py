@@ -30,7 +30,7 @@ from simulator.algorithms.federated.part import (
 )
 from simulator.algorithms.federated.weights import Weight, staleness_weight
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
-from simulator.problems.horizontal import Horizontal
+from simulator.problems.horizontal import HorizontalProblem
 from simulator.timeline import Kind
 
 
@@ -87,7 +87,7 @@ class Federated(Revealing):
     optimizer: Optimizer | None = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
 
-    def init(self, problem: Horizontal, key: Key[Array, ""]) -> State:
+    def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> State:
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         registers = jnp.zeros((self.num_registers, *weights.shape), weights.dtype)
@@ -105,7 +105,7 @@ class Federated(Revealing):
         )
 
     def step(
-        self, problem: Horizontal, state: State, event: Event
+        self, problem: HorizontalProblem, state: State, event: Event
     ) -> tuple[State, Info]:
         """Applies a COMMIT, or buffers a CONTRIBUTE."""
         state = self._kept(state, event)
@@ -149,7 +149,7 @@ class Federated(Revealing):
         return state.weights
 
     def reveal(
-        self, problem: Horizontal, state: State, event: Event
+        self, problem: HorizontalProblem, state: State, event: Event
     ) -> dict[str, Array]:
         """Returns the row's messages, the gradients in them, and where from."""
         state = self._kept(state, event)
@@ -163,7 +163,7 @@ class Federated(Revealing):
 
     def _work(
         self,
-        problem: Horizontal,
+        problem: HorizontalProblem,
         state: State,
         read: Float[Array, "W ..."],
         event: Event,

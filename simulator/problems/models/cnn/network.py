@@ -8,12 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.blockwise import in_blocks
-from simulator.problems.convolution import convolve
-from simulator.problems.flat import drawn, matrices, split
-from simulator.problems.images import cnn_num_weights, cnn_sizes, image_shape
-from simulator.problems.model_parts import Cnn as Config
-from simulator.problems.pooling import Pooling, pool
+from simulator.problems.images import image_shape
+from simulator.problems.models.blockwise import in_blocks
+from simulator.problems.models.cnn.part import Cnn, shapes
+from simulator.problems.models.convolution import convolve
+from simulator.problems.models.flat import drawn, matrices, split
+from simulator.problems.models.pooling import Pooling, pool
+from simulator.problems.models.shapes import Shapes, size
 
 
 class Parts(NamedTuple):
@@ -36,7 +37,7 @@ class Parts(NamedTuple):
     bias: Float[Array, " C"]
 
 
-class Cnn(NamedTuple):
+class CnnNetwork(NamedTuple):
     """Twice convolution, ReLU and pool, then a dense layer.
 
     Attributes:
@@ -61,30 +62,15 @@ class Cnn(NamedTuple):
     pooling: Pooling = "max"
 
     @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
+    def shapes(self) -> Shapes:
         """Shapes of the parts."""
-        first, second = self.channels
-        _, (rows, columns) = cnn_sizes(self.height, self.width, self.kernel)
-        return (
-            (first, self.depth, self.kernel, self.kernel),
-            (first,),
-            (second, first, self.kernel, self.kernel),
-            (second,),
-            (self.num_outputs, second * rows * columns),
-            (self.num_outputs,),
-        )
+        image = (self.height, self.width, self.depth)
+        return shapes(image, self.channels, self.kernel, self.num_outputs)
 
     @property
     def num_weights(self) -> int:
         """Numbers in the flat vector, `P`."""
-        return cnn_num_weights(
-            self.height,
-            self.width,
-            self.depth,
-            self.channels,
-            self.kernel,
-            self.num_outputs,
-        )
+        return size(self.shapes)
 
     @property
     def num_noised(self) -> int:
@@ -161,7 +147,7 @@ class Cnn(NamedTuple):
         return pool("average", jax.nn.relu(sums + shift))
 
 
-def cnn(config: Config, num_outputs: int, num_features: int, family: str) -> Cnn:
+def cnn(config: Cnn, num_outputs: int, num_features: int, family: str) -> CnnNetwork:
     """Builds the network of a scenario, whose clients hold whole images.
 
     Raises:
@@ -169,4 +155,5 @@ def cnn(config: Config, num_outputs: int, num_features: int, family: str) -> Cnn
     """
     del family
     height, width, depth = image_shape(num_features, config.image)
-    return Cnn(height, width, depth, config.channels, config.kernel, num_outputs)
+    channels, kernel = config.channels, config.kernel
+    return CnnNetwork(height, width, depth, channels, kernel, num_outputs)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from simulator.problems.architectures.net import Norm
+from simulator.problems.models.cifar_net.net import Norm
 
 Shape = tuple[int, int, int]
 """Channels, height and width."""
@@ -38,12 +38,10 @@ class Tally(NamedTuple):
         parameters: that are learned, in their order in the flat vector.
         statistics: running means and variances of batch normalisation, layer by layer;
             they follow the parameters.
-        work: multiplications of convolutions and dense layers for one image.
     """
 
     parameters: tuple[Parameter, ...]
     statistics: tuple[Parameter, ...]
-    work: int
 
     @property
     def num_parameters(self) -> int:
@@ -68,11 +66,10 @@ class Counter:
         self._norm: Norm = norm
         self._parameters: list[Parameter] = []
         self._statistics: list[Parameter] = []
-        self._work = 0
 
     def tally(self) -> Tally:
         """Returns what was counted."""
-        return Tally(tuple(self._parameters), tuple(self._statistics), self._work)
+        return Tally(tuple(self._parameters), tuple(self._statistics))
 
     def channels(self, x: Shape) -> int:
         """Returns the number of channels."""
@@ -98,7 +95,6 @@ class Counter:
         own = (inputs // groups, kernel, kernel)
         self._drawn((channels, *own), bias=bias)
         rows, columns = -(-height // stride), -(-width // stride)
-        self._work += channels * math.prod(own) * rows * columns
         return channels, rows, columns
 
     def norm(self, x: Shape) -> Shape:
@@ -131,7 +127,6 @@ class Counter:
         """Counts a matrix and biases."""
         inputs = math.prod(x)
         self._drawn((outputs, inputs), bias=True)
-        self._work += outputs * inputs
         return outputs, 1, 1
 
     def add(self, x: Shape, y: Shape) -> Shape:

@@ -1,4 +1,4 @@
-"""The networks of `simulator.problems.architectures`, computed from one flat vector."""
+"""The networks for CIFAR-10, computed from one flat vector."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,21 +9,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems import layers
-from simulator.problems.architectures import (
-    ARCHITECTURES,
-    Name,
-    Norm,
-    Parameter,
-    Tally,
-    num_groups,
-    tally,
-)
-from simulator.problems.blockwise import in_blocks
-from simulator.problems.convolution import Form
-from simulator.problems.flat import drawn, split
 from simulator.problems.images import image_shape
-from simulator.problems.model_parts import CifarNet as Config
+from simulator.problems.models.blockwise import in_blocks
+from simulator.problems.models.cifar_net import layers
+from simulator.problems.models.cifar_net.counter import Parameter, Tally
+from simulator.problems.models.cifar_net.listing import ARCHITECTURES, Name, tally
+from simulator.problems.models.cifar_net.net import Norm, num_groups
+from simulator.problems.models.cifar_net.part import CifarNet
+from simulator.problems.models.convolution import Form
+from simulator.problems.models.flat import drawn, split
 
 Arrays = Sequence[Float[Array, "..."]]
 
@@ -147,7 +141,7 @@ class Layers:
         return layers.shuffle(x, groups)
 
 
-class CifarNet(NamedTuple):
+class CifarNetwork(NamedTuple):
     """One of nine networks; parameters first in the flat vector, then statistics.
 
     Attributes:
@@ -272,8 +266,8 @@ class CifarNet(NamedTuple):
 
 
 def cifar_net(
-    config: Config, num_outputs: int, num_features: int, family: str
-) -> CifarNet:
+    config: CifarNet, num_outputs: int, num_features: int, family: str
+) -> CifarNetwork:
     """Builds the network of a scenario, whose clients hold whole images.
 
     Raises:
@@ -282,6 +276,6 @@ def cifar_net(
     del family
     image = image_shape(num_features, config.image)
     norm, groups, width = config.norm, config.groups, config.width
-    model = CifarNet(config.name, image, num_outputs, norm, groups, width)
+    model = CifarNetwork(config.name, image, num_outputs, norm, groups, width)
     _ = model.tally  # refuses images that are too small
     return model

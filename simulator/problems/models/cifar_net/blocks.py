@@ -1,6 +1,6 @@
 """What several networks share."""
 
-from simulator.problems.architectures.net import Net, T
+from simulator.problems.models.cifar_net.net import Net, T
 
 
 def conv_norm(

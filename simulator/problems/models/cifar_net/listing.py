@@ -4,16 +4,16 @@ from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from simulator.config.errors import ScenarioError
-from simulator.problems.architectures.counter import Counter, Tally
-from simulator.problems.architectures.mobile import (
+from simulator.problems.models.cifar_net.counter import Counter, Tally
+from simulator.problems.models.cifar_net.mobile import (
     efficientnet_b0,
     mobilenet,
     mobilenet_v2,
     shufflenet_v2,
 )
-from simulator.problems.architectures.net import Net, Norm, Widen, widened
-from simulator.problems.architectures.residual import resnet18, resnext29, senet18
-from simulator.problems.architectures.stacked import VGG19, googlenet, vgg19
+from simulator.problems.models.cifar_net.net import Net, Norm, Widen, widened
+from simulator.problems.models.cifar_net.residual import resnet18, resnext29, senet18
+from simulator.problems.models.cifar_net.stacked import VGG19, googlenet, vgg19
 
 Name = Literal[
     "resnet18",

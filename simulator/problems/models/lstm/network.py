@@ -10,15 +10,16 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.blockwise import in_blocks
-from simulator.problems.flat import drawn, split
-from simulator.problems.model_parts import Lstm as Config
+from simulator.problems.models.blockwise import in_blocks
+from simulator.problems.models.flat import drawn, split
+from simulator.problems.models.lstm.part import Lstm
+from simulator.problems.models.shapes import Shapes, size
 
 OF_LAYER = 4
 """Arrays of a layer; of the projection and the logits behind them there are as many."""
 
 
-class Lstm(NamedTuple):
+class LstmNetwork(NamedTuple):
     """Bidirectional LSTM layers, a linear projection, and a linear layer; per frame.
 
     Attributes:
@@ -30,24 +31,24 @@ class Lstm(NamedTuple):
         Schmidhuber and Cummins, Learning to Forget (2000), without peepholes.
     """
 
-    config: Config
+    config: Lstm
     num_outputs: int
     num_features: int
 
     @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
+    def shapes(self) -> Shapes:
         """Shapes of the parts, as the configuration documents them."""
         return self.config.shapes(self.num_features, self.num_outputs)
 
     @property
     def num_weights(self) -> int:
         """Numbers in the flat vector, `P`."""
-        return sum(map(math.prod, self.shapes))
+        return size(self.shapes)
 
     @property
     def num_noised(self) -> int:
         """The first layer's weights and biases, of both directions."""
-        return sum(map(math.prod, self.shapes[:OF_LAYER]))
+        return size(self.shapes[:OF_LAYER])
 
     @property
     def num_statistics(self) -> int:
@@ -148,7 +149,7 @@ def both_ways(
     return jnp.concatenate([outputs[:, 0], outputs[::-1, 1]], axis=-1)
 
 
-def lstm(config: Config, num_outputs: int, num_features: int, family: str) -> Lstm:
+def lstm(config: Lstm, num_outputs: int, num_features: int, family: str) -> LstmNetwork:
     """Builds the network of a scenario, whose rows are frames one after the other.
 
     Raises:
@@ -156,4 +157,4 @@ def lstm(config: Config, num_outputs: int, num_features: int, family: str) -> Ls
     """
     del family
     config.shapes(num_features, num_outputs)
-    return Lstm(config, num_outputs, num_features)
+    return LstmNetwork(config, num_outputs, num_features)

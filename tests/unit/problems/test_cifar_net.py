@@ -5,19 +5,15 @@ import pytest
 from pydantic import ValidationError
 
 from simulator.config.errors import ScenarioError
-from simulator.problems import blockwise, zoo
-from simulator.problems import model_parts as models
-from simulator.problems.architectures import (
-    ARCHITECTURES,
-    listing,
-    net,
-    num_groups,
-    tally,
-)
-from simulator.problems.architectures.counter import Counter
-from simulator.problems.zoo import CifarNet
+from simulator.problems.models import blockwise
+from simulator.problems.models.cifar_net import listing, net, network
+from simulator.problems.models.cifar_net.counter import Counter
+from simulator.problems.models.cifar_net.listing import ARCHITECTURES, tally
+from simulator.problems.models.cifar_net.net import num_groups
+from simulator.problems.models.cifar_net.network import CifarNetwork
+from simulator.problems.models.cifar_net.part import CifarNet
 from tests.quick import once
-from tests.reference.zoo_twin import Twin
+from tests.reference.cifar_net_twin import Twin
 
 # Learned numbers of kuangliu's pytorch-cifar; MB in Table 2 of A(DP)2SGD.
 SIZES = {
@@ -55,7 +51,7 @@ def _tiny(monkeypatch):
 
 
 def model_of(norm, name="tiny", image=SMALL):
-    return CifarNet(name, image, 4, norm, groups=4)
+    return CifarNetwork(name, image, 4, norm, groups=4)
 
 
 def drawn(model, num_rows, seed=0):
@@ -92,29 +88,16 @@ def test_a_network_is_as_large_as_the_public_code_and_table_2_say(name):
     )
 
 
-def test_work_is_that_of_convolutions_and_the_dense_layer():
-    # Stages of 32, 16, 8 and 4 pixels squared, four 3 x 3 convolutions each; the first
-    # of a later stage takes half the channels and, beside it, one of 1 x 1.
-    later = 3 * 9 + 9 // 2 + 0.5 + 0.5
-    expected = 32**2 * 64 * 9 * (3 + 4 * 64)
-    expected += sum(
-        side**2 * channels**2 * later
-        for side, channels in ((16, 128), (8, 256), (4, 512))
-    )
-    assert tally("resnet18", CIFAR, 10, 1.0, "group").work == expected + 5120
-
-
 @pytest.mark.parametrize("norm", ["group", "batch"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_plain_count_is_the_vectors_length(name, norm):
-    config = models.CifarNet(name=name, norm=norm, width=0.125)
+    config = CifarNet(name=name, norm=norm, width=0.125)
     model = config.make(7, 3072, "horizontal")
     length = config.num_weights(3072, 7)
     weights = jax.eval_shape(model.init, jax.random.key(0))
     x = jax.ShapeDtypeStruct((3, 3072), "float32")
     assert weights.shape == (length,) == model.regularised().shape
     assert model.num_noised + model.num_statistics == length
-    assert config.work(3072, 7) == model.tally.work
     logits, measured = jax.eval_shape(model.train, weights, x)
     assert (logits.shape, measured.shape) == ((7, 3), (model.num_statistics,))
 
@@ -124,7 +107,7 @@ def test_the_plain_count_is_the_vectors_length(name, norm):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_network_is_its_twin_and_uses_every_number(name, norm, monkeypatch):
     # A rectifier that is off has no gradient; of a pixel, a kernel meets its middle.
-    monkeypatch.setattr(zoo.Layers, "relu", lambda _, x: jax.nn.softplus(x))
+    monkeypatch.setattr(network.Layers, "relu", lambda _, x: jax.nn.softplus(x))
     image = (64, 64, 3) if name == "efficientnet_b0" else CIFAR
     model = CifarNet(name, image, 10, norm, width=0.125)
 
@@ -295,7 +278,7 @@ def test_layers_that_do_not_fit_are_refused_when_they_are_counted(ask):
 
 
 def test_images_may_be_too_small():
-    config = models.CifarNet(name="vgg19")
+    config = CifarNet(name="vgg19")
     for refuse in (
         lambda: config.num_weights(784, 10),
         lambda: config.make(10, 784, "horizontal"),
@@ -316,4 +299,4 @@ def test_a_batch_of_one_number_cannot_be_normalised():
 )
 def test_wrong_configurations_are_refused(wrong):
     with pytest.raises(ValidationError):
-        models.CifarNet(**wrong)
+        CifarNet(**wrong)

@@ -8,14 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.blockwise import in_blocks
-from simulator.problems.flat import drawn, matrices, split
-from simulator.problems.model_parts import Dense as Config
+from simulator.problems.models.blockwise import in_blocks
+from simulator.problems.models.dense.part import Dense, shapes
+from simulator.problems.models.flat import drawn, matrices, split
+from simulator.problems.models.shapes import Shapes
 
 ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 
 
-class Dense(NamedTuple):
+class DenseNetwork(NamedTuple):
     """Fully connected layers with an activation between them.
 
     Attributes:
@@ -27,10 +28,9 @@ class Dense(NamedTuple):
     activation: str = "relu"
 
     @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shapes of each layer's matrix and bias, in the flat vector's order."""
-        pairs = zip(self.sizes[:-1], self.sizes[1:], strict=True)
-        return tuple(shape for inp, out in pairs for shape in ((out, inp), (out,)))
+    def shapes(self) -> Shapes:
+        """Shapes of each layer's matrix and bias."""
+        return shapes(self.sizes)
 
     @property
     def num_noised(self) -> int:
@@ -79,7 +79,9 @@ class Dense(NamedTuple):
         return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
 
-def dense(config: Config, num_outputs: int, num_features: int, family: str) -> Dense:
+def dense(
+    config: Dense, num_outputs: int, num_features: int, family: str
+) -> DenseNetwork:
     """Builds the network of a scenario, whose clients hold all columns."""
     del family
-    return Dense((num_features, *config.hidden, num_outputs), config.activation)
+    return DenseNetwork((num_features, *config.hidden, num_outputs), config.activation)

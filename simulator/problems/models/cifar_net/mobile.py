@@ -3,13 +3,13 @@
 Their 3 x 3 convolutions are depthwise: each channel has a kernel of its own.
 """
 
-from simulator.problems.architectures.blocks import (
+from simulator.problems.models.cifar_net.blocks import (
     classified,
     conv_norm,
     conv_norm_relu,
     excited,
 )
-from simulator.problems.architectures.net import Net, T, Widen
+from simulator.problems.models.cifar_net.net import Net, T, Widen
 
 MOBILENET = (
     (64, 1),

@@ -1,55 +1,12 @@
 """Linear models. Weights are `[outputs, features]`: twice as fast as the transpose."""
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.model_parts import Linear
-
-
-@runtime_checkable
-class Classifier(Protocol):
-    """A model of a horizontally divided problem: one array of weights, and logits.
-
-    One array is faster than a tree of them, and its copies are registers. Where rows
-    have frames, logits are of all frames of the first row, then of the second's.
-    """
-
-    @property
-    def num_noised(self) -> int:
-        """Numbers at the weights' beginning that noise may be limited to."""
-        ...
-
-    @property
-    def num_statistics(self) -> int:
-        """Numbers at the weights' end that are measured, not learned."""
-        ...
-
-    def init(self, key: Key[Array, ""]) -> Float[Array, "..."]:
-        """Returns the weights at the start."""
-        ...
-
-    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N P"]:
-        """Returns what the model is applied to, made of a data set's features."""
-        ...
-
-    def apply(
-        self, weights: Float[Array, "..."], x: Float[Array, "S P"]
-    ) -> Float[Array, "C S"]:
-        """Returns the logits of some rows; measured numbers are taken as they stand."""
-        ...
-
-    def train(
-        self, weights: Float[Array, "..."], x: Float[Array, "S P"]
-    ) -> tuple[Float[Array, "C S"], Float[Array, " Q"]]:
-        """Returns the logits of a batch, and what is measured of it (often nothing)."""
-        ...
-
-    def regularised(self) -> Bool[np.ndarray, "..."]:
-        """Says which weights are regularised: all but biases; broadcasts to them."""
-        ...
+from simulator.problems.models.linear.part import Linear
 
 
 class LinearEmbedding(NamedTuple):

@@ -28,8 +28,8 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from simulator.config.errors import ScenarioError
-from simulator.problems.convolution import Form
-from simulator.problems.pooling import pool
+from simulator.problems.models.convolution import Form
+from simulator.problems.models.pooling import pool
 
 EPSILON = 1e-5
 """Added to variances, as PyTorch does."""
