@@ -14,22 +14,22 @@ from jaxtyping import Array, Float, Key
 from simulator.problems.horizontal import HorizontalProblem
 
 BLOCK = 64
-"""Samples whose gradients are held at once."""
+"""Number of samples whose gradients are in memory at once."""
 ITERATIONS = 50
-"""Of the power method."""
+"""Iterations of the power method."""
 MOST_ROWS = 1024
-"""Training samples whose Hessian is looked at."""
+"""Largest number of training samples in the Hessian."""
 
 
 class Estimates(NamedTuple):
-    """What was measured.
+    """Measured constants of a problem.
 
     Attributes:
-        smoothness: L, largest absolute eigenvalue of the objective's Hessian, on
-            the first 1,024 samples.
-        deviation: sigma, root of the mean squared distance of a sample's gradient from
-            the mean gradient.
-        bound: G, largest norm of a sample's gradient.
+        smoothness: Smoothness L, largest absolute eigenvalue of the objective's
+            Hessian, on the first 1,024 samples.
+        deviation: Deviation sigma, root of the mean squared distance of a sample's
+            gradient from the mean gradient.
+        bound: Bound G, largest norm of a sample's gradient.
     """
 
     smoothness: float
@@ -41,8 +41,8 @@ def estimate(problem: HorizontalProblem, key: Key[Array, ""]) -> Estimates:
     """Measures the constants of a problem, the regulariser included.
 
     Args:
-        problem: horizontally divided.
-        key: of the run's initial weights.
+        problem: Problem that is divided by rows.
+        key: Key of the run's initial weights.
 
     Source: the definitions of MAPA, section 1 (M-25).
     """

@@ -14,16 +14,16 @@ class HorizontalProblem(eqx.Module):
     """Features, labels and a model of all clients.
 
     Attributes:
-        x: training features of all clients, as the model takes them.
-        y: training labels: one a row, or one for each of its `L` frames.
-        x_test: test features.
-        y_test: test labels, frame after frame.
-        l2: coefficient of the regulariser of all weights but biases.
-        minimum: least value of the objective, NaN if it was not asked for.
-        model: that is learned.
-        loss: of a sample.
-        reduction: how a batch's losses combine.
-        num_clients: who share the samples.
+        x: Training features of all clients, as the model takes them.
+        y: Training labels: one a row, or one for each of its `L` frames.
+        x_test: Test features.
+        y_test: Test labels, frame after frame.
+        l2: Coefficient of the regulariser of all weights but biases.
+        minimum: Least value of the objective, NaN where no metric needs it.
+        model: Model to learn.
+        loss: Loss of a sample.
+        reduction: Way to combine the losses of a batch, `mean` or `sum`.
+        num_clients: Number of clients that share the samples.
     """
 
     x: Float[Array, "N P"]
@@ -38,7 +38,7 @@ class HorizontalProblem(eqx.Module):
     num_clients: int = eqx.field(static=True)
 
     def start(self, key: Key[Array, ""]) -> Float[Array, "..."]:
-        """Returns the weights that a run starts from, in the problem's precision."""
+        """Returns the weights at the start of a run, in the problem's precision."""
         return self.model.init(key).astype(self.x.dtype)
 
     def penalised(self, weights: Float[Array, "*w"]) -> Float[Array, "*w"]:
@@ -99,7 +99,7 @@ class HorizontalProblem(eqx.Module):
 def in_frames(
     y: Int[Array, " S *L"], present: Bool[Array, " S"]
 ) -> tuple[Int[Array, " labels"], Bool[Array, " labels"]]:
-    """Returns labels frame after frame, and of each whether its row is no padding."""
+    """Returns the label of every frame, and whether its row is no padding."""
     if y.ndim == 1:
         return y, present
     return y.reshape(-1), jnp.repeat(present, y.shape[1])

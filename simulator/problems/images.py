@@ -18,14 +18,15 @@ def image_shape(
     """Returns height, width and depth of a data set's images.
 
     Args:
-        num_features: columns of the data set.
-        image: `(height, width)` or `(height, width, depth)` as the scenario gives it.
+        num_features: Number of columns of the data set.
+        image: Entry of the scenario, `(height, width)` or `(height, width, depth)`.
             Without it a square of grey pixels is inferred (784 are 28 x 28), or three
             square planes (3072 are 3 x 32 x 32); no number is both.
-        key: of the scenario's entry, for messages.
+        key: Key of the scenario's entry, for messages.
 
     Raises:
-        ScenarioError: no such square, or a shape of another number of pixels.
+        ScenarioError: The columns are no such square, or the shape has another number
+            of pixels.
     """
     if image is None:
         return _inferred(num_features, key)

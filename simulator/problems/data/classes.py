@@ -1,4 +1,4 @@
-"""Which classes of a data set are learned: all, two groups of them, or some."""
+"""Choice of the classes to learn: all, two groups of them, or some."""
 
 import math
 from typing import Literal
@@ -22,17 +22,17 @@ def select(
     """Returns the rows of the chosen classes, renumbered from 0, in their old order.
 
     Args:
-        choice: as the scenario has it; `None` changes nothing.
-        name: of the data set.
-        train: training rows.
-        test: test rows.
-        num_classes: old classes are 0 to this, exclusive.
+        choice: Entry `classes` of the scenario; None changes nothing.
+        name: Name of the data set.
+        train: Training rows.
+        test: Test rows.
+        num_classes: Number of classes before the choice.
 
     Returns:
         The name with the choice, training rows, test rows and the number of classes.
 
     Raises:
-        ScenarioError: a class that there is not, or one without training rows, or no
+        ScenarioError: A class does not exist or has no training rows, or there are no
             test rows at all.
     """
     if choice is None:

@@ -38,14 +38,14 @@ OFFICIAL = {
 }
 """Set and role of the official gzip files, by their md5."""
 SETS = {"mnist": "mnist", "fashionmnist": "fashion_mnist"}
-"""The set that a folder's plain name stands for."""
+"""Set of a folder, by its plain name."""
 NAME = re.compile(r"idx[13]-ubyte", re.IGNORECASE)
 """Pattern in the names of files that lie in no folder of a set."""
 DIMENSIONS = {b"\0\0\x08\x03": 3, b"\0\0\x08\x01": 1}
 """Number of dimensions of unsigned bytes, by magic number."""
 OFFICIAL_ROWS = {60_000: "train", 10_000: "t10k"}
 LARGEST_GZIP = 64 * 2**20
-"""No official file has as many bytes, so that larger ones need no md5."""
+"""Bytes that no official file has; larger files need no md5."""
 
 
 def file_set(name: str) -> FileSet:
@@ -169,7 +169,8 @@ def parse(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
         dimensions: 3 for images, 1 for labels.
 
     Raises:
-        DataError: another magic number, or more or fewer bytes than the header says.
+        DataError: The magic number is another, or the header promises more or fewer
+            bytes.
 
     Source: the idx format of MNIST: magic number, sizes as big-endian int32, bytes.
     """

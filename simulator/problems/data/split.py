@@ -17,7 +17,7 @@ from simulator.problems.data.parts import Data
 from simulator.problems.data.seeds import DIVISION, ORDER, generator
 
 BLOCK = 4096
-"""Rows whose float64 copy is held at a time."""
+"""Number of rows that are in memory as float64 at a time."""
 
 
 def divide(
@@ -26,15 +26,16 @@ def divide(
     """Divides rows at random into training and test rows, whole groups at a time.
 
     Args:
-        config: its `test_fraction` of the groups, rounded up, become test rows.
-        groups: the group of each row; all different where rows stand alone.
-        what: how a message calls the groups.
+        config: Options, of which `test_fraction` of the groups, rounded up, become
+            test rows.
+        groups: Group of each row; all different where rows stand alone.
+        what: Name of the groups in messages.
 
     Returns:
         Ids of the training rows and of the test rows, both ascending.
 
     Raises:
-        ScenarioError: no group would be left for training.
+        ScenarioError: No group would be left for training.
     """
     unique, group = np.unique(groups, return_inverse=True)
     # The tolerance keeps 0.1 * 30 = 3.0000000000000004 from becoming four rows.
@@ -65,19 +66,19 @@ def finished(
     """Takes classes of a divided data set, and orders, limits and scales its rows.
 
     Args:
-        config: classes, scale, limit and split seed.
-        name: as tables and figures show it, before the classes that are taken.
-        train: training rows in any order; sets sorted by class are shuffled here.
-        test: test rows, whose order is kept.
-        num_classes: classes are 0 to this, exclusive.
-        columns: names of the features.
-        largest: largest possible value, which `unit` maps to 1; `None` for a table,
+        config: Options with classes, scale, limit and split seed.
+        name: Name in tables and figures; a choice of classes is added to it.
+        train: Training rows in any order; sets sorted by class are shuffled here.
+        test: Test rows, whose order is kept.
+        num_classes: Number of classes, which count from 0.
+        columns: Names of the features.
+        largest: Largest possible value, which `unit` maps to 1; None for a table,
             whose columns `unit` maps to [0, 1] by their extremes in the training rows.
-        smallest: smallest possible value, which `unit` maps to 0.
-        frames: of a row, one after the other; each feature has one scale in all.
+        smallest: Smallest possible value, which `unit` maps to 0.
+        frames: Number of frames of a row; a feature has one scale in all frames.
 
     Raises:
-        ScenarioError: classes that there are not, or a limit above the number of
+        ScenarioError: A class does not exist, or the limit is above the number of
             training rows.
     """
     name, train, test, num_classes = select(
@@ -121,18 +122,18 @@ def divided(
     """Divides the rows of a set that is published undivided, and finishes it.
 
     Args:
-        config: classes, scale, limit, split seed and test fraction.
-        name: as tables and figures show it.
-        rows: features and labels.
-        num_classes: classes are 0 to this, exclusive.
-        columns: names of the features.
-        largest: as in `finished`.
-        smallest: as in `finished`.
-        groups: the group of each row, such as a subject; no group is in both halves.
+        config: Options with classes, scale, limit, split seed and test fraction.
+        name: Name in tables and figures.
+        rows: Features and labels.
+        num_classes: Number of classes, which count from 0.
+        columns: Names of the features.
+        largest: Largest possible value, as in `finished`.
+        smallest: Smallest possible value, as in `finished`.
+        groups: Group of each row, such as a subject; no group is in both halves.
 
     Raises:
-        ScenarioError: nothing would be left for training, classes that there are not,
-            or too high a limit.
+        ScenarioError: Nothing would be left for training, a class does not exist, or
+            the limit is too high.
     """
     x, y = rows
     if groups is None:
@@ -154,7 +155,7 @@ def divided(
 def _scale(
     scale: str, x: Shaped[np.ndarray, "N P"], smallest: float, largest: float | None
 ) -> tuple[Float64[np.ndarray, " _"], Float64[np.ndarray, " _"]]:
-    """Returns what is subtracted from columns, and by what they are then divided.
+    """Returns the shift that is subtracted from columns, and their divisor.
 
     A constant column is divided by one, so that it becomes zero.
     """

@@ -64,7 +64,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     """Returns the arrays of an npz file.
 
     Raises:
-        DataError: it cannot be read, or is damaged.
+        DataError: The file cannot be read, or is damaged.
     """
     content = files.read(path)
     try:
@@ -127,10 +127,10 @@ def _count(
     train: Int32[np.ndarray, " N"],
     test: Int32[np.ndarray, " N_test"] | None,
 ) -> int:
-    """Returns how many classes there are, if they are numbered without gaps.
+    """Returns the number of classes, if they are numbered without gaps.
 
     Raises:
-        DataError: some numbers below the largest are no row's.
+        DataError: A number below the largest is the class of no row.
     """
     labels = train if test is None else np.concatenate([train, test])
     known = np.unique(labels)

@@ -1,4 +1,4 @@
-"""What a network must offer: a classifier of rows, or the embedding of a party."""
+"""Interfaces of networks: a classifier of rows, and the embedding of a party."""
 
 from typing import Protocol, runtime_checkable
 
@@ -16,12 +16,12 @@ class Classifier(Protocol):
 
     @property
     def num_noised(self) -> int:
-        """Numbers at the weights' beginning that noise may be limited to."""
+        """Number of leading weights that noise may be limited to."""
         ...
 
     @property
     def num_statistics(self) -> int:
-        """Numbers at the weights' end that are measured, not learned."""
+        """Number of trailing weights that are measured, not learned."""
         ...
 
     def init(self, key: Key[Array, ""]) -> Float[Array, "..."]:
@@ -29,19 +29,19 @@ class Classifier(Protocol):
         ...
 
     def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N P"]:
-        """Returns what the model is applied to, made of a data set's features."""
+        """Returns the inputs of the model, made of a data set's features."""
         ...
 
     def apply(
         self, weights: Float[Array, "..."], x: Float[Array, "S P"]
     ) -> Float[Array, "C S"]:
-        """Returns the logits of some rows; measured numbers are taken as they stand."""
+        """Returns the logits of some rows; measured numbers are used unchanged."""
         ...
 
     def train(
         self, weights: Float[Array, "..."], x: Float[Array, "S P"]
     ) -> tuple[Float[Array, "C S"], Float[Array, " Q"]]:
-        """Returns the logits of a batch, and what is measured of it (often nothing)."""
+        """Returns the logits of a batch, and its measured numbers (often none)."""
         ...
 
     def regularised(self) -> Bool[np.ndarray, "..."]:
@@ -55,15 +55,15 @@ class Embedding(Protocol):
 
     @property
     def num_outputs(self) -> int:
-        """Numbers that it makes of a sample, `C`."""
+        """Number of outputs for a sample, `C`."""
         ...
 
     def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, "*P"]:
         """Returns the weights at the start.
 
         Args:
-            key: of the party.
-            num_features: columns that it really holds.
+            key: Key of the party.
+            num_features: Number of columns that the party holds, without padding.
         """
         ...
 

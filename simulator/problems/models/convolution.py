@@ -39,10 +39,10 @@ def convolve(
         one matmul, its 25 outputs shifted and added                     32
 
     Args:
-        images: channels, rows, columns, samples.
-        kernels: output channels, input channels, rows, columns.
-        form: `patches` (unfold, multiply) or `native` (XLA's convolution); without it
-            `patches` on CPU and `native` elsewhere, chosen when it is traced.
+        images: Images by channel, row, column and sample.
+        kernels: Kernels by output channel, input channel, row and column.
+        form: `patches` (unfold, multiply) or `native` (XLA's convolution); by default
+            `patches` on CPU and `native` elsewhere, chosen at tracing.
 
     Returns:
         Images smaller by `K - 1` in both directions.

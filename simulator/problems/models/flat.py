@@ -22,7 +22,7 @@ def split(
 
 
 def matrices(shapes: Sequence[tuple[int, ...]]) -> Bool[np.ndarray, " P"]:
-    """Says of each number whether it is of a matrix or kernel: all but biases are."""
+    """Says of each number whether it is of a matrix or kernel, not of a bias."""
     return np.concatenate(
         [np.full(math.prod(shape), len(shape) > 1) for shape in shapes]
     )
@@ -39,9 +39,9 @@ def drawn(
     alike.
 
     Args:
-        key: of the draw.
-        shapes: of the parts.
-        limits: of each part; broadcasts to it.
+        key: Key of the draw.
+        shapes: Shapes of the arrays, in their order in the vector.
+        limits: Limit of each array, which broadcasts to it.
     """
     wide = [
         np.broadcast_to(np.asarray(limit, np.float32), shape).reshape(-1)

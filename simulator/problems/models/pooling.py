@@ -27,8 +27,9 @@ def pool(
     """Halves height and width; an odd last row or column is dropped.
 
     Args:
-        pooling: `max` or `average` of the four pixels. Equal maxima share the gradient.
-        images: channels, rows, columns, samples.
+        pooling: Kind, `max` or `average` of the four pixels. Equal maxima share the
+            gradient.
+        images: Images by channel, row, column and sample.
     """
     channels, height, width, samples = images.shape
     rows, columns = height // 2, width // 2

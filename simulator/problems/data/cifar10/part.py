@@ -86,7 +86,7 @@ def parse(path: Path) -> tuple[UInt8[np.ndarray, "N P"], UInt8[np.ndarray, " N"]
     """Returns the images and labels of a batch.
 
     Raises:
-        DataError: no whole number of records, or a label above 9.
+        DataError: The file holds no whole number of records, or a label above 9.
 
     Source: the CIFAR-10 page, binary version.
     """

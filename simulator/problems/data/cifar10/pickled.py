@@ -18,13 +18,13 @@ DAMAGED = (
     *(pickle.UnpicklingError, EOFError, LookupError, AttributeError, ImportError),
     *(TypeError, ValueError, MemoryError, OverflowError, RecursionError),
 )
-"""What an unpickler lets through from a damaged file."""
+"""Errors of an unpickler on a damaged file."""
 LONGEST = 200
-"""Characters that a message quotes of a file, at most."""
+"""Largest number of characters that a message quotes of a file."""
 
 
 class PickledArray:
-    """What a pickle says of an array, where numpy would build one."""
+    """Description of an array in a pickle, in place of the array itself."""
 
     state: tuple[Any, ...] = ()
 
@@ -34,7 +34,7 @@ class PickledArray:
 
 
 class PickledType:
-    """What a pickle says of an array's type of numbers."""
+    """Description of an array's type of numbers in a pickle."""
 
     code: Any = None
 
@@ -43,7 +43,7 @@ class PickledType:
 
 
 class Allowed:
-    """What is called in place of a name. A pickle can call it, but not change it."""
+    """Stand-in of a name in a pickle, which can call it but not change it."""
 
     __slots__ = ("_make",)
 
@@ -51,14 +51,14 @@ class Allowed:
         self._make = make
 
     def __call__(self, *arguments: Any) -> Any:
-        """Returns what stands for the result."""
+        """Returns the stand-in of the result."""
         return self._make(*arguments)
 
     def __setstate__(self, state: Any) -> None:
         """Refuses a state.
 
         Raises:
-            UnpicklingError: always.
+            UnpicklingError: Always.
         """
         raise pickle.UnpicklingError("it sets the state of what it may only call")
 
@@ -91,17 +91,17 @@ ALLOWED = {
     ("__builtin__", "bytes"): Allowed(_no_bytes),
     ("builtins", "bytes"): Allowed(_no_bytes),
 }
-"""All names that a pickle may call, and what is called in their place."""
+"""All names that a pickle may call, and their stand-ins."""
 
 
 class Unpickler(pickle.Unpickler):
-    """Reads plain values, and of numpy's arrays what they say; executes nothing."""
+    """Reads plain values and descriptions of numpy's arrays; executes nothing."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         """Returns the stand-in of an allowed name.
 
         Raises:
-            UnpicklingError: any other name.
+            UnpicklingError: The name is not allowed.
         """
         found = ALLOWED.get((module_name, global_name))
         if found is None:
@@ -113,8 +113,8 @@ def parse(path: Path) -> tuple[UInt8[np.ndarray, "N P"], UInt8[np.ndarray, " N"]
     """Returns the images and labels of a batch.
 
     Raises:
-        DataError: no pickle of plain values and arrays, images of another shape, or
-            labels that are none.
+        DataError: The file is no pickle of plain values and arrays, its images have
+            another shape, or its labels are none.
 
     Source: the CIFAR-10 page, Python version: a dictionary of `data` and `labels`.
     """
@@ -141,10 +141,10 @@ def _entries(content: bytes) -> dict[str, Any]:
     """Returns the entries of a pickled dictionary, which has data and labels.
 
     Raises:
-        ValueError: it has not, or is none; or whatever `DAMAGED` names.
+        ValueError: It is none, or has not; damaged files raise any of `DAMAGED`.
     """
     for code, argument, _ in pickletools.genops(content):
-        # Memory is taken for all numbers up to the highest.
+        # The unpickler would reserve memory for all numbers up to the highest.
         if "PUT" in code.name and (argument or 0) > len(content):
             raise ValueError("more objects than bytes")
     # Keys and the numbers themselves are byte strings of Python 2.
@@ -165,7 +165,7 @@ def _images(array: Any) -> UInt8[np.ndarray, "N P"]:
     """Returns the images that a pickled array consists of.
 
     Raises:
-        ValueError: it is none of bytes, or of another shape.
+        ValueError: It is not an array of bytes, or has another shape.
     """
     if not isinstance(array, PickledArray):
         raise ValueError("data that are no array")
@@ -183,7 +183,7 @@ def _labels(labels: Any) -> UInt8[np.ndarray, " N"]:
     """Returns labels from 0 to 9.
 
     Raises:
-        ValueError: they are no list of such numbers.
+        ValueError: They are no list of such numbers.
     """
     fits = isinstance(labels, list) and all(type(label) is int for label in labels)
     if not fits or not all(0 <= label <= 9 for label in labels):

@@ -16,7 +16,7 @@ STREAM = 3
 # the order of draws needs another version in the name of the cache.
 NUM_TRAIN, NUM_TEST, NUM_CLASSES, SIDE = 10_000, 2_000, 10, 32
 RANK = 12
-"""Backgrounds are combinations of so many smooth images."""
+"""Number of smooth images that backgrounds are combinations of."""
 SIGNAL = 0.38
 """Spread of the classes' mean coefficients, in standard deviations within a class."""
 GRATING, BACKGROUND, NOISE = 0.5, 0.5, 0.4
@@ -38,7 +38,7 @@ def cifar10_standin(config: Data) -> Dataset:
     differ by one, because sums are rounded differently.
 
     Raises:
-        ScenarioError: too high a limit.
+        ScenarioError: The limit is too high.
 
     Source: recipe `cifar-syn`: logistic regression 0.35-0.45, small CNN above 0.8.
     """

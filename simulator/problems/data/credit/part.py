@@ -28,10 +28,10 @@ FOLDERS = (
 )
 """Plain names of folders in which a file may have any name."""
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-"""How an xls file begins."""
+"""First bytes of an xls file."""
 DAMAGED_XLS = (*archive.DAMAGED, ArithmeticError, AssertionError, struct.error)
-"""What xlrd lets through from a damaged file besides its own errors, found by damaging
-many; with those of a zip file, for which it may take one."""
+"""Errors of xlrd on damaged files besides its own, found by damaging many; with those
+of a zip file, for which it may take one."""
 HEAD = 4_096
 """Bytes that hold both header rows."""
 LABEL = "defaultpaymentnextmonth"
@@ -41,7 +41,7 @@ PAYMENTS = (
     *(f"BILL_AMT{month}" for month in range(1, 7)),
     *(f"PAY_AMT{month}" for month in range(1, 7)),
 )
-"""In the order of the file, which has no PAY_1."""
+"""Columns of payments in the order of the file, which has no PAY_1."""
 PROFILE = ("LIMIT_BAL", "AGE")
 CODES = {"SEX": (1, 2), "EDUCATION": tuple(range(7)), "MARRIAGE": tuple(range(4))}
 """Every code that the file has, documented by UCI or not (0, 5 and 6 are not)."""
@@ -159,7 +159,7 @@ def read_xls(path: Path) -> table.Table:
     """Returns the cells of the first sheet below its two header rows.
 
     Raises:
-        DataError: xlrd is not installed, or the file is damaged or has fewer rows.
+        DataError: xlrd is not installed, or the file is damaged, or has no row of data.
     """
     try:
         # Not a dependency, because nothing else needs it.
@@ -171,7 +171,7 @@ def read_xls(path: Path) -> table.Table:
         ) from None
     content = files.read(path)
     try:
-        # It prints warnings unless it has somewhere else to write them.
+        # Without a log file, xlrd prints warnings.
         book = xlrd.open_workbook(file_contents=content, logfile=io.StringIO())
         sheet = book.sheet_by_index(0)
         rows = [[str(cell) for cell in sheet.row_values(r)] for r in range(sheet.nrows)]

@@ -15,13 +15,13 @@ STREAM = 8
 NUM_ROWS, POSITIVE = 30_000, 0.22
 NUM_PAYMENTS, NUM_FACTORS = 18, 6
 NOISE = 0.5
-"""Standard deviation of a payment column beside its factors, about 1 with them."""
+"""Standard deviation of the noise of a payment column; its factors add about 1."""
 DEMOGRAPHICS = {
     "sex": (0.4, 0.6),
     "education": (0.01, 0.35, 0.46, 0.15, 0.01, 0.01, 0.01),
     "marriage": (0.01, 0.45, 0.53, 0.01),
 }
-"""Shares of the categories, of which each is a column of zeros and ones."""
+"""Shares of the categories; each category is a column of zeros and ones."""
 CATEGORY = 0.3
 """Standard deviation of a category's effect on the logit."""
 LOGIT = 1.7
@@ -42,7 +42,7 @@ def credit_standin(config: Data) -> Dataset:
     of payments, 0.812 with those of the profile, and 0.584 with the one-hot columns.
 
     Raises:
-        ScenarioError: too high a limit or test fraction.
+        ScenarioError: The limit or the test fraction is too high.
 
     Source: recipe `credit-syn`.
     """

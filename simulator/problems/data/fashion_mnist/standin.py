@@ -38,7 +38,7 @@ def fashion_mnist_standin(config: Data) -> Dataset:
     differ by one, because exponentials are rounded differently.
 
     Raises:
-        ScenarioError: too high a limit.
+        ScenarioError: The limit is too high.
 
     Source: recipe `fashion-syn`: logistic regression reaches 0.80-0.85.
     """

@@ -24,9 +24,9 @@ VARIABLES = (
     "Weight",
     "pH",
 )
-"""As the benchmark spells and orders them."""
+"""Variables in the spelling and order of the benchmark."""
 CATEGORICAL = frozenset(v for v in VARIABLES if "coma" in v or "refill" in v)
-"""Their cells may be texts, whose leading number counts."""
+"""Variables with texts in their cells, whose leading number counts."""
 TEXTS = {
     "no response-ett": 1.0,
     "no response": 1.0,
@@ -58,7 +58,7 @@ PERIODS = {
 """Start and end, as fractions of the time between first and last measurement."""
 STATISTICS = ("min", "max", "mean", "std", "skew", "count")
 TOLERANCE_H = 1e-6
-"""Hours by which a measurement may lie beside a sub-period and still be in it."""
+"""Tolerance in hours at both ends of a sub-period."""
 PRECISION = float(np.finfo(np.float64).resolution)
 COLUMNS = tuple(
     f"{variable.lower().replace(' ', '_')}_{period}_{statistic}"
@@ -90,8 +90,8 @@ def statistics(
     is that of the population; the skewness of equal values is zero.
 
     Args:
-        hours: time of each row, since admission.
-        values: measurements, NaN for none.
+        hours: Time of each row since admission, hours.
+        values: Measurements of the 17 variables, NaN for none.
 
     Source: Harutyunyan, Khachatrian, Kale, Ver Steeg and Galstyan, Multitask learning
         and benchmarking with clinical time series data (2019), logistic regression.

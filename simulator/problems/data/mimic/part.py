@@ -65,7 +65,7 @@ class Mimic(Data):
             raise files.missing(
                 "mimic", names, "csv", "; the public benchmark's scripts make them"
             )
-        # Both lists first: they are soon read, and a fault in them is known at once.
+        # Both lists first: they are short, and a mistake in them is found at once.
         classes = _classes(root, TRAIN), _classes(root, TEST)
         train = _read(root / "train", classes[0])
         test = _read(root / "test", classes[1])
@@ -124,7 +124,7 @@ def _classes(root: Path, names: tuple[str, ...]) -> dict[str, int]:
     """Returns the class of each stay in the lists that there are, by its file.
 
     Raises:
-        DataError: a damaged list, or two that differ in a stay's class.
+        DataError: A list is damaged, or two lists differ in the class of a stay.
     """
     found: dict[str, int] = {}
     for path in (root / name for name in names):
@@ -172,7 +172,8 @@ def parse(
     """Returns the hours and the measurements of a stay, NaN for none.
 
     Raises:
-        DataError: it is missing or damaged, or has other columns, times or values.
+        DataError: The file is missing or damaged, or has other columns, times or
+            values.
     """
     cells = table.read(path)
     names = {name.lower(): name for name in cells.columns}

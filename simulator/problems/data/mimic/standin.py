@@ -37,7 +37,7 @@ def mimic_standin(config: Data) -> Dataset:
     needs about 820, 120 and 70 rounds with 1, 5 and 50 local steps to an AUC of 0.80.
 
     Raises:
-        ScenarioError: too high a limit.
+        ScenarioError: The limit is too high.
 
     Source: recipe `icu-stat`: stand-ins of FedBCD in docs/decisions.md.
     """
@@ -62,7 +62,7 @@ def generate() -> tuple[Float32[np.ndarray, "N P"], Int[np.ndarray, " N"]]:
     num, num_columns = NUM_TRAIN + NUM_TEST, NUM_GROUPS * WIDTH
     num_own = NUM_GROUPS * NUM_FACTORS
     latent = draw.standard_normal((num, num_own + NUM_SHARED))
-    # A random loading has variance 1: the sum over factors is brought back to it.
+    # A random loading has variance 1, and the sum over factors is scaled to that.
     own = SIGNAL / np.sqrt(NUM_FACTORS)
     loading = np.zeros((NUM_GROUPS, NUM_FACTORS, NUM_GROUPS, WIDTH))
     for group in range(NUM_GROUPS):

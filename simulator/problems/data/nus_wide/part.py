@@ -23,7 +23,7 @@ from simulator.problems.data.split import finished
 from simulator.storage import files, table
 
 FEATURES = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}
-"""Columns of each kind of image feature, in the order in which they stand here."""
+"""Number of columns of each kind of image feature, in the order of the columns."""
 NUM_TAGS = 1_000
 HALVES = ("Train", "Test")
 NAME = re.compile(
@@ -153,7 +153,7 @@ def parse_labels(path: Path) -> Int[np.ndarray, " N"]:
     """Returns 0 or 1 for each row of a file of labels.
 
     Raises:
-        DataError: anything else in it, or nothing.
+        DataError: The file holds anything else, or nothing.
     """
     cells = files.read(path).split()
     wrong = next((cell for cell in cells if cell not in (b"0", b"1")), None)
@@ -174,11 +174,11 @@ def parse(
 
     Args:
         path: Path of the file, gzipped or not.
-        kept: says of each row whether it is wanted.
-        width: numbers in a row.
+        kept: Whether each row is wanted.
+        width: Number of values in a row.
 
     Raises:
-        DataError: it cannot be read, or has other rows or columns, or no numbers.
+        DataError: The file cannot be read, has other rows or columns, or no numbers.
     """
     found = np.empty((kept.sum(), width), np.float32)
     row = num_rows = 0
@@ -217,7 +217,7 @@ def _opened(path: Path) -> Iterator[Iterator[str]]:
     try:
         with path.open("rb") as raw:
             zipped = raw.read(len(files.GZIP)) == files.GZIP
-        # What is no text becomes no number, which is reported with its line.
+        # Bytes that are no text become no number, which is reported with its line.
         with (
             gzip.open(path, "rt", encoding="ascii", errors="replace")
             if zipped

@@ -33,7 +33,7 @@ def nus_wide_standin(config: Data) -> Dataset:
     so that `raw`, the recipe to the letter, and `standard` hardly differ.
 
     Raises:
-        ScenarioError: too high a limit.
+        ScenarioError: The limit is too high.
 
     Source: recipe `twoview`: stand-ins of FedBCD in docs/decisions.md.
     """

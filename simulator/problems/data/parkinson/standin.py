@@ -17,9 +17,9 @@ RECORDING = 0.3
 """Standard deviation of a factor between the recordings of a subject, 1 between
 subjects."""
 NOISE = 0.3
-"""Standard deviation of a column beside its factors, about 1 with them."""
+"""Standard deviation of the noise of a column; its factors add about 1."""
 LABEL_NOISE = 0.1
-"""Standard deviation of what decides the class beside the factors."""
+"""Standard deviation of the noise of the score that decides the class."""
 
 
 def parkinson_standin(config: Data) -> Dataset:
@@ -33,7 +33,7 @@ def parkinson_standin(config: Data) -> Dataset:
     0.89), and of 0.68 to 0.70 on one block alone. No subject is in both halves.
 
     Raises:
-        ScenarioError: too high a limit or test fraction.
+        ScenarioError: The limit or the test fraction is too high.
 
     Source: recipe `parkinson-syn`.
     """

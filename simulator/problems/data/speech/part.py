@@ -114,7 +114,7 @@ def _arrays(path: Path) -> archive.Arrays:
     """Returns the arrays of the file.
 
     Raises:
-        DataError: it cannot be read, or is damaged.
+        DataError: The file cannot be read, or is damaged.
     """
     try:
         return archive.arrays(files.read(path))

@@ -47,7 +47,7 @@ def speech_standin(config: Data, frames: int) -> Dataset:
     differ in its last digits, because sums are rounded differently.
 
     Raises:
-        ScenarioError: too high a limit.
+        ScenarioError: The limit is too high.
 
     Source: recipe `speech-syn`: 21 frames of 260 features, of 64 states instead of
         32,000.

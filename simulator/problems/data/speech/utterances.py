@@ -18,7 +18,7 @@ FEATURES = (
     *names.counted("delta", 40),
     *names.counted("delta_delta", 40),
 )
-"""Of a frame: FMLLR, the i-vector, log-mel with first and second differences."""
+"""Features of a frame: FMLLR, i-vector, log-mel, its first and second differences."""
 WIDTH = len(FEATURES)
 
 
@@ -26,9 +26,9 @@ class Utterances(NamedTuple):
     """Frames of all utterances, laid end to end.
 
     Attributes:
-        features: of each of the `T` frames, in the order of `FEATURES`.
+        features: Features of each of the `T` frames, in the order of `FEATURES`.
         targets: HMM state of each frame, from 0.
-        lengths: frames of each of the `U` utterances, together `T`.
+        lengths: Number of frames of each of the `U` utterances, together `T`.
     """
 
     features: Float32[np.ndarray, "T F"]
@@ -44,11 +44,12 @@ def cut(
     What is left at an utterance's end is dropped: of n frames, n mod `frames`.
 
     Args:
-        spoken: some utterances.
-        frames: of a piece, `L`.
+        spoken: Utterances to cut.
+        frames: Number of frames of a piece, `L`.
 
     Returns:
-        Features of each piece, frame after frame; its states; its utterance from 0.
+        Features of each piece, frame after frame; states of its frames; number of its
+        utterance, from 0.
     """
     lengths = spoken.lengths.astype(np.int64)
     num = lengths // frames
@@ -74,12 +75,12 @@ def dataset(
         config: Scale, limit, split seed and test fraction.
         frames: Number of frames of a piece, `L`.
         name: Name in tables and figures.
-        train: utterances for training, or for both where there are no others.
-        test: utterances for testing; `None` takes a fraction of the others.
-        num_states: states are 0 to this, exclusive.
+        train: Utterances for training, and without `test` also for testing.
+        test: Utterances for testing; None takes a fraction of the others.
+        num_states: Number of states, which count from 0.
 
     Raises:
-        ScenarioError: too high a limit or test fraction, or frames of a piece.
+        ScenarioError: The limit, the test fraction or the number of frames is too high.
     """
     longest = min(int(part.lengths.max()) for part in (train, test) if part is not None)
     if frames > longest:

@@ -35,13 +35,13 @@ SIDE, NUM_CLASSES = 16, 10
 PIXELS = SIDE * SIDE
 BZ2, HDF5 = b"BZh", b"\x89HDF\r\n\x1a\n"
 LARGEST_BZ2 = 64 * 2**20
-"""No official file has as many bytes, so that larger ones need no md5."""
+"""Bytes that no official file has; larger files need no md5."""
 TOLERANCE = 1e-6
 """Distance of a stored value beyond the extremes, at most: rounding of float32."""
 
 
 def identify(path: Path) -> str:
-    """Returns the official name of a file, "" for what is none of the set.
+    """Returns the official name of a file, "" for a stranger.
 
     It is told by md5, by the signature of HDF5, or else by the name, which a damaged
     file keeps.
@@ -111,8 +111,8 @@ def parse(path: Path) -> tuple[Float64[np.ndarray, "N P"], Int64[np.ndarray, " N
     """Returns the images and digits of a libsvm file, packed by bzip2 or not.
 
     Raises:
-        DataError: it cannot be read, is no libsvm file, or holds other labels, columns
-            or values.
+        DataError: The file cannot be read, is no libsvm file, or holds other labels,
+            columns or values.
 
     Source: the libsvm format: `LABEL COLUMN:VALUE ...`, columns from 1, zeros left out.
     """

@@ -22,7 +22,8 @@ def usps_standin(config: Data) -> Dataset:
     `test_fraction` has its default.
 
     Raises:
-        ScenarioError: too high a limit or test fraction, or classes that there are not.
+        ScenarioError: The limit or the test fraction is too high, or the classes do not
+            exist.
 
     Source: UCI 80, Optical Recognition of Handwritten Digits, its test part.
     """

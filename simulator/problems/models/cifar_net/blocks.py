@@ -1,4 +1,4 @@
-"""What several networks share."""
+"""Blocks of several networks."""
 
 from simulator.problems.models.cifar_net.net import Net, T
 
@@ -32,7 +32,7 @@ def conv_norm_relu(
 
 
 def excited(net: Net[T], x: T) -> T:
-    """Weighs channels by what two small layers make of their means.
+    """Weighs channels by factors that two small layers compute of their means.
 
     The hidden layer has a sixteenth of the channels, at least one.
 

@@ -1,4 +1,4 @@
-"""Layers that count what a network weighs instead of computing anything."""
+"""Layers that count the arrays of a network instead of computing anything."""
 
 import math
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ class Parameter(NamedTuple):
     """An array of a network.
 
     Attributes:
-        shape: kernels are `[outputs, inputs of a group, rows, columns]`, matrices
-            `[outputs, inputs]`.
-        limit: of the uniform distribution around zero that it is drawn from, 0 for
-            none.
-        offset: added to what is drawn.
+        shape: Shape, of kernels `[outputs, inputs of a group, rows, columns]`, of
+            matrices `[outputs, inputs]`.
+        limit: Limit of the uniform distribution around zero of the initial values; 0
+            where they are not random.
+        offset: Number that is added to the initial values.
     """
 
     shape: tuple[int, ...]
@@ -32,11 +32,11 @@ class Parameter(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What a network weighs.
+    """Arrays of a network.
 
     Attributes:
-        parameters: that are learned, in their order in the flat vector.
-        statistics: running means and variances of batch normalisation, layer by layer;
+        parameters: Learned arrays, in their order in the flat vector.
+        statistics: Running means and variances of batch normalisation, layer by layer;
             they follow the parameters.
     """
 
@@ -45,12 +45,12 @@ class Tally(NamedTuple):
 
     @property
     def num_parameters(self) -> int:
-        """Numbers that are learned."""
+        """Number of learned values."""
         return sum(part.size for part in self.parameters)
 
     @property
     def num_statistics(self) -> int:
-        """Numbers that are measured."""
+        """Number of measured values."""
         return sum(part.size for part in self.statistics)
 
 
@@ -68,7 +68,7 @@ class Counter:
         self._statistics: list[Parameter] = []
 
     def tally(self) -> Tally:
-        """Returns what was counted."""
+        """Returns the arrays that were counted."""
         return Tally(tuple(self._parameters), tuple(self._statistics))
 
     def channels(self, x: Shape) -> int:
@@ -98,7 +98,7 @@ class Counter:
         return channels, rows, columns
 
     def norm(self, x: Shape) -> Shape:
-        """Counts scales and shifts, and what is measured of a batch."""
+        """Counts scales and shifts, and the statistics of a batch."""
         each = (x[0],)
         self._parameters += [Parameter(each, offset=1.0), Parameter(each)]
         if self._norm == "batch":
@@ -114,7 +114,7 @@ class Counter:
         return x
 
     def max_pool(self, x: Shape, size: int, stride: int, padding: int = 0) -> Shape:
-        """Returns the shape that is left."""
+        """Returns the shape of the pooled images."""
         channels, *sides = x
         rows, columns = ((side + 2 * padding - size) // stride + 1 for side in sides)
         return channels, rows, columns

@@ -32,11 +32,11 @@ from simulator.problems.models.convolution import Form
 from simulator.problems.models.pooling import pool
 
 EPSILON = 1e-5
-"""Added to variances, as PyTorch does."""
+"""Number that is added to variances, as in PyTorch."""
 
 Images = Float[Array, "C H W S"]
 OtherImages = Float[Array, "C_out H_out W_out S"]
-"""What a layer makes of images: others in number of channels and size."""
+"""Images with another number of channels and another size: the outputs of a layer."""
 
 
 def convolve(
@@ -49,14 +49,14 @@ def convolve(
     """Slides kernels over images: cross-correlation, padded with zeros.
 
     Args:
-        images: to be convolved.
-        kernels: output channels, input channels of a group, rows, columns; odd, so that
+        images: Images to convolve.
+        kernels: Output channels, input channels of a group, rows, columns; odd, so that
             stride 1 keeps the size.
-        stride: pixels from one output to the next.
-        groups: of channels that do not see each other's; as many as there are channels
-            is depthwise.
-        form: `patches` (unfold, multiply) or `native` (XLA's convolution); without it
-            `patches` on CPU and `native` elsewhere, chosen when it is traced.
+        stride: Number of pixels from one output to the next.
+        groups: Number of groups of channels; outputs of a group depend on its inputs
+            alone. As many as there are channels is depthwise.
+        form: `patches` (unfold, multiply) or `native` (XLA's convolution); by default
+            `patches` on CPU and `native` elsewhere, chosen at tracing.
     """
     if form is None:
         form = "patches" if jax.default_backend() == "cpu" else "native"
@@ -80,7 +80,7 @@ def convolve(
 def _views(
     images: Float[Array, "C H W S"], size: int, stride: int
 ) -> list[Float[Array, "_ H_out W_out S"]]:
-    """Returns what each number of a kernel meets, row by row of the kernel."""
+    """Returns the pixels under each number of a kernel, row by row of the kernel."""
     edge = size // 2
     padded = jnp.pad(images, ((0, 0), (edge, edge), (edge, edge), (0, 0)))
     height, width = images.shape[1:3]
@@ -151,7 +151,7 @@ def unbiased(
     """Returns variances divided by the count less one.
 
     Raises:
-        ScenarioError: there is only one number per channel.
+        ScenarioError: There is only one number per channel.
     """
     count = prod(images.shape[1:])
     if count < 2:
@@ -170,10 +170,11 @@ def max_pool(
     An odd rest of rows or columns is dropped. Equal maxima share the gradient.
 
     Args:
-        images: to be pooled.
-        size: height and width of a pool, pixels.
-        stride: pixels from one pool to the next.
-        padding: rows and columns, smaller than anything, on each side.
+        images: Images to pool.
+        size: Height and width of a pool, pixels.
+        stride: Number of pixels from one pool to the next.
+        padding: Number of rows and columns on each side, whose pixels are never the
+            largest.
     """
     if (size, stride, padding) == (2, 2, 0):
         return pool("max", images)

@@ -30,26 +30,26 @@ Name = Literal[
 
 @runtime_checkable
 class Build(Protocol):
-    """A network."""
+    """A network as a function of abstract layers."""
 
     def __call__(self, net: Net[Any], x: Any, num_outputs: int, wide: Widen) -> Any:
         """Applies the layers.
 
         Args:
-            net: which knows what a layer is.
-            x: images.
-            num_outputs: numbers per image that come out.
-            wide: from the paper's numbers of channels to ours.
+            net: Layers, which count or compute.
+            x: Images.
+            num_outputs: Number of outputs for an image.
+            wide: Function from the paper's number of channels to the scenario's.
         """
         ...
 
 
 class Architecture(NamedTuple):
-    """A network and what it needs.
+    """A network and the size of its smallest images.
 
     Attributes:
-        build: the network.
-        least: height and width of the smallest images.
+        build: Function that applies the layers.
+        least: Height and width of the smallest images.
     """
 
     build: Build
@@ -77,17 +77,17 @@ ARCHITECTURES: dict[Name, Architecture] = {
 def tally(
     name: Name, image: tuple[int, int, int], num_outputs: int, width: float, norm: Norm
 ) -> Tally:
-    """Returns what a network weighs.
+    """Returns the arrays of a network.
 
     Args:
-        name: of the network.
-        image: height, width and depth, pixels.
-        num_outputs: numbers per image that come out.
-        width: multiplies the numbers of channels.
-        norm: how channels are normalised.
+        name: Name of the network.
+        image: Height, width and depth, pixels.
+        num_outputs: Number of outputs for an image.
+        width: Factor of the numbers of channels.
+        norm: Normalisation of the channels.
 
     Raises:
-        ScenarioError: the images are too small.
+        ScenarioError: The images are too small.
     """
     height, breadth, depth = image
     chosen = ARCHITECTURES[name]

@@ -9,14 +9,14 @@ T = TypeVar("T")
 Norm = Literal["group", "batch"]
 
 Widen = Callable[[int], int]
-"""From a paper's number of channels to a scenario's."""
+"""Function from a paper's number of channels to a scenario's."""
 
 STEP = 4
-"""Numbers of channels are multiples of it, and so can be halved."""
+"""Divisor of all numbers of channels, which can therefore be halved."""
 
 FEWEST = 4
-"""Channels of a group that is normalised, at least. Where images have shrunk to a
-pixel, one or two normalised numbers say nothing, and no gradient passes them."""
+"""Least number of channels of a group that is normalised. Where images have shrunk to
+a pixel, one or two normalised numbers say nothing, and no gradient passes them."""
 
 
 @runtime_checkable
@@ -43,13 +43,13 @@ class Net(Protocol[T]):
         """Convolves with square kernels; pads so that stride 1 keeps the size.
 
         Args:
-            x: images.
-            channels: that come out.
-            kernel: height and width of a kernel, odd.
-            stride: pixels from one output to the next.
-            groups: of channels that do not see each other's; both numbers of channels
-                are multiples of it.
-            bias: whether each channel has one.
+            x: Images.
+            channels: Number of output channels.
+            kernel: Height and width of a kernel, odd.
+            stride: Number of pixels from one output to the next.
+            groups: Number of groups of channels; outputs of a group depend on its
+                inputs alone. Both numbers of channels are multiples of it.
+            bias: Whether each channel has a bias.
         """
         ...
 
@@ -90,11 +90,11 @@ class Net(Protocol[T]):
         ...
 
     def split(self, x: T, channels: int) -> tuple[T, T]:
-        """Returns the first so many channels, and the others."""
+        """Returns the first `channels` channels, and the others."""
         ...
 
     def shuffle(self, x: T, groups: int) -> T:
-        """Takes channels in turn from so many groups."""
+        """Reorders channels: in turn one from each of `groups` groups."""
         ...
 
 
@@ -104,7 +104,7 @@ def widened(channels: int, width: float) -> int:
 
 
 def num_groups(channels: int, most: int) -> int:
-    """Returns how many groups the channels are normalised in.
+    """Returns the number of groups in which channels are normalised.
 
     It is the largest number that divides the channels, is at most `most` and leaves
     each group `FEWEST` channels. (Wu and He have 32 groups everywhere; networks for

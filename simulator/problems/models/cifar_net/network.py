@@ -28,8 +28,8 @@ class Layers:
     Lives while a network is traced, and is then forgotten.
 
     Attributes:
-        measured: means and unbiased variances of the batch, of each normalisation in
-            turn; without `running` alone.
+        measured: Means and unbiased variances of the batch, of each normalisation in
+            turn; empty where `running` is given.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class Layers:
         """Puts the arrays in order.
 
         Args:
-            parameters: of the whole network.
-            running: means and variances to normalise by; otherwise the batch's own.
-            groups: of channels, at most, that are normalised together in each sample;
-                without it a channel is, in the whole batch.
-            form: of convolutions.
+            parameters: Arrays of the whole network.
+            running: Means and variances to normalise by; by default the batch's own.
+            groups: Largest number of groups of channels, each of which is normalised
+                in each sample; None normalises a channel in the whole batch.
+            form: Form of convolutions.
         """
         self._parameters = iter(parameters)
         self._running = iter(running) if running else None
@@ -56,7 +56,7 @@ class Layers:
         self.measured: list[Float[Array, " _"]] = []
 
     def rest(self) -> int:
-        """Returns how many arrays no layer has taken."""
+        """Returns the number of arrays that no layer has taken."""
         return len([*self._parameters, *(self._running or ())])
 
     def channels(self, x: layers.Images) -> int:
@@ -133,11 +133,11 @@ class Layers:
     def split(
         self, x: layers.Images, channels: int
     ) -> tuple[Float[Array, "{channels} H W S"], Float[Array, "_ H W S"]]:
-        """Returns the first so many channels, and the others."""
+        """Returns the first `channels` channels, and the others."""
         return x[:channels], x[channels:]
 
     def shuffle(self, x: layers.Images, groups: int) -> layers.Images:
-        """Takes channels in turn from so many groups."""
+        """Reorders channels: in turn one from each of `groups` groups."""
         return layers.shuffle(x, groups)
 
 
@@ -145,13 +145,14 @@ class CifarNetwork(NamedTuple):
     """One of nine networks; parameters first in the flat vector, then statistics.
 
     Attributes:
-        name: of the network.
-        image: height, width and depth, pixels.
-        num_outputs: `C`.
-        norm: of each sample's groups of channels, or of a batch's channels.
-        groups: of channels, at most, that are normalised together.
-        width: multiplies the numbers of channels.
-        form: of convolutions; by default what is fast on the device.
+        name: Name of the network.
+        image: Height, width and depth, pixels.
+        num_outputs: Number of outputs, `C`.
+        norm: Normalisation of each sample's groups of channels, or of a batch's
+            channels.
+        groups: Largest number of groups of channels.
+        width: Factor of the numbers of channels.
+        form: Form of convolutions; by default the faster one on the device.
     """
 
     name: Name
@@ -164,17 +165,17 @@ class CifarNetwork(NamedTuple):
 
     @property
     def tally(self) -> Tally:
-        """What the network weighs."""
+        """Arrays of the network."""
         return tally(self.name, self.image, self.num_outputs, self.width, self.norm)
 
     @property
     def num_noised(self) -> int:
-        """All that is learned."""
+        """Number of all learned values."""
         return self.tally.num_parameters
 
     @property
     def num_statistics(self) -> int:
-        """Running means and variances at the vector's end."""
+        """Number of running means and variances at the vector's end."""
         return self.tally.num_statistics
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
@@ -207,8 +208,8 @@ class CifarNetwork(NamedTuple):
         These are no parameters: they have no gradient.
 
         Args:
-            weights: flat.
-            x: images plane by plane, row by row.
+            weights: Flat vector.
+            x: Images plane by plane, row by row.
         """
         parameters, statistics = self._parts(weights)
         running = lax.stop_gradient(statistics)
@@ -224,15 +225,16 @@ class CifarNetwork(NamedTuple):
         """Returns the logits of a batch, normalised by itself, and its statistics.
 
         Args:
-            weights: flat; their own running statistics are not used.
-            x: images plane by plane, row by row; all of them count.
+            weights: Flat vector; its own running statistics are not used.
+            x: Images plane by plane, row by row; all of them count.
 
         Returns:
-            The logits; means and unbiased variances in the order in which the vector
-            ends, without gradient, or nothing with group normalisation.
+            The logits; means and unbiased variances in the order of the vector's end,
+            without gradient, or nothing with group normalisation.
 
         Raises:
-            ScenarioError: one image, of which one pixel is left, cannot be normalised.
+            ScenarioError: The batch is one image, of which one pixel is left: it cannot
+                be normalised.
         """
         if self.norm == "group":
             return self.apply(weights, x), jnp.zeros(0, weights.dtype)
@@ -271,7 +273,7 @@ def cifar_net(
     """Builds the network of a scenario, whose clients hold whole images.
 
     Raises:
-        ScenarioError: the features are no images, or too small ones.
+        ScenarioError: The features are no images, or too small ones.
     """
     del family
     image = image_shape(num_features, config.image)

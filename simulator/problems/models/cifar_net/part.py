@@ -28,10 +28,10 @@ class CifarNet(Model):
     name: Name = "resnet18"
     norm: Norm = "group"
     groups: Annotated[int, Field(ge=1)] = 16
-    """Of channels, at most, that `norm: group` takes together; fewer where this many do
-    not divide the channels, or would leave groups of less than four."""
+    """Largest number of groups of channels in `norm: group`; fewer where it does not
+    divide the channels, or would leave groups of less than four."""
     width: Annotated[float, Field(gt=0)] = 1.0
-    """Multiplies the numbers of channels, which are rounded to multiples of four."""
+    """Factor of the numbers of channels, which are rounded to multiples of four."""
     image: tuple[int, int, int] | None = None
     """Height, width and depth of the images; by default square ones, grey or of three
     colours."""
@@ -45,7 +45,7 @@ class CifarNet(Model):
         """Returns the number of weights, running statistics included.
 
         Raises:
-            ScenarioError: the features are no images, or too small ones.
+            ScenarioError: The features are no images, or too small ones.
         """
         counted = self._tally(num_features, num_outputs)
         return counted.num_parameters + counted.num_statistics

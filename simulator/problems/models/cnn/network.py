@@ -18,15 +18,16 @@ from simulator.problems.models.shapes import Shapes, size
 
 
 class Parts(NamedTuple):
-    """Something for each layer's kernels and biases, in the flat vector's order.
+    """Arrays of the network, or arrays of their shapes, in the flat vector's order.
 
     Attributes:
-        kernels_1: of the first convolution, `[C1, D, K, K]`.
-        bias_1: of its channels.
-        kernels_2: of the second, `[C2, C1, K, K]`.
-        bias_2: of its channels.
-        dense: `[C, Q]`; the `Q` inputs are channels, rows and columns, columns fastest.
-        bias: of the outputs.
+        kernels_1: Kernels of the first convolution, `[C1, D, K, K]`.
+        bias_1: Biases of its channels.
+        kernels_2: Kernels of the second convolution, `[C2, C1, K, K]`.
+        bias_2: Biases of its channels.
+        dense: Matrix `[C, Q]`; the `Q` inputs are channels, rows and columns, columns
+            fastest.
+        bias: Biases of the outputs.
     """
 
     kernels_1: Float[Array, "C1 D K K"]
@@ -41,13 +42,14 @@ class CnnNetwork(NamedTuple):
     """Twice convolution, ReLU and pool, then a dense layer.
 
     Attributes:
-        height: of an image, pixels.
-        width: of an image, pixels.
-        depth: planes of an image, 1 if grey.
-        channels: of the two convolutions; 10 and 10 are the public code's (M-29).
-        kernel: height and width of their kernels, pixels.
-        num_outputs: `C`.
-        pooling: of 2 x 2 pixels. The paper says only "pooling".
+        height: Height of an image, pixels.
+        width: Width of an image, pixels.
+        depth: Number of planes of an image, 1 if grey.
+        channels: Numbers of channels of the convolutions; 10 and 10 are the public
+            code's (M-29).
+        kernel: Height and width of their kernels, pixels.
+        num_outputs: Number of outputs, `C`.
+        pooling: Kind of pools of 2 x 2 pixels. The paper says only "pooling".
 
     Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
     Privacy for Edge Intelligence; M-29 in docs/decisions.md.
@@ -69,17 +71,17 @@ class CnnNetwork(NamedTuple):
 
     @property
     def num_weights(self) -> int:
-        """Numbers in the flat vector, `P`."""
+        """Length of the flat vector, `P`."""
         return size(self.shapes)
 
     @property
     def num_noised(self) -> int:
-        """The first convolution's kernels and biases (M-14)."""
+        """Number of the first convolution's kernels and biases (M-14)."""
         return self.channels[0] * (self.depth * self.kernel**2 + 1)
 
     @property
     def num_statistics(self) -> int:
-        """None."""
+        """None: no layer normalises by a batch."""
         return 0
 
     def parts(self, weights: Float[Array, " P"]) -> Parts:
@@ -110,8 +112,8 @@ class CnnNetwork(NamedTuple):
         """Returns the logits of some rows, however many: block by block.
 
         Args:
-            weights: flat, as `parts` takes them apart.
-            x: images plane by plane, row by row.
+            weights: Flat vector, as `parts` divides it.
+            x: Images plane by plane, row by row.
         """
         parts = self.parts(weights)
         return in_blocks(lambda block: self._logits(parts, block), x)
@@ -119,7 +121,7 @@ class CnnNetwork(NamedTuple):
     def train(
         self, weights: Float[Array, " P"], x: Float[Array, "S F"]
     ) -> tuple[Float[Array, "C S"], Float[Array, " 0"]]:
-        """Returns the logits of a batch; nothing is measured."""
+        """Returns the logits of a batch, and no statistics of it."""
         return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
     def _logits(self, parts: Parts, x: Float[Array, "S F"]) -> Float[Array, "C S"]:
@@ -151,7 +153,7 @@ def cnn(config: Cnn, num_outputs: int, num_features: int, family: str) -> CnnNet
     """Builds the network of a scenario, whose clients hold whole images.
 
     Raises:
-        ScenarioError: the features are no images, or too small ones.
+        ScenarioError: The features are no images, or too small ones.
     """
     del family
     height, width, depth = image_shape(num_features, config.image)

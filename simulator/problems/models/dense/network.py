@@ -20,8 +20,8 @@ class DenseNetwork(NamedTuple):
     """Fully connected layers with an activation between them.
 
     Attributes:
-        sizes: numbers of inputs, of hidden units layer by layer, and of outputs.
-        activation: of the hidden units.
+        sizes: Numbers of inputs, of hidden units layer by layer, and of outputs.
+        activation: Activation of the hidden units.
     """
 
     sizes: tuple[int, ...]
@@ -34,12 +34,12 @@ class DenseNetwork(NamedTuple):
 
     @property
     def num_noised(self) -> int:
-        """The first layer's matrix and bias."""
+        """Number of the first layer's weights, biases included."""
         return self.sizes[1] * (self.sizes[0] + 1)
 
     @property
     def num_statistics(self) -> int:
-        """No layer is normalised."""
+        """None: no layer normalises by a batch."""
         return 0
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:

@@ -13,8 +13,8 @@ class LinearEmbedding(NamedTuple):
     """Embeds rows by `w @ x`; starts at zero.
 
     Attributes:
-        num_outputs: width of the embedding, `C`.
-        num_features: columns, padded to the widest party, `P`.
+        num_outputs: Width of the embedding, `C`.
+        num_features: Number of columns, padded to the widest party, `P`.
     """
 
     num_outputs: int
@@ -38,8 +38,8 @@ class LinearClassifier(NamedTuple):
     One flat matrix is faster than a matrix and a vector. Starts at zero.
 
     Attributes:
-        num_outputs: `C`.
-        num_features: without the one.
+        num_outputs: Number of outputs, `C`.
+        num_features: Number of features, without the one.
     """
 
     num_outputs: int
@@ -47,12 +47,12 @@ class LinearClassifier(NamedTuple):
 
     @property
     def num_noised(self) -> int:
-        """All weights: there is one layer."""
+        """Number of all weights: there is one layer."""
         return self.num_outputs * (self.num_features + 1)
 
     @property
     def num_statistics(self) -> int:
-        """None."""
+        """None: no layer normalises by a batch."""
         return 0
 
     def init(self, key: Key[Array, ""]) -> Float[Array, "C P"]:
@@ -73,7 +73,7 @@ class LinearClassifier(NamedTuple):
     def train(
         self, weights: Float[Array, "C P"], x: Float[Array, "S P"]
     ) -> tuple[Float[Array, "C S"], Float[Array, " 0"]]:
-        """Returns the logits of a batch; nothing is measured."""
+        """Returns the logits of a batch, and no statistics of it."""
         return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
     def regularised(self) -> Bool[np.ndarray, " P"]:

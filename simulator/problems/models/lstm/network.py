@@ -16,16 +16,16 @@ from simulator.problems.models.lstm.part import Lstm
 from simulator.problems.models.shapes import Shapes, size
 
 OF_LAYER = 4
-"""Arrays of a layer; of the projection and the logits behind them there are as many."""
+"""Number of arrays of an LSTM layer; projection and logits have as many together."""
 
 
 class LstmNetwork(NamedTuple):
     """Bidirectional LSTM layers, a linear projection, and a linear layer; per frame.
 
     Attributes:
-        config: layers, cells, projection and frames of a row.
-        num_outputs: logits of a frame, `C`.
-        num_features: columns of a row, all of its frames'.
+        config: Options: layers, cells, projection and frames of a row.
+        num_outputs: Number of logits of a frame, `C`.
+        num_features: Number of columns of a row, of all of its frames.
 
     Source: A(DP)²SGD, section 5 (SWB300); the cell is that of Gers,
         Schmidhuber and Cummins, Learning to Forget (2000), without peepholes.
@@ -42,7 +42,7 @@ class LstmNetwork(NamedTuple):
 
     @property
     def num_weights(self) -> int:
-        """Numbers in the flat vector, `P`."""
+        """Length of the flat vector, `P`."""
         return size(self.shapes)
 
     @property
@@ -83,8 +83,8 @@ class LstmNetwork(NamedTuple):
         """Returns the logits of all frames of the first row, then of the second's, ...
 
         Args:
-            weights: flat.
-            x: rows of features, frame after frame.
+            weights: Flat vector.
+            x: Rows of features, frame after frame.
         """
         parts = split(weights, self.shapes)
         return in_blocks(lambda block: self._logits(parts, block), x)
@@ -120,12 +120,12 @@ def both_ways(
     """Applies an LSTM layer forwards and another backwards; both outputs of a frame.
 
     Args:
-        x: inputs.
-        of_inputs: weights from a frame's inputs to the four gates of all cells: input,
+        x: Inputs of each frame and sample.
+        of_inputs: Weights from a frame's inputs to the four gates of all cells: input,
             forget, cell, output.
-        of_outputs: weights from the layer's outputs for the frame before.
-        bias_inputs: of the gates.
-        bias_outputs: added to it; PyTorch has both.
+        of_outputs: Weights from the layer's outputs for the previous frame.
+        bias_inputs: Biases of the gates.
+        bias_outputs: Biases that are added to these; PyTorch has both.
 
     Returns:
         The outputs of the forward direction, behind them those of the backward one.
@@ -153,7 +153,7 @@ def lstm(config: Lstm, num_outputs: int, num_features: int, family: str) -> Lstm
     """Builds the network of a scenario, whose rows are frames one after the other.
 
     Raises:
-        ScenarioError: the columns are not so many frames of equal width.
+        ScenarioError: The columns are not so many frames of equal width.
     """
     del family
     config.shapes(num_features, num_outputs)

@@ -25,11 +25,11 @@ class Lstm(Model):
     """It is for data with a class for every frame, and for no other."""
     layers: Annotated[int, Field(ge=1, le=100)] = 6
     cells: Annotated[int, Field(ge=1)] = 512
-    """Of each direction, in each layer."""
+    """Number of cells of each direction, in each layer."""
     projection: Annotated[int, Field(ge=1)] = 256
     """Outputs of the linear layer between the last of the LSTM and the logits."""
     frames: Annotated[int, Field(ge=1, le=10_000)] = 21
-    """Of a row, which holds their features one frame after the other."""
+    """Number of frames of a row, which has their features one after the other."""
 
     def shapes(self, num_features: int, num_outputs: int) -> Shapes:
         """Returns the shapes of all weights, in the order of the flat vector.
@@ -39,11 +39,11 @@ class Lstm(Model):
         cell, output. Then matrix and bias of the projection, and of the logits.
 
         Args:
-            num_features: columns of a row.
-            num_outputs: logits of a frame.
+            num_features: Number of columns of a row.
+            num_outputs: Number of logits of a frame.
 
         Raises:
-            ScenarioError: the columns are not so many frames of equal width.
+            ScenarioError: The columns are not so many frames of equal width.
         """
         width, rest = divmod(num_features, self.frames)
         if rest or not width:
@@ -68,6 +68,6 @@ class Lstm(Model):
         """Returns the number of weights, biases included.
 
         Raises:
-            ScenarioError: the columns are not so many frames of equal width.
+            ScenarioError: The columns are not so many frames of equal width.
         """
         return size(self.shapes(num_features, num_outputs))

@@ -22,12 +22,12 @@ class MlpNetwork(NamedTuple):
     """One hidden layer; only it has biases, since outputs are added up.
 
     Attributes:
-        num_outputs: `C`.
-        num_features: columns, padded to the widest party.
-        hidden: units.
-        activation: of the hidden units.
-        linear: whether outputs are a linear map of the hidden units, or they themselves
-            (then `C` is `hidden`).
+        num_outputs: Number of outputs, `C`.
+        num_features: Number of columns, padded to the widest party.
+        hidden: Number of hidden units.
+        activation: Activation of the hidden units.
+        linear: Whether outputs are a linear map of the hidden units, or the units
+            themselves (then `C` is `hidden`).
     """
 
     num_outputs: int

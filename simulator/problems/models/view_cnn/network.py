@@ -24,13 +24,13 @@ class ViewCnnNetwork(NamedTuple):
     added up: 256 units of each of two parties meet in a layer of 512 parameters.
 
     Attributes:
-        height: of a party's part of an image, pixels.
-        width: of it, pixels.
-        depth: planes, 1 if grey.
-        channels: of the two convolutions.
-        kernel: height and width of their kernels, pixels.
-        dense: units of the dense layer.
-        num_outputs: `C`.
+        height: Height of a party's part of an image, pixels.
+        width: Width of the part, pixels.
+        depth: Number of planes, 1 if grey.
+        channels: Numbers of channels of the two convolutions.
+        kernel: Height and width of their kernels, pixels.
+        dense: Number of units of the dense layer.
+        num_outputs: Number of outputs, `C`.
 
     Source: FedBCD, section 7 (NUS-FTL).
     """
@@ -66,8 +66,8 @@ class ViewCnnNetwork(NamedTuple):
         """Returns the outputs for some rows, however many.
 
         Args:
-            weights: flat.
-            x: images plane by plane, row by row.
+            weights: Flat vector.
+            x: Images plane by plane, row by row.
         """
         parts = split(weights, self.shapes)
         return in_blocks(lambda block: self._outputs(parts, block), x)
@@ -89,7 +89,7 @@ def view_cnn(
     """Builds the network of a party that holds a part of every image.
 
     Raises:
-        ScenarioError: the features are no images, or too small ones.
+        ScenarioError: The features are no images, or too small ones.
     """
     del family
     height, width, depth = image_shape(num_features, config.image)
