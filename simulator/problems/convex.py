@@ -107,6 +107,7 @@ def minimum(
 
     import scipy.optimize  # 0.7 s: only where it is needed
 
+    # Gaps to the minimum are plotted down to rounding, so it is found to rounding.
     found = scipy.optimize.minimize(
         value_and_gradient,
         np.zeros(num_outputs * width),

@@ -61,7 +61,7 @@ def select(
 
 
 def shown(choice: Choice) -> str:
-    """Returns a choice as tables show it: `even_odd`, or `3, 8`."""
+    """Returns a choice in the form of tables: `even_odd`, or `3, 8`."""
     return ", ".join(map(str, choice)) if isinstance(choice, tuple) else str(choice)
 
 
@@ -86,7 +86,7 @@ def _renumbered(
 
 
 def _taken(number: Int32[np.ndarray, " old"], rows: Samples) -> Samples:
-    """Returns the rows whose classes have a new number, under that number."""
+    """Returns the rows of the chosen classes, under their new numbers."""
     x, y = rows
     labels = number[y.astype(np.int64)]
     kept = labels != UNUSED

@@ -1,4 +1,4 @@
-"""Files of a data set in the data folder: which there are, and which are read."""
+"""Files of a data set in the data folder: finding, and choosing those to read."""
 
 import re
 from collections.abc import Callable, Collection

@@ -68,7 +68,7 @@ def file_set(name: str) -> FileSet:
 
 
 def identify(path: Path) -> tuple[str, str]:
-    """Returns the set and the role of a file, "" for what cannot be told.
+    """Returns the set and the role of a file, "" where they are unknown.
 
     The role is told by md5, else by magic number and name, else by magic number and
     the official number of rows. A damaged file keeps the role that its name claims.

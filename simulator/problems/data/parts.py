@@ -13,7 +13,7 @@ from simulator.problems.data.base import Dataset
 
 T = TypeVar("T", int, str)
 OF_REPLICATE = "replicate"
-"""A `split_seed` that follows the replicate; `study.expand` puts its seed there."""
+"""Value of `split_seed` that follows the replicate; `study.expand` replaces it."""
 Scale = Literal["raw", "unit", "standard"]
 """Scales of features, as `Data.scale` documents them."""
 
@@ -62,7 +62,7 @@ class Data(Part):
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """Fraction of rows kept for testing, of sets that are published undivided."""
     limit: Annotated[int, Field(ge=1)] | None = None
-    """Use only so many training rows, of those that `classes` keeps."""
+    """Number of training rows to use, of those that `classes` keeps; by default all."""
     classes: Classes | None = None
     """`even_odd`: two classes, 1 for odd labels; `lower_upper`: two classes, 1 for the
     upper half of the labels; a list: the rows of these classes only, renumbered from 0

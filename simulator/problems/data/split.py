@@ -85,6 +85,7 @@ def finished(
         config.classes, name, train, test, num_classes
     )
     x, y = train
+    # The limit comes after the choice of classes: it counts rows that are learned.
     if config.limit is not None and config.limit > len(y):
         raise ScenarioError(
             f"problem.data.limit must be at most the {len(y)} training rows of {name}, "
@@ -93,6 +94,7 @@ def finished(
     order = generator(config.split, ORDER).permutation(len(y))
     kept = order[: config.limit]
     x, y = x[kept], y[kept]
+    # Only training rows that are used decide the scale: nothing leaks from test rows.
     in_frames = x.reshape(-1, x.shape[1] // frames)
     shift, divisor = _scale(config.scale, in_frames, smallest, largest)
     if shift.size > 1:

@@ -54,7 +54,7 @@ class Csv(Data):
 
 
 def _classes(cells: table.Table, label: str) -> tuple[Int32[np.ndarray, " N"], int]:
-    """Returns the numbered labels of a table, and how many classes there are."""
+    """Returns the numbered labels of a table, and the number of classes."""
     texts = table.column(cells, label)
     if "" in texts:
         raise DataError(

@@ -23,7 +23,7 @@ class Npz(Data):
     path: FilePath
 
     def make(self) -> Dataset:
-        """Returns the user's arrays `x`, `y` and, if there are, `x_test`, `y_test`.
+        """Returns the user's arrays `x`, `y` and, if present, `x_test`, `y_test`.
 
         Labels are whole numbers from 0, and every one up to the largest stands in some
         row, or else one stray label would make classes that no row has, and change
@@ -109,7 +109,7 @@ def _samples(path: Path, arrays: dict[str, np.ndarray], x: str, y: str) -> Sampl
 def _whole(
     path: Path, name: str, labels: Shaped[np.ndarray, " N"]
 ) -> Int32[np.ndarray, " N"]:
-    """Returns labels as int32, if they are whole numbers from 0."""
+    """Returns labels as int32; refuses others than whole numbers from 0."""
     whole = labels.dtype.kind in "biuf" and bool(
         np.all((labels >= 0) & (labels < 2**31 - 1) & (labels == np.floor(labels)))
     )

@@ -1,4 +1,4 @@
-"""Networks whose weights are one flat vector: copies of it are registers."""
+"""Flat vectors of weights: their arrays, their initial values."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Key
 def split(
     weights: Float[Array, " P"], shapes: Sequence[tuple[int, ...]]
 ) -> list[Float[Array, "..."]]:
-    """Returns the arrays that a flat vector consists of, in the order of `shapes`."""
+    """Returns the arrays of a flat vector, in the order of `shapes`."""
     sizes = [math.prod(shape) for shape in shapes]
     return [
         weights[end - size : end].reshape(shape)
@@ -33,7 +33,7 @@ def drawn(
     shapes: Sequence[tuple[int, ...]],
     limits: Sequence[float | np.ndarray],
 ) -> Float[Array, " P"]:
-    """Draws every part uniformly between minus and plus a limit.
+    """Draws every array uniformly between minus and plus its limit.
 
     Drawn in single precision whatever the problem's, so that runs in either start
     alike.

@@ -6,7 +6,7 @@ from simulator.config.parts import Part
 
 
 class Model(Part):
-    """Model: its options, what is known of it without JAX, and its network.
+    """Model: its options, its facts that need no JAX, and its network.
 
     A subclass has `num_weights(num_features, num_outputs)`, the numbers that messages
     carry, biases and running statistics included.

@@ -44,7 +44,7 @@ PAYMENTS = (
 """Columns of payments in the order of the file, which has no PAY_1."""
 PROFILE = ("LIMIT_BAL", "AGE")
 CODES = {"SEX": (1, 2), "EDUCATION": tuple(range(7)), "MARRIAGE": tuple(range(4))}
-"""Every code that the file has, documented by UCI or not (0, 5 and 6 are not)."""
+"""All codes in the file; UCI does not document 0, 5 and 6."""
 
 
 def identify(path: Path) -> str:

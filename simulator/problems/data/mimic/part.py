@@ -18,7 +18,7 @@ from simulator.storage import files, table
 
 TRAIN = ("train/listfile.csv", "train_listfile.csv", "val_listfile.csv")
 TEST = ("test/listfile.csv", "test_listfile.csv")
-"""Lists of stays, as the benchmark leaves them: the first, or in it and the others."""
+"""Lists of stays: one in the folder of the half, or those that it is divided into."""
 ROOT = "in-hospital-mortality"
 FOLDERS = ("inhospitalmortality",)
 HEADER = ("stay", "y_true")
@@ -121,7 +121,7 @@ def _absent(root: Path) -> list[str]:
 
 
 def _classes(root: Path, names: tuple[str, ...]) -> dict[str, int]:
-    """Returns the class of each stay in the lists that there are, by its file.
+    """Returns the class of each stay in the lists that exist, by its file.
 
     Raises:
         DataError: A list is damaged, or two lists differ in the class of a stay.
@@ -205,7 +205,7 @@ def parse(
 def _measurements(
     cells: table.Table, name: str, variable: str
 ) -> Float64[np.ndarray, " T"]:
-    """Returns one variable as numbers, NaN where a cell is empty."""
+    """Returns one variable as numbers, NaN for empty cells."""
     categorical = variable in features.CATEGORICAL
     number = features.category if categorical else table.number
     found = np.full(len(cells.rows), np.nan)
@@ -224,7 +224,7 @@ def _measurements(
 
 
 def _means(x: Float64[np.ndarray, "N P"]) -> Float64[np.ndarray, " P"]:
-    """Returns the mean of what each column has, 0 where it has nothing."""
+    """Returns the mean of the known values of each column, 0 where none is known."""
     known = ~np.isnan(x)
     return np.where(known, x, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
 
@@ -232,5 +232,5 @@ def _means(x: Float64[np.ndarray, "N P"]) -> Float64[np.ndarray, " P"]:
 def _imputed(
     x: Float64[np.ndarray, "N P"], mean: Float64[np.ndarray, " P"]
 ) -> Float64[np.ndarray, "N P"]:
-    """Returns features with means where nothing is known."""
+    """Returns features with means in place of unknown values."""
     return np.where(np.isnan(x), mean, x)

@@ -13,7 +13,7 @@ STREAM = 7
 """Number of the random stream; see `seeds`."""
 # Chosen once for the levels stated below, then frozen.
 DRAW = 40
-"""Seed: what a model can reach depends on the weights, above all on their length."""
+"""Seed: the level that a model reaches depends on the weights, mostly on their norm."""
 NUM_TRAIN, NUM_TEST, NUM_FACTORS = 4_000, 2_000, 12
 NUM_IMAGE, NUM_TAGS = 80, 120
 GAIN, NOISE = 1.5, 0.7
@@ -21,7 +21,7 @@ PRODUCTS, LABEL_NOISE = 0.7, 0.8
 
 
 def nus_wide_standin(config: Data) -> Dataset:
-    """Returns 4,000 and 2,000 rows of 80 and 120 columns: what images and tags show.
+    """Returns 4,000 and 2,000 rows of 80 columns of images and 120 of tags.
 
     Both views are tanh(1.5 Z A / sqrt(12)) + 0.7 noise of 12 latent factors Z, each
     with its own standard normal A. The class is the sign of

@@ -128,7 +128,7 @@ def _arrays(path: Path) -> archive.Arrays:
 def _utterances(
     path: Path, arrays: archive.Arrays, prefix: str, frames: int
 ) -> Utterances:
-    """Returns the utterances of arrays whose names begin with a prefix, checked."""
+    """Returns the utterances in the arrays of a prefix, checked."""
     for name in ARRAYS:
         if prefix + name not in arrays:
             raise DataError(
@@ -166,7 +166,7 @@ def _utterances(
 def _finite(
     path: Path, name: str, features: Shaped[np.ndarray, "T F"]
 ) -> Float32[np.ndarray, "T F"]:
-    """Returns features as float32, if they are finite."""
+    """Returns features as float32; refuses others than finite numbers."""
     if features.dtype.kind not in "iuf":
         raise DataError(
             f"{name} of {path} must hold real numbers, got {features.dtype}; convert it"
@@ -184,7 +184,7 @@ def _finite(
 def _whole(
     path: Path, name: str, values: Shaped[np.ndarray, "*n"], least: int
 ) -> Int[np.ndarray, "*n"]:
-    """Returns numbers as int32, if they are whole ones, none below the least."""
+    """Returns numbers as int32; refuses others than whole numbers from `least`."""
     fits = values.dtype.kind in "iu" and bool(
         np.all((values >= least) & (values < 2**31 - 1))
     )

@@ -23,7 +23,7 @@ ONWARD = (0.7, 0.2, 0.1)
 RANK = 12
 """Dimensions of the sound that states differ in."""
 BLUR = 1.6
-"""Standard deviation of a frame's sound about its state's, whose own is 1."""
+"""Standard deviation of a frame's sound about its state's; states differ by 1."""
 SPEAKERS = 8
 """Dimensions in which speakers differ."""
 VOICE, NOISE = 0.5, 0.3

@@ -191,7 +191,7 @@ def max_pool(
 
 
 def shuffle(images: Float[Array, "C H W S"], groups: int) -> Float[Array, "C H W S"]:
-    """Takes channels in turn from so many groups.
+    """Reorders channels: in turn one from each of `groups` groups.
 
     Source: Zhang, Zhou, Lin and Sun, ShuffleNet (2018), section 3.1.
     """

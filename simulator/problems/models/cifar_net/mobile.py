@@ -47,7 +47,7 @@ EFFICIENTNET_B0 = (
 """As for MobileNetV2."""
 
 SHUFFLENET_V2 = ((116, 3), (232, 7), (464, 3))
-"""Channels, and number of blocks behind the one that halves height and width."""
+"""Channels, and number of blocks after the one that halves height and width."""
 
 
 def mobilenet(net: Net[T], x: T, num_outputs: int, wide: Widen) -> T:

@@ -1,4 +1,4 @@
-"""The layers that a network consists of, whatever they are applied to."""
+"""Interface of the layers of a network, on shapes or on arrays."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -86,7 +86,7 @@ class Net(Protocol[T]):
         ...
 
     def join(self, parts: Sequence[T]) -> T:
-        """Puts channels behind one another."""
+        """Concatenates channels."""
         ...
 
     def split(self, x: T, channels: int) -> tuple[T, T]:

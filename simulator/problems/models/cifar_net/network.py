@@ -23,9 +23,9 @@ Arrays = Sequence[Float[Array, "..."]]
 
 
 class Layers:
-    """A `Net` on images; each layer takes the next of the arrays that were counted.
+    """A `Net` on images; each layer takes the next of the counted arrays.
 
-    Lives while a network is traced, and is then forgotten.
+    An object serves for one tracing of a network.
 
     Attributes:
         measured: Means and unbiased variances of the batch, of each normalisation in
@@ -127,7 +127,7 @@ class Layers:
         return x * factors
 
     def join(self, parts: Sequence[Float[Array, "_ H W S"]]) -> layers.Images:
-        """Puts channels behind one another."""
+        """Concatenates channels."""
         return jnp.concatenate(parts, axis=0)
 
     def split(

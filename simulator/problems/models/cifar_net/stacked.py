@@ -35,7 +35,7 @@ def vgg19(net: Net[T], x: T, num_outputs: int, wide: Widen) -> T:
 
 
 def googlenet(net: Net[T], x: T, num_outputs: int, wide: Widen) -> T:
-    """Nine inceptions behind one convolution, without the auxiliary outputs.
+    """Nine inceptions after one convolution, without the auxiliary outputs.
 
     Source: Szegedy et al., Going Deeper with Convolutions (2015), Table 1; the stem and
     two 3 x 3 kernels instead of one of 5 x 5 are the public code's.

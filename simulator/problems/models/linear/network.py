@@ -33,13 +33,13 @@ class LinearEmbedding(NamedTuple):
 
 
 class LinearClassifier(NamedTuple):
-    """Logits `w @ x` of features with a one behind them, whose weight is the bias.
+    """Logits `w @ x` of features and a last feature of one, whose weight is the bias.
 
     One flat matrix is faster than a matrix and a vector. Starts at zero.
 
     Attributes:
         num_outputs: Number of outputs, `C`.
-        num_features: Number of features, without the one.
+        num_features: Number of features, without the last one.
     """
 
     num_outputs: int
@@ -61,7 +61,7 @@ class LinearClassifier(NamedTuple):
         return jnp.zeros((self.num_outputs, self.num_features + 1))
 
     def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N P"]:
-        """Returns the features with a column of ones behind them."""
+        """Returns the features with a last column of ones."""
         return np.concatenate([x, np.ones((x.shape[0], 1), x.dtype)], axis=1)
 
     def apply(

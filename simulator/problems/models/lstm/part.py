@@ -22,7 +22,7 @@ class Lstm(Model):
     made_by: ClassVar[str] = "simulator.problems.models.lstm.network:lstm"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     sequential: ClassVar[bool] = True
-    """It is for data with a class for every frame, and for no other."""
+    """True: the data must have a class for every frame."""
     layers: Annotated[int, Field(ge=1, le=100)] = 6
     cells: Annotated[int, Field(ge=1)] = 512
     """Number of cells of each direction, in each layer."""
