@@ -109,7 +109,7 @@ def test_a_network_is_its_twin_and_uses_every_number(name, norm, monkeypatch):
     # A rectifier that is off has no gradient; of a pixel, a kernel meets its middle.
     monkeypatch.setattr(network.Layers, "relu", lambda _, x: jax.nn.softplus(x))
     image = (64, 64, 3) if name == "efficientnet_b0" else CIFAR
-    model = CifarNet(name, image, 10, norm, width=0.125)
+    model = CifarNetwork(name, image, 10, norm, width=0.125)
 
     def value(weights, x, slope):
         logits, _ = model.train(weights, x)
@@ -255,7 +255,7 @@ def test_numbers_of_channels_are_rounded_to_multiples_of_four():
 
 def test_images_of_other_sizes_are_taken():
     for name in ("resnet18", "efficientnet_b0"):
-        model = CifarNet(name, (28, 28, 1), 10, width=0.125)
+        model = CifarNetwork(name, (28, 28, 1), 10, width=0.125)
         weights = jax.ShapeDtypeStruct((model.num_noised,), "float32")
         x = jax.ShapeDtypeStruct((2, 784), "float32")
         assert jax.eval_shape(model.apply, weights, x).shape == (10, 2)
