@@ -1,4 +1,4 @@
-"""Constants that step rules ask for, estimated at the model that a run starts from.
+"""Constants of step-size rules, estimated at the initial model of a run.
 
 They are measurements at one model on all training samples, not bounds.
 """

@@ -14,7 +14,7 @@ class HorizontalProblem(eqx.Module):
     """Features, labels and a model of all clients.
 
     Attributes:
-        x: Training features of all clients, as the model takes them.
+        x: Training features of all clients, as inputs of the model.
         y: Training labels: one a row, or one for each of its `L` frames.
         x_test: Test features.
         y_test: Test labels, frame after frame.
@@ -54,7 +54,7 @@ class HorizontalProblem(eqx.Module):
     ) -> Float[Array, ""]:
         """Returns the loss of one batch, without the regulariser.
 
-        A mean over rows is one over their frames, where they have any.
+        Where rows have frames, the mean is one over all frames.
         """
         return self._reduced(self.model.apply(weights, x), y, present)
 
@@ -65,9 +65,9 @@ class HorizontalProblem(eqx.Module):
         y: Int[Array, " S *L"],
         present: Bool[Array, " S"],
     ) -> tuple[Float[Array, ""], Float[Array, " statistics"]]:
-        """Returns the loss of one batch as it is trained on, and its statistics.
+        """Returns the loss that training differentiates, and statistics of the batch.
 
-        They differ from `batch_loss` where layers are normalised by the batch.
+        It differs from `batch_loss` where layers are normalised by the batch.
         """
         logits, statistics = self.model.train(weights, x)
         return self._reduced(logits, y, present), statistics
@@ -116,7 +116,7 @@ def build(
     minimum: float,
     dtype: str,
 ) -> HorizontalProblem:
-    """Puts a data set on the device, as a model takes it."""
+    """Puts a data set on the device, as inputs of a model."""
     return HorizontalProblem(
         x=jnp.asarray(model.features(dataset.x_train), dtype),
         y=jnp.asarray(dataset.y_train),

@@ -1,4 +1,4 @@
-"""Losses of single samples, and how those of a batch combine."""
+"""Losses of single samples, and their sum or mean over a batch."""
 
 import math
 from typing import Literal

@@ -1,7 +1,7 @@
 """Keyed minibatches: the samples of a job, a pure function of (seed, client, job).
 
-Drawn in blocks, a chunk of the timeline at a time, on the host: the clock does not need
-the samples, and neither does the timeline.
+They are drawn in blocks, for a chunk of the timeline at a time, on the host: neither
+the clock nor the timeline needs samples.
 """
 
 from functools import lru_cache
@@ -146,8 +146,8 @@ class Sampler:
     ) -> Int[np.ndarray, "j S"]:
         """Returns successive positions of each client's endless sequence.
 
-        A sequence is made of blocks of whole epochs; those that a chunk needs are laid
-        end to end, and every sample is looked up in them by one index.
+        A sequence consists of blocks of whole epochs. The blocks that a chunk needs are
+        concatenated, and one index finds every sample in them.
         """
         length = self._length(client)
         start = job.astype(np.int64) * self.width
@@ -191,7 +191,7 @@ class Sampler:
 def _distinct(
     generator: np.random.Generator, n: int, shape: tuple[int, int]
 ) -> Int[np.ndarray, "J S"]:
-    """Draws rows of distinct numbers below n, each set of them equally likely.
+    """Draws rows of distinct numbers below n; all sets of them are equally likely.
 
     Repeats are drawn again until there are none. The procedure treats all numbers
     alike, so the law of the resulting set is invariant under relabelling: uniform.

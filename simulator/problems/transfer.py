@@ -22,8 +22,8 @@ OTHER, LABELLED = 0, 1
 class TransferProblem(eqx.Module):
     """The objective of transfer learning on a vertically divided data set.
 
-    The labelled party uses all training samples for Phi; the two have `common` ones
-    of them in common, over which the losses are taken.
+    The labelled party uses all training samples for Phi. The losses are taken over the
+    samples `common`, which both parties hold.
 
     Attributes:
         vertical: Features, labels, the parties' networks and the regulariser.
@@ -37,7 +37,7 @@ class TransferProblem(eqx.Module):
 
     @property
     def num_parties(self) -> int:
-        """Two."""
+        """Number of parties, 2."""
         return 2
 
     @property

@@ -1,7 +1,7 @@
 """Files in idx format: MNIST's and Fashion-MNIST's, which have the same names.
 
-The official gzip files are told apart by their md5; all others belong to the set that
-the innermost folder with such a name is named after.
+The md5 tells the official gzip files apart; all others belong to the set whose name the
+innermost of their folders has.
 """
 
 import math
@@ -70,8 +70,8 @@ def file_set(name: str) -> FileSet:
 def identify(path: Path) -> tuple[str, str]:
     """Returns the set and the role of a file, "" where they are unknown.
 
-    The role is told by md5, else by magic number and name, else by magic number and
-    the official number of rows. A damaged file keeps the role that its name claims.
+    The role follows from the md5, else from magic number and name, else from magic
+    number and the official number of rows. A damaged file keeps the role that its name claims.
     """
     if files.head(path, 1) and _small_gzip(path):
         official = OFFICIAL.get(files.md5(path))

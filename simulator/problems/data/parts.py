@@ -37,7 +37,7 @@ Classes = Annotated[
     ],
     Says("even_odd, lower_upper, or a list of two or more classes", "[3, 8]"),
 ]
-"""A regrouping of classes in two, or the classes that are kept."""
+"""Entry `classes`: a regrouping in two classes, or the classes to keep."""
 
 
 class Data(Part):

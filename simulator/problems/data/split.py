@@ -1,8 +1,8 @@
 """Training and test rows of every data set: division, classes, order, limit, scale.
 
-In this order, so that a row is a test row whatever classes are taken, and a limit
-counts rows of those classes. All of it is fixed by the data set's own `split_seed`, the
-same for every run unless it follows the replicate.
+In this order, so that the test rows of a class do not depend on the choice of classes,
+and a limit counts rows of the chosen ones. The data set's own `split_seed` decides all
+of it, the same for every run unless it follows the replicate.
 """
 
 import math

@@ -1,8 +1,9 @@
 """Models, one a folder: `part` has the options and counts weights, `network` computes.
 
-- `linear`, `dense`, `cnn`, `cifar_net`, `lstm`: of clients, who hold all columns.
-- `linear`, `mlp`, `view_cnn`: of parties, who hold some columns.
-- `parts`: what options inherit from; `base`: what a network must offer.
+- `linear`, `dense`, `cnn`, `cifar_net`, `lstm`: models of clients, which hold all
+  columns.
+- `linear`, `mlp`, `view_cnn`: models of parties, which hold some columns.
+- `parts`: the base of all options; `base`: the interfaces of networks.
 - `shapes`, `flat`, `blockwise`, `convolution`, `pooling`: pieces of several networks.
 
 `part` modules do not import JAX. The public names are imported when they are used.

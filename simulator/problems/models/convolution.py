@@ -19,8 +19,9 @@ def convolve(
 ) -> Float[Array, "D H_out W_out S"]:
     """Slides square kernels over images: cross-correlation, stride 1, no padding.
 
-    Samples stand last, so that a shift of the image moves whole runs of memory. A bias
-    is left to the caller: behind a pool of maxima it is the same and costs a quarter.
+    Samples are the last axis, so that a shift of the image moves whole runs of memory.
+    The caller adds biases: after a pool of maxima the result is the same, at a quarter
+    of the cost.
 
     On CPU, inside a compiled loop, XLA's own convolution is slow. Time of one step of
     SGD there, in multiples of ours (two convolutions 10@5x5 on 28 x 28, batch 12, one

@@ -35,8 +35,8 @@ def drawn(
 ) -> Float[Array, " P"]:
     """Draws every array uniformly between minus and plus its limit.
 
-    Drawn in single precision whatever the problem's, so that runs in either start
-    alike.
+    Values are single precision in all runs, so that those in double precision start
+    from the same.
 
     Args:
         key: Key of the draw.

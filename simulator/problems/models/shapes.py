@@ -1,4 +1,4 @@
-"""Shapes of the arrays of a network, which is one flat vector. No JAX here."""
+"""Shapes of the arrays in the flat vector of a network's weights. No JAX here."""
 
 import math
 

@@ -30,7 +30,7 @@ class ByColumn(Horizontal):
         """Returns groups of rows that are successive in the order of the feature.
 
         Rows with equal values are in one group. Each border lies between two values, as
-        near as that allows to where it makes groups of equal size. Nothing is random.
+        near as possible to the border of groups of equal size. Nothing is random.
 
         Args:
             dataset: Data set with the training rows to divide.

@@ -29,9 +29,9 @@ class Labels(Horizontal):
 
         Shards differ in size by at most one. Which rows of a class are in which of its
         shards is random. A shard across the border of two classes holds both, and a
-        client may be dealt two shards of one class, so that `classes_per_client` is
-        what clients hold where the sizes of the classes are multiples of the shards',
-        or fewer.
+        client may be dealt two shards of one class, so that clients hold
+        `classes_per_client` classes or fewer where the sizes of the classes are
+        multiples of the shards'.
 
         Args:
             dataset: Data set with the training rows to divide.

@@ -1,4 +1,4 @@
-"""Batches of CIFAR-10's Python version: pickles, of which no code is ever executed."""
+"""Batches of CIFAR-10's Python version: pickles, whose code is never executed."""
 
 import io
 import pickle

@@ -50,7 +50,7 @@ CODES = {"SEX": (1, 2), "EDUCATION": tuple(range(7)), "MARRIAGE": tuple(range(4)
 def identify(path: Path) -> str:
     """Returns the official name of a file, "" for a stranger.
 
-    It is told by its content, or else by its name, which a damaged file keeps.
+    The content tells it, or else the name, which a damaged file keeps.
     """
     named = bool(NAME.search(path.name))
     start = files.head(path, HEAD)

@@ -126,7 +126,7 @@ def statistics(
 def _inside(
     hours: Float64[np.ndarray, " T"], measured: Bool[np.ndarray, "T V"]
 ) -> Bool[np.ndarray, "periods T V"]:
-    """Says of each measurement in which sub-periods it lies."""
+    """Returns whether each measurement lies in each sub-period."""
     times = hours[:, None]
     any_ = measured.any(axis=0)
     first = np.where(any_, np.where(measured, times, np.inf).min(axis=0), 0.0)

@@ -27,8 +27,8 @@ def mimic_standin(config: Data) -> Dataset:
 
     Columns of a group show three latent factors of that group, under four stronger
     nuisance factors that all groups share, with noise. The class is drawn from a
-    logistic law of all 55 factors, the shared ones too, with random weights. What
-    separates the classes therefore lies mostly along small eigenvalues.
+    logistic law of all 55 factors, the shared ones too, with random weights. The
+    classes therefore differ mostly along small eigenvalues.
 
     On the standard scale the largest eigenvalue of the columns' correlations is 4 times
     37.7 (which bounds the logistic loss's Hessian by 37.7), the difference of the

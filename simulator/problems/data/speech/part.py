@@ -1,4 +1,4 @@
-"""SWB300, or other speech, from an npz file of frames."""
+"""SWB300, or other speech, from an npz file of frames, or its stand-in."""
 
 import re
 from pathlib import Path
@@ -75,8 +75,8 @@ class Speech(Data):
         - perhaps `test_features`, `test_targets` and `test_lengths`, of other
           utterances. Without them, `test_fraction` of the utterances are for testing.
 
-        Utterances are cut into pieces of `frames` frames that do not overlap. What is
-        left at an utterance's end is dropped: of n frames, n mod `frames`.
+        Utterances are cut into pieces of `frames` frames that do not overlap. The
+        rest at an utterance's end is dropped: of n frames, n mod `frames`.
 
         Raises:
             DataError: The file is demanded and missing, damaged, or holds something

@@ -12,9 +12,9 @@ STREAM = 9
 """Number of the random stream; see `seeds`."""
 # Tuned once for the losses stated below, then frozen.
 NUM_TRAIN, NUM_TEST = 176, 44
-"""Utterances."""
+"""Numbers of utterances."""
 SHORTEST, LONGEST = 150, 350
-"""Frames of an utterance."""
+"""Numbers of frames of an utterance."""
 NUM_STATES = 64
 STAY = 0.75
 """Chance that the next frame has the same state."""

@@ -1,4 +1,4 @@
-"""Utterances of speech, and the pieces of equal length that they are cut into."""
+"""Utterances of speech, and their pieces of equal length."""
 
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ def cut(
 ) -> tuple[Float32[np.ndarray, "N P"], Int[np.ndarray, "N L"], Int[np.ndarray, " N"]]:
     """Cuts utterances into pieces that do not overlap.
 
-    What is left at an utterance's end is dropped: of n frames, n mod `frames`.
+    The rest at an utterance's end is dropped: of n frames, n mod `frames`.
 
     Args:
         spoken: Utterances to cut.

@@ -43,8 +43,8 @@ TOLERANCE = 1e-6
 def identify(path: Path) -> str:
     """Returns the official name of a file, "" for a stranger.
 
-    It is told by md5, by the signature of HDF5, or else by the name, which a damaged
-    file keeps.
+    The md5 tells it, or the signature of HDF5, or else the name, which a damaged file
+    keeps.
     """
     start, name = files.head(path, len(HDF5)), path.name.lower()
     if start.startswith(BZ2) and path.stat().st_size < LARGEST_BZ2:

@@ -7,10 +7,10 @@
 
 Of these, only `network` and `layers` import JAX.
 
-They are those of the public code that the paper on A(DP)2SGD names, kuangliu's
-pytorch-cifar, as it was in mid-2019, parameter by parameter. Two things differ: the
-last pool takes the mean of whatever pixels are left, not of a fixed number, so that
-images need not have 32 x 32 pixels; and batch normalisation is a choice.
+Parameter by parameter, they are the networks of the public code that the paper on
+A(DP)2SGD names, kuangliu's pytorch-cifar of mid-2019. Two things differ: the last pool
+takes the mean of all pixels that are left, not of a fixed number, so that images need
+not have 32 x 32 pixels; and batch normalisation is optional.
 
 Source: Xu, Zhang, Liu et al., A(DP)2SGD (2020), Tables 1 and 2.
 """

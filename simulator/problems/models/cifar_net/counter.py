@@ -27,7 +27,7 @@ class Parameter(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Numbers in the array."""
+        """Number of values in the array."""
         return math.prod(self.shape)
 
 
@@ -55,9 +55,9 @@ class Tally(NamedTuple):
 
 
 class Counter:
-    """A `Net` on shapes. Notes the parameters in the order in which they are asked for.
+    """A `Net` on shapes, which notes the arrays in the order of the layers.
 
-    Kernels, matrices and biases are drawn as PyTorch does: uniformly within
+    Kernels, matrices and biases are drawn as in PyTorch: uniformly within
     ±1/sqrt(inputs of an output), which is Kaiming-uniform with a = sqrt 5. Scales of
     normalised channels start at 1, shifts at 0.
     """

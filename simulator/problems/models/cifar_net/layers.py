@@ -1,4 +1,4 @@
-"""Layers of convolutional networks, in a form that is fast on the device at hand.
+"""Layers of convolutional networks, in a form that is fast on CPU or on GPU.
 
 Images are `[channels, rows, columns, samples]`: a shift then moves whole runs of
 memory, and a channel is one. On GPU XLA lays them out as its convolutions want them.
@@ -167,7 +167,7 @@ def max_pool(
 ) -> Float[Array, "C H_out W_out S"]:
     """Returns the largest of `size` x `size` pixels around every `stride`-th.
 
-    An odd rest of rows or columns is dropped. Equal maxima share the gradient.
+    Rows and columns that fill no pool are dropped. Equal maxima share the gradient.
 
     Args:
         images: Images to pool.

@@ -56,7 +56,7 @@ class Architecture(NamedTuple):
     least: int = 1
 
     def apply(self, net: Net[Any], x: Any, num_outputs: int, width: float) -> Any:
-        """Applies the layers; `width` multiplies the numbers of channels."""
+        """Applies the layers; `width` is the factor of the numbers of channels."""
         return self.build(net, x, num_outputs, partial(widened, width=width))
 
 

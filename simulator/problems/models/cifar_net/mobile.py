@@ -82,10 +82,10 @@ def mobilenet_v2(net: Net[T], x: T, num_outputs: int, wide: Widen) -> T:
 def efficientnet_b0(net: Net[T], x: T, num_outputs: int, wide: Widen) -> T:
     """Sixteen inverted residuals with squeeze and excitation.
 
-    The public code of 2019, whose size Table 2 of A(DP)2SGD has, is simpler than the
-    paper: all kernels 3 x 3, ReLU, excitation behind the projection, no last
+    The public code of 2019, whose size stands in Table 2 of A(DP)2SGD, is simpler than
+    the paper: all kernels 3 x 3, ReLU, excitation after the projection, no last
     convolution, and strides that leave one pixel of 32 x 32. Its blocks of stride 2 add
-    what they excite to itself unexcited.
+    their output before the excitation to that after it.
 
     Source: Tan and Le, EfficientNet (2019), Table 1.
     """

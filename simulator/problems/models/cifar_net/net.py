@@ -23,7 +23,7 @@ a pixel, one or two normalised numbers say nothing, and no gradient passes them.
 class Net(Protocol[T]):
     """Applies layers one after another; each takes the next of the parameters.
 
-    Images are of any kind `T`: shapes that are counted with, or arrays.
+    Images have any type `T`: shapes, for counting, or arrays.
     """
 
     def channels(self, x: T) -> int:

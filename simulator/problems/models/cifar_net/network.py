@@ -40,7 +40,7 @@ class Layers:
         groups: int | None = None,
         form: Form | None = None,
     ) -> None:
-        """Puts the arrays in order.
+        """Takes the arrays of one tracing.
 
         Args:
             parameters: Arrays of the whole network.
@@ -179,7 +179,7 @@ class CifarNetwork(NamedTuple):
         return self.tally.num_statistics
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
-        """Draws parameters as PyTorch does, in single precision.
+        """Draws parameters as in PyTorch, in single precision.
 
         Scales start at 1, shifts at 0, running means at 0, running variances at 1.
         """

@@ -39,8 +39,8 @@ def _basic(net: Net[T], x: T, channels: int, stride: int) -> T:
 def senet18(net: Net[T], x: T, num_outputs: int, wide: Widen) -> T:
     """ResNet-18 of pre-activation blocks, with squeeze and excitation.
 
-    That the blocks are those of pre-activation, with no normalisation behind the last,
-    is the public code's choice and gives the size in Table 2 of A(DP)2SGD.
+    Blocks of pre-activation, without normalisation after the last, are the public
+    code's choice, and give the size in Table 2 of A(DP)2SGD.
 
     Source: Hu, Shen, Albanie, Sun and Wu, Squeeze-and-Excitation Networks (2018); He,
     Zhang, Ren and Sun, Identity Mappings in Deep Residual Networks (2016), Figure 4 e.

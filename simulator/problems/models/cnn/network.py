@@ -65,7 +65,7 @@ class CnnNetwork(NamedTuple):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of the parts."""
+        """Shapes of the arrays, in their order in the flat vector."""
         image = (self.height, self.width, self.depth)
         return shapes(image, self.channels, self.kernel, self.num_outputs)
 
@@ -85,14 +85,14 @@ class CnnNetwork(NamedTuple):
         return 0
 
     def parts(self, weights: Float[Array, " P"]) -> Parts:
-        """Returns the arrays that a flat vector consists of."""
+        """Returns the arrays of a flat vector."""
         return Parts(*split(weights, self.shapes))
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
         """Draws kernels and biases uniformly within ±1/sqrt(inputs of an output).
 
-        This is PyTorch's default (Kaiming-uniform with a = sqrt 5). Drawn in single
-        precision whatever the problem's, so that runs in either start alike.
+        This is PyTorch's default (Kaiming-uniform with a = sqrt 5). Values are single
+        precision in all runs, so that those in double precision start from the same.
         """
         fans = [math.prod(shape[1:]) for shape in self.shapes[::2]]
         limits = [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
@@ -139,8 +139,8 @@ class CnnNetwork(NamedTuple):
     ) -> Float[Array, "D H_out W_out S"]:
         """Convolves, rectifies and pools.
 
-        A maximum may precede bias and ReLU, which keep the order: four times fewer
-        numbers, the same result. An average may not precede the ReLU.
+        The maximum precedes bias and ReLU, which keep the order of numbers: the result
+        is the same, from four times fewer numbers. An average must follow the ReLU.
         """
         sums = convolve(images, kernels)
         shift = bias[:, None, None, None]

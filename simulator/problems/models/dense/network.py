@@ -43,7 +43,7 @@ class DenseNetwork(NamedTuple):
         return 0
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
-        """Draws all uniformly within ±1/sqrt(inputs of a unit), as PyTorch does."""
+        """Draws all uniformly within ±1/sqrt(inputs of a unit), as in PyTorch."""
         limits = [1 / math.sqrt(size) for size in self.sizes[:-1] for _ in range(2)]
         return drawn(key, self.shapes, limits)
 

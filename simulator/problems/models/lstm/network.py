@@ -37,7 +37,7 @@ class LstmNetwork(NamedTuple):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of the parts, as the configuration documents them."""
+        """Shapes of the arrays, as `Lstm.shapes` documents them."""
         return self.config.shapes(self.num_features, self.num_outputs)
 
     @property
@@ -47,7 +47,7 @@ class LstmNetwork(NamedTuple):
 
     @property
     def num_noised(self) -> int:
-        """The first layer's weights and biases, of both directions."""
+        """Number of the first layer's weights and biases, of both directions."""
         return size(self.shapes[:OF_LAYER])
 
     @property
@@ -117,7 +117,7 @@ def both_ways(
     bias_inputs: Float[Array, "2 G"],
     bias_outputs: Float[Array, "2 G"],
 ) -> Float[Array, "L S H2"]:
-    """Applies an LSTM layer forwards and another backwards; both outputs of a frame.
+    """Applies an LSTM layer forwards and another backwards in time.
 
     Args:
         x: Inputs of each frame and sample.
@@ -128,7 +128,7 @@ def both_ways(
         bias_outputs: Biases that are added to these; PyTorch has both.
 
     Returns:
-        The outputs of the forward direction, behind them those of the backward one.
+        Outputs of the forward direction, then those of the backward one, of each frame.
     """
     bias = (bias_inputs + bias_outputs)[None, :, None, :]
     gates = jnp.einsum("lsi,dgi->ldsg", x, of_inputs) + bias

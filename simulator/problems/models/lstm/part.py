@@ -34,9 +34,9 @@ class Lstm(Model):
     def shapes(self, num_features: int, num_outputs: int) -> Shapes:
         """Returns the shapes of all weights, in the order of the flat vector.
 
-        Of each layer those from its inputs, those from its own outputs and two biases,
-        as PyTorch has them, all of both directions and four gates: input, forget,
-        cell, output. Then matrix and bias of the projection, and of the logits.
+        Each layer has, as in PyTorch, weights of its inputs, weights of its own outputs
+        and two biases, all for both directions and four gates: input, forget, cell,
+        output. Then follow matrix and bias of the projection, and of the logits.
 
         Args:
             num_features: Number of columns of a row.

@@ -38,15 +38,15 @@ class MlpNetwork(NamedTuple):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of the parts."""
+        """Shapes of the arrays, in their order in the flat vector."""
         whole = shapes(self.num_features, self.hidden, self.num_outputs)
         return whole if self.linear else whole[:-1]
 
     def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
-        """Draws the hidden layer as PyTorch does; outputs start at zero.
+        """Draws the hidden layer as in PyTorch; outputs start at zero.
 
-        That is uniform within ±1/sqrt(inputs of a unit). What parties add up so starts
-        at zero whatever their number, as that of linear models does.
+        The law is uniform within ±1/sqrt(inputs of a unit). The sum over any
+        number of parties therefore starts at zero, as with linear models.
         """
         first = 1 / math.sqrt(num_features)
         held = np.arange(self.num_features) < num_features

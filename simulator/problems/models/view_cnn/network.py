@@ -1,6 +1,6 @@
 """Two convolutions and a dense layer, as the model of a party with part of an image.
 
-All parties hold parts of one size, so that their weights can be stacked.
+The weights of parties are stacked: all networks have the size of the widest party's.
 """
 
 import math
@@ -21,7 +21,7 @@ class ViewCnnNetwork(NamedTuple):
     """Two convolutions and a dense layer, each with ReLU, then a linear output.
 
     Nothing is pooled or padded (F-11), and the outputs have no biases, since they are
-    added up: 256 units of each of two parties meet in a layer of 512 parameters.
+    added up: 256 units of each of two parties meet in one layer of 512 parameters.
 
     Attributes:
         height: Height of a party's part of an image, pixels.
@@ -45,15 +45,15 @@ class ViewCnnNetwork(NamedTuple):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of the parts."""
+        """Shapes of the arrays, in their order in the flat vector."""
         image = (self.height, self.width, self.depth)
         outputs = self.num_outputs
         return shapes(image, self.channels, self.kernel, self.dense, outputs)
 
     def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
-        """Draws all but the last layer as PyTorch does; outputs start at zero.
+        """Draws all but the last layer as in PyTorch; outputs start at zero.
 
-        That is uniform within ±1/sqrt(inputs of a unit).
+        The law is uniform within ±1/sqrt(inputs of a unit).
         """
         del num_features
         fans = [math.prod(shape[1:]) for shape in self.shapes[::2]]
