@@ -71,7 +71,8 @@ def identify(path: Path) -> tuple[str, str]:
     """Returns the set and the role of a file, "" where they are unknown.
 
     The role follows from the md5, else from magic number and name, else from magic
-    number and the official number of rows. A damaged file keeps the role that its name claims.
+    number and the official number of rows. A damaged file keeps the role that its name
+    claims.
     """
     if files.head(path, 1) and _small_gzip(path):
         official = OFFICIAL.get(files.md5(path))
