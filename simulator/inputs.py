@@ -2,10 +2,10 @@
 
 A run is identified by the content of what it reads, not by its name. `collect` finds
 that before anything is executed, wherever a scenario names it: in entries of the types
-`FilePath` and `RecordingPath`, in data sets whose loaders are marked by
-`files.finding`, in parts of plug-ins. While it is in force (`held`), files are
-looked for where they were found then, also by other processes, and `confirm` refuses
-what has changed by the time that it was read.
+`FilePath` and `RecordingPath`, in what data sets find by themselves
+(`Data.found_files`), in parts of plug-ins. While it is in force (`held`), files
+are looked for where they were found then, also by other processes, and `confirm`
+refuses what has changed by the time that it was read.
 """
 
 import json
@@ -211,7 +211,7 @@ def confirm(config: Any, key: str, read: Collection[str] = ()) -> None:
     for path in sorted({*read} - paths):
         raise DataError(
             f"{key} must say that it reads {path}; give its entry the type FilePath, "
-            f"or mark its loader by files.finding (see docs/extending.md)"
+            f"or return it from found_files (see docs/extending.md)"
         )
 
 

@@ -35,7 +35,7 @@ from analysis.attacks.relaxation import (
 )
 
 if TYPE_CHECKING:
-    from simulator.problems.cnn import Cnn, Parts
+    from simulator.problems.models.cnn.network import CnnNetwork, Parts
 
 NO_LABEL = 2**31 - 1
 """Of a message that is zero and so tells nothing."""
@@ -91,7 +91,7 @@ class Recovered(NamedTuple):
 
 
 def invert(
-    model: "Cnn",
+    model: "CnnNetwork",
     weights: Float[np.ndarray, " P"],
     message: Float[np.ndarray, " P"],
     *,
@@ -142,7 +142,7 @@ def invert(
 
 
 def _follow(
-    model: "Cnn",
+    model: "CnnNetwork",
     flat: Float[Array, " P"],
     targets: Targets,
     course: Course,
@@ -201,7 +201,7 @@ def _layers(first: float | Array) -> Float[Array, "3"]:
 
 @partial(jax.jit, static_argnames="model")
 def _smooth(
-    model: "Cnn",
+    model: "CnnNetwork",
     parts: "Parts",
     targets: Targets,
     numbers: tuple[float, float, float],
@@ -234,7 +234,7 @@ def _smooth(
 
 @partial(jax.jit, static_argnames="model")
 def _hard(
-    model: "Cnn",
+    model: "CnnNetwork",
     flat: Float[Array, " P"],
     targets: Targets,
     numbers: tuple[float, float],
@@ -251,7 +251,7 @@ def _hard(
 
 
 def _checked(
-    model: "Cnn", weights: np.ndarray, message: np.ndarray
+    model: "CnnNetwork", weights: np.ndarray, message: np.ndarray
 ) -> tuple[Float[np.ndarray, " P"], Float[np.ndarray, " P"]]:
     arrays = []
     for name, value in (("weights", weights), ("message", message)):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 if TYPE_CHECKING:
-    from simulator.problems.cnn import Cnn, Parts
+    from simulator.problems.models.cnn.network import CnnNetwork, Parts
 
 CONTRAST = 0.3
 """Standard deviation of pixels that differ: what is sharp is measured by it."""
@@ -37,7 +37,7 @@ class Targets(NamedTuple):
 
 
 def smooth_logits(
-    model: "Cnn",
+    model: "CnnNetwork",
     parts: "Parts",
     image: Float[Array, " F"],
     sharpness: Float[Array, ""],
@@ -70,7 +70,7 @@ def smooth_logits(
 
 
 def smooth_distance(
-    model: "Cnn",
+    model: "CnnNetwork",
     parts: "Parts",
     targets: Targets,
     image: Float[Array, " F"],
@@ -86,7 +86,7 @@ def smooth_distance(
 
 
 def distance(
-    model: "Cnn",
+    model: "CnnNetwork",
     flat: Float[Array, " P"],
     targets: Targets,
     image: Float[Array, " F"],
@@ -105,7 +105,7 @@ def distance(
     return _distance(model.parts(jax.grad(projected)(flat)), targets, weights)
 
 
-def variation(model: "Cnn", image: Float[Array, " F"]) -> Float[Array, ""]:
+def variation(model: "CnnNetwork", image: Float[Array, " F"]) -> Float[Array, ""]:
     """Returns the mean over pixels of differences to the next ones, nearly absolute."""
     planes = image.reshape(model.depth, model.height, model.width)
     corner = 1e-3  # where the absolute value is round

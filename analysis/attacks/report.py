@@ -14,7 +14,7 @@ from analysis.figures import style
 from analysis.statistics import t_interval
 
 if TYPE_CHECKING:
-    from simulator.problems.cnn import Cnn
+    from simulator.problems.models.cnn.network import CnnNetwork
 
 Attack = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 """Gives an image, flat, from a flat message and the flat weights it was taken at."""
@@ -56,7 +56,7 @@ def linear_attack(num_outputs: int, l2: float = 0.0) -> Attack:
     return attack
 
 
-def matching_attack(model: "Cnn", **options: Any) -> Attack:
+def matching_attack(model: "CnnNetwork", **options: Any) -> Attack:
     """Returns gradient matching for the convolutional network, which needs the weights.
 
     Args:

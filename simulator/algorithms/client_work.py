@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from simulator.algorithms.base import Event, Info
 from simulator.algorithms.federated.part import Mechanism
 from simulator.privacy import mechanisms
-from simulator.problems.horizontal import Horizontal
+from simulator.problems.horizontal import HorizontalProblem
 from simulator.setup import RunSetup
 from simulator.timeline import NO_SAMPLE
 
@@ -60,7 +60,7 @@ def samples_of(event: Event, steps: int) -> Int[Array, "W Q S"]:
 
 
 def gathered(
-    problem: Horizontal, samples: Int[Array, " S"]
+    problem: HorizontalProblem, samples: Int[Array, " S"]
 ) -> tuple[Float[Array, "S P"], Int[Array, " S *L"], Bool[Array, " S"]]:
     """Returns the features and labels of some samples, and which are no padding.
 
@@ -73,7 +73,7 @@ def gathered(
 
 
 def gradient_of(
-    problem: Horizontal, weights: Float[Array, "..."], samples: Int[Array, " S"]
+    problem: HorizontalProblem, weights: Float[Array, "..."], samples: Int[Array, " S"]
 ) -> tuple[Float[Array, ""], Float[Array, "..."]]:
     """Returns a batch's loss, and its gradient with that of the regulariser."""
     x, y, valid = gathered(problem, samples)
@@ -82,7 +82,7 @@ def gradient_of(
 
 
 def at_once(
-    problem: Horizontal, weights: Float[Array, "..."], samples: Int[Array, " S"]
+    problem: HorizontalProblem, weights: Float[Array, "..."], samples: Int[Array, " S"]
 ) -> Work:
     """Contributes the gradient of one batch, and the statistics of its layers.
 
@@ -99,7 +99,7 @@ def at_once(
 
 
 def local_steps(
-    problem: Horizontal,
+    problem: HorizontalProblem,
     start: Float[Array, "..."],
     samples: Int[Array, "Q S"],
     step_size: Float[Array, ""],
@@ -139,7 +139,7 @@ def local_steps(
 
 
 def clipped_per_sample(
-    problem: Horizontal,
+    problem: HorizontalProblem,
     weights: Float[Array, "..."],
     samples: Int[Array, " S"],
     bound: Float[Array, ""],

@@ -50,13 +50,14 @@ class Part(Config):
             )
         return found
 
-    def make(self, *facts: Any) -> Any:
+    def make(self, *facts: Any, **named: Any) -> Any:
         """Returns what the part makes of some facts of a run.
 
         Args:
             facts: as the kind of part has them.
+            named: such facts, by name.
         """
-        return self.maker()(self, *facts)
+        return self.maker()(self, *facts, **named)
 
     def found_files(self) -> Iterable[str | Path] | None:
         """Returns the files that the part finds by itself; None if it looks for none.

@@ -4,19 +4,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 COUNTABLE = 92_681
-"""Most scores whose pairs of both classes, counted twice, stay below 2**32."""
+"""Largest number of scores for which twice the pairs stay below 2**32."""
 
 
 def auc(scores: Float[Array, " S"], labels: Int[Array, " S"]) -> Float[Array, ""]:
-    """Returns how often a positive sample scores above a negative one.
+    """Returns the fraction of pairs in which a positive sample scores above a negative.
 
     Ties count one half, as the Mann-Whitney statistic has it. Pairs are counted in
     integers, so the result is exact but for one division; beyond `COUNTABLE` scores,
     means over the positive samples are taken instead, exact to rounding.
 
     Args:
-        scores: larger is likelier to be positive.
-        labels: 1 is positive, 0 negative.
+        scores: Scores of the samples; larger means more likely positive.
+        labels: Class of each sample, 1 positive, 0 negative.
 
     Returns:
         In [0, 1]; NaN where one of the classes has no sample, or a score is NaN.
@@ -31,7 +31,7 @@ def auc(scores: Float[Array, " S"], labels: Int[Array, " S"]) -> Float[Array, ""
     not_above = jnp.searchsorted(negatives, scores, side="right")
     num_positive = positive.sum()
     num_negative = scores.shape[0] - num_positive
-    # An infinite score does not tie with what stands behind the negative samples.
+    # An infinite score must not tie with the infinities behind the negative samples.
     twice = jnp.where(positive, below + jnp.minimum(not_above, num_negative), 0)
     unknown = jnp.where(jnp.isnan(scores).any(), jnp.nan, 0).astype(scores.dtype)
     if scores.shape[0] <= COUNTABLE:

@@ -46,7 +46,7 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
             return found
         common = common_samples(config, len(data.x_train))
         alpha = jnp.asarray(config.transfer.alpha, precision)
-        return transfer.Transfer(found, jnp.asarray(common), alpha)
+        return transfer.TransferProblem(found, jnp.asarray(common), alpha)
     classifier = config.model.make(outputs, data.x_train.shape[1], "horizontal")
     clients = config.partition.num_clients
     return horizontal.build(data, classifier, clients, **options)

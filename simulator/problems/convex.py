@@ -55,9 +55,9 @@ def largest_step(
     condition 1 - L eta - 2 (eta Q)^2 A >= 0 does not hold; this one is safe.
 
     Args:
-        local_steps: Q.
-        of_parties: L_k of every party's block.
-        smoothness: L of the whole gradient.
+        local_steps: Local steps of a round, Q.
+        of_parties: Smoothness L_k of every party's block.
+        smoothness: Smoothness L of the whole gradient.
 
     Source: FedBCD, Theorem 2, with A the largest of sum_j L_j^2 + 3 L_k^2.
     """
@@ -78,12 +78,12 @@ def minimum(
     """Returns the least value of the regularised mean cross-entropy.
 
     Args:
-        x: features.
-        y: classes.
+        x: Features of the training rows.
+        y: Classes of the training rows, from 0.
         loss: `sigmoid` or `softmax`.
-        num_outputs: logits of a sample.
-        l2: coefficient of the regulariser of all weights but biases.
-        bias: whether the model has one.
+        num_outputs: Number of logits of a sample, 1 for `sigmoid`.
+        l2: Coefficient of the regulariser of all weights but biases.
+        bias: Whether the model has one.
     """
     n, p = x.shape
     ones = _extended(x, bias=bias)
@@ -107,6 +107,7 @@ def minimum(
 
     import scipy.optimize  # 0.7 s: only where it is needed
 
+    # Gaps to the minimum are plotted down to rounding, so it is found to rounding.
     found = scipy.optimize.minimize(
         value_and_gradient,
         np.zeros(num_outputs * width),

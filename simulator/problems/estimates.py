@@ -1,4 +1,4 @@
-"""Constants that step rules ask for, estimated at the model that a run starts from.
+"""Constants of step-size rules, estimated at the initial model of a run.
 
 They are measurements at one model on all training samples, not bounds.
 """
@@ -11,25 +11,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from simulator.problems.horizontal import Horizontal
+from simulator.problems.horizontal import HorizontalProblem
 
 BLOCK = 64
-"""Samples whose gradients are held at once."""
+"""Number of samples whose gradients are in memory at once."""
 ITERATIONS = 50
-"""Of the power method."""
+"""Iterations of the power method."""
 MOST_ROWS = 1024
-"""Training samples whose Hessian is looked at."""
+"""Largest number of training samples in the Hessian."""
 
 
 class Estimates(NamedTuple):
-    """What was measured.
+    """Measured constants of a problem.
 
     Attributes:
-        smoothness: L, largest absolute eigenvalue of the objective's Hessian, on
-            the first 1,024 samples.
-        deviation: sigma, root of the mean squared distance of a sample's gradient from
-            the mean gradient.
-        bound: G, largest norm of a sample's gradient.
+        smoothness: Smoothness L, largest absolute eigenvalue of the objective's
+            Hessian, on the first 1,024 samples.
+        deviation: Deviation sigma, root of the mean squared distance of a sample's
+            gradient from the mean gradient.
+        bound: Bound G, largest norm of a sample's gradient.
     """
 
     smoothness: float
@@ -37,12 +37,12 @@ class Estimates(NamedTuple):
     bound: float
 
 
-def estimate(problem: Horizontal, key: Key[Array, ""]) -> Estimates:
+def estimate(problem: HorizontalProblem, key: Key[Array, ""]) -> Estimates:
     """Measures the constants of a problem, the regulariser included.
 
     Args:
-        problem: horizontally divided.
-        key: of the run's initial weights.
+        problem: Problem that is divided by rows.
+        key: Key of the run's initial weights.
 
     Source: the definitions of MAPA, section 1 (M-25).
     """
@@ -62,7 +62,7 @@ def estimate(problem: Horizontal, key: Key[Array, ""]) -> Estimates:
 
 @eqx.filter_jit
 def _moments(
-    problem: Horizontal, weights: Float[Array, "..."], rows: Array
+    problem: HorizontalProblem, weights: Float[Array, "..."], rows: Array
 ) -> tuple[Float[Array, "..."], Float[Array, " S"]]:
     """Returns the sum of some samples' gradients, and the norm of each."""
     one = jnp.ones(1, bool)
@@ -78,7 +78,7 @@ def _moments(
 
 @eqx.filter_jit
 def _largest_eigenvalue(
-    problem: Horizontal, weights: Float[Array, "..."]
+    problem: HorizontalProblem, weights: Float[Array, "..."]
 ) -> Float[Array, ""]:
     x, y = problem.x[:MOST_ROWS], problem.y[:MOST_ROWS]
     present = jnp.ones(y.shape[:1], bool)

@@ -6,24 +6,24 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.problems import losses
 from simulator.problems.data.base import Dataset
-from simulator.problems.models import Classifier
+from simulator.problems.models.base import Classifier
 from simulator.problems.vertical import measure
 
 
-class Horizontal(eqx.Module):
+class HorizontalProblem(eqx.Module):
     """Features, labels and a model of all clients.
 
     Attributes:
-        x: training features of all clients, as the model takes them.
-        y: training labels: one a row, or one for each of its `L` frames.
-        x_test: test features.
-        y_test: test labels, frame after frame.
-        l2: coefficient of the regulariser of all weights but biases.
-        minimum: least value of the objective, NaN if it was not asked for.
-        model: that is learned.
-        loss: of a sample.
-        reduction: how a batch's losses combine.
-        num_clients: who share the samples.
+        x: Training features of all clients, as inputs of the model.
+        y: Training labels: one a row, or one for each of its `L` frames.
+        x_test: Test features.
+        y_test: Test labels, frame after frame.
+        l2: Coefficient of the regulariser of all weights but biases.
+        minimum: Least value of the objective, NaN where no metric needs it.
+        model: Model to learn.
+        loss: Loss of a sample.
+        reduction: Way to combine the losses of a batch, `mean` or `sum`.
+        num_clients: Number of clients that share the samples.
     """
 
     x: Float[Array, "N P"]
@@ -38,7 +38,7 @@ class Horizontal(eqx.Module):
     num_clients: int = eqx.field(static=True)
 
     def start(self, key: Key[Array, ""]) -> Float[Array, "..."]:
-        """Returns the weights that a run starts from, in the problem's precision."""
+        """Returns the weights at the start of a run, in the problem's precision."""
         return self.model.init(key).astype(self.x.dtype)
 
     def penalised(self, weights: Float[Array, "*w"]) -> Float[Array, "*w"]:
@@ -54,7 +54,7 @@ class Horizontal(eqx.Module):
     ) -> Float[Array, ""]:
         """Returns the loss of one batch, without the regulariser.
 
-        A mean over rows is one over their frames, where they have any.
+        Where rows have frames, the mean is one over all frames.
         """
         return self._reduced(self.model.apply(weights, x), y, present)
 
@@ -65,9 +65,9 @@ class Horizontal(eqx.Module):
         y: Int[Array, " S *L"],
         present: Bool[Array, " S"],
     ) -> tuple[Float[Array, ""], Float[Array, " statistics"]]:
-        """Returns the loss of one batch as it is trained on, and its statistics.
+        """Returns the loss that training differentiates, and statistics of the batch.
 
-        They differ from `batch_loss` where layers are normalised by the batch.
+        It differs from `batch_loss` where layers are normalised by the batch.
         """
         logits, statistics = self.model.train(weights, x)
         return self._reduced(logits, y, present), statistics
@@ -99,7 +99,7 @@ class Horizontal(eqx.Module):
 def in_frames(
     y: Int[Array, " S *L"], present: Bool[Array, " S"]
 ) -> tuple[Int[Array, " labels"], Bool[Array, " labels"]]:
-    """Returns labels frame after frame, and of each whether its row is no padding."""
+    """Returns the label of every frame, and whether its row is no padding."""
     if y.ndim == 1:
         return y, present
     return y.reshape(-1), jnp.repeat(present, y.shape[1])
@@ -115,9 +115,9 @@ def build(
     l2: float,
     minimum: float,
     dtype: str,
-) -> Horizontal:
-    """Puts a data set on the device, as a model takes it."""
-    return Horizontal(
+) -> HorizontalProblem:
+    """Puts a data set on the device, as inputs of a model."""
+    return HorizontalProblem(
         x=jnp.asarray(model.features(dataset.x_train), dtype),
         y=jnp.asarray(dataset.y_train),
         x_test=jnp.asarray(model.features(dataset.x_test), dtype),

@@ -1,4 +1,4 @@
-"""Losses of single samples, and how those of a batch combine."""
+"""Losses of single samples, and their sum or mean over a batch."""
 
 import math
 from typing import Literal
@@ -48,7 +48,7 @@ def _hinge(
 
 
 def correct(logits: Float[Array, "C S"], labels: Int[Array, " S"]) -> Bool[Array, " S"]:
-    """Says for each sample whether its likeliest class is its own."""
+    """Says of each sample whether the class of its largest logit is its own."""
     if logits.shape[0] == 1:
         return (logits[0] > 0) == (labels == 1)
     return logits.argmax(axis=0) == labels
@@ -60,9 +60,9 @@ def reduce(
     """Combines the losses of a batch; padding neither counts nor contributes.
 
     Args:
-        reduction: `mean` or `sum` (VAFL, V-11).
-        losses: of single samples.
-        present: which of them are not padding.
+        reduction: Way to combine them, `mean` or `sum` (VAFL, V-11).
+        losses: Losses of single samples.
+        present: Whether a sample is no padding.
     """
     total = jnp.where(present, losses, 0).sum(axis=-1)
     if reduction == "sum":

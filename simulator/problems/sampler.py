@@ -1,7 +1,7 @@
-"""Keyed minibatches: which samples a job uses, a pure function of (seed, client, job).
+"""Keyed minibatches: the samples of a job, a pure function of (seed, client, job).
 
-Drawn in blocks, a chunk of the timeline at a time, on the host: the clock does not need
-the samples, and neither does the timeline.
+They are drawn in blocks, for a chunk of the timeline at a time, on the host: neither
+the clock nor the timeline needs samples.
 """
 
 from functools import lru_cache
@@ -15,13 +15,13 @@ from simulator.streams import Purpose, Streams
 from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind, Rows
 
 BATCHES = 16
-"""Independent batches that are drawn together."""
+"""Number of independent batches that are drawn together."""
 SHUFFLED = 1024
-"""Ids, at least, that permutations are drawn together for."""
+"""Least number of ids for which permutations are drawn together."""
 REMEMBERED = 2**22
-"""Ids of permutations, at most, that a sampler keeps."""
+"""Largest number of ids in the permutations that a sampler keeps."""
 Sampling = Literal["distinct", "replacement", "shuffled"]
-"""How a client's samples come into its batches; see `Sampler`."""
+"""Ways to draw the samples of a batch; see `Sampler`."""
 
 
 class Sampler:
@@ -36,24 +36,25 @@ class Sampler:
     begin the next.
 
     Args:
-        seed: of the run.
-        pools: sample ids of each client, or one pool that all clients draw from.
-        size: samples of a local batch.
-        sampling: how samples are drawn.
-        steps: local batches of a job, >= 1.
-        common: whether all workers of a row share one batch, keyed by the row's
+        seed: Seed of the run.
+        pools: Sample ids of each client, or one pool for all clients.
+        size: Number of samples of a local batch.
+        sampling: Way to draw samples.
+        steps: Number of local batches of a job, >= 1.
+        common: Whether all workers of a row share one batch, keyed by the row's
             version.
-        by_round: whether the rows of a round share it, too.
+        by_round: Whether the rows of a round share it, too.
 
     Attributes:
-        size: samples of a local batch.
-        steps: local batches of a job.
-        width: samples of a job, `S`: `steps * size`.
-        common: whether all workers of a row share one batch.
-        num_samples: of the first client.
+        size: Number of samples of a local batch.
+        steps: Number of local batches of a job.
+        width: Number of samples of a job, `S`: `steps * size`.
+        common: Whether all workers of a row share one batch.
+        num_samples: Number of samples of the first client.
 
     Raises:
-        ScenarioError: a batch larger than a client's samples, without replacement.
+        ScenarioError: A batch is larger than a client's samples, and drawn without
+            replacement.
 
     Source: VAFL, V-31.
     """
@@ -109,7 +110,7 @@ class Sampler:
             job = (rows.round if self._by_round else rows.version)[:, None]
         else:
             worker, job = rows.worker, rows.job
-        # Who averages takes no samples.
+        # Workers that only average take no samples.
         takes = (rows.kind != Kind.AVERAGE)[:, None]
         present: Bool[np.ndarray, "T V"] = (worker != NO_WORKER) & takes
         samples = np.full((*worker.shape, self.width), NO_SAMPLE, np.int32)
@@ -145,8 +146,8 @@ class Sampler:
     ) -> Int[np.ndarray, "j S"]:
         """Returns successive positions of each client's endless sequence.
 
-        A sequence is made of blocks of whole epochs; those that a chunk needs are laid
-        end to end, and every sample is looked up in them by one index.
+        A sequence consists of blocks of whole epochs. The blocks that a chunk needs are
+        concatenated, and one index finds every sample in them.
         """
         length = self._length(client)
         start = job.astype(np.int64) * self.width
@@ -190,7 +191,7 @@ class Sampler:
 def _distinct(
     generator: np.random.Generator, n: int, shape: tuple[int, int]
 ) -> Int[np.ndarray, "J S"]:
-    """Draws rows of distinct numbers below n, each set of them equally likely.
+    """Draws rows of distinct numbers below n; all sets of them are equally likely.
 
     Repeats are drawn again until there are none. The procedure treats all numbers
     alike, so the law of the resulting set is invariant under relabelling: uniform.

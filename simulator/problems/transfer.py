@@ -1,8 +1,8 @@
 """Federated transfer learning: two parties that have only some samples in common.
 
-The last party has labels and features of its own, the other features only. Each makes
-h numbers of a sample, u. What the labelled party knows of the classes is Phi, the mean
-of its u times the labels +-1; the other's score of a sample is Phi . u.
+The last party has labels and features of its own, the other features only. The network
+of each computes h numbers of a sample, u. The labelled party knows of the classes by
+Phi, the mean of its u times the labels +-1; the other's score of a sample is Phi . u.
 
 Source: FedBCD, section 7; F-15 in docs/decisions.md.
 """
@@ -13,31 +13,31 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.problems import losses
-from simulator.problems.vertical import Model, Vertical, measure
+from simulator.problems.vertical import Model, VerticalProblem, measure
 
 OTHER, LABELLED = 0, 1
-"""The two parties."""
+"""Numbers of the two parties."""
 
 
-class Transfer(eqx.Module):
+class TransferProblem(eqx.Module):
     """The objective of transfer learning on a vertically divided data set.
 
-    The labelled party uses all training samples for Phi; the two have `common` ones
-    of them in common, over which the losses are taken.
+    The labelled party uses all training samples for Phi. The losses are taken over the
+    samples `common`, which both parties hold.
 
     Attributes:
-        vertical: features, labels, the parties' networks and the regulariser.
-        common: ids of the samples that both hold.
-        alpha: weight of the label loss against that of alignment.
+        vertical: Features, labels, the parties' networks and the regulariser.
+        common: Ids of the samples that both hold.
+        alpha: Weight of the label loss against that of alignment.
     """
 
-    vertical: Vertical
+    vertical: VerticalProblem
     common: Int[Array, " N_c"]
     alpha: Float[Array, ""]
 
     @property
     def num_parties(self) -> int:
-        """Two."""
+        """Number of parties, 2."""
         return 2
 
     @property
@@ -46,7 +46,7 @@ class Transfer(eqx.Module):
         return self.vertical.num_samples
 
     def start(self, key: Key[Array, ""]) -> Float[Array, "M P"]:
-        """Returns the parties' weights that a run starts from."""
+        """Returns the parties' weights at the start of a run."""
         return self.vertical.start(key)
 
     def embed(
@@ -73,11 +73,11 @@ class Transfer(eqx.Module):
         """Returns the loss of common samples, without the regulariser.
 
         Args:
-            prototype: Phi.
-            labelled: u of the party with labels.
-            other: u of the other party.
-            y: labels, 0 or 1.
-            present: which samples are no padding.
+            prototype: Mean Phi of the labelled party, as `prototype` returns it.
+            labelled: Numbers u of the party with labels.
+            other: Numbers u of the other party.
+            y: Labels, 0 or 1.
+            present: Whether a sample is no padding.
         """
         scores = (prototype @ other)[None]
         each = self.alpha * losses.per_sample("taylor", scores, y)

@@ -11,26 +11,26 @@ from jaxtyping import Array, Float, Int, Key
 from simulator.problems import losses
 from simulator.problems.auc import auc
 from simulator.problems.data.base import Dataset
-from simulator.problems.embeddings import Embedding
+from simulator.problems.models.base import Embedding
 
 Model = tuple[Float[Array, "M ..."], Float[Array, " C"] | None]
 """The parties' weights and the server's bias, None where the server has no model."""
 
 
-class Vertical(eqx.Module):
+class VerticalProblem(eqx.Module):
     """Features of all parties, padded with zero columns to the widest, and labels.
 
     Attributes:
-        x: training features.
-        y: training labels.
-        x_test: test features.
-        y_test: test labels.
-        l2: coefficient of each party's regulariser.
-        minimum: least value of the objective, NaN if it was not asked for.
-        embedding: what a party applies to its features.
-        loss: of a sample, from the sum of embeddings and the bias.
-        reduction: how a batch's losses combine.
-        num_features: columns of each party, without padding.
+        x: Training features.
+        y: Training labels.
+        x_test: Test features.
+        y_test: Test labels.
+        l2: Coefficient of each party's regulariser.
+        minimum: Least value of the objective, NaN where no metric needs it.
+        embedding: Model that a party applies to its features.
+        loss: Loss of a sample, from the sum of embeddings and the bias.
+        reduction: Way to combine the losses of a batch, `mean` or `sum`.
+        num_features: Number of columns of each party, without padding.
     """
 
     x: Float[Array, "M N P"]
@@ -55,7 +55,7 @@ class Vertical(eqx.Module):
         return self.x.shape[1]
 
     def start(self, key: Key[Array, ""]) -> Float[Array, "M ..."]:
-        """Returns the parties' weights that a run starts from."""
+        """Returns the parties' weights at the start of a run."""
         parties = [
             self.embedding.init(jax.random.fold_in(key, party), held)
             for party, held in enumerate(self.num_features)
@@ -93,10 +93,10 @@ def measure(
     """Returns metrics from the logits of the test rows and the objective.
 
     Args:
-        problem: vertical or horizontal.
-        model: whatever the problem's objective takes.
-        logits: of the test rows.
-        metrics: names of those that are asked for.
+        problem: Problem, vertical or horizontal.
+        model: Argument of the problem's objective.
+        logits: Logits of the test rows.
+        metrics: Names of the metrics.
     """
     y = problem.y_test
     found: dict[str, Any] = {
@@ -135,9 +135,9 @@ def build(
     l2: float,
     minimum: float,
     dtype: str,
-) -> Vertical:
+) -> VerticalProblem:
     """Puts a data set and its division into columns on the device."""
-    return Vertical(
+    return VerticalProblem(
         x=jnp.asarray(stack(dataset.x_train, columns), dtype),
         y=jnp.asarray(dataset.y_train),
         x_test=jnp.asarray(stack(dataset.x_test, columns), dtype),

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from simulator.config.base import Config, PlacedError
 from simulator.config.catalogue import AnyPart
 from simulator.config.text import suggestion
-from simulator.problems.model_parts import Linear
+from simulator.problems.models.linear.part import Linear
 from simulator.scenario.claims import Claim
 from simulator.scenario.metrics import METRICS, OF_WORKERS, Metric
 from simulator.scenario.privacy import Privacy, check_privacy

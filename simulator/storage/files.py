@@ -6,10 +6,10 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import platformdirs
 
@@ -85,24 +85,6 @@ def folder(path: str) -> Path:
     given = Path(path).expanduser()
     place = working_folder() / given
     return given if place == Path.cwd() / given else place
-
-
-Loader = TypeVar("Loader", bound=Callable[..., Any])
-
-
-def finding(find: Callable[[Any], Iterable[Path]]) -> Callable[[Loader], Loader]:
-    """Marks the loader of a data set that finds its files by itself.
-
-    Args:
-        find: returns the files that the loader reads, by the configuration; none where
-            it takes a stand-in.
-    """
-
-    def mark(loader: Loader) -> Loader:
-        loader.finds = find  # pyright: ignore[reportFunctionMemberAccess]
-        return loader
-
-    return mark
 
 
 def plain(name: str) -> str:

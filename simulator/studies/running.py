@@ -15,7 +15,8 @@ import numpy as np
 
 from simulator import inputs
 from simulator.config.errors import StudyError
-from simulator.problems.data.parts import Data, Npz
+from simulator.problems.data.parts import Data
+from simulator.problems.data.user_npz import Npz
 from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand

@@ -8,17 +8,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulator.problems import layers, losses
-from simulator.problems.cnn import Cnn
-from simulator.problems.convolution import convolve
-from simulator.problems.dense import Dense
-from simulator.problems.embeddings import Mlp, ViewCnn
-from simulator.problems.lstm import Lstm, both_ways
-from simulator.problems.model_parts import Lstm as LstmConfig
-from simulator.problems.models import LinearClassifier, LinearEmbedding
-from simulator.problems.pooling import pool
-from simulator.problems.transfer import Transfer
-from simulator.problems.vertical import Vertical
+from simulator.problems import losses
+from simulator.problems.models.cifar_net import layers
+from simulator.problems.models.cnn.network import CnnNetwork
+from simulator.problems.models.convolution import convolve
+from simulator.problems.models.dense.network import DenseNetwork
+from simulator.problems.models.linear.network import LinearClassifier, LinearEmbedding
+from simulator.problems.models.lstm.network import LstmNetwork, both_ways
+from simulator.problems.models.lstm.part import Lstm
+from simulator.problems.models.mlp.network import MlpNetwork
+from simulator.problems.models.pooling import pool
+from simulator.problems.models.view_cnn.network import ViewCnnNetwork
+from simulator.problems.transfer import TransferProblem
+from simulator.problems.vertical import VerticalProblem
 
 
 class Case(NamedTuple):
@@ -75,7 +77,7 @@ def linear(draw: Draw) -> Case:
 
 def dense(draw: Draw) -> Case:
     sizes = tuple(draw.width() for _ in range(draw.one_of(3, 4)))
-    model = Dense(sizes, draw.one_of("relu", "tanh"))
+    model = DenseNetwork(sizes, draw.one_of("relu", "tanh"))
     count = sum((a + 1) * b for a, b in pairwise(sizes))
     return Case(
         model.apply, (draw.weights(count), draw.normal(draw.rows(), sizes[0])), 2
@@ -94,11 +96,11 @@ def lstm_layer(draw: Draw) -> Case:
 
 def lstm(draw: Draw) -> Case:
     frames, width = draw.one_of(2, 4), draw.width()
-    config = LstmConfig(
+    config = Lstm(
         layers=draw.one_of(1, 2), cells=draw.width(), projection=draw.width(),
         frames=frames,
     )  # fmt: skip
-    model = Lstm(config, draw.width(), frames * width)
+    model = LstmNetwork(config, draw.width(), frames * width)
     x = draw.normal(draw.rows(), frames * width)
     return Case(model.apply, (draw.weights(model.num_weights), x), 2)
 
@@ -108,7 +110,7 @@ def cnn(draw: Draw) -> Case:
     height, width = (
         2 * (kernel + 1) + kernel - 1 + draw.one_of(0, 1) for _ in range(2)
     )
-    model = Cnn(
+    model = CnnNetwork(
         height, width, draw.one_of(1, 2), (draw.width(), draw.width()), kernel,
         draw.width(), draw.one_of("max", "average"),
     )  # fmt: skip
@@ -122,14 +124,14 @@ def parties_of(draw: Draw) -> Any:
     if kind == "linear":
         return LinearEmbedding(outputs, features), (outputs, features), features
     if kind == "view_cnn":
-        model = ViewCnn(
+        model = ViewCnnNetwork(
             5, 6, 1, (draw.width(), draw.width()), draw.one_of(1, 2, 3), draw.width(),
             outputs,
         )  # fmt: skip
         return model, (sum(map(np.prod, model.shapes)),), 30
     hidden = outputs if kind == "units" else draw.width()
     activation = draw.one_of("relu", "tanh")
-    model = Mlp(outputs, features, hidden, activation, linear=kind == "mlp")
+    model = MlpNetwork(outputs, features, hidden, activation, linear=kind == "mlp")
     return model, (sum(map(np.prod, model.shapes)),), features
 
 
@@ -141,7 +143,7 @@ def parties(draw: Draw) -> Case:
 
     def logits(weights: Any, bias: Any, x: Any) -> Any:
         h = jax.vmap(model.apply)(weights, x)
-        return Vertical.head(None, bias, h)  # pyright: ignore[reportArgumentType]
+        return VerticalProblem.head(None, bias, h)  # pyright: ignore[reportArgumentType]
 
     weights = 0.4 * draw.normal(count, *shape)
     return Case(logits, (weights, draw.normal(model.num_outputs), x), 3)
@@ -150,7 +152,7 @@ def parties(draw: Draw) -> Case:
 def transfer(draw: Draw) -> Case:
     """Prototype, alignment and label loss of two parties of one architecture."""
     outputs, features = draw.width(), draw.width()
-    model = Mlp(outputs, features, outputs, "tanh", linear=False)
+    model = MlpNetwork(outputs, features, outputs, "tanh", linear=False)
     rows = draw.rows() + 1
     x = draw.normal(2, rows, features)
     y = draw.labels(rows, 2)
@@ -158,11 +160,11 @@ def transfer(draw: Draw) -> Case:
     size = sum(map(np.prod, model.shapes))
 
     def objective(weights: Any, x: Any) -> Any:
-        vertical = Vertical(
+        vertical = VerticalProblem(
             x, jnp.asarray(y), x, jnp.asarray(y), jnp.asarray(0.3), jnp.asarray(0.0),
             model, "taylor", "mean", (features,) * 2,
         )  # fmt: skip
-        problem = Transfer(vertical, jnp.asarray(common), jnp.asarray(0.7))
+        problem = TransferProblem(vertical, jnp.asarray(common), jnp.asarray(0.7))
         return problem.objective((weights, None))
 
     return Case(objective, (0.4 * draw.normal(2, size), x), 2)

@@ -7,8 +7,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simulator.problems.data.base import Dataset
-from simulator.problems.partitions import column, dirichlet, iid, labels, sizes
-from simulator.problems.partitions.parts import Column, Dirichlet, Iid, Labels, Sizes
+from simulator.problems.partitions.column import ByColumn
+from simulator.problems.partitions.dirichlet import Dirichlet
+from simulator.problems.partitions.iid import Iid
+from simulator.problems.partitions.labels import Labels
+from simulator.problems.partitions.sizes import Sizes
 from simulator.problems.sampler import Sampler, Sampling
 from simulator.timeline import NO_SAMPLE, NO_WORKER, Rows
 
@@ -16,7 +19,7 @@ SAMPLINGS: list[Sampling] = ["distinct", "replacement", "shuffled"]
 
 
 @st.composite
-def partitions(draw: Any) -> tuple[Any, Any, Dataset]:
+def partitions(draw: Any) -> tuple[Any, Dataset]:
     num_rows = draw(st.integers(1, 60))
     num_classes = draw(st.integers(2, 5))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -27,37 +30,37 @@ def partitions(draw: Any) -> tuple[Any, Any, Dataset]:
     most = np.unique(x[:, 1]).size if kind == "column" else num_rows
     clients = draw(st.integers(1, most))
     if kind == "iid":
-        return iid, Iid(clients=clients), data
+        return Iid(clients=clients), data
     if kind == "labels":
         each = draw(st.integers(1, num_classes))
         assume(each * clients <= num_rows)
-        return labels, Labels(clients=clients, classes_per_client=each), data
+        return Labels(clients=clients, classes_per_client=each), data
     if kind == "dirichlet":
         clients = max(1, clients // 10)
         alpha = draw(st.floats(5, 100))
-        return dirichlet, Dirichlet(clients=clients, alpha=alpha), data
+        return Dirichlet(clients=clients, alpha=alpha), data
     if kind == "sizes":
         clients = max(1, clients // 4)
         weights = tuple(draw(st.integers(1, 3)) for _ in range(clients))
-        return sizes, Sizes(clients=clients, weights=weights), data
-    return column, Column(clients=clients, column="b"), data
+        return Sizes(clients=clients, weights=weights), data
+    return ByColumn(clients=clients, column="b"), data
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(partitions(), st.integers(0, 2**32))
-def test_every_row_has_one_holder(made: tuple[Any, Any, Dataset], seed: int) -> None:
-    partition, config, data = made
-    parts = partition(config, data, seed)
+def test_every_row_has_one_holder(made: tuple[Any, Dataset], seed: int) -> None:
+    config, data = made
+    parts = config.make(data, seed)
     assert len(parts) == config.num_clients
     assert all(part.size and (np.diff(part) > 0).all() for part in parts)
     assert sorted(np.concatenate(parts)) == list(range(data.y_train.size))
-    again = partition(config, data, seed)
+    again = config.make(data, seed)
     assert [p.tolist() for p in again] == [p.tolist() for p in parts]
-    if partition is column:
+    if isinstance(config, ByColumn):
         values = [data.x_train[part, 1] for part in parts]
         highest = [part.max() for part in values[:-1]]
         assert all(a < b.min() for a, b in zip(highest, values[1:], strict=True))
-    if partition is sizes:
+    if isinstance(config, Sizes):
         total = sum(config.weights)
         for part, weight in zip(parts, config.weights, strict=True):
             assert abs(part.size - weight * data.y_train.size / total) < 1

@@ -18,7 +18,7 @@ from simulator.algorithms.fedbcd import kernel as fedbcd
 from simulator.engine.execute import null_events, put
 from simulator.engine.feed import Piece
 from simulator.problems import convex
-from simulator.problems.vertical import Vertical
+from simulator.problems.vertical import VerticalProblem
 from simulator.protocols import Rounds
 from simulator.scenario.study import merge
 from simulator.simulation import Prepared, key_of
@@ -119,7 +119,7 @@ class Exchanges:
         ends = WIDTH * np.arange(1, self.num_parties + 1)
         groups = [f"{end - WIDTH}-{end - 1}" for end in ends]
         plan = _plan(groups, 120, 17, change)
-        self.problem: Vertical = plan.problem
+        self.problem: VerticalProblem = plan.problem
         algorithm, key = plan.kernel, key_of(plan.run.seed)
         assert isinstance(algorithm, fedbcd.BlockDescentKernel)
         self.start = np.array(algorithm.init(self.problem, key).weights)
@@ -248,7 +248,7 @@ class Pooled(NamedTuple):
         return one / batch * (N - batch) / (N - 1)
 
 
-def _pooled(problem: Vertical) -> Pooled:
+def _pooled(problem: VerticalProblem) -> Pooled:
     held = zip(np.asarray(problem.x, float), problem.num_features, strict=True)
     x = np.concatenate([part[:, :p] for part, p in held], axis=1)
     return Pooled(x, np.asarray(problem.y))

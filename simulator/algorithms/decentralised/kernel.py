@@ -15,7 +15,7 @@ from simulator.algorithms.decentralised.part import Decentralised as Config
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.privacy import gossip_noise
 from simulator.problems.constants import Constants
-from simulator.problems.horizontal import Horizontal
+from simulator.problems.horizontal import HorizontalProblem
 from simulator.setup import RunSetup
 from simulator.timeline import NO_SLOT, Kind
 
@@ -98,7 +98,9 @@ class DecentralisedSgd(Revealing):
         """Every worker has."""
         return True
 
-    def init(self, problem: Horizontal, key: Key[Array, ""]) -> DecentralisedState:
+    def init(
+        self, problem: HorizontalProblem, key: Key[Array, ""]
+    ) -> DecentralisedState:
         """Starts all workers at one model."""
         weights = problem.start(key)
         models = jnp.tile(weights, (self.num_workers, *(1,) * weights.ndim))
@@ -114,7 +116,7 @@ class DecentralisedSgd(Revealing):
         )
 
     def step(
-        self, problem: Horizontal, state: DecentralisedState, event: Event
+        self, problem: HorizontalProblem, state: DecentralisedState, event: Event
     ) -> tuple[DecentralisedState, Info]:
         """Steps a worker's model (COMMIT), or mixes models (AVERAGE, AVERAGE_ALL).
 
@@ -186,7 +188,10 @@ class DecentralisedSgd(Revealing):
         return state.models.mean(axis=0)
 
     def evaluate(
-        self, problem: Horizontal, state: DecentralisedState, metrics: tuple[str, ...]
+        self,
+        problem: HorizontalProblem,
+        state: DecentralisedState,
+        metrics: tuple[str, ...],
     ) -> dict[str, Array]:
         """Returns metrics of the average model, and of the workers' own ones."""
         of_average = tuple(m for m in metrics if not m.startswith("worker"))
@@ -207,7 +212,7 @@ class DecentralisedSgd(Revealing):
         return found
 
     def reveal(
-        self, problem: Horizontal, state: DecentralisedState, event: Event
+        self, problem: HorizontalProblem, state: DecentralisedState, event: Event
     ) -> dict[str, Array]:
         """Returns a step's noisy gradient, the gradient in it, and where from."""
         read = state.registers.at[event.worker[0]].get(mode="fill", fill_value=0)
@@ -220,7 +225,7 @@ class DecentralisedSgd(Revealing):
 
     def _work(
         self,
-        problem: Horizontal,
+        problem: HorizontalProblem,
         state: DecentralisedState,
         read: Float[Array, "..."],
         event: Event,
@@ -349,7 +354,7 @@ def _dot(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, ""]:
 
 
 def _moved(
-    problem: Horizontal,
+    problem: HorizontalProblem,
     model: Float[Array, "..."],
     step_size: Float[Array, ""],
     work: Work,

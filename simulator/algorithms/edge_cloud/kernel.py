@@ -26,7 +26,7 @@ from simulator.algorithms.edge_cloud.stages import MOST_STAGES, stages
 from simulator.algorithms.step_rules import Schedule, Steps, measured, resolve
 from simulator.config.errors import ScenarioError
 from simulator.problems.constants import Constants
-from simulator.problems.horizontal import Horizontal
+from simulator.problems.horizontal import HorizontalProblem
 from simulator.setup import RunSetup
 
 
@@ -82,7 +82,7 @@ class DelayedSgd(Revealing):
     averaged: bool = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
 
-    def init(self, problem: Horizontal, key: Key[Array, ""]) -> EdgeCloudState:
+    def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> EdgeCloudState:
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         registers = jnp.zeros((self.num_registers, *weights.shape), weights.dtype)
@@ -90,7 +90,7 @@ class DelayedSgd(Revealing):
         return EdgeCloudState(weights, registers.at[0].set(weights), average, key)
 
     def step(
-        self, problem: Horizontal, state: EdgeCloudState, event: Event
+        self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
     ) -> tuple[EdgeCloudState, Info]:
         """Applies one COMMIT of one contribution."""
         registers = client_work.keep(state.registers, state.weights, event)
@@ -120,7 +120,7 @@ class DelayedSgd(Revealing):
         return state.weights if state.average is None else state.average
 
     def reveal(
-        self, problem: Horizontal, state: EdgeCloudState, event: Event
+        self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
     ) -> dict[str, Array]:
         """Returns the row's message, the gradient in it, and where from."""
         registers = client_work.keep(state.registers, state.weights, event)
@@ -134,7 +134,7 @@ class DelayedSgd(Revealing):
 
     def _work(
         self,
-        problem: Horizontal,
+        problem: HorizontalProblem,
         key: Key[Array, ""],
         read: Float[Array, "..."],
         event: Event,

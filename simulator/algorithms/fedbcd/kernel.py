@@ -17,7 +17,7 @@ from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl.ages import age_info
 from simulator.algorithms.vafl.stores import TableStore, Upload, rows
 from simulator.problems import losses
-from simulator.problems.vertical import Model, Vertical
+from simulator.problems.vertical import Model, VerticalProblem
 from simulator.timeline import NO_SAMPLE
 
 
@@ -74,7 +74,7 @@ class BlockDescentKernel(Kernel):
     frozen: bool = eqx.field(static=True)
     stored: bool = eqx.field(static=True)
 
-    def init(self, problem: Vertical, key: Key[Array, ""]) -> BlockDescentState:
+    def init(self, problem: VerticalProblem, key: Key[Array, ""]) -> BlockDescentState:
         """Starts all models, and fills the store with what they make of all samples."""
         weights = problem.start(key)
         store = None
@@ -83,7 +83,7 @@ class BlockDescentKernel(Kernel):
         return BlockDescentState(weights, store)
 
     def step(
-        self, problem: Vertical, state: BlockDescentState, event: Event
+        self, problem: VerticalProblem, state: BlockDescentState, event: Event
     ) -> tuple[BlockDescentState, Info]:
         """Applies one COMMIT: an exchange, then local steps of the row's parties."""
         everyone = self._is_of_everyone(problem, event)
@@ -114,7 +114,7 @@ class BlockDescentKernel(Kernel):
         """Returns the parties' weights; the server has no model."""
         return state.weights, None
 
-    def _is_of_everyone(self, problem: Vertical, event: Event) -> bool:
+    def _is_of_everyone(self, problem: VerticalProblem, event: Event) -> bool:
         """Says whether a row is of all parties in order, so that nothing is gathered.
 
         In rounds it is as soon as it is so wide; elsewhere parties stand in the order
@@ -124,7 +124,7 @@ class BlockDescentKernel(Kernel):
 
     def _fresh(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         state: BlockDescentState,
         event: Event,
         initial: Float[Array, "W ..."],
@@ -140,7 +140,7 @@ class BlockDescentKernel(Kernel):
 
     def _stored(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         state: BlockDescentState,
         event: Event,
         initial: Float[Array, "W ..."],
@@ -165,7 +165,7 @@ class BlockDescentKernel(Kernel):
 
     def _descend(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         initial: Float[Array, "W ..."],
         received: Received,
         step_size: Float[Array, ""],
@@ -211,7 +211,7 @@ def _of_workers(parties: Float[Array, "M ..."], event: Event) -> Float[Array, "W
 
 
 def _received(
-    problem: Vertical,
+    problem: VerticalProblem,
     event: Event,
     x: Float[Array, "W S F"],
     h: Float[Array, "W M C S"],
@@ -229,7 +229,7 @@ def _received(
 
 
 def _loss_and_error(
-    problem: Vertical,
+    problem: VerticalProblem,
     logits: Float[Array, "C S"],
     y: Int[Array, " S"],
     present: Bool[Array, " S"],

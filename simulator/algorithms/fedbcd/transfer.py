@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Key
 
 from simulator.algorithms.base import Event, Info, Kernel, norm
 from simulator.algorithms.step_rules import Schedule, Steps
-from simulator.problems.transfer import LABELLED, OTHER, Transfer
+from simulator.problems.transfer import LABELLED, OTHER, TransferProblem
 from simulator.problems.vertical import Model
 from simulator.timeline import NO_SAMPLE
 
@@ -49,12 +49,12 @@ class TransferDescent(Kernel):
     proximal: Float[Array, ""] | None
     local_steps: int = eqx.field(static=True)
 
-    def init(self, problem: Transfer, key: Key[Array, ""]) -> TransferState:
+    def init(self, problem: TransferProblem, key: Key[Array, ""]) -> TransferState:
         """Starts both models."""
         return TransferState(problem.start(key))
 
     def step(
-        self, problem: Transfer, state: TransferState, event: Event
+        self, problem: TransferProblem, state: TransferState, event: Event
     ) -> tuple[TransferState, Info]:
         """Applies one COMMIT of both parties, or of one whose turn it is."""
         num_rounds = event.version * event.worker.size // problem.num_parties
@@ -102,7 +102,7 @@ class TransferDescent(Kernel):
 
 
 def _gradients(
-    problem: Transfer, weights: Float[Array, "M P"], event: Event
+    problem: TransferProblem, weights: Float[Array, "M P"], event: Event
 ) -> dict[int, Gradient]:
     """Returns what each party can compute after the exchange, by party."""
     samples = event.samples[0]

@@ -30,7 +30,7 @@ from simulator.algorithms.federated.part import (
 from simulator.algorithms.federated.weights import Weight, staleness_weight
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.problems.constants import Constants
-from simulator.problems.horizontal import Horizontal
+from simulator.problems.horizontal import HorizontalProblem
 from simulator.setup import RunSetup
 from simulator.timeline import Kind
 
@@ -88,7 +88,7 @@ class FederatedKernel(Revealing):
     optimizer: Optimizer | None = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
 
-    def init(self, problem: Horizontal, key: Key[Array, ""]) -> FederatedState:
+    def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> FederatedState:
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         registers = jnp.zeros((self.num_registers, *weights.shape), weights.dtype)
@@ -106,7 +106,7 @@ class FederatedKernel(Revealing):
         )
 
     def step(
-        self, problem: Horizontal, state: FederatedState, event: Event
+        self, problem: HorizontalProblem, state: FederatedState, event: Event
     ) -> tuple[FederatedState, Info]:
         """Applies a COMMIT, or buffers a CONTRIBUTE."""
         state = self._kept(state, event)
@@ -150,7 +150,7 @@ class FederatedKernel(Revealing):
         return state.weights
 
     def reveal(
-        self, problem: Horizontal, state: FederatedState, event: Event
+        self, problem: HorizontalProblem, state: FederatedState, event: Event
     ) -> dict[str, Array]:
         """Returns the row's messages, the gradients in them, and where from."""
         state = self._kept(state, event)
@@ -164,7 +164,7 @@ class FederatedKernel(Revealing):
 
     def _work(
         self,
-        problem: Horizontal,
+        problem: HorizontalProblem,
         state: FederatedState,
         read: Float[Array, "W ..."],
         event: Event,

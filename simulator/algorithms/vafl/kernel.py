@@ -24,7 +24,7 @@ from simulator.algorithms.vafl.stores import (
     rows,
 )
 from simulator.problems import losses
-from simulator.problems.vertical import Model, Vertical
+from simulator.problems.vertical import Model, VerticalProblem
 from simulator.timeline import NO_SAMPLE, Kind
 
 
@@ -79,7 +79,7 @@ class VaflKernel(Kernel):
     bound: int = eqx.field(static=True)
     batch: int = eqx.field(static=True)
 
-    def init(self, problem: Vertical, key: Key[Array, ""]) -> VaflState:
+    def init(self, problem: VerticalProblem, key: Key[Array, ""]) -> VaflState:
         """Starts all models at their start and fills the store, ages 1 at version 0."""
         M, C = problem.num_parties, problem.embedding.num_outputs
         weights = problem.start(key)
@@ -93,7 +93,7 @@ class VaflKernel(Kernel):
         return VaflState(weights, jnp.zeros(C, weights.dtype), store, queried, key)
 
     def step(
-        self, problem: Vertical, state: VaflState, event: Event
+        self, problem: VerticalProblem, state: VaflState, event: Event
     ) -> tuple[VaflState, Info]:
         """Applies one COMMIT or REFRESH."""
         if self.coordinated:
@@ -112,7 +112,7 @@ class VaflKernel(Kernel):
         return state.weights, state.bias
 
     def _commit(
-        self, problem: Vertical, state: VaflState, event: Event
+        self, problem: VerticalProblem, state: VaflState, event: Event
     ) -> tuple[VaflState, Info]:
         width = event.worker.shape[0]
         if self.bound:  # rows are as wide as a REFRESH, but one party takes part
@@ -147,7 +147,7 @@ class VaflKernel(Kernel):
 
     def _upload_first(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         state: VaflState,
         event: Event,
         samples: Int[Array, "W S"],
@@ -169,7 +169,7 @@ class VaflKernel(Kernel):
 
     def _query_first(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         state: VaflState,
         event: Event,
         samples: Int[Array, "W S"],
@@ -199,7 +199,7 @@ class VaflKernel(Kernel):
         return _Exchange(loss, to_bias, to_weights, ages, asked, bias, store, queried)
 
     def _refresh(
-        self, problem: Vertical, state: VaflState, event: Event
+        self, problem: VerticalProblem, state: VaflState, event: Event
     ) -> tuple[VaflState, Info]:
         """Lets the named parties upload again what is older than the bound (V-10)."""
         assert state.store is not None
@@ -219,7 +219,7 @@ class VaflKernel(Kernel):
         return state._replace(store=store), nothing
 
     def _step_coordinated(
-        self, problem: Vertical, state: VaflState, event: Event
+        self, problem: VerticalProblem, state: VaflState, event: Event
     ) -> tuple[VaflState, Info]:
         """Moves all blocks by one common batch, freshly embedded (section 4)."""
         M = problem.num_parties
@@ -254,7 +254,7 @@ class VaflKernel(Kernel):
 
     def _gradients(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         bias: Float[Array, " C"],
         h: Float[Array, "W M C S"],
         samples: Int[Array, "W S"],
@@ -283,7 +283,7 @@ class VaflKernel(Kernel):
 
     def _pull_back(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         weights: Float[Array, "W ..."],
         worker: Int[Array, " W"],
         samples: Int[Array, "W S"],
@@ -297,7 +297,7 @@ class VaflKernel(Kernel):
 
     def _write(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         state: VaflState,
         event: Event,
         samples: Int[Array, "W S"],
@@ -358,7 +358,7 @@ class _Exchange(NamedTuple):
 
 
 def _pull(
-    problem: Vertical,
+    problem: VerticalProblem,
     weights: Float[Array, "*P"],
     x: Float[Array, "S P"],
     to_h: Float[Array, "C S"],

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from simulator.algorithms.base import norms_of
 from simulator.privacy.noise import normals, threefry, words_of
-from simulator.problems.vertical import Vertical
+from simulator.problems.vertical import VerticalProblem
 from simulator.timeline import NO_SAMPLE
 
 AT_START = -1
@@ -73,7 +73,10 @@ class Upload(NamedTuple):
 
 
 def embed(
-    problem: Vertical, key: Key[Array, ""], noise: EmbeddingNoise | None, upload: Upload
+    problem: VerticalProblem,
+    key: Key[Array, ""],
+    noise: EmbeddingNoise | None,
+    upload: Upload,
 ) -> Float[Array, "W C S"]:
     """Returns the embeddings that an upload carries, perturbed."""
     x = rows(problem, upload.worker, upload.samples)
@@ -88,7 +91,7 @@ def embed(
 
 
 def rows(
-    problem: Vertical, worker: Int[Array, " W"], samples: Int[Array, "W S"]
+    problem: VerticalProblem, worker: Int[Array, " W"], samples: Int[Array, "W S"]
 ) -> Float[Array, "W S P"]:
     """Returns each party's own features of its samples; anything for padding.
 
@@ -112,7 +115,7 @@ class TableStore(NamedTuple):
     @classmethod
     def fill(
         cls,
-        problem: Vertical,
+        problem: VerticalProblem,
         weights: Float[Array, "M ..."],
         noise: EmbeddingNoise | None,
         key: Key[Array, ""],
@@ -130,7 +133,7 @@ class TableStore(NamedTuple):
 
     def write(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         key: Key[Array, ""],
         noise: EmbeddingNoise | None,
         upload: Upload,
@@ -152,7 +155,7 @@ class TableStore(NamedTuple):
 
     def read(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         key: Key[Array, ""],
         noise: EmbeddingNoise | None,
         samples: Int[Array, "W S"],
@@ -189,7 +192,7 @@ class SnapshotStore(NamedTuple):
     @classmethod
     def fill(
         cls,
-        problem: Vertical,
+        problem: VerticalProblem,
         weights: Float[Array, "M ..."],
         noise: EmbeddingNoise | None,
         key: Key[Array, ""],
@@ -205,7 +208,7 @@ class SnapshotStore(NamedTuple):
 
     def write(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         key: Key[Array, ""],
         noise: EmbeddingNoise | None,
         upload: Upload,
@@ -226,7 +229,7 @@ class SnapshotStore(NamedTuple):
 
     def read(
         self,
-        problem: Vertical,
+        problem: VerticalProblem,
         key: Key[Array, ""],
         noise: EmbeddingNoise | None,
         samples: Int[Array, "W S"],
@@ -258,7 +261,9 @@ class SnapshotStore(NamedTuple):
 
 
 def _everything(
-    problem: Vertical, weights: Float[Array, "M ..."], noise: EmbeddingNoise | None
+    problem: VerticalProblem,
+    weights: Float[Array, "M ..."],
+    noise: EmbeddingNoise | None,
 ) -> Upload:
     """Returns the upload of all samples by all parties at the start."""
     M, N = problem.num_parties, problem.num_samples

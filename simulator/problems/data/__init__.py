@@ -1,10 +1,11 @@
-"""Data sets: bundled ones, files of the user, and stand-ins for what cannot ship.
+"""Data sets, one a file or folder: options, files, and stand-ins of what cannot ship.
 
-- `base`: the arrays that a loader returns; `dividing`, `selecting`: training and test
-  rows, classes, limit and scale of every set.
-- One module a set (`idx`, `cifar`, `usps`, `mimic`, ...), and `NAME_standin`, which
-  takes its place where its files are absent.
-- `own`: npz and csv files of the user.
-- `files`, `digests`, `limits`, `archive`, `table`, `cache`: the data folder, checksums,
-  sizes and formats.
+- `digits`, `breast_cancer`, `mnist`: sets that come with libraries.
+- `cifar10`, `credit`, `fashion_mnist`, `mimic`, `nus_wide`, `parkinson`, `speech`,
+  `usps`: folders; `part` has the options and reads the user's files, `standin` takes
+  their place where they are absent.
+- `synthetic_logistic`: drawn; `user_npz`, `user_csv`: files of the user.
+- `parts`: what all inherit from; `base`: the arrays that they make.
+- `split`, `classes`, `names`, `seeds`: training and test rows, classes, names of
+  columns and random generators of all sets; `file_set`, `idx`: files of several.
 """

@@ -1,4 +1,4 @@
-"""What a loader of a data set returns."""
+"""The arrays of a data set."""
 
 from typing import NamedTuple
 
@@ -10,13 +10,13 @@ class Dataset(NamedTuple):
     """A data set, divided into training and test rows, its features scaled.
 
     Attributes:
-        name: as every table and figure shows it; a stand-in is `NAME-standin`.
-        x_train: features of the training rows, float32.
-        y_train: classes from 0, int32: one a row, or one for each of its `L` frames.
-        x_test: features of the test rows.
-        y_test: classes of the test rows.
-        num_classes: at least 2.
-        columns: names of the features, in order.
+        name: Name in tables and figures; that of a stand-in ends in `-standin`.
+        x_train: Features of the training rows, float32.
+        y_train: Classes from 0, int32: one a row, or one for each of its `L` frames.
+        x_test: Features of the test rows.
+        y_test: Classes of the test rows.
+        num_classes: Number of classes, at least 2.
+        columns: Names of the features, in order.
     """
 
     name: str
@@ -29,5 +29,5 @@ class Dataset(NamedTuple):
 
     @property
     def num_frames(self) -> int | None:
-        """Frames of a row, each with a class of its own, `L`; None for one a row."""
+        """Number of frames of a row, `L`, each with a class; None for a class a row."""
         return self.y_train.shape[1] if self.y_train.ndim == 2 else None

@@ -1,7 +1,7 @@
-"""MNIST and Fashion-MNIST from idx files, which have the same names and formats.
+"""Files in idx format: MNIST's and Fashion-MNIST's, which have the same names.
 
-The official gzip files are told apart by their md5; all others belong to the set that
-the innermost folder with such a name is named after.
+The md5 tells the official gzip files apart; all others belong to the set whose name the
+innermost of their folders has.
 """
 
 import math
@@ -14,10 +14,9 @@ from jaxtyping import UInt8
 from simulator.config.errors import DataError
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
-from simulator.problems.data.dividing import finished
-from simulator.problems.data.fashion_standin import fashion_mnist_standin
-from simulator.problems.data.mnist5k import mnist5k
-from simulator.problems.data.parts import Data, FashionMnist, Mnist
+from simulator.problems.data.file_set import FileSet, Roles, by_role
+from simulator.problems.data.parts import Data
+from simulator.problems.data.split import finished
 from simulator.storage import files
 
 ROLES = (
@@ -39,76 +38,41 @@ OFFICIAL = {
 }
 """Set and role of the official gzip files, by their md5."""
 SETS = {"mnist": "mnist", "fashionmnist": "fashion_mnist"}
-"""The set that a folder's plain name stands for."""
+"""Set of a folder, by its plain name."""
 NAME = re.compile(r"idx[13]-ubyte", re.IGNORECASE)
-"""What the name of a file has in it that lies in no folder of a set."""
+"""Pattern in the names of files that lie in no folder of a set."""
 DIMENSIONS = {b"\0\0\x08\x03": 3, b"\0\0\x08\x01": 1}
 """Number of dimensions of unsigned bytes, by magic number."""
 OFFICIAL_ROWS = {60_000: "train", 10_000: "t10k"}
 LARGEST_GZIP = 64 * 2**20
-"""No official file has as many bytes, so that larger ones need no md5."""
+"""Bytes that no official file has; larger files need no md5."""
 
 
-def _read(config: Mnist | FashionMnist) -> dict[str, Path]:
-    """Returns the files that are read, by their role; none for what stands in."""
-    if config.source in ("bundled", "standin"):
-        return {}
-    found = find(config.kind)
-    whole = config.source == "idx" or len(found) == len(ROLES)
-    return found if whole else {}
-
-
-def _files(config: Mnist | FashionMnist) -> list[Path]:
-    return [*_read(config).values()]
-
-
-@files.finding(_files)
-def mnist(config: Mnist) -> Dataset:
-    """Returns MNIST from idx files, or its 5,000 bundled images as `mnist5k`.
-
-    Raises:
-        DataError: files that are demanded and missing, or damaged.
-        ScenarioError: too high a limit or test fraction.
-    """
-    found = _read(config)
-    if found or config.source == "idx":
-        return _load(config, "mnist", found)
-    return mnist5k(config)
-
-
-@files.finding(_files)
-def fashion_mnist(config: FashionMnist) -> Dataset:
-    """Returns Fashion-MNIST from idx files, or its stand-in.
-
-    Raises:
-        DataError: files that are demanded and missing, or damaged.
-        ScenarioError: too high a limit.
-    """
-    found = _read(config)
-    if found or config.source == "idx":
-        return _load(config, "fashion_mnist", found)
-    return fashion_mnist_standin(config)
-
-
-def find(name: str) -> dict[str, Path]:
-    """Returns the files of a set that lie in the data folder, by their role.
+def file_set(name: str) -> FileSet:
+    """Returns the four files of a set.
 
     Args:
         name: `mnist` or `fashion_mnist`.
     """
-    found: dict[str, Path] = {}
-    for path in files.candidates(SETS, NAME):
-        belongs, role = identify(path)
-        if belongs == name:
-            found.setdefault(role, path)
-    return found
+
+    def role(path: Path) -> str:
+        belongs, found = identify(path)
+        return found if belongs == name else ""
+
+    return FileSet(
+        name,
+        {"idx": ROLES},
+        find=lambda: by_role(SETS, NAME, role),
+        remark=lambda _: _loose(name),
+    )
 
 
 def identify(path: Path) -> tuple[str, str]:
-    """Returns the set and the role of a file, "" for what cannot be told.
+    """Returns the set and the role of a file, "" where they are unknown.
 
-    The role is told by md5, else by magic number and name, else by magic number and
-    the official number of rows. A damaged file keeps the role that its name claims.
+    The role follows from the md5, else from magic number and name, else from magic
+    number and the official number of rows. A damaged file keeps the role that its name
+    claims.
     """
     if files.head(path, 1) and _small_gzip(path):
         official = OFFICIAL.get(files.md5(path))
@@ -143,11 +107,18 @@ def _role(path: Path) -> str:
     return f"{half}-images-idx3-ubyte" if images else f"{half}-labels-idx1-ubyte"
 
 
-def _load(config: Data, name: str, found: dict[str, Path]) -> Dataset:
-    """Returns a set from its four files."""
-    absent = [role for role in ROLES if role not in found]
-    if absent:
-        raise files.missing(name, absent, "idx", _loose(name))
+def load(config: Data, name: str, found: Roles) -> Dataset:
+    """Returns a set from its four files.
+
+    Args:
+        config: Classes, scale, limit and split seed.
+        name: Name of the set.
+        found: Paths of the files by their roles.
+
+    Raises:
+        DataError: A file is damaged, or does not fit the others.
+        ScenarioError: The limit is too high, or the classes do not exist.
+    """
     halves = []
     for images, labels in (ROLES[:2], ROLES[2:]):
         x, y = parse(found[images], 3), parse(found[labels], 1)
@@ -195,11 +166,12 @@ def parse(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
     """Returns the array of an idx file of unsigned bytes, gzipped or not.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         dimensions: 3 for images, 1 for labels.
 
     Raises:
-        DataError: another magic number, or more or fewer bytes than the header says.
+        DataError: The magic number is another, or the header promises more or fewer
+            bytes.
 
     Source: the idx format of MNIST: magic number, sizes as big-endian int32, bytes.
     """

@@ -12,9 +12,9 @@ def pixels(
     """Returns `CHANNEL_ROW_COLUMN` for every pixel, row by row, channel by channel.
 
     Args:
-        height: rows of an image.
-        width: columns of an image.
-        channels: names of its planes.
+        height: Number of rows of an image.
+        width: Number of columns of an image.
+        channels: Names of its planes.
     """
     return tuple(
         f"{channel}_{row}_{column}"
@@ -35,7 +35,7 @@ def counted(name: str, num_columns: int) -> tuple[str, ...]:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """Returns how a message about an unknown name ends: what it may have been.
+    """Returns the end of a message about an unknown name: the nearest known name.
 
     Unlike the scenario's own hints it never lists all names: there may be thousands.
     """

@@ -1,27 +1,24 @@
-"""Data sets: their options, and what loads each. No JAX here."""
+"""The base of all data sets: options that every set has."""
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from simulator.config.base import (
-    FilePath,
-    PlacedError,
-    Says,
-)
+from simulator.config.base import Says
 from simulator.config.errors import ScenarioError
 from simulator.config.parts import Part
+from simulator.problems.data.base import Dataset
 
 T = TypeVar("T", int, str)
 OF_REPLICATE = "replicate"
-"""A `split_seed` that follows the replicate; `study.expand` puts its seed there."""
-MOST_NUMBERS = 50_000_000
-"""Of data that are drawn: 400 MB before they are rounded to float32."""
+"""Value of `split_seed` that follows the replicate; `study.expand` replaces it."""
+Scale = Literal["raw", "unit", "standard"]
+"""Scales of features, as `Data.scale` documents them."""
 
 
-def _different(classes: tuple[T, ...]) -> tuple[T, ...]:
+def different(classes: tuple[T, ...]) -> tuple[T, ...]:
     """Returns classes unchanged if none stands twice; for validation."""
     twice = [name for name in classes if classes.count(name) > 1]
     if twice:
@@ -36,15 +33,15 @@ Classes = Annotated[
     | Annotated[
         tuple[Annotated[int, Field(ge=0)], ...],
         Field(min_length=2),
-        AfterValidator(_different),
+        AfterValidator(different),
     ],
     Says("even_odd, lower_upper, or a list of two or more classes", "[3, 8]"),
 ]
-"""A regrouping of classes in two, or the classes that are kept."""
+"""Entry `classes`: a regrouping in two classes, or the classes to keep."""
 
 
 class Data(Part):
-    """What every data set has: the scale of its features and its split.
+    """Data set: the scale of its features and its division into rows.
 
     First the rows are divided into training and test rows, then `classes` are taken,
     then `limit` cuts the training rows, then features are scaled.
@@ -52,7 +49,7 @@ class Data(Part):
     Source: VAFL, V-11: pixel scale is always explicit.
     """
 
-    scale: Literal["raw", "unit", "standard"] = "unit"
+    scale: Scale = "unit"
     """`raw`: as stored (pixels 0-255); `unit`: divided by the largest possible value;
     `standard`: zero mean, unit variance, by the statistics of the training rows."""
     split_seed: Annotated[
@@ -63,9 +60,9 @@ class Data(Part):
     every run. `replicate`: that replicate's seed, so that intervals over replicates
     contain the draw of the test rows, too."""
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
-    """Fraction of rows kept for testing, where the set brings no division."""
+    """Fraction of rows kept for testing, of sets that are published undivided."""
     limit: Annotated[int, Field(ge=1)] | None = None
-    """Use only so many training rows, of those that `classes` keeps."""
+    """Number of training rows to use, of those that `classes` keeps; by default all."""
     classes: Classes | None = None
     """`even_odd`: two classes, 1 for odd labels; `lower_upper`: two classes, 1 for the
     upper half of the labels; a list: the rows of these classes only, renumbered from 0
@@ -76,7 +73,7 @@ class Data(Part):
         """Key of the division of a run.
 
         Raises:
-            ScenarioError: it follows the replicate, and of which is not yet known.
+            ScenarioError: It follows the replicate, which is not yet known.
         """
         if isinstance(self.split_seed, str):
             raise ScenarioError(
@@ -85,172 +82,18 @@ class Data(Part):
             )
         return self.split_seed
 
+    def make(self) -> Dataset:
+        """Returns the data set: read, drawn, or its stand-in; divided and scaled.
+
+        Raises:
+            DataError: Files are demanded and missing, or damaged.
+            ScenarioError: The limit, the test fraction or the classes do not fit.
+        """
+        return super().make()
+
     def found_files(self) -> Iterable[str | Path] | None:
-        """Returns the files that the set finds by itself; None if it finds none so."""
-        find = getattr(self.maker(), "finds", None) if self.made_by else None
-        return None if find is None else find(self)
+        """Returns the files that the set finds by itself.
 
-
-class Digits(Data):
-    """scikit-learn's 1,797 real images of 8x8 pixels, ten classes."""
-
-    kind: Literal["digits"] = "digits"
-    made_by: ClassVar[str] = "simulator.problems.data.bundled:digits"
-
-
-class BreastCancer(Data):
-    """scikit-learn's 569 real cases with 30 features, two classes."""
-
-    kind: Literal["breast_cancer"] = "breast_cancer"
-    made_by: ClassVar[str] = "simulator.problems.data.bundled:breast_cancer"
-
-
-class Mnist(Data):
-    """MNIST: the full set from idx files, else 5,000 of its images that ship."""
-
-    kind: Literal["mnist"] = "mnist"
-    made_by: ClassVar[str] = "simulator.problems.data.idx:mnist"
-    source: Literal["auto", "idx", "bundled"] = "auto"
-
-
-class FashionMnist(Data):
-    """Fashion-MNIST from idx files, else its stand-in."""
-
-    kind: Literal["fashion_mnist"] = "fashion_mnist"
-    made_by: ClassVar[str] = "simulator.problems.data.idx:fashion_mnist"
-    source: Literal["auto", "idx", "standin"] = "auto"
-
-
-class Cifar10(Data):
-    """CIFAR-10, binary version or else Python version, else its stand-in."""
-
-    kind: Literal["cifar10"] = "cifar10"
-    made_by: ClassVar[str] = "simulator.problems.data.cifar:cifar10"
-    source: Literal["auto", "binary", "python", "standin"] = "auto"
-
-
-class Usps(Data):
-    """USPS, digits of 16x16 pixels, from libsvm or h5 files, else its stand-in."""
-
-    kind: Literal["usps"] = "usps"
-    made_by: ClassVar[str] = "simulator.problems.data.usps:usps"
-    source: Literal["auto", "libsvm", "h5", "standin"] = "auto"
-
-
-class Parkinson(Data):
-    """UCI 470, speech features of Parkinson's disease, else its stand-in."""
-
-    kind: Literal["parkinson"] = "parkinson"
-    made_by: ClassVar[str] = "simulator.problems.data.parkinson:parkinson"
-    source: Literal["auto", "csv", "standin"] = "auto"
-
-
-class Mimic(Data):
-    """MIMIC-III, death in hospital after the first 48 hours, else its stand-in.
-
-    Columns 42 v to 42 v + 41 are the statistics of variable v, of 17, in both.
-    """
-
-    kind: Literal["mimic"] = "mimic"
-    made_by: ClassVar[str] = "simulator.problems.data.mimic:mimic"
-    source: Literal["auto", "csv", "standin"] = "auto"
-    scale: Literal["raw", "unit", "standard"] = "standard"
-
-
-class NusWide(Data):
-    """NUS-WIDE, features of images and tags, two concepts, else its stand-in.
-
-    Columns 0 to 633 are of the images, 634 to 1633 tags; of the stand-in 0 to 79 and 80
-    to 199.
-    """
-
-    kind: Literal["nus_wide"] = "nus_wide"
-    made_by: ClassVar[str] = "simulator.problems.data.nus_wide:nus_wide"
-    source: Literal["auto", "dat", "standin"] = "auto"
-    scale: Literal["raw", "unit", "standard"] = "standard"
-    concepts: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^[a-z]+$")], ...],
-        Field(min_length=2),
-        AfterValidator(_different),
-    ] = ("person", "animal")
-    """Rows are kept that have exactly one of them; those with the first are class 1.
-    The stand-in has none."""
-
-
-class Credit(Data):
-    """UCI 350, default of credit card clients, else its stand-in.
-
-    Columns 0 to 17 are payments and bills, 18 to 32 the profile, in both.
-    """
-
-    kind: Literal["credit"] = "credit"
-    made_by: ClassVar[str] = "simulator.problems.data.credit:credit"
-    source: Literal["auto", "csv", "xls", "standin"] = "auto"
-    scale: Literal["raw", "unit", "standard"] = "standard"
-
-
-class Speech(Data):
-    """SWB300, frames of speech with their states, else its stand-in.
-
-    A row is a piece of an utterance: the 260 features of each of its frames, one frame
-    after the other, and a class for every frame. A split keeps utterances whole.
-    """
-
-    kind: Literal["speech"] = "speech"
-    made_by: ClassVar[str] = "simulator.problems.data.speech:speech"
-    source: Literal["auto", "npz", "standin"] = "auto"
-    scale: Literal["raw", "unit", "standard"] = "standard"
-    """By the statistics of a feature in all frames."""
-    frames: Annotated[int, Field(ge=1, le=10_000)] = 21
-    """Of a row."""
-
-    @model_validator(mode="after")
-    def _all_states(self) -> "Speech":
-        if self.classes is not None:
-            raise PlacedError(
-                "classes must not be set for speech, whose frames are never without "
-                "their neighbours; leave it out",
-                ("classes",),
-            )
-        return self
-
-
-class SyntheticLogistic(Data):
-    """Gaussian features with labels drawn from a planted logistic model."""
-
-    kind: Literal["synthetic_logistic"] = "synthetic_logistic"
-    made_by: ClassVar[str] = "simulator.problems.data.synthetic:synthetic_logistic"
-    scale: Literal["raw", "unit", "standard"] = "raw"
-    """`raw` features are standard normal, as the planted model has them."""
-    num_samples: Annotated[int, Field(ge=2)] = 1250
-    """Training and test rows together."""
-    num_features: Annotated[int, Field(ge=1)] = 20
-    data_seed: Annotated[int, Field(ge=0)] = 0
-
-    @model_validator(mode="after")
-    def _in_memory(self) -> "SyntheticLogistic":
-        if self.num_samples * self.num_features > MOST_NUMBERS:
-            raise PlacedError(
-                f"num_samples x num_features must be at most {MOST_NUMBERS:,}, got "
-                f"{self.num_samples:,} x {self.num_features:,}; lower one of them",
-                ("num_samples",),
-            )
-        return self
-
-
-class Npz(Data):
-    """The user's own arrays: `x` `[N, P]`, `y` `[N]`, perhaps `x_test` and `y_test`."""
-
-    kind: Literal["npz"] = "npz"
-    made_by: ClassVar[str] = "simulator.problems.data.own:npz"
-    path: FilePath
-
-
-class Csv(Data):
-    """The user's own table: one row a sample, one column the label."""
-
-    kind: Literal["csv"] = "csv"
-    made_by: ClassVar[str] = "simulator.problems.data.own:csv"
-    path: FilePath
-    label: str
-    """Name of the label's column; labels are numbered in sorted order."""
+        None where it never looks for any, an empty list where it takes a stand-in.
+        """
+        return None

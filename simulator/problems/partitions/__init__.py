@@ -1,11 +1,9 @@
-"""Partitions: the columns of each party, or the rows of each client.
+"""Partitions, one a file: the columns of each party, or the rows of each client.
 
-`columns` divides by columns: `vertical` in blocks or named groups, `strips` images in
-vertical strips. `rows` divides by rows: `iid`, `labels`, `dirichlet`, `sizes` and
-`column`.
+- `vertical`, `strips`: columns, in blocks or named groups, or as strips of images.
+- `iid`, `labels`, `dirichlet`, `sizes`, `column`: training rows.
+- `parts`: what partitions by rows inherit from; `shares`: steps that they have in
+  common.
+
+A partition is a pure function of its options, the data and, by rows, the run's seed.
 """
-
-from simulator.problems.partitions.columns import strips, vertical
-from simulator.problems.partitions.rows import column, dirichlet, iid, labels, sizes
-
-__all__ = ["column", "dirichlet", "iid", "labels", "sizes", "strips", "vertical"]

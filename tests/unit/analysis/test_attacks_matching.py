@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from analysis.attacks import matching, quality, relaxation
-from simulator.problems.cnn import Cnn
-from simulator.problems.data.mnist5k import parse
+from simulator.problems.data.mnist import parse
+from simulator.problems.models.cnn.network import CnnNetwork
 
-MODEL = Cnn(28, 28)
-SMALL = Cnn(13, 12, 3, (3, 4), 3, 5)
+MODEL = CnnNetwork(28, 28)
+SMALL = CnnNetwork(13, 12, 3, (3, 4), 3, 5)
 ENOUGH_DB = 20.0
 
 

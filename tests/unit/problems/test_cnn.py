@@ -4,12 +4,18 @@ import numpy as np
 import pytest
 
 from simulator.config.errors import ScenarioError
-from simulator.problems import blockwise
-from simulator.problems.cnn import Cnn
-from simulator.problems.images import cnn_num_weights, cnn_sizes, image_shape
+from simulator.problems.images import image_shape
+from simulator.problems.models import blockwise
+from simulator.problems.models.cnn.network import CnnNetwork
+from simulator.problems.models.cnn.part import Cnn, sizes
 
-SMALL = Cnn(13, 12, 3, (3, 4), 3, 5)
-NETWORKS = [SMALL, SMALL._replace(pooling="average"), Cnn(16, 16), Cnn(28, 28)]
+SMALL = CnnNetwork(13, 12, 3, (3, 4), 3, 5)
+NETWORKS = [
+    SMALL,
+    SMALL._replace(pooling="average"),
+    CnnNetwork(16, 16),
+    CnnNetwork(28, 28),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +123,9 @@ def test_curvature_can_be_estimated():
 @pytest.mark.parametrize("network", NETWORKS)
 def test_the_plain_count_is_the_number_of_weights(network):
     shape = jax.eval_shape(network.init, jax.random.key(0)).shape
-    count = cnn_num_weights(*network[:6])
+    height, width, depth, channels, kernel, outputs, _ = network
+    config = Cnn(channels=channels, kernel=kernel, image=(height, width, depth))
+    count = config.num_weights(height * width * depth, outputs)
     assert shape == (count,) == network.regularised().shape
     parts = jax.eval_shape(network.parts, jax.ShapeDtypeStruct(shape, "float32"))
     assert sum(part.size for part in parts) == count
@@ -127,7 +135,7 @@ def test_the_plain_count_is_the_number_of_weights(network):
 
 
 def test_the_papers_network_has_4380_weights_of_which_260_come_first():
-    network = Cnn(28, 28)
+    network = CnnNetwork(28, 28)
     assert (network.num_weights, network.num_noised) == (4380, 260)
     assert network.shapes[4] == (10, 160)
 
@@ -139,7 +147,7 @@ def test_only_the_first_convolution_lies_in_the_noised_prefix():
 
 
 def test_weights_start_within_their_limits():
-    network = Cnn(28, 28)
+    network = CnnNetwork(28, 28)
     weights = network.init(jax.random.key(0))
     parts = network.parts(weights)
     for part, inputs in zip(parts, (25, 25, 250, 250, 160, 160), strict=True):
@@ -222,6 +230,6 @@ def test_images_of_no_shape_are_refused(num_features, image, message):
 
 
 def test_images_may_be_too_small():
-    assert cnn_sizes(16, 17, 5) == ((6, 6), (1, 1))
+    assert sizes(16, 17, 5) == ((6, 6), (1, 1))
     with pytest.raises(ScenarioError, match=r"at least 16 x 16 .* got 15 x 28"):
-        cnn_num_weights(15, 28, 1, (10, 10), 5, 10)
+        Cnn(image=(15, 28, 1)).num_weights(15 * 28, 10)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.problems.convolution import convolve
-from simulator.problems.pooling import pool
+from simulator.problems.models.convolution import convolve
+from simulator.problems.models.pooling import pool
 
 SHAPES = [
     ((1, 28, 28, 12), (10, 1, 5, 5)),

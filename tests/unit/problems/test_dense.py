@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.problems import blockwise
 from simulator.problems.data.base import Dataset
-from simulator.problems.dense import Dense, dense
 from simulator.problems.horizontal import build
-from simulator.problems.model_parts import Dense as Config
+from simulator.problems.models import blockwise
+from simulator.problems.models.dense.network import DenseNetwork, dense
+from simulator.problems.models.dense.part import Dense
 
 SHAPES = [((3,), "relu"), ((5, 4), "relu"), ((5, 4), "tanh"), ((2, 6, 3), "tanh")]
 PLAIN = {"relu": lambda z: np.maximum(z, 0), "tanh": np.tanh}
@@ -22,21 +22,23 @@ def _double():
         yield
 
 
-def network(hidden: tuple[int, ...] = (5, 4), activation: str = "tanh") -> Dense:
-    config = Config.model_validate({"hidden": hidden, "activation": activation})
+def network(hidden: tuple[int, ...] = (5, 4), activation: str = "tanh") -> DenseNetwork:
+    config = Dense.model_validate({"hidden": hidden, "activation": activation})
     return dense(config, CLASSES, INPUTS, "horizontal")
 
 
-def size(model: Dense) -> int:
+def size(model: DenseNetwork) -> int:
     return sum(int(np.prod(shape)) for shape in model.shapes)
 
 
-def drawn(model: Dense, num_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def drawn(
+    model: DenseNetwork, num_rows: int, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     return rng.normal(size=size(model)), rng.normal(size=(num_rows, INPUTS))
 
 
-def plain_logits(model: Dense, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+def plain_logits(model: DenseNetwork, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
     at, hidden = 0, x
     for layer, (inputs, units) in enumerate(
         zip(model.sizes[:-1], model.sizes[1:], strict=True)
@@ -88,22 +90,20 @@ def test_the_gradient_is_that_of_finite_differences(activation: str) -> None:
 def test_counts_are_those_of_the_shapes(
     hidden: tuple[int, ...], activation: str
 ) -> None:
-    config = Config.model_validate({"hidden": hidden, "activation": activation})
+    config = Dense.model_validate({"hidden": hidden, "activation": activation})
     model = network(hidden, activation)
     assert model.sizes == (INPUTS, *hidden, CLASSES)
     assert config.num_weights(INPUTS, CLASSES) == size(model)
     start = jax.eval_shape(model.init, jax.random.key(0))
     assert start.shape == (size(model),)
-    matrices = [shape for shape in model.shapes if len(shape) == 2]
-    assert config.work(INPUTS, CLASSES) == sum(a * b for a, b in matrices)
     assert model.num_noised == hidden[0] * (INPUTS + 1)
     assert model.num_statistics == 0
 
 
 def test_the_network_of_the_calibration_has_109386_weights() -> None:
     # Section 5.7 of the specification: 784-128-64-10 with ReLU.
-    assert Config().num_weights(784, 10) == 785 * 128 + 129 * 64 + 65 * 10 == 109_386
-    assert Config().activation == "relu"
+    assert Dense().num_weights(784, 10) == 785 * 128 + 129 * 64 + 65 * 10 == 109_386
+    assert Dense().activation == "relu"
 
 
 def test_only_matrices_are_regularised() -> None:
@@ -142,7 +142,7 @@ def test_only_matrices_are_regularised() -> None:
 
 
 def test_weights_start_within_their_limits() -> None:
-    config = Config(hidden=(128, 64))
+    config = Dense(hidden=(128, 64))
     model = dense(config, 10, 64, "horizontal")
     weights, at = model.init(jax.random.key(0)), 0
     for shape, inputs in zip(model.shapes, (64, 64, 128, 128, 64, 64), strict=True):

@@ -10,14 +10,16 @@ import pytest
 from jax import lax
 
 from simulator.config.errors import ScenarioError
-from simulator.problems import embeddings
-from simulator.problems import model_parts as models
-from simulator.problems.blockwise import BLOCK, in_blocks
-from simulator.problems.flat import drawn, split
+from simulator.problems.models.blockwise import BLOCK, in_blocks
+from simulator.problems.models.flat import drawn, split
+from simulator.problems.models.mlp.network import mlp
+from simulator.problems.models.mlp.part import Mlp
+from simulator.problems.models.view_cnn.network import view_cnn
+from simulator.problems.models.view_cnn.part import ViewCnn
 
-MLP = models.Mlp(hidden=5)
-RELU = models.Mlp(hidden=4, activation="relu")
-CNN = models.ViewCnn(channels=(3, 2), kernel=3, dense=7, image=(8, 6, 2))
+MLP = Mlp(hidden=5)
+RELU = Mlp(hidden=4, activation="relu")
+CNN = ViewCnn(channels=(3, 2), kernel=3, dense=7, image=(8, 6, 2))
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +50,7 @@ def begun(network: Any, seed: int, held: int) -> Any:
 def test_the_plain_count_is_the_number_of_weights(
     config: Any, columns: int, outputs: int
 ) -> None:
-    build = embeddings.mlp if config.kind == "mlp" else embeddings.view_cnn
+    build = mlp if config.kind == "mlp" else view_cnn
     network = build(config, outputs, columns, "vertical")
     weights = jax.eval_shape(lambda: network.init(jax.random.key(0), columns))
     assert weights.shape == (config.num_weights(columns, outputs),)
@@ -57,24 +59,16 @@ def test_the_plain_count_is_the_number_of_weights(
 
 
 def test_numbers_of_the_papers_network() -> None:
-    half = models.ViewCnn(image=(28, 14, 1))
+    half = ViewCnn(image=(28, 14, 1))
     # Two convolutions 64@3x3, and what is left of 28 x 14 pixels, 24 x 10.
     dense = 256 * (64 * 24 * 10 + 1)
     convolutions = 64 * (9 + 1) + 64 * (64 * 9 + 1)
     assert half.num_weights(392, 1) == convolutions + dense + 256
-    work = 9 * 64 * (26 * 12 + 64 * 24 * 10) + 256 * 64 * 24 * 10 + 256
-    assert half.work(392, 1) == work
-
-
-def test_work_is_that_of_matrix_products() -> None:
-    assert MLP.work(6, 3) == 5 * 6 + 3 * 5
-    kernels = 3 * 2 * 9 * (6 * 4) + 2 * 3 * 9 * (4 * 2)
-    assert CNN.work(96, 10) == kernels + 7 * (2 * 4 * 2) + 10 * 7
 
 
 def test_in_transfer_learning_outputs_are_the_hidden_units() -> None:
-    whole = embeddings.mlp(MLP, 1, 6, "vertical")
-    alone = embeddings.mlp(MLP, 1, 6, "transfer")
+    whole = mlp(MLP, 1, 6, "vertical")
+    alone = mlp(MLP, 1, 6, "transfer")
     weights = some(MLP.num_weights(6, 1))
     hidden = applied(alone, weights[:-5], some(9, 6))
     assert (alone.num_outputs, hidden.shape) == (5, (5, 9))
@@ -83,8 +77,8 @@ def test_in_transfer_learning_outputs_are_the_hidden_units() -> None:
 
 
 @pytest.mark.parametrize("config", [MLP, RELU])
-def test_an_mlp_is_two_matrix_products(config: models.Mlp) -> None:
-    network, H = embeddings.mlp(config, 3, 6, "vertical"), config.hidden
+def test_an_mlp_is_two_matrix_products(config: Mlp) -> None:
+    network, H = mlp(config, 3, 6, "vertical"), config.hidden
     weights, x = some(config.num_weights(6, 3)), some(9, 6, seed=1)
     first, bias, last = np.split(weights, [6 * H, 7 * H])
     units = first.reshape(H, 6) @ x.T + bias[:, None]
@@ -94,7 +88,7 @@ def test_an_mlp_is_two_matrix_products(config: models.Mlp) -> None:
 
 
 def test_padded_columns_start_at_zero_and_stay_there() -> None:
-    network = embeddings.mlp(RELU, 2, 6, "vertical")
+    network = mlp(RELU, 2, 6, "vertical")
     start, x = begun(network, 3, 4).astype(np.float64), some(9, 6)
     # Outputs start at zero, and so would all other gradients be.
     start[-8:], x[:, 4:] = some(8), 0
@@ -109,7 +103,7 @@ def test_padded_columns_start_at_zero_and_stay_there() -> None:
 
 @pytest.mark.parametrize("held", [4, 100])
 def test_weights_start_within_the_limits_of_the_columns_held(held: int) -> None:
-    network = embeddings.mlp(models.Mlp(hidden=64), 2, 100, "vertical")
+    network = mlp(Mlp(hidden=64), 2, 100, "vertical")
     first, bias, last = parts_of(begun(network, 0, held), network.shapes)
     for part in (first, bias):
         assert 0.9 < np.abs(part).max() * np.sqrt(held) <= 1
@@ -117,7 +111,7 @@ def test_weights_start_within_the_limits_of_the_columns_held(held: int) -> None:
 
 
 def test_layers_of_a_cnn_start_within_their_own_limits() -> None:
-    network = embeddings.view_cnn(CNN, 2, 96, "vertical")
+    network = view_cnn(CNN, 2, 96, "vertical")
     weights = begun(network, 0, 96)
     parts = parts_of(weights, network.shapes)
     for part, inputs in zip(parts[:-1], (18, 18, 27, 27, 16, 16), strict=True):
@@ -129,7 +123,7 @@ def test_layers_of_a_cnn_start_within_their_own_limits() -> None:
 
 
 def test_a_cnn_is_xlas_convolutions() -> None:
-    network = embeddings.view_cnn(CNN, 4, 96, "vertical")
+    network = view_cnn(CNN, 4, 96, "vertical")
     weights, x = some(CNN.num_weights(96, 4)), some(5, 96, seed=1)
     *convolutions, dense, bias, out = parts_of(weights, network.shapes)
     one, bias_1, two, bias_2 = map(jnp.asarray, convolutions)
@@ -176,7 +170,7 @@ def test_the_gradient_goes_through_blocks() -> None:
 
 def test_a_cnn_takes_more_rows_than_a_block() -> None:
     config = CNN.replaced(channels=(1, 1), dense=2)
-    network = embeddings.view_cnn(config, 1, 96, "vertical")
+    network = view_cnn(config, 1, 96, "vertical")
     weights, x = some(config.num_weights(96, 1)), some(BLOCK + 2, 96)
     apply = jax.jit(network.apply)
     found, few = np.asarray(apply(weights, x)), [0, 1, BLOCK - 1, BLOCK, BLOCK + 1]
@@ -219,13 +213,10 @@ def test_draws_are_uniform_between_their_limits() -> None:
         (CNN.replaced(kernel=4), 96, "at least 7 x 7 pixels .* of 4 x 4, got 8 x 6"),
     ],
 )
-def test_images_of_a_wrong_size(
-    config: models.ViewCnn, columns: int, says: str
-) -> None:
+def test_images_of_a_wrong_size(config: ViewCnn, columns: int, says: str) -> None:
     for look in (
-        lambda: embeddings.view_cnn(config, 1, columns, "vertical"),
+        lambda: view_cnn(config, 1, columns, "vertical"),
         lambda: config.num_weights(columns, 1),
-        lambda: config.work(columns, 1),
     ):
         with pytest.raises(ScenarioError, match=says) as caught:
             look()

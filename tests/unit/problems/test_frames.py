@@ -10,9 +10,9 @@ import pytest
 
 from simulator.algorithms import client_work
 from simulator.config.errors import ScenarioError
-from simulator.problems.data.parts import Speech
-from simulator.problems.lstm import Lstm
-from simulator.problems.model_parts import Lstm as Config
+from simulator.problems.data.speech.part import Speech
+from simulator.problems.models.lstm.network import LstmNetwork
+from simulator.problems.models.lstm.part import Lstm
 from simulator.problems.remembered import dataset
 from simulator.timeline import NO_SAMPLE
 from tests.runs import execute, prepared
@@ -135,7 +135,7 @@ def test_neighbours_help() -> None:
     def linear(weights: jax.Array, x: jax.Array) -> jax.Array:
         return weights[:, :-1] @ x.T + weights[:, -1:]
 
-    network = Lstm(Config(layers=1, cells=32, projection=64), 64, 21 * 260)
+    network = LstmNetwork(Lstm(layers=1, cells=32, projection=64), 64, 21 * 260)
     begin = network.init(jax.random.key(0))
     alone = _trained(linear, jnp.zeros((64, 261)), of_frames, batch=512, epochs=3)
     found = _trained(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simulator.config.errors import ScenarioError
-from simulator.problems import layers
+from simulator.problems.models.cifar_net import layers
 from tests.quick import once
 
 # Channels in and out, rows, columns, kernel, stride, groups.

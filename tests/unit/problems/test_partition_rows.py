@@ -10,9 +10,10 @@ from scipy import stats
 from simulator.config.base import PlacedError
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.base import Dataset
-from simulator.problems.partitions import column, dirichlet, labels, sizes
-from simulator.problems.partitions.parts import Column, Dirichlet, Labels, Sizes
-from simulator.problems.partitions.rows import ATTEMPTS
+from simulator.problems.partitions.column import ByColumn
+from simulator.problems.partitions.dirichlet import ATTEMPTS, Dirichlet
+from simulator.problems.partitions.labels import Labels
+from simulator.problems.partitions.sizes import Sizes
 
 USERS = [30, 10, 10, 20, 30, 10, 20, 20, 40, 10, 10, 50]
 
@@ -34,7 +35,7 @@ def held(parts: list[np.ndarray]) -> list[list[int]]:
 
 def test_labels_deals_pure_shards() -> None:
     y = np.random.default_rng(0).permutation(np.arange(600) % 10)
-    parts = labels(Labels(clients=15, classes_per_client=2), dataset(y), seed=3)
+    parts = Labels(clients=15, classes_per_client=2).make(dataset(y), seed=3)
     assert sorted(np.concatenate(parts)) == list(range(600))
     # 30 shards of 20 rows, three of each class: shards are pure.
     shards = Counter()
@@ -52,7 +53,7 @@ def test_labels_deals_at_random() -> None:
     y = np.repeat(np.arange(10), 20)
     config, same = Labels(clients=100, classes_per_client=2), 0
     for seed in range(100):
-        parts = labels(config, dataset(y), seed)
+        parts = config.make(dataset(y), seed)
         same += sum(np.unique(y[part]).size == 1 for part in parts)
     # 200 shards of one row, 20 a class: the other one is of the class of the first
     # with chance 19/199. Deals are exchangeable; 5 standard errors of independent ones.
@@ -63,7 +64,7 @@ def test_labels_deals_at_random() -> None:
 
 def test_labels_with_shards_across_borders() -> None:
     y = np.repeat([0, 1, 2], [5, 9, 8])
-    parts = labels(Labels(clients=4, classes_per_client=1), dataset(y), seed=0)
+    parts = Labels(clients=4, classes_per_client=1).make(dataset(y), seed=0)
     assert sorted(part.size for part in parts) == [5, 5, 6, 6]
     assert sorted(np.concatenate(parts)) == list(range(22))
 
@@ -75,7 +76,7 @@ def test_dirichlet_has_the_laws_mean_and_variance() -> None:
     share = np.array(
         [
             [np.bincount(y[part], minlength=3) / rows for part in parts]
-            for parts in (dirichlet(config, dataset(y), seed) for seed in range(runs))
+            for parts in (config.make(dataset(y), seed) for seed in range(runs))
         ]
     )
     np.testing.assert_allclose(share.sum(axis=1), 1)
@@ -98,16 +99,16 @@ def test_dirichlet_has_the_laws_mean_and_variance() -> None:
 
 def test_dirichlet_of_extreme_concentrations() -> None:
     y = np.arange(1000) % 10
-    equal = dirichlet(Dirichlet(clients=4, alpha=1e9), dataset(y), seed=1)
+    equal = Dirichlet(clients=4, alpha=1e9).make(dataset(y), seed=1)
     for part in equal:
         assert np.abs(np.bincount(y[part]) - 25).max() <= 1
-    single = dirichlet(Dirichlet(clients=4, alpha=1e-6), dataset(y), seed=1)
+    single = Dirichlet(clients=4, alpha=1e-6).make(dataset(y), seed=1)
     counts = np.array([np.bincount(y[part], minlength=10) for part in single])
     assert set(counts.ravel().tolist()) == {0, 100}
 
 
 def test_dirichlet_rows_of_a_class_are_random() -> None:
-    parts = dirichlet(Dirichlet(clients=2, alpha=1e9), dataset(np.zeros(1000)), seed=0)
+    parts = Dirichlet(clients=2, alpha=1e9).make(dataset(np.zeros(1000)), seed=0)
     # Hypergeometric: of 500 draws 250 are below 500, standard deviation 7.9.
     assert abs(int((parts[0] < 500).sum()) - 250) < 5 * 7.9
 
@@ -115,13 +116,13 @@ def test_dirichlet_rows_of_a_class_are_random() -> None:
 def test_dirichlet_draws_until_every_client_has_the_least() -> None:
     y = np.arange(200) % 2
     some = [
-        min(p.size for p in dirichlet(config, dataset(y), seed))
+        min(p.size for p in config.make(dataset(y), seed))
         for seed in range(20)
         for config in (Dirichlet(clients=5, alpha=0.5, least=20),)
     ]
     free = Dirichlet(clients=5, alpha=0.5)
     assert min(some) >= 20
-    assert min(p.size for s in range(20) for p in dirichlet(free, dataset(y), s)) < 20
+    assert min(p.size for s in range(20) for p in free.make(dataset(y), s)) < 20
 
 
 @pytest.mark.parametrize(
@@ -137,28 +138,28 @@ def test_dirichlet_draws_until_every_client_has_the_least() -> None:
 )
 def test_sizes_follow_the_weights(weights: Any, expected: list[int]) -> None:
     config = Sizes(clients=3, weights=weights)
-    parts = sizes(config, dataset(np.zeros(60)), seed=2)
+    parts = config.make(dataset(np.zeros(60)), seed=2)
     assert [part.size for part in parts] == expected
     assert sorted(np.concatenate(parts)) == list(range(60))
 
 
 def test_sizes_shares_are_random() -> None:
     config = Sizes(clients=2, weights=(1, 3))
-    parts = sizes(config, dataset(np.zeros(1000)), seed=0)
+    parts = config.make(dataset(np.zeros(1000)), seed=0)
     # Hypergeometric: of 250 draws 125 are below 500, standard deviation 6.8.
     assert abs(int((parts[0] < 500).sum()) - 125) < 5 * 6.8
 
 
 def test_column_groups_equal_values() -> None:
-    config = Column(clients=5, column="user")
-    assert held(column(config, users(), 0)) == [
+    config = ByColumn(clients=5, column="user")
+    assert held(config.make(users(), 0)) == [
         [10] * 5,
         [20] * 3,
         [30] * 2,
         [40],
         [50],
     ]
-    two = column(Column(clients=2, column=1), users(), seed=7)
+    two = ByColumn(clients=2, column=1).make(users(), seed=7)
     assert held(two) == [[10] * 5, [20] * 3 + [30] * 2 + [40, 50]]
     assert all((np.diff(part) > 0).all() for part in two)
 
@@ -166,7 +167,7 @@ def test_column_groups_equal_values() -> None:
 def test_column_of_distinct_values_makes_equal_groups() -> None:
     values = np.random.default_rng(1).permutation(103).astype(np.float32)
     data = dataset(np.zeros(103), np.stack([values, values], axis=1))
-    parts = column(Column(clients=10, column="age"), data, seed=0)
+    parts = ByColumn(clients=10, column="age").make(data, seed=0)
     assert {part.size for part in parts} <= {10, 11}
     sorted_values = np.concatenate([np.sort(values[part]) for part in parts])
     np.testing.assert_array_equal(sorted_values, np.arange(103))
@@ -176,22 +177,22 @@ def test_column_leaves_a_value_for_every_client() -> None:
     values = np.repeat([1, 2, 3, 4], [1, 1, 1, 97])
     data = dataset(np.zeros(100), np.stack([values, values[::-1]], axis=1))
     for name, expected in (("age", [1, 1, 1, 97]), ("user", [1, 1, 1, 97])):
-        parts = column(Column(clients=4, column=name), data, seed=0)
+        parts = ByColumn(clients=4, column=name).make(data, seed=0)
         assert [part.size for part in parts] == expected
 
 
 @pytest.mark.parametrize(
-    ("make", "config"),
+    "config",
     [
-        (labels, Labels(clients=4, classes_per_client=2)),
-        (dirichlet, Dirichlet(clients=4, alpha=0.5)),
-        (sizes, Sizes(clients=4, weights="m")),
+        Labels(clients=4, classes_per_client=2),
+        Dirichlet(clients=4, alpha=0.5),
+        Sizes(clients=4, weights="m"),
     ],
 )
-def test_keyed_by_the_seed(make: Any, config: Any) -> None:
+def test_keyed_by_the_seed(config: Any) -> None:
     data = dataset(np.arange(100) % 3)
     first, again, other = (
-        [part.tolist() for part in make(config, data, seed)] for seed in (1, 1, 2)
+        [part.tolist() for part in config.make(data, seed)] for seed in (1, 1, 2)
     )
     assert first == again != other
     assert config.num_clients == 4
@@ -199,71 +200,60 @@ def test_keyed_by_the_seed(make: Any, config: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "config", "says"),
+    ("config", "says"),
     [
         (
-            labels,
             Labels(clients=2, classes_per_client=4),
             "classes_per_client must be at most the 3 classes of made, got 4; lower",
         ),
         (
-            labels,
             Labels(clients=7, classes_per_client=2),
             "clients must be at most 6, .* 12 training rows .* got 7; take fewer",
         ),
         (
-            dirichlet,
             Dirichlet(clients=13, alpha=1),
             "clients must be at most the 12 training rows of made, got 13",
         ),
         (
-            dirichlet,
             Dirichlet(clients=5, alpha=1, least=3),
             "least must be at most 2, .* 12 training rows .* 5 clients, got 3; lower",
         ),
         (
-            dirichlet,
             Dirichlet(clients=6, alpha=0.01, least=2),
             f"least must be a size .* {ATTEMPTS} draws .*, got 2 .* raise alpha",
         ),
-        (sizes, Sizes(clients=13, weights=1), "clients must be at most the 12"),
+        (Sizes(clients=13, weights=1), "clients must be at most the 12"),
         (
-            sizes,
             Sizes(clients=3, weights="m - 2"),
             r"weights must be > 0 for every client, got -1 for client 1; raise it",
         ),
         (
-            sizes,
             Sizes(clients=2, weights=(1, 0)),
             "weights must be > 0 for every client, got 0 for client 2",
         ),
-        (sizes, Sizes(clients=2, weights="1/(m-1)"), "weights: .* divides by zero"),
+        (Sizes(clients=2, weights="1/(m-1)"), "weights: .* divides by zero"),
         (
-            sizes,
             Sizes(clients=2, weights=(1, 1e-9)),
             r"weights must give every client one of the 12 .* 1\.2e-08 rows for cl.* 2",
         ),
         (
-            column,
-            Column(clients=6, column="user"),
+            ByColumn(clients=6, column="user"),
             "clients must be at most the 5 values of column 'user' of made, got 6",
         ),
         (
-            column,
-            Column(clients=2, column="usr"),
+            ByColumn(clients=2, column="usr"),
             "column must be a column of made, got 'usr'; did you mean 'user'",
         ),
         (
-            column,
-            Column(clients=2, column=2),
+            ByColumn(clients=2, column=2),
             "column must be at most 1, .* got 2; ",
         ),
     ],
 )
-def test_impossible(make: Any, config: Any, says: str) -> None:
+def test_impossible(config: Any, says: str) -> None:
     data = dataset(np.arange(12) % 3, users().x_train, num_classes=3)
     with pytest.raises(ScenarioError, match=f"^problem.partition.{says}") as error:
-        make(config, data, 0)
+        config.make(data, 0)
     assert "\n" not in str(error.value)
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.base import Dataset
-from simulator.problems.partitions import iid, vertical
-from simulator.problems.partitions.parts import Iid, Vertical
+from simulator.problems.partitions.iid import Iid
+from simulator.problems.partitions.vertical import Vertical
 
 
 def dataset(
@@ -22,25 +22,25 @@ def lists(parts: list[np.ndarray]) -> list[list[int]]:
 
 
 def test_contiguous_blocks() -> None:
-    parts = vertical(Vertical(parties=3), dataset())
+    parts = Vertical(parties=3).make(dataset())
     assert lists(parts) == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
 def test_images_in_equal_blocks() -> None:
     data = dataset(2, tuple(f"pixel{i}" for i in range(784)))
-    parts = vertical(Vertical(parties=7), data)
+    parts = Vertical(parties=7).make(data)
     assert [part.size for part in parts] == [112] * 7
     assert parts[1][0] == 112
 
 
 def test_groups_by_index_name_and_range() -> None:
     groups = {"bank": (7, "a"), "shop": ("2-4", "1")}
-    assert lists(vertical(Vertical(groups=groups), dataset())) == [[7, 0], [2, 3, 4, 1]]
+    assert lists(Vertical(groups=groups).make(dataset())) == [[7, 0], [2, 3, 4, 1]]
 
 
 def test_a_columns_name_comes_before_a_range() -> None:
     data = dataset(3, ("x", "y", "0-1"))
-    assert lists(vertical(Vertical(groups={"a": ("0-1",)}), data)) == [[2]]
+    assert lists(Vertical(groups={"a": ("0-1",)}).make(data)) == [[2]]
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_a_columns_name_comes_before_a_range() -> None:
 )
 def test_bad_groups(config: Vertical, says: str) -> None:
     with pytest.raises(ScenarioError, match=says) as error:
-        vertical(config, dataset())
+        config.make(dataset())
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("clients", [1, 4, 23])
 def test_iid_shares(clients: int) -> None:
-    parts = iid(Iid(clients=clients), dataset(), seed=5)
+    parts = Iid(clients=clients).make(dataset(), seed=5)
     sizes = [part.size for part in parts]
     assert len(parts) == clients
     assert max(sizes) - min(sizes) <= 1
@@ -73,17 +73,17 @@ def test_iid_shares(clients: int) -> None:
 
 def test_iid_is_keyed_by_the_seed() -> None:
     first, again, other = (
-        lists(iid(Iid(clients=4), dataset(), seed)) for seed in (1, 1, 2)
+        lists(Iid(clients=4).make(dataset(), seed)) for seed in (1, 1, 2)
     )
     assert first == again != other
 
 
 def test_iid_is_not_contiguous() -> None:
-    parts = iid(Iid(clients=2), dataset(1000), seed=0)
+    parts = Iid(clients=2).make(dataset(1000), seed=0)
     # Hypergeometric: of 500 draws 250 are below 500, standard deviation 7.9.
     assert abs(int((parts[0] < 500).sum()) - 250) < 5 * 7.9
 
 
 def test_more_clients_than_rows() -> None:
     with pytest.raises(ScenarioError, match="at most the 23 training rows of made"):
-        iid(Iid(clients=24), dataset(), seed=0)
+        Iid(clients=24).make(dataset(), seed=0)

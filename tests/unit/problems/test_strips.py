@@ -7,8 +7,8 @@ import pytest
 
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.names import RGB, pixels
-from simulator.problems.partitions.columns import strips, vertical
-from simulator.problems.partitions.parts import Strips, Vertical
+from simulator.problems.partitions.strips import Strips
+from simulator.problems.partitions.vertical import Vertical
 from simulator.studies import planned
 from simulator.timelines.of_run import set_up
 from tests.support import scenario
@@ -29,7 +29,7 @@ def test_a_strip_is_upright(
     names = pixels(height, width, channels)
     whole = None if image is None else (height, width, depth)
     config = Strips(parties=parties, image=whole)
-    parts = strips(config, dataset(3, names))
+    parts = config.make(dataset(3, names))
     assert sorted(np.concatenate(parts)) == list(range(len(names)))
     side = width // parties
     for party, part in enumerate(parts):
@@ -45,8 +45,8 @@ def test_a_strip_is_upright(
 
 
 def test_strips_are_no_blocks() -> None:
-    halves = strips(Strips(parties=2), dataset(3, pixels(2, 2)))
-    blocks = vertical(Vertical(parties=2), dataset(3, pixels(2, 2)))
+    halves = Strips(parties=2).make(dataset(3, pixels(2, 2)))
+    blocks = Vertical(parties=2).make(dataset(3, pixels(2, 2)))
     assert lists(halves) == [[0, 2], [1, 3]]
     assert lists(blocks) == [[0, 1], [2, 3]]
 
@@ -66,7 +66,7 @@ def test_strips_are_no_blocks() -> None:
 )
 def test_bad_strips(config: Strips, columns: int, says: str) -> None:
     with pytest.raises(ScenarioError, match=says) as caught:
-        strips(config, dataset(3, tuple(f"x{i}" for i in range(columns))))
+        config.make(dataset(3, tuple(f"x{i}" for i in range(columns))))
     assert "\n" not in str(caught.value)
 
 
@@ -93,9 +93,9 @@ def test_a_network_of_strips_can_be_planned(*, centralised: bool) -> None:
 def test_a_pattern_takes_columns_in_their_own_order() -> None:
     groups = {"words": ("tag_*",), "both": ("image_1*", "image_0")}
     config = Vertical(groups=groups)
-    assert lists(vertical(config, dataset(3, TAGGED))) == [[0, 2], [3, 4, 1]]
+    assert lists(config.make(dataset(3, TAGGED))) == [[0, 2], [3, 4, 1]]
     config = Vertical(groups={"rest": (5, "*_[ab]", "*_0")})
-    assert lists(vertical(config, dataset(3, TAGGED))) == [[5, 0, 2, 1]]
+    assert lists(config.make(dataset(3, TAGGED))) == [[5, 0, 2, 1]]
 
 
 @pytest.mark.parametrize(
@@ -115,5 +115,5 @@ def test_a_pattern_takes_columns_in_their_own_order() -> None:
 )
 def test_bad_patterns(groups: Any, says: str) -> None:
     with pytest.raises(ScenarioError, match=says) as caught:
-        vertical(Vertical(groups=groups), dataset(3, TAGGED))
+        Vertical(groups=groups).make(dataset(3, TAGGED))
     assert "\n" not in str(caught.value)

@@ -121,7 +121,7 @@ MISTAKES = {
     ),
     "no model": (
         'STALESIM = {"models": (Plain,)}',
-        "must be a subclass of simulator.problems.model_parts.Model, got",
+        "must be a subclass of simulator.problems.models.parts.Model, got",
     ),
     "no name": (
         'STALESIM = {"laws": (Nameless,)}',

@@ -324,11 +324,11 @@ def test_a_file_that_changes_under_a_study_fails_its_runs(
 def test_a_loader_says_what_it_reads(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulator.problems.data import idx
+    from simulator.problems.data import mnist
     from simulator.storage import files
 
     (here / "mine").write_bytes(b"mine")
-    monkeypatch.setattr(idx, "mnist5k", lambda config: files.read(Path("mine")))
+    monkeypatch.setattr(mnist, "bundled", lambda config: files.read(Path("mine")))
     tree = changed(TREE, problem__data={"kind": "mnist", "split_seed": 12345})
     with pytest.raises(DataError, match=r"must say that it reads .*/mine; give its"):
         studies.simulate(tree, "s")
@@ -337,14 +337,14 @@ def test_a_loader_says_what_it_reads(
 def test_many_files_of_a_data_set_are_one_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulator.problems.data import idx
+    from simulator.problems.data.mnist import Mnist
 
     root = tmp_path / "data" / "many"
     root.mkdir(parents=True)
     paths = [root / f"{number}.csv" for number in range(100)]
     for path in paths:
         path.write_text(path.name)
-    monkeypatch.setattr(idx.mnist, "finds", lambda config: paths, raising=False)
+    monkeypatch.setattr(Mnist, "found_files", lambda self: paths)
     scenario = validated(changed(TREE, problem__data={"kind": "mnist"}))
     found = inputs.collect([scenario]).named
     one = found["$STALESIM_DATA/many (100 files)"]

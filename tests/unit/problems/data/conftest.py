@@ -74,34 +74,34 @@ def write_set() -> Callable[..., dict[str, np.ndarray]]:
     return write
 
 
-def _outcome(loader: Callable[..., Any], config: Any) -> Any:
-    """Returns all that a loader returns, or its mistake without the names of files."""
+def _outcome(config: Any) -> Any:
+    """Returns all that a data set makes, or its mistake without the names of files."""
     try:
-        data = loader(config)
+        data = config.make()
     except DataError as error:
         return type(error)
     return [part.tobytes() if hasattr(part, "tobytes") else part for part in data]
 
 
 @pytest.fixture
-def check_files(root: Path) -> Callable[[Callable[..., Any], Any], None]:
-    """Checks that a loader says exactly which files of the data folder it reads.
+def check_files(root: Path) -> Callable[[Any], None]:
+    """Checks that a data set says exactly which files of the data folder it reads.
 
     A file is read if what is loaded is something else without it.
     """
 
-    def check(loader: Callable[..., Any], config: Any) -> None:
+    def check(config: Any) -> None:
         (root / "notes.csv").write_text("nothing,of,ours\n")
-        whole = _outcome(loader, config)
-        said = [str(path) for path in loader.finds(config)]  # pyright: ignore
+        whole = _outcome(config)
+        said = [str(path) for path in config.found_files()]
         read = []
         for path in [path for path in root.rglob("*") if path.is_file()]:
             content = path.read_bytes()
             path.unlink()
-            if _outcome(loader, config) != whole:
+            if _outcome(config) != whole:
                 read.append(str(path))
             path.write_bytes(content)
         assert sorted(said) == sorted(read) != []
-        assert loader.finds(config.replaced(source=STAND_IN[config.kind])) == []  # pyright: ignore
+        assert config.replaced(source=STAND_IN[config.kind]).found_files() == []
 
     return check

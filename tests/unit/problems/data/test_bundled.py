@@ -3,23 +3,23 @@
 import numpy as np
 import pytest
 
-from simulator.problems.data.bundled import breast_cancer, digits
-from simulator.problems.data.idx import mnist
-from simulator.problems.data.parts import BreastCancer, Digits, Mnist
+from simulator.problems.data.breast_cancer import BreastCancer
+from simulator.problems.data.digits import Digits
+from simulator.problems.data.mnist import Mnist
 
 
 def test_digits() -> None:
-    data = digits(Digits())
+    data = Digits().make()
     assert (data.x_train.shape, data.x_test.shape) == ((1437, 64), (360, 64))
     assert (data.name, data.num_classes) == ("digits", 10)
     assert (data.x_train.min(), data.x_train.max()) == (0, 1)
     assert data.columns[9] == "pixel_1_1"
-    raw = digits(Digits(scale="raw"))
+    raw = Digits(scale="raw").make()
     np.testing.assert_array_equal(raw.x_train, 16 * data.x_train)
 
 
 def test_breast_cancer() -> None:
-    data = breast_cancer(BreastCancer(scale="standard"))
+    data = BreastCancer(scale="standard").make()
     assert (data.x_train.shape, data.x_test.shape) == ((455, 30), (114, 30))
     assert (data.num_classes, len(data.columns)) == (2, 30)
     assert data.columns[0] == "mean_radius"
@@ -29,7 +29,7 @@ def test_breast_cancer() -> None:
 
 
 def test_mnist5k() -> None:
-    data = mnist(Mnist())
+    data = Mnist().make()
     assert (data.x_train.shape, data.x_test.shape) == ((4000, 784), (1000, 784))
     assert (data.name, data.num_classes) == ("mnist5k", 10)
     assert data.x_train.max() == 1
@@ -38,6 +38,6 @@ def test_mnist5k() -> None:
     np.testing.assert_array_equal(counts, 500)
     # It ships sorted by digit: of 4,000 shuffled rows, any 100 hold every digit.
     assert len(np.unique(data.y_train[:100])) == 10
-    again = mnist(Mnist(source="bundled", limit=50))
+    again = Mnist(source="bundled", limit=50).make()
     np.testing.assert_array_equal(again.x_train, data.x_train[:50])
     np.testing.assert_array_equal(again.x_test, data.x_test)

@@ -11,13 +11,10 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from simulator.config.errors import DataError
-from simulator.problems.data import credit as module
-from simulator.problems.data import credit_standin
 from simulator.problems.data.base import Dataset
-from simulator.problems.data.credit import OLE, PAYMENTS, credit
-from simulator.problems.data.parts import Credit
-from simulator.problems.partitions.columns import vertical
-from simulator.problems.partitions.parts import Vertical
+from simulator.problems.data.credit import standin
+from simulator.problems.data.credit.part import OLE, PAYMENTS, XLS, Credit
+from simulator.problems.partitions.vertical import Vertical
 
 BLANKS, DOTS = "default payment next month", "default.payment.next.month"
 NAMES = ["ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE", *PAYMENTS]
@@ -86,7 +83,7 @@ def check(data: Dataset) -> None:
 def test_reads_csv(root: Path, label: str, upper: bool, place: str) -> None:
     write_csv(root / place, label, upper)
     for source in ("csv", "auto"):
-        check(credit(Credit(source=source, scale="raw")))
+        check(Credit(source=source, scale="raw").make())
 
 
 @pytest.mark.parametrize(
@@ -100,26 +97,26 @@ def test_reads_csv(root: Path, label: str, upper: bool, place: str) -> None:
 @pytest.mark.parametrize("source", ["xls", "auto"])
 def test_reads_xls(root: Path, place: str, source: str) -> None:
     write_xls(root / place)
-    check(credit(Credit(source=source, scale="raw")))
+    check(Credit(source=source, scale="raw").make())
 
 
 def test_reads_xls_without_the_first_row(root: Path) -> None:
     write_xls(root / "credit/x.xls", table(BLANKS, False))
-    check(credit(Credit(source="xls", scale="raw")))
+    check(Credit(source="xls", scale="raw").make())
 
 
 def test_standardised_by_training_rows(root: Path) -> None:
     write_csv(root / "UCI_Credit_Card.csv")
-    raw, data = credit(Credit(scale="raw")), credit(Credit())
+    raw, data = Credit(scale="raw").make(), Credit().make()
     mean, std = raw.x_train.mean(axis=0), raw.x_train.std(axis=0)
     np.testing.assert_allclose(data.x_test, (raw.x_test - mean) / std, atol=1e-5)
 
 
 def test_csv_comes_before_xls(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xlrd", None)
-    (root / module.XLS).write_bytes(OLE + bytes(100))
+    (root / XLS).write_bytes(OLE + bytes(100))
     write_csv(root / "UCI_Credit_Card.csv")
-    assert credit(Credit()).name == "credit"
+    assert Credit().make().name == "credit"
 
 
 @pytest.mark.parametrize("source", ["xls", "auto"])
@@ -127,22 +124,22 @@ def test_xls_without_xlrd(
     root: Path, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "xlrd", None)
-    (root / module.XLS).write_bytes(OLE + bytes(100))
+    (root / XLS).write_bytes(OLE + bytes(100))
     with pytest.raises(DataError, match=r"by xlrd, .*; install stalesim\[xls\]") as e:
-        credit(Credit(source=source))
+        Credit(source=source).make()
     assert "\n" not in str(e.value)
 
 
 def test_missing(root: Path) -> None:
     with pytest.raises(DataError, match=r"^UCI_Credit_Card.csv of credit is missing"):
-        credit(Credit(source="csv"))
+        Credit(source="csv").make()
     says = f"^default of credit card clients.xls of .* put it in {root / 'credit'}"
     with pytest.raises(DataError, match=says):
-        credit(Credit(source="xls"))
-    assert credit(Credit()).name == "credit-standin"
+        Credit(source="xls").make()
+    assert Credit().make().name == "credit-standin"
     (root / "other.csv").write_text("ID,LIMIT_BAL\n1,2\n")
     (root / "other.xls").write_bytes(OLE)
-    assert credit(Credit()).name == "credit-standin"
+    assert Credit().make().name == "credit-standin"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +161,7 @@ def test_damaged_csv(root: Path, old: str, new: str, says: str) -> None:
     path.write_text(text.replace(old, new, 1))
     for source in ("csv", "auto"):
         with pytest.raises(DataError, match=says) as error:
-            credit(Credit(source=source))
+            Credit(source=source).make()
         assert str(path) in str(error.value)
         assert "\n" not in str(error.value)
 
@@ -180,30 +177,30 @@ def test_damaged_csv(root: Path, old: str, new: str, says: str) -> None:
 )
 def test_damaged_xls(root: Path, content: bytes, says: str) -> None:
     pytest.importorskip("xlrd", reason="install stalesim[xls]")
-    (root / module.XLS).write_bytes(content)
+    (root / XLS).write_bytes(content)
     for source in ("xls", "auto"):
         with pytest.raises(DataError, match=says) as error:
-            credit(Credit(source=source))
+            Credit(source=source).make()
         assert "\n" not in str(error.value)
 
 
 def test_cut_xls(root: Path) -> None:
-    path = write_xls(root / module.XLS)
+    path = write_xls(root / XLS)
     path.write_bytes(path.read_bytes()[:4000])
     with pytest.raises(DataError, match="must be an xls file, got: "):
-        credit(Credit())
-    write_xls(root / module.XLS, table(BLANKS, True)[:2])
+        Credit().make()
+    write_xls(root / XLS, table(BLANKS, True)[:2])
     with pytest.raises(DataError, match="one row of data, got 2 rows"):
-        credit(Credit())
+        Credit().make()
     cells = table(BLANKS, True)
     cells[7][1] = ""
-    write_xls(root / module.XLS, cells)
+    write_xls(root / XLS, cells)
     with pytest.raises(DataError, match=r"'LIMIT_BAL' of .* got '' in line 8; fill"):
-        credit(Credit())
+        Credit().make()
 
 
 def test_standin() -> None:
-    data = credit(Credit(source="standin", scale="raw"))
+    data = Credit(source="standin", scale="raw").make()
     assert (data.name, data.num_classes) == ("credit-standin", 2)
     assert (data.x_train.shape, data.x_test.shape) == ((24_000, 33), (6_000, 33))
     y = np.concatenate([data.y_train, data.y_test])
@@ -214,11 +211,11 @@ def test_standin() -> None:
         *("payment_16", "payment_17", "limit", "age"),
         *("sex_0", "sex_1", "education_0"),
     )
-    first, again = credit_standin.generate(), credit_standin.generate()
+    first, again = standin.generate(), standin.generate()
     np.testing.assert_array_equal(first[0], again[0])
     np.testing.assert_array_equal(first[1], again[1])
     parties = Vertical(groups={"b": ("18-32",), "a": ("0-17",)})
-    assert [part.size for part in vertical(parties, data)] == [15, 18]
+    assert [part.size for part in parties.make(data)] == [15, 18]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +228,7 @@ def test_standin() -> None:
     ],
 )
 def test_standin_auc(columns: slice, level: float) -> None:
-    data = credit(Credit(source="standin"))
+    data = Credit(source="standin").make()
     # One thread: several fight over the cores with the other tests.
     with threadpool_limits(1):
         model = LogisticRegression().fit(data.x_train[:, columns], data.y_train)
@@ -246,4 +243,4 @@ def test_says_which_file_it_reads(root: Path, check_files: Any, kind: str) -> No
     else:
         write_xls(root / "credit/x.xls")
     for source in (kind, "auto"):
-        check_files(credit, Credit(source=source))  # pyright: ignore
+        check_files(Credit(source=source))  # pyright: ignore

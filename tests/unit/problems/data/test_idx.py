@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from simulator.config.errors import DataError
-from simulator.problems.data import idx
-from simulator.problems.data.idx import fashion_mnist, mnist
-from simulator.problems.data.parts import FashionMnist, Mnist
+from simulator.problems.data import idx, mnist
+from simulator.problems.data.fashion_mnist.part import FashionMnist
+from simulator.problems.data.mnist import Mnist
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 IDX = Mnist(source="idx", scale="raw")
@@ -27,7 +27,7 @@ def test_reads(
     root: Path, write_set: WriteSet, suffix: str, folder: str, source: str
 ) -> None:
     arrays = write_set(root / folder, suffix=suffix)
-    data = mnist(Mnist(source=source, scale="raw"))
+    data = Mnist(source=source, scale="raw").make()
     assert (data.name, data.num_classes) == ("mnist", 10)
     assert data.columns[:4] == ("pixel_0_0", "pixel_0_1", "pixel_0_2", "pixel_1_0")
     np.testing.assert_array_equal(
@@ -44,16 +44,16 @@ def test_reads(
 def test_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
     write_set(root / "mnist")
     write_set(root / "fashion_mnist", offset=100)
-    ours = mnist(IDX)
-    theirs = fashion_mnist(FashionMnist(source="idx", scale="raw"))
+    ours = IDX.make()
+    theirs = FashionMnist(source="idx", scale="raw").make()
     assert (ours.name, theirs.name) == ("mnist", "fashion_mnist")
     assert not np.array_equal(ours.x_train, theirs.x_train)
 
 
 def test_innermost_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
     write_set(root / "mnist" / "Fashion-MNIST" / "raw")
-    assert fashion_mnist(FashionMnist(source="idx")).name == "fashion_mnist"
-    assert idx.find("mnist") == {}
+    assert FashionMnist(source="idx").make().name == "fashion_mnist"
+    assert mnist.FILES.find() == {}
 
 
 def test_linked_folder_is_searched(
@@ -61,7 +61,7 @@ def test_linked_folder_is_searched(
 ) -> None:
     write_set(tmp_path / "elsewhere" / "raw")
     (root / "mnist").symlink_to(tmp_path / "elsewhere")
-    assert mnist(IDX).name == "mnist"
+    assert IDX.make().name == "mnist"
 
 
 def test_md5_tells_the_sets_apart(
@@ -77,8 +77,8 @@ def test_md5_tells_the_sets_apart(
         official[md5] = ("fashion_mnist", role)
     (root / f"{IMAGES}.gz").rename(root / "mnist" / "whatever.gz")
     monkeypatch.setattr(idx, "OFFICIAL", official)
-    assert fashion_mnist(FashionMnist(source="idx")).name == "fashion_mnist"
-    assert idx.find("mnist") == {}
+    assert FashionMnist(source="idx").make().name == "fashion_mnist"
+    assert mnist.FILES.find() == {}
 
 
 def test_official_table_is_complete() -> None:
@@ -103,7 +103,7 @@ def test_missing_files_are_named_with_their_place(
     write_set(root / "mnist")
     (root / "mnist" / LABELS).unlink()
     with pytest.raises(DataError) as error:
-        mnist(IDX)
+        IDX.make()
     message = str(error.value)
     assert message.startswith(
         f"{LABELS} of mnist is missing; put it in {root / 'mnist'}"
@@ -115,7 +115,7 @@ def test_missing_files_are_named_with_their_place(
 def test_no_folder_at_all(root: Path) -> None:
     root.rmdir()
     with pytest.raises(DataError, match="are missing; put them in"):
-        fashion_mnist(FashionMnist(source="idx"))
+        FashionMnist(source="idx").make()
 
 
 @pytest.mark.parametrize("place", [".", "other/raw"])
@@ -124,7 +124,7 @@ def test_loose_files_of_unknown_md5_are_remarked(
 ) -> None:
     write_set(root / place)
     with pytest.raises(DataError, match="only a folder named mnist can say"):
-        mnist(IDX)
+        IDX.make()
 
 
 def test_auto_takes_what_ships_where_a_file_is_absent(
@@ -132,7 +132,7 @@ def test_auto_takes_what_ships_where_a_file_is_absent(
 ) -> None:
     write_set(root / "mnist")
     (root / "mnist" / LABELS).unlink()
-    assert mnist(Mnist()).name == "mnist5k"
+    assert Mnist().make().name == "mnist5k"
 
 
 def cut(path: Path) -> None:
@@ -183,7 +183,7 @@ def test_damaged_images(
     write_set(root / "mnist")
     damage(root / "mnist" / IMAGES)
     with pytest.raises(DataError, match=says) as error:
-        mnist(Mnist(source=source))
+        Mnist(source=source).make()
     assert str(root / "mnist" / IMAGES) in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -202,7 +202,7 @@ def test_labels_that_do_not_fit(
     write_set(root / "mnist")
     write_idx(root / "mnist" / LABELS, labels)
     with pytest.raises(DataError, match=says):
-        mnist(IDX)
+        IDX.make()
 
 
 def test_images_of_two_shapes(
@@ -211,7 +211,7 @@ def test_images_of_two_shapes(
     write_set(root / "mnist")
     write_idx(root / "mnist" / "t10k-images-idx3-ubyte", np.zeros((10, 5, 3)))
     with pytest.raises(DataError, match="images of the shape"):
-        mnist(IDX)
+        IDX.make()
 
 
 @pytest.mark.parametrize("source", ["idx", "auto"])
@@ -222,11 +222,11 @@ def test_says_which_files_it_reads(
     write_set(root / "mnist")
     write_set(root / "fashion", suffix=".gz")
     (root / "fashion").rename(root / "fashion_mnist")
-    check_files(mnist if kind is Mnist else fashion_mnist, kind(source=source))
+    check_files(kind(source=source))
 
 
 def test_three_of_four_files_are_not_read(root: Path, write_set: WriteSet) -> None:
     write_set(root / "mnist")
     (root / "mnist" / LABELS).unlink()
-    assert mnist.finds(Mnist(source="auto")) == []  # pyright: ignore
-    assert len(mnist.finds(IDX)) == 3  # pyright: ignore
+    assert Mnist(source="auto").found_files() == []
+    assert len(IDX.found_files()) == 3

@@ -14,18 +14,18 @@ import pytest
 from pyarrow import parquet
 
 from simulator.config.errors import DataError
-from simulator.problems.data import usps
-from simulator.problems.data.own import csv, npz
-from simulator.problems.data.parts import Csv, Npz
+from simulator.problems.data.user_csv import Csv
+from simulator.problems.data.user_npz import Npz
+from simulator.problems.data.usps import part as usps
 from simulator.storage import archive, files, limits, table
 
 MEASURED = """
 import resource, sys
 from pathlib import Path
 from simulator.storage import files, table
-from simulator.problems.data.own import csv, npz
+from simulator.problems.data.user_csv import Csv
+from simulator.problems.data.user_npz import Npz
 from simulator.config.errors import DataError
-from simulator.problems.data.parts import Csv, Npz
 import pyarrow.parquet
 path = sys.argv[1]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -33,9 +33,9 @@ try:
     if path.endswith(".parquet"):
         table.measurements(Path(path), ("t",))
     elif path.endswith(".npz"):
-        npz(Npz(path=path))
+        Npz(path=path).make()
     else:
-        csv(Csv(path=path, label="y"))
+        Csv(path=path, label="y").make()
 except DataError as error:
     print(error)
 else:
@@ -154,10 +154,10 @@ def test_a_file_of_its_own_size_is_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.savez(tmp_path / "d.npz", x=np.zeros((10, 2)), y=np.arange(10) % 2)
-    assert npz(Npz(path=str(tmp_path / "d.npz"))).num_classes == 2
+    assert Npz(path=str(tmp_path / "d.npz")).make().num_classes == 2
     monkeypatch.setattr(limits, "LARGEST", 100)
     with pytest.raises(DataError, match="must have 100 bytes at most, got"):
-        npz(Npz(path=str(tmp_path / "d.npz")))
+        Npz(path=str(tmp_path / "d.npz")).make()
 
 
 def test_a_table_of_too_much_text(
@@ -165,10 +165,10 @@ def test_a_table_of_too_much_text(
 ) -> None:
     path = tmp_path / "d.csv"
     path.write_text("a,y\n" + "1,0\n2,1\n" * 20)
-    assert csv(Csv(path=str(path), label="y")).num_classes == 2
+    assert Csv(path=str(path), label="y").make().num_classes == 2
     monkeypatch.setattr(limits, "MOST_TEXT", 100)
     with pytest.raises(DataError, match="must hold 100 bytes of text at most, got 164"):
-        csv(Csv(path=str(path), label="y"))
+        Csv(path=str(path), label="y").make()
 
 
 def test_bzip2_is_limited_as_well(

@@ -15,12 +15,10 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from simulator.config.errors import DataError
-from simulator.problems.data import mimic_features, mimic_standin
-from simulator.problems.data.mimic import mimic
-from simulator.problems.data.mimic_features import COLUMNS, VARIABLES, category
-from simulator.problems.data.parts import Mimic
-from simulator.problems.partitions.columns import vertical
-from simulator.problems.partitions.parts import Vertical
+from simulator.problems.data.mimic import features, standin
+from simulator.problems.data.mimic.features import COLUMNS, VARIABLES, category
+from simulator.problems.data.mimic.part import Mimic
+from simulator.problems.partitions.vertical import Vertical
 
 CSV = Mimic(source="csv", scale="raw")
 HEART, EYE, REFILL = 8, 3, 0
@@ -91,7 +89,7 @@ def test_statistics_equal_the_slow_twin(seed: int) -> None:
     values[1:, 2] = np.nan
     values[:, 3] = 7.3
     np.testing.assert_allclose(
-        mimic_features.statistics(hours, values), twin(hours, values), atol=1e-9
+        features.statistics(hours, values), twin(hours, values), atol=1e-9
     )
 
 
@@ -130,7 +128,7 @@ def test_no_category(cell: str) -> None:
 @pytest.mark.parametrize("source", ["csv", "auto"])
 def test_reads(root: Path, place: str, source: str) -> None:
     write(root / place)
-    data = mimic(Mimic(source=source, scale="raw"))
+    data = Mimic(source=source, scale="raw").make()
     assert (data.name, data.num_classes, data.columns) == ("mimic", 2, COLUMNS)
     assert (data.x_train.shape, data.x_test.shape) == ((12, 714), (4, 714))
     assert data.y_train.sum() == 4
@@ -156,12 +154,12 @@ def test_missing_statistics_are_means_of_training_rows(root: Path) -> None:
     (folder / "train" / "2_episode1_timeseries.csv").write_text("\n".join(lines))
     lines[3] = lines[3].replace("90", "300")
     (folder / "test" / "13_episode1_timeseries.csv").write_text("\n".join(lines))
-    data = mimic(CSV)
+    data = CSV.make()
     weight = COLUMNS.index("weight_full_mean")
     assert sorted(data.x_train[:, weight]) == [81.5, *[85.75] * 10, 90]
     np.testing.assert_array_equal(data.x_test[:, weight], [300, *[85.75] * 3])
     assert (data.x_train[:, COLUMNS.index("weight_full_count")] == 1).all()
-    scaled = mimic(CSV.replaced(scale="standard"))
+    scaled = CSV.replaced(scale="standard").make()
     np.testing.assert_allclose(scaled.x_train.mean(axis=0), 0, atol=1e-6)
     assert np.isfinite(scaled.x_test).all()
     assert Mimic().scale == "standard"
@@ -169,44 +167,44 @@ def test_missing_statistics_are_means_of_training_rows(root: Path) -> None:
 
 def test_columns_may_stand_in_another_order(root: Path) -> None:
     folder = write(root / "in-hospital-mortality")
-    before = mimic(CSV)
+    before = CSV.make()
     for path in folder.glob("*/*_timeseries.csv"):
         rows = [line.split(",") for line in path.read_text().splitlines()]
         rows[0] = [name.upper() if name != "Hours" else name for name in rows[0]]
         turned = [",".join([row[0], *row[:0:-1]]) for row in rows]
         path.write_bytes(gzip.compress("\r\n".join(turned).encode()))
-    np.testing.assert_array_equal(mimic(CSV).x_train, before.x_train)
+    np.testing.assert_array_equal(CSV.make().x_train, before.x_train)
 
 
 def test_validation_stays_are_training_rows_once(root: Path) -> None:
     folder = write(root / "in-hospital-mortality")
-    whole = mimic(CSV)
+    whole = CSV.make()
     lines = (folder / "train/listfile.csv").read_text().splitlines()
     (folder / "val_listfile.csv").write_text("\n".join([lines[0], *lines[9:]]))
     (folder / "train_listfile.csv").write_text("\n".join(lines[:9]))
-    np.testing.assert_array_equal(mimic(CSV).x_train, whole.x_train)
+    np.testing.assert_array_equal(CSV.make().x_train, whole.x_train)
     (folder / "train/listfile.csv").unlink()
-    np.testing.assert_array_equal(mimic(CSV).x_train, whole.x_train)
+    np.testing.assert_array_equal(CSV.make().x_train, whole.x_train)
     (folder / "val_listfile.csv").write_text("stay,y_true\n1_episode1_timeseries.csv,0")
     with pytest.raises(
         DataError, match=r"val_.* the class 1 for 1_.*, got 0 in line 2"
     ):
-        mimic(CSV)
+        CSV.make()
 
 
 def test_missing(root: Path) -> None:
     with pytest.raises(DataError) as error:
-        mimic(CSV)
+        CSV.make()
     assert str(error.value).startswith(
         "in-hospital-mortality/train/listfile.csv, in-hospital-mortality/test/"
         f"listfile.csv of mimic are missing; put them in {root / 'mimic'}"
     )
-    assert mimic(Mimic()).name == "mimic-standin"
+    assert Mimic().make().name == "mimic-standin"
     folder = write(root / "in-hospital-mortality")
     (folder / "test/listfile.csv").unlink()
     with pytest.raises(DataError, match=r"^in-hospital-mortality/test/listfile.csv of"):
-        mimic(CSV)
-    assert mimic(Mimic()).name == "mimic-standin"
+        CSV.make()
+    assert Mimic().make().name == "mimic-standin"
 
 
 def test_lists_of_other_tasks_are_none_of_ours(root: Path) -> None:
@@ -216,7 +214,7 @@ def test_lists_of_other_tasks_are_none_of_ours(root: Path) -> None:
     for half in ("train", "test"):
         path = folder / half / "listfile.csv"
         path.write_text(path.read_text().replace("stay,y_true", header))
-    assert mimic(Mimic()).name == "mimic-standin"
+    assert Mimic().make().name == "mimic-standin"
 
 
 SERIES = "test/14_episode1_timeseries.csv"
@@ -252,7 +250,7 @@ def test_damaged(
         path.write_text(text.replace(old, new, 1) if old else new)
     for source in ("csv", "auto"):
         with pytest.raises(DataError, match=says) as error:
-            mimic(Mimic(source=source))
+            Mimic(source=source).make()
         assert str(path) in str(error.value)
         assert "\n" not in str(error.value)
 
@@ -279,15 +277,15 @@ FIVE = {
 def test_parties_hold_whole_variables(
     partition: Vertical, variables: list[int]
 ) -> None:
-    data = mimic(Mimic(source="standin"))
-    parts = vertical(partition, data)
+    data = Mimic(source="standin").make()
+    parts = partition.make(data)
     owners = [{data.columns[c].split("_")[0] for c in part} for part in parts]
     assert [len(owner) for owner in owners] == variables
     assert sum(part.size for part in parts) == 714
 
 
 def test_standin() -> None:
-    data = mimic(Mimic(source="standin"))
+    data = Mimic(source="standin").make()
     assert data.name == "mimic-standin"
     assert (data.x_train.shape, data.x_test.shape) == ((17_903, 714), (3_236, 714))
     assert (data.num_classes, data.columns[42]) == (2, "variable1_0")
@@ -296,14 +294,14 @@ def test_standin() -> None:
     # Ill-conditioned: the bound on the logistic loss's Hessian is a quarter of this.
     x = data.x_train
     assert np.linalg.eigvalsh(x.T @ x / len(x))[-1] / 4 == pytest.approx(37.7, abs=0.5)
-    x_again, y_again = mimic_standin.generate()
-    raw = mimic(Mimic(source="standin", scale="raw"))
+    x_again, y_again = standin.generate()
+    raw = Mimic(source="standin", scale="raw").make()
     np.testing.assert_array_equal(raw.x_test, x_again[17_903:])
     np.testing.assert_array_equal(raw.y_test, y_again[17_903:])
 
 
 def test_standin_mean_difference_is_far_from_the_optimum() -> None:
-    data = mimic(Mimic(source="standin"))
+    data = Mimic(source="standin").make()
     positive = data.y_train == 1
     direction = data.x_train[positive].mean(axis=0) - data.x_train[~positive].mean(0)
     auc = roc_auc_score(data.y_test, data.x_test @ direction)
@@ -311,7 +309,7 @@ def test_standin_mean_difference_is_far_from_the_optimum() -> None:
 
 
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
-    names = ("mimic", "nus_wide", "credit")
+    names = ("mimic.part", "nus_wide.part", "credit.part")
     code = "".join(f"import simulator.problems.data.{name}\n" for name in names)
     code += "import sys\nassert not {'jax', 'simpy', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -319,7 +317,7 @@ def test_no_jax_simpy_or_pandas_is_imported() -> None:
 
 @pytest.mark.slow
 def test_standin_auc() -> None:
-    data = mimic(Mimic(source="standin"))
+    data = Mimic(source="standin").make()
     model = LogisticRegression(C=1 / (0.001 * len(data.y_train)), max_iter=1000)
     with threadpool_limits(1):
         model.fit(data.x_train, data.y_train)
@@ -329,4 +327,4 @@ def test_standin_auc() -> None:
 
 def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:
     write(root / "in-hospital-mortality")
-    check_files(mimic, Mimic())
+    check_files(Mimic())

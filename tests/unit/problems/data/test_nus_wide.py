@@ -12,11 +12,9 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data import nus_wide_standin
-from simulator.problems.data.nus_wide import FEATURES, nus_wide
-from simulator.problems.data.parts import NusWide
-from simulator.problems.partitions.columns import vertical
-from simulator.problems.partitions.parts import Vertical
+from simulator.problems.data.nus_wide import standin
+from simulator.problems.data.nus_wide.part import FEATURES, NusWide
+from simulator.problems.partitions.vertical import Vertical
 
 DAT = NusWide(source="dat", scale="raw")
 NUM = {"Train": 30, "Test": 14}
@@ -66,7 +64,7 @@ def write(root: Path) -> Path:
 @pytest.mark.parametrize("source", ["dat", "auto"])
 def test_reads(root: Path, place: str, source: str) -> None:
     write(root / place)
-    data = nus_wide(NusWide(source=source, scale="raw"))
+    data = NusWide(source=source, scale="raw").make()
     assert (data.name, data.num_classes) == ("nus_wide", 2)
     # Of six rows 0 has both, 1 and 5 neither.
     row = np.array([i for i in range(14) if (i % 2 == 0) != (i % 3 == 0)])
@@ -93,16 +91,16 @@ def test_columns_are_standardised_by_training_rows() -> None:
 
 def test_gzipped_files(root: Path) -> None:
     write(root)
-    plain = nus_wide(DAT)
+    plain = DAT.make()
     for path in [*root.glob("*/*.dat"), *root.glob("*/*/*.txt")]:
         (path.parent / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    np.testing.assert_array_equal(nus_wide(DAT).x_train, plain.x_train)
+    np.testing.assert_array_equal(DAT.make().x_train, plain.x_train)
 
 
 def test_other_concepts(root: Path) -> None:
     write(root)
-    data = nus_wide(DAT.replaced(concepts=("sky", "person", "animal")))
+    data = DAT.replaced(concepts=("sky", "person", "animal")).make()
     assert data.name == "nus_wide (sky, person, animal)"
     counts = sum((np.arange(14) % n == r).astype(int) for n, r in SKIES.values())
     row = np.flatnonzero(counts == 1)
@@ -112,7 +110,7 @@ def test_other_concepts(root: Path) -> None:
 def test_a_misspelt_concept_is_never_replaced_by_the_standin(root: Path) -> None:
     write(root)
     with pytest.raises(DataError, match=r"^Labels_persn_Train.txt, Labels_persn_Test"):
-        nus_wide(NusWide(concepts=("persn", "animal")))
+        NusWide(concepts=("persn", "animal")).make()
 
 
 def test_concepts_that_leave_no_rows(root: Path) -> None:
@@ -121,7 +119,7 @@ def test_concepts_that_leave_no_rows(root: Path) -> None:
         path = root / FOLDERS["Labels"] / f"Labels_animal_{half}.txt"
         path.write_text(path.read_text().replace("1", "0"))
     with pytest.raises(ScenarioError, match="with and without the first, got 15 and 0"):
-        nus_wide(DAT)
+        DAT.make()
 
 
 @pytest.mark.parametrize("concepts", [("sky",), ("sky", "sky"), ("sky", "../x")])
@@ -132,15 +130,15 @@ def test_no_concepts(concepts: tuple[str, ...]) -> None:
 
 def test_missing(root: Path) -> None:
     with pytest.raises(DataError) as error:
-        nus_wide(DAT)
+        DAT.make()
     assert str(error.value).startswith("Train_Normalized_CH.dat, ")
     assert f"are missing; put them in {root / 'nus_wide'}" in str(error.value)
-    assert nus_wide(NusWide()).name == "nus_wide-standin"
+    assert NusWide().make().name == "nus_wide-standin"
     write(root)
     (root / "NUS_WID_Tags/Test_Tags1k.dat").unlink()
     with pytest.raises(DataError, match=r"^Test_Tags1k.dat of nus_wide is missing"):
-        nus_wide(DAT)
-    assert nus_wide(NusWide()).name == "nus_wide-standin"
+        DAT.make()
+    assert NusWide().make().name == "nus_wide-standin"
 
 
 CH = "Low_Level_Features/Train_Normalized_CH.dat"
@@ -172,27 +170,27 @@ def test_damaged(
     path.write_bytes(content.replace(old, new, 1) if old else new)
     for source in ("dat", "auto"):
         with pytest.raises(DataError, match=says) as error:
-            nus_wide(NusWide(source=source))
+            NusWide(source=source).make()
         assert str(path) in str(error.value)
         assert "\n" not in str(error.value)
 
 
 def test_standin() -> None:
-    data = nus_wide(NusWide(source="standin", scale="raw"))
+    data = NusWide(source="standin", scale="raw").make()
     assert (data.name, data.num_classes) == ("nus_wide-standin", 2)
     assert (data.x_train.shape, data.x_test.shape) == ((4000, 200), (2000, 200))
     assert (data.columns[79], data.columns[80]) == ("image_79", "tag_0")
     # So near 1 that `standard` is the recipe too.
     np.testing.assert_allclose(data.x_train.std(axis=0), 1, atol=0.15)
-    x, y = nus_wide_standin.generate()
+    x, y = standin.generate()
     np.testing.assert_array_equal(data.x_test, x[4000:].astype(np.float32))
     np.testing.assert_array_equal(data.y_test, y[4000:])
     parties = Vertical(groups={"b": ("0-79",), "a": ("80-199",)})
-    assert [part.size for part in vertical(parties, data)] == [80, 120]
+    assert [part.size for part in parties.make(data)] == [80, 120]
 
 
 def test_standin_auc_of_a_linear_model() -> None:
-    data = nus_wide(NusWide(source="standin"))
+    data = NusWide(source="standin").make()
     with threadpool_limits(1):
         model = LogisticRegression(C=0.01).fit(data.x_train, data.y_train)
     auc = roc_auc_score(data.y_test, model.decision_function(data.x_test))
@@ -201,4 +199,4 @@ def test_standin_auc_of_a_linear_model() -> None:
 
 def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:
     write(root)
-    check_files(nus_wide, NusWide())
+    check_files(NusWide())

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from simulator.config.errors import DataError
-from simulator.problems.data.parkinson import parkinson
-from simulator.problems.data.parts import Parkinson
+from simulator.problems.data.parkinson.part import Parkinson
 
 CSV = Parkinson(source="csv", scale="raw")
 
@@ -36,7 +35,7 @@ def write(path: Path, num_subjects: int = 10) -> Path:
 @pytest.mark.parametrize("source", ["csv", "auto"])
 def test_reads(root: Path, place: str, source: str) -> None:
     write(root / place)
-    data = parkinson(Parkinson(source=source, scale="raw"))
+    data = Parkinson(source=source, scale="raw").make()
     assert (data.name, data.num_classes) == ("parkinson", 2)
     assert data.columns == ("gender", "PPE", "tqwt_1")
     assert (data.x_train.shape, data.x_test.shape) == ((24, 3), (6, 3))
@@ -48,14 +47,14 @@ def test_reads(root: Path, place: str, source: str) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_no_subject_in_both_halves(root: Path, seed: int) -> None:
     write(root / "pd_speech_features.csv")
-    data = parkinson(Parkinson(source="csv", scale="raw", split_seed=seed))
+    data = Parkinson(source="csv", scale="raw", split_seed=seed).make()
     assert not set(data.x_train[:, 1]) & set(data.x_test[:, 1])
 
 
 def test_missing(root: Path) -> None:
     with pytest.raises(DataError, match=r"pd_speech_features\.csv of parkinson is mis"):
-        parkinson(CSV)
-    assert parkinson(Parkinson()).name == "parkinson-standin"
+        CSV.make()
+    assert Parkinson().make().name == "parkinson-standin"
 
 
 @pytest.mark.parametrize(
@@ -76,10 +75,10 @@ def test_damaged(root: Path, old: str, new: str, says: str) -> None:
     path.write_text(text.replace(old, new, 1))
     for source in ("csv", "auto"):
         with pytest.raises(DataError, match=says) as error:
-            parkinson(Parkinson(source=source))
+            Parkinson(source=source).make()
         assert "\n" not in str(error.value)
 
 
 def test_says_which_file_it_reads(root: Path, check_files: Any) -> None:
     write(root / "pd_speech_features.csv")
-    check_files(parkinson, Parkinson())
+    check_files(Parkinson())

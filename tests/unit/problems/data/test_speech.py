@@ -8,10 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data.parts import Speech
-from simulator.problems.data.speech import speech
-from simulator.problems.data.speech_standin import NUM_STATES, STAY, generate
-from simulator.problems.data.utterances import WIDTH, Utterances, cut, deltas
+from simulator.problems.data.speech.part import Speech
+from simulator.problems.data.speech.standin import NUM_STATES, STAY, generate
+from simulator.problems.data.speech.utterances import WIDTH, Utterances, cut, deltas
 
 LENGTHS = [7, 2, 9, 6]
 """With three frames a row: 2, 0, 3 and 2 rows; 1, 2, 0 and 0 frames are dropped."""
@@ -52,7 +51,7 @@ def test_cuts_within_utterances() -> None:
 @pytest.mark.parametrize("name", ["speech.npz", "SWB300/any.npz", "a/swb300.npz"])
 def test_reads_and_keeps_utterances_whole(root: Path, name: str) -> None:
     save(root / name, arrays())
-    data = speech(RAW.replaced(source="auto"))
+    data = RAW.replaced(source="auto").make()
     assert data.name == Path(name).stem
     assert (data.num_classes, data.num_frames) == (5, 3)
     assert data.x_train.shape[1] == len(data.columns) == 3 * WIDTH
@@ -70,7 +69,7 @@ def test_test_utterances_of_their_own(root: Path) -> None:
     contents = arrays() | arrays([4, 3], "test_")
     contents["test_targets"][-1] = 8
     save(root / "speech.npz", contents)
-    data = speech(RAW)
+    data = RAW.make()
     assert (data.y_train.shape, data.y_test.shape) == ((7, 3), (2, 3))
     assert data.num_classes == 9
     np.testing.assert_array_equal(data.x_test[:, 0], [0, 4])
@@ -80,15 +79,15 @@ def test_scale_and_limit_are_those_of_frames(root: Path) -> None:
     contents = arrays() | arrays([6], "test_")
     contents["features"][:, 1] = 5.0
     save(root / "speech.npz", contents)
-    data = speech(Speech(source="npz", frames=3))
+    data = Speech(source="npz", frames=3).make()
     frames = data.x_train.reshape(-1, WIDTH)
     np.testing.assert_allclose(frames.mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(np.delete(frames.std(axis=0), 1), 1, rtol=1e-6)
     assert not frames[:, 1].any()
-    few = speech(Speech(source="npz", frames=3, limit=4, scale="raw"))
+    few = Speech(source="npz", frames=3, limit=4, scale="raw").make()
     assert few.y_train.shape == (4, 3)
     with pytest.raises(ScenarioError, match="at most the 7 training rows"):
-        speech(Speech(source="npz", frames=3, limit=8))
+        Speech(source="npz", frames=3, limit=8).make()
 
 
 def changed(**changes: Any) -> dict[str, Any]:
@@ -132,7 +131,7 @@ WRONG = {
 def test_wrong_files(root: Path, says: str) -> None:
     path = save(root / "speech.npz", WRONG[says])
     with pytest.raises(DataError, match=says) as error:
-        speech(RAW)
+        RAW.make()
     assert "\n" not in str(error.value)
     assert str(path) in str(error.value)
 
@@ -141,11 +140,11 @@ def test_damaged_and_missing_files(root: Path) -> None:
     with pytest.raises(
         DataError, match=r"^speech\.npz of speech is missing; put it in"
     ):
-        speech(RAW)
+        RAW.make()
     path = save(root / "speech.npz", arrays())
     path.write_bytes(path.read_bytes()[:-300])
     with pytest.raises(DataError, match="npz file of plain arrays, got"):
-        speech(RAW)
+        RAW.make()
 
 
 def test_classes_are_refused() -> None:
@@ -182,11 +181,11 @@ def test_standin_has_the_shape_of_speech() -> None:
 
 
 def test_standin_is_the_same_in_every_run() -> None:
-    data = speech(Speech())
+    data = Speech().make()
     assert (data.name, data.num_classes) == ("speech-standin", NUM_STATES)
     assert (data.x_train.shape, data.y_train.shape) == ((2028, 21 * WIDTH), (2028, 21))
     assert (data.x_test.shape, data.y_test.shape) == ((502, 21 * WIDTH), (502, 21))
-    again = speech(Speech(source="standin"))
+    again = Speech(source="standin").make()
     np.testing.assert_array_equal(data.x_train, again.x_train)
     np.testing.assert_array_equal(data.y_train, again.y_train)
     np.testing.assert_allclose(data.x_train.mean(), 0, atol=1e-5)
@@ -194,4 +193,4 @@ def test_standin_is_the_same_in_every_run() -> None:
 
 def test_says_which_file_it_reads(root: Path, check_files: Any) -> None:
     save(root / "speech.npz", arrays())
-    check_files(speech, RAW)
+    check_files(RAW)

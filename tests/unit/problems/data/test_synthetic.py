@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,18 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from simulator.problems.data import cifar_standin, fashion_standin, parkinson_standin
 from simulator.problems.data.base import Dataset
-from simulator.problems.data.cifar import cifar10
-from simulator.problems.data.idx import fashion_mnist
-from simulator.problems.data.parkinson import parkinson
-from simulator.problems.data.parts import (
-    Cifar10,
-    FashionMnist,
-    Parkinson,
-    SyntheticLogistic,
-)
-from simulator.problems.data.synthetic import NORM, synthetic_logistic
+from simulator.problems.data.cifar10 import standin as cifar_standin
+from simulator.problems.data.cifar10.part import Cifar10
+from simulator.problems.data.fashion_mnist import standin as fashion_standin
+from simulator.problems.data.fashion_mnist.part import FashionMnist
+from simulator.problems.data.parkinson import standin as parkinson_standin
+from simulator.problems.data.parkinson.part import Parkinson
+from simulator.problems.data.synthetic_logistic import NORM, SyntheticLogistic
 
 
 def sha(*arrays: np.ndarray) -> str:
@@ -45,7 +42,7 @@ def accuracy(data: Dataset, iterations: int) -> float:
 
 def test_synthetic_logistic() -> None:
     config = SyntheticLogistic(num_samples=5000, num_features=8, data_seed=3)
-    data = synthetic_logistic(config)
+    data = config.make()
     assert (data.x_train.shape, data.x_test.shape) == ((4000, 8), (1000, 8))
     assert (data.num_classes, data.columns[-1]) == (2, "x7")
     # Raw by default: standard normal. Five standard errors of 32,000 entries.
@@ -53,21 +50,21 @@ def test_synthetic_logistic() -> None:
     assert abs(data.x_train.var() - 1) < 5 * np.sqrt(2 / 32_000)
     # Without an intercept either class has probability 1/2.
     assert abs(data.y_train.mean() - 0.5) < 5 * 0.5 / np.sqrt(4000)
-    other = synthetic_logistic(config.replaced(data_seed=4))
-    assert sha(data.x_train) == sha(synthetic_logistic(config).x_train)
+    other = config.replaced(data_seed=4).make()
+    assert sha(data.x_train) == sha(config.make().x_train)
     assert sha(data.x_train) != sha(other.x_train)
 
 
 def test_synthetic_logistic_has_the_planted_norm() -> None:
     config = SyntheticLogistic(num_samples=40_000, num_features=3)
-    data = synthetic_logistic(config)
+    data = config.make()
     model = LogisticRegression(C=1e6).fit(data.x_train, data.y_train)
     # The estimate's standard error along w is about 0.03: E[x^2 p (1 - p)] = 0.03.
     assert np.linalg.norm(model.coef_) == pytest.approx(NORM, abs=0.15)
 
 
 def test_fashion_mnist_standin() -> None:
-    data = fashion_mnist(FashionMnist())
+    data = FashionMnist().make()
     assert data.name == "fashion_mnist-standin"
     assert (data.x_train.shape, data.x_test.shape) == ((12_000, 784), (2_000, 784))
     assert (data.x_train.min(), data.x_train.max(), data.num_classes) == (0, 1, 10)
@@ -76,7 +73,7 @@ def test_fashion_mnist_standin() -> None:
 
 
 def test_cifar10_standin() -> None:
-    data = cifar10(Cifar10(source="standin"))
+    data = Cifar10(source="standin").make()
     assert data.name == "cifar10-standin"
     assert (data.x_train.shape, data.x_test.shape) == ((10_000, 3072), (2_000, 3072))
     assert (data.x_train.min(), data.x_train.max(), data.num_classes) == (0, 1, 10)
@@ -85,7 +82,7 @@ def test_cifar10_standin() -> None:
 
 
 def test_parkinson_standin() -> None:
-    data = parkinson(Parkinson(scale="standard"))
+    data = Parkinson(scale="standard").make()
     assert data.name == "parkinson-standin"
     assert (data.x_train.shape, data.x_test.shape) == ((603, 753), (153, 753))
     assert (len(data.columns), data.columns[251]) == (753, "block1_0")
@@ -100,7 +97,7 @@ def test_parkinson_standin() -> None:
 
 def test_parkinson_standin_is_divided_by_subject() -> None:
     x, _, subject = parkinson_standin.generate()
-    data = parkinson(Parkinson(scale="raw"))
+    data = Parkinson(scale="raw").make()
     owner = dict(zip(x[:, 0].tolist(), subject.tolist(), strict=True))
     train = {owner[value] for value in data.x_train[:, 0].tolist()}
     test = {owner[value] for value in data.x_test[:, 0].tolist()}
@@ -109,18 +106,18 @@ def test_parkinson_standin_is_divided_by_subject() -> None:
 
 
 @pytest.mark.parametrize(
-    ("generator", "factory", "config", "num_train"),
+    ("generator", "config", "num_train"),
     [
-        (fashion_standin, fashion_mnist, FashionMnist(scale="raw"), 12_000),
-        (cifar_standin, cifar10, Cifar10(scale="raw"), 10_000),
+        (fashion_standin, FashionMnist(scale="raw"), 12_000),
+        (cifar_standin, Cifar10(scale="raw"), 10_000),
     ],
 )
 def test_standins_are_the_same_twice(
-    generator: object, factory: object, config: object, num_train: int
+    generator: Any, config: Any, num_train: int
 ) -> None:
     # Generated anew, and (from the tests above) out of the cache.
-    made = generator.generate()  # pyright: ignore
-    data = factory(config)  # pyright: ignore
+    made = generator.generate()
+    data = config.make()
     np.testing.assert_array_equal(data.x_test, made["x"][num_train:])
     np.testing.assert_array_equal(data.y_test, made["y"][num_train:])
 
@@ -131,17 +128,17 @@ def test_parkinson_standin_is_the_same_twice() -> None:
 
 @pytest.mark.slow
 def test_fashion_mnist_standin_accuracy() -> None:
-    assert 0.80 <= accuracy(fashion_mnist(FashionMnist()), 15) <= 0.85
+    assert 0.80 <= accuracy(FashionMnist().make(), 15) <= 0.85
 
 
 @pytest.mark.slow
 def test_cifar10_standin_accuracy() -> None:
-    assert 0.35 <= accuracy(cifar10(Cifar10()), 15) <= 0.45
+    assert 0.35 <= accuracy(Cifar10().make(), 15) <= 0.45
 
 
 @pytest.mark.slow
 def test_parkinson_standin_accuracy() -> None:
-    sets = [parkinson(Parkinson(scale="standard", split_seed=s)) for s in range(5)]
+    sets = [Parkinson(scale="standard", split_seed=s).make() for s in range(5)]
     whole = [accuracy(data, 1000) for data in sets]
     block = [
         accuracy(d._replace(x_train=d.x_train[:, :251], x_test=d.x_test[:, :251]), 1000)
@@ -152,8 +149,9 @@ def test_parkinson_standin_accuracy() -> None:
 
 
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
-    modules = ["idx", "cifar", "parkinson", "synthetic", "own", "usps"]
+    modules = [*("digits", "mnist", "cifar10.part", "parkinson.part", "usps.part")]
+    modules += ["fashion_mnist.part", "synthetic_logistic", "user_npz", "user_csv"]
     code = "".join(f"import simulator.problems.data.{name}\n" for name in modules)
-    code += "import simulator.problems.partitions, sys\n"
+    code += "import simulator.problems.partitions.iid, sys\n"
     code += "assert not {'jax', 'simpy', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

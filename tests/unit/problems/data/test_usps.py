@@ -12,9 +12,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from simulator.config.errors import DataError
-from simulator.problems.data import usps as module
-from simulator.problems.data.parts import Usps
-from simulator.problems.data.usps import H5, TEST, TRAIN, usps
+from simulator.problems.data.usps import part as module
+from simulator.problems.data.usps.part import H5, TEST, TRAIN, Usps
 
 LIBSVM = Usps(source="libsvm", scale="raw")
 
@@ -49,7 +48,7 @@ def write(folder: Path, *, packed: bool = True) -> Path:
 @pytest.mark.parametrize("source", ["libsvm", "auto"])
 def test_reads(root: Path, place: str, packed: bool, source: str) -> None:
     write(root / place, packed=packed)
-    data = usps(Usps(source=source, scale="raw"))
+    data = Usps(source=source, scale="raw").make()
     assert (data.name, data.num_classes) == ("usps", 10)
     assert (data.x_train.shape, data.x_test.shape) == ((30, 256), (10, 256))
     assert data.columns[17] == "pixel_1_1"
@@ -63,7 +62,7 @@ def test_reads(root: Path, place: str, packed: bool, source: str) -> None:
 
 def test_unit_scale(root: Path) -> None:
     write(root)
-    data = usps(Usps(source="libsvm"))
+    data = Usps(source="libsvm").make()
     np.testing.assert_allclose(data.x_test, (images(10) + 1) / 2, atol=1e-7)
 
 
@@ -76,9 +75,9 @@ def test_official_files_are_told_by_md5_whatever_their_name(
         path = root / "downloads" / name
         official[hashlib.md5(path.read_bytes()).hexdigest()] = name
         path.rename(root / f"{name[:6]}-of-2020")
-    assert module.find() == {}
+    assert module.FILES.find() == {}
     monkeypatch.setattr(module, "OFFICIAL", official)
-    assert usps(LIBSVM).name == "usps"
+    assert LIBSVM.make().name == "usps"
 
 
 def test_official_table_is_complete() -> None:
@@ -89,13 +88,13 @@ def test_missing_files_are_named_with_their_place(root: Path) -> None:
     write(root)
     (root / TEST).unlink()
     with pytest.raises(DataError) as error:
-        usps(LIBSVM)
+        LIBSVM.make()
     message = str(error.value)
     place = root / "usps"
     assert message.startswith(f"{TEST} of usps is missing; put it in {place}")
     with pytest.raises(DataError, match=r"usps\.h5 of usps is missing; put it in"):
-        usps(Usps(source="h5"))
-    assert usps(Usps()).name == "usps-standin"
+        Usps(source="h5").make()
+    assert Usps().make().name == "usps-standin"
 
 
 def cut(content: bytes) -> bytes:
@@ -160,7 +159,7 @@ def test_damaged(
     write(root)
     (root / TRAIN).write_bytes(damage(text(30)))
     with pytest.raises(DataError, match=says) as error:
-        usps(Usps(source=source))
+        Usps(source=source).make()
     assert str(root / TRAIN) in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -180,7 +179,7 @@ def write_h5(path: Path) -> None:
 @pytest.mark.parametrize("scale", ["raw", "unit"])
 def test_reads_h5(root: Path, place: str, source: str, scale: str) -> None:
     write_h5(root / place)
-    data = usps(Usps(source=source, scale=scale))
+    data = Usps(source=source, scale=scale).make()
     assert data.name == "usps"
     np.testing.assert_allclose(data.x_test, (images(10) + 1) / 2, atol=1e-7)
     np.testing.assert_array_equal(data.y_test, np.arange(10))
@@ -190,7 +189,7 @@ def test_reads_h5(root: Path, place: str, source: str, scale: str) -> None:
 def test_libsvm_comes_before_h5(root: Path) -> None:
     write_h5(root / H5)
     write(root)
-    assert usps(Usps(scale="raw")).x_test.min() < 0
+    assert Usps(scale="raw").make().x_test.min() < 0
 
 
 @pytest.mark.parametrize(
@@ -218,7 +217,7 @@ def test_damaged_h5(
         if value is not None:
             file[half][name] = value
     with pytest.raises(DataError, match=says) as error:
-        usps(Usps())
+        Usps().make()
     assert "\n" not in str(error.value)
 
 
@@ -226,7 +225,7 @@ def test_no_h5_file_at_all(root: Path) -> None:
     pytest.importorskip("h5py")
     (root / H5).write_bytes(b"nothing")
     with pytest.raises(DataError, match="must be an HDF5 file"):
-        usps(Usps(source="h5"))
+        Usps(source="h5").make()
 
 
 @pytest.mark.parametrize("source", ["h5", "auto"])
@@ -236,14 +235,14 @@ def test_h5_without_h5py(
     monkeypatch.setitem(sys.modules, "h5py", None)
     (root / H5).write_bytes(module.HDF5 + bytes(100))
     with pytest.raises(DataError, match=r"must be read by h5py, got .*; install") as e:
-        usps(Usps(source=source))
+        Usps(source=source).make()
     assert "\n" not in str(e.value)
     write(root)
-    assert usps(Usps()).name == "usps"
+    assert Usps().make().name == "usps"
 
 
 def test_standin() -> None:
-    data = usps(Usps(scale="raw"))
+    data = Usps(scale="raw").make()
     assert (data.name, data.num_classes) == ("usps-standin", 10)
     assert (data.x_train.shape, data.x_test.shape) == ((1437, 256), (360, 256))
     assert (data.x_train.min(), data.x_train.max()) == (0, 1)
@@ -254,17 +253,17 @@ def test_standin() -> None:
     small = np.sort(whole[:, ::2, ::2].reshape(-1, 64).sum(axis=1))
     stored = np.sort(np.asarray(load_digits(return_X_y=True)[0]).sum(axis=1) / 16)
     np.testing.assert_allclose(small, stored, rtol=1e-6)
-    part = usps(Usps(source="standin", classes=(3, 8)))
+    part = Usps(source="standin", classes=(3, 8)).make()
     assert part.name == "usps-standin (3, 8)"
 
 
 @pytest.mark.parametrize("source", ["libsvm", "auto"])
 def test_says_which_files_it_reads(root: Path, check_files: Any, source: str) -> None:
     write(root)
-    check_files(usps, Usps(source=source))  # pyright: ignore
+    check_files(Usps(source=source))  # pyright: ignore
 
 
 @pytest.mark.parametrize("source", ["h5", "auto"])
 def test_says_which_h5_file_it_reads(root: Path, check_files: Any, source: str) -> None:
     write_h5(root / H5)
-    check_files(usps, Usps(source=source))  # pyright: ignore
+    check_files(Usps(source=source))  # pyright: ignore

@@ -1,0 +1,1 @@
+"""CIFAR-10: `part` (options and files), `pickled` (Python version), `standin`."""

@@ -1,0 +1,1 @@
+"""Default of credit card clients: `part` (options and files), `standin`."""

@@ -1,0 +1,1 @@
+"""Fashion-MNIST: `part` (options; files as `idx` reads them), `standin`."""

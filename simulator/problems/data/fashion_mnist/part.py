@@ -1,0 +1,34 @@
+"""Fashion-MNIST from idx files, or its stand-in."""
+
+from pathlib import Path
+from typing import Literal
+
+from simulator.problems.data import idx
+from simulator.problems.data.base import Dataset
+from simulator.problems.data.fashion_mnist.standin import fashion_mnist_standin
+from simulator.problems.data.parts import Data
+
+FILES = idx.file_set("fashion_mnist")
+
+
+class FashionMnist(Data):
+    """Fashion-MNIST from idx files, else its stand-in."""
+
+    kind: Literal["fashion_mnist"] = "fashion_mnist"
+    source: Literal["auto", "idx", "standin"] = "auto"
+
+    def make(self) -> Dataset:
+        """Returns Fashion-MNIST from idx files, or its stand-in.
+
+        Raises:
+            DataError: Files are demanded and missing, or damaged.
+            ScenarioError: The limit is too high.
+        """
+        found = FILES.complete(self.source)
+        if not found.form:
+            return fashion_mnist_standin(self)
+        return idx.load(self, "fashion_mnist", found.paths)
+
+    def found_files(self) -> list[Path]:
+        """Returns the idx files that are read."""
+        return FILES.paths(self.source)

@@ -1,0 +1,1 @@
+"""NUS-WIDE: `part` (options and files), `standin`."""

@@ -1,0 +1,1 @@
+"""Parkinson's speech features: `part` (options and files), `standin`."""

@@ -1,0 +1,1 @@
+"""Speech: `part` (options and files), `utterances` and their pieces, `standin`."""

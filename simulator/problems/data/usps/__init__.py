@@ -1,0 +1,1 @@
+"""USPS: `part` (options and files), `standin`."""

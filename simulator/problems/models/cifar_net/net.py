@@ -1,0 +1,116 @@
+"""Interface of the layers of a network, on shapes or on arrays."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol, TypeVar, runtime_checkable
+
+T = TypeVar("T")
+
+Norm = Literal["group", "batch"]
+
+Widen = Callable[[int], int]
+"""Function from a paper's number of channels to a scenario's."""
+
+STEP = 4
+"""Divisor of all numbers of channels, which can therefore be halved."""
+
+FEWEST = 4
+"""Least number of channels of a group that is normalised. Where images have shrunk to
+a pixel, one or two normalised numbers say nothing, and no gradient passes them."""
+
+
+@runtime_checkable
+class Net(Protocol[T]):
+    """Applies layers one after another; each takes the next of the parameters.
+
+    Images have any type `T`: shapes, for counting, or arrays.
+    """
+
+    def channels(self, x: T) -> int:
+        """Returns the number of channels."""
+        ...
+
+    def conv(
+        self,
+        x: T,
+        channels: int,
+        kernel: int,
+        stride: int = 1,
+        groups: int = 1,
+        *,
+        bias: bool = False,
+    ) -> T:
+        """Convolves with square kernels; pads so that stride 1 keeps the size.
+
+        Args:
+            x: Images.
+            channels: Number of output channels.
+            kernel: Height and width of a kernel, odd.
+            stride: Number of pixels from one output to the next.
+            groups: Number of groups of channels; outputs of a group depend on its
+                inputs alone. Both numbers of channels are multiples of it.
+            bias: Whether each channel has a bias.
+        """
+        ...
+
+    def norm(self, x: T) -> T:
+        """Normalises, then scales and shifts each channel."""
+        ...
+
+    def relu(self, x: T) -> T:
+        """Returns the positive parts."""
+        ...
+
+    def sigmoid(self, x: T) -> T:
+        """Returns numbers between 0 and 1."""
+        ...
+
+    def max_pool(self, x: T, size: int, stride: int, padding: int = 0) -> T:
+        """Returns the largest of `size` x `size` pixels around every `stride`-th."""
+        ...
+
+    def mean(self, x: T) -> T:
+        """Returns each channel's mean as an image of one pixel."""
+        ...
+
+    def dense(self, x: T, outputs: int) -> T:
+        """Returns a linear map, with biases, of all numbers."""
+        ...
+
+    def add(self, x: T, y: T) -> T:
+        """Returns the sum."""
+        ...
+
+    def multiply(self, x: T, factors: T) -> T:
+        """Multiplies each channel by a factor, an image of one pixel."""
+        ...
+
+    def join(self, parts: Sequence[T]) -> T:
+        """Concatenates channels."""
+        ...
+
+    def split(self, x: T, channels: int) -> tuple[T, T]:
+        """Returns the first `channels` channels, and the others."""
+        ...
+
+    def shuffle(self, x: T, groups: int) -> T:
+        """Reorders channels: in turn one from each of `groups` groups."""
+        ...
+
+
+def widened(channels: int, width: float) -> int:
+    """Returns a number of channels times `width`, to the nearest multiple of `STEP`."""
+    return max(STEP, STEP * math.floor(channels * width / STEP + 0.5))
+
+
+def num_groups(channels: int, most: int) -> int:
+    """Returns the number of groups in which channels are normalised.
+
+    It is the largest number that divides the channels, is at most `most` and leaves
+    each group `FEWEST` channels. (Wu and He have 32 groups everywhere; networks for
+    CIFAR are narrower, and 116 or 24 channels are no multiples of 32.)
+
+    Source: Wu and He, Group Normalization (2018), section 3.
+    """
+    fitting = [g for g in range(1, most + 1) if channels % g == 0]
+    return max((g for g in fitting if channels // g >= FEWEST), default=1)

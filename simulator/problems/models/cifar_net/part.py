@@ -1,0 +1,55 @@
+"""Networks for CIFAR-10."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from simulator.problems.images import image_shape
+from simulator.problems.models.cifar_net.counter import Tally
+from simulator.problems.models.cifar_net.listing import Name, tally
+from simulator.problems.models.cifar_net.net import Norm
+from simulator.problems.models.parts import Model
+
+
+class CifarNet(Model):
+    """One of nine networks for CIFAR-10, listed in `listing`.
+
+    Batch normalisation mixes the samples of a batch, so that no sample's own gradient
+    exists to be clipped; group normalisation does not, and keeps nothing between
+    batches. It is the default for that reason, though the paper's networks have the
+    other.
+
+    Source: A(DP)2SGD, Tables 1 and 2.
+    """
+
+    kind: Literal["cifar_net"] = "cifar_net"
+    made_by: ClassVar[str] = "simulator.problems.models.cifar_net.network:cifar_net"
+    families: ClassVar[tuple[str, ...]] = ("horizontal",)
+    name: Name = "resnet18"
+    norm: Norm = "group"
+    groups: Annotated[int, Field(ge=1)] = 16
+    """Largest number of groups of channels in `norm: group`; fewer where it does not
+    divide the channels, or would leave groups of less than four."""
+    width: Annotated[float, Field(gt=0)] = 1.0
+    """Factor of the numbers of channels, which are rounded to multiples of four."""
+    image: tuple[int, int, int] | None = None
+    """Height, width and depth of the images; by default square ones, grey or of three
+    colours."""
+
+    @property
+    def normalises_batches(self) -> bool:
+        """Whether the samples of a batch are normalised together."""
+        return self.norm == "batch"
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the number of weights, running statistics included.
+
+        Raises:
+            ScenarioError: The features are no images, or too small ones.
+        """
+        counted = self._tally(num_features, num_outputs)
+        return counted.num_parameters + counted.num_statistics
+
+    def _tally(self, num_features: int, num_outputs: int) -> Tally:
+        shape = image_shape(num_features, self.image)
+        return tally(self.name, shape, num_outputs, self.width, self.norm)

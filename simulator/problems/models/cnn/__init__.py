@@ -1,0 +1,1 @@
+"""Convolutional network of five layers: `part` (options), `network`."""

@@ -1,0 +1,87 @@
+"""A network of fully connected layers whose weights are one flat vector."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from simulator.problems.models.blockwise import in_blocks
+from simulator.problems.models.dense.part import Dense, shapes
+from simulator.problems.models.flat import drawn, matrices, split
+from simulator.problems.models.shapes import Shapes
+
+ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
+
+
+class DenseNetwork(NamedTuple):
+    """Fully connected layers with an activation between them.
+
+    Attributes:
+        sizes: Numbers of inputs, of hidden units layer by layer, and of outputs.
+        activation: Activation of the hidden units.
+    """
+
+    sizes: tuple[int, ...]
+    activation: str = "relu"
+
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of each layer's matrix and bias."""
+        return shapes(self.sizes)
+
+    @property
+    def num_noised(self) -> int:
+        """Number of the first layer's weights, biases included."""
+        return self.sizes[1] * (self.sizes[0] + 1)
+
+    @property
+    def num_statistics(self) -> int:
+        """None: no layer normalises by a batch."""
+        return 0
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
+        """Draws all uniformly within ±1/sqrt(inputs of a unit), as in PyTorch."""
+        limits = [1 / math.sqrt(size) for size in self.sizes[:-1] for _ in range(2)]
+        return drawn(key, self.shapes, limits)
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
+        """Returns the features as they are."""
+        return x
+
+    def regularised(self) -> Bool[np.ndarray, " P"]:
+        """Says of each number whether it is regularised: all but biases."""
+        return matrices(self.shapes)
+
+    def apply(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> Float[Array, "C S"]:
+        """Returns the logits of some rows, however many: block by block."""
+        parts = split(weights, self.shapes)
+        layers = list(zip(parts[::2], parts[1::2], strict=True))
+
+        def logits(block: Float[Array, "B F"]) -> Float[Array, "C B"]:
+            hidden = block.T
+            for matrix, bias in layers[:-1]:
+                sums = matrix @ hidden + bias[:, None]
+                hidden = ACTIVATIONS[self.activation](sums)
+            matrix, bias = layers[-1]
+            return matrix @ hidden + bias[:, None]
+
+        return in_blocks(logits, x)
+
+    def train(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> tuple[Float[Array, "C S"], Float[Array, " statistics"]]:
+        """Returns the logits of a batch, and no statistics."""
+        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
+
+
+def dense(
+    config: Dense, num_outputs: int, num_features: int, family: str
+) -> DenseNetwork:
+    """Builds the network of a scenario, whose clients hold all columns."""
+    del family
+    return DenseNetwork((num_features, *config.hidden, num_outputs), config.activation)

@@ -1,0 +1,52 @@
+"""Flat vectors of weights: their arrays, their initial values."""
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+
+def split(
+    weights: Float[Array, " P"], shapes: Sequence[tuple[int, ...]]
+) -> list[Float[Array, "..."]]:
+    """Returns the arrays of a flat vector, in the order of `shapes`."""
+    sizes = [math.prod(shape) for shape in shapes]
+    return [
+        weights[end - size : end].reshape(shape)
+        for shape, size, end in zip(shapes, sizes, accumulate(sizes), strict=True)
+    ]
+
+
+def matrices(shapes: Sequence[tuple[int, ...]]) -> Bool[np.ndarray, " P"]:
+    """Says of each number whether it is of a matrix or kernel, not of a bias."""
+    return np.concatenate(
+        [np.full(math.prod(shape), len(shape) > 1) for shape in shapes]
+    )
+
+
+def drawn(
+    key: Key[Array, ""],
+    shapes: Sequence[tuple[int, ...]],
+    limits: Sequence[float | np.ndarray],
+) -> Float[Array, " P"]:
+    """Draws every array uniformly between minus and plus its limit.
+
+    Values are single precision in all runs, so that those in double precision start
+    from the same.
+
+    Args:
+        key: Key of the draw.
+        shapes: Shapes of the arrays, in their order in the vector.
+        limits: Limit of each array, which broadcasts to it.
+    """
+    wide = [
+        np.broadcast_to(np.asarray(limit, np.float32), shape).reshape(-1)
+        for limit, shape in zip(limits, shapes, strict=True)
+    ]
+    limit = np.concatenate(wide)
+    unit = jax.random.uniform(key, limit.shape, jnp.float32, minval=-1, maxval=1)
+    return unit * limit

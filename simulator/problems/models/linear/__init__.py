@@ -1,0 +1,1 @@
+"""Linear model: `part` (options), `network`."""

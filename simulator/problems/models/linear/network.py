@@ -1,0 +1,90 @@
+"""Linear models. Weights are `[outputs, features]`: twice as fast as the transpose."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from simulator.problems.models.linear.part import Linear
+
+
+class LinearEmbedding(NamedTuple):
+    """Embeds rows by `w @ x`; starts at zero.
+
+    Attributes:
+        num_outputs: Width of the embedding, `C`.
+        num_features: Number of columns, padded to the widest party, `P`.
+    """
+
+    num_outputs: int
+    num_features: int
+
+    def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, "C P"]:
+        """Returns zeros."""
+        del key, num_features
+        return jnp.zeros((self.num_outputs, self.num_features))
+
+    def apply(
+        self, weights: Float[Array, "C P"], x: Float[Array, "S P"]
+    ) -> Float[Array, "C S"]:
+        """Returns the embeddings of some rows."""
+        return weights @ x.T
+
+
+class LinearClassifier(NamedTuple):
+    """Logits `w @ x` of features and a last feature of one, whose weight is the bias.
+
+    One flat matrix is faster than a matrix and a vector. Starts at zero.
+
+    Attributes:
+        num_outputs: Number of outputs, `C`.
+        num_features: Number of features, without the last one.
+    """
+
+    num_outputs: int
+    num_features: int
+
+    @property
+    def num_noised(self) -> int:
+        """Number of all weights: there is one layer."""
+        return self.num_outputs * (self.num_features + 1)
+
+    @property
+    def num_statistics(self) -> int:
+        """None: no layer normalises by a batch."""
+        return 0
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, "C P"]:
+        """Returns zeros."""
+        del key
+        return jnp.zeros((self.num_outputs, self.num_features + 1))
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N P"]:
+        """Returns the features with a last column of ones."""
+        return np.concatenate([x, np.ones((x.shape[0], 1), x.dtype)], axis=1)
+
+    def apply(
+        self, weights: Float[Array, "C P"], x: Float[Array, "S P"]
+    ) -> Float[Array, "C S"]:
+        """Returns the logits of some rows."""
+        return weights @ x.T
+
+    def train(
+        self, weights: Float[Array, "C P"], x: Float[Array, "S P"]
+    ) -> tuple[Float[Array, "C S"], Float[Array, " 0"]]:
+        """Returns the logits of a batch, and no statistics of it."""
+        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
+
+    def regularised(self) -> Bool[np.ndarray, " P"]:
+        """Says of each column whether its weights are regularised."""
+        return np.arange(self.num_features + 1) < self.num_features
+
+
+def linear(
+    config: Linear, num_outputs: int, num_features: int, family: str
+) -> LinearEmbedding | LinearClassifier:
+    """Builds the linear model of a party (`family` vertical) or of all clients."""
+    del config
+    kind = LinearEmbedding if family == "vertical" else LinearClassifier
+    return kind(num_outputs, num_features)

@@ -1,0 +1,1 @@
+"""Bidirectional LSTM: `part` (options), `network`."""

@@ -1,0 +1,160 @@
+"""Bidirectional LSTM layers, whose weights are one flat vector."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Key
+
+from simulator.problems.models.blockwise import in_blocks
+from simulator.problems.models.flat import drawn, split
+from simulator.problems.models.lstm.part import Lstm
+from simulator.problems.models.shapes import Shapes, size
+
+OF_LAYER = 4
+"""Number of arrays of an LSTM layer; projection and logits have as many together."""
+
+
+class LstmNetwork(NamedTuple):
+    """Bidirectional LSTM layers, a linear projection, and a linear layer; per frame.
+
+    Attributes:
+        config: Options: layers, cells, projection and frames of a row.
+        num_outputs: Number of logits of a frame, `C`.
+        num_features: Number of columns of a row, of all of its frames.
+
+    Source: A(DP)²SGD, section 5 (SWB300); the cell is that of Gers,
+        Schmidhuber and Cummins, Learning to Forget (2000), without peepholes.
+    """
+
+    config: Lstm
+    num_outputs: int
+    num_features: int
+
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of the arrays, as `Lstm.shapes` documents them."""
+        return self.config.shapes(self.num_features, self.num_outputs)
+
+    @property
+    def num_weights(self) -> int:
+        """Length of the flat vector, `P`."""
+        return size(self.shapes)
+
+    @property
+    def num_noised(self) -> int:
+        """Number of the first layer's weights and biases, of both directions."""
+        return size(self.shapes[:OF_LAYER])
+
+    @property
+    def num_statistics(self) -> int:
+        """None: no layer normalises by a batch."""
+        return 0
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
+        """Draws every layer uniformly within ±1/sqrt(n), PyTorch's default.
+
+        n is the number of cells in an LSTM layer, of inputs in a linear one.
+        """
+        cells, last = self.config.cells, self.shapes[-OF_LAYER:]
+        fans = [cells] * (OF_LAYER * self.config.layers)
+        fans += [last[0][1], last[0][1], last[2][1], last[2][1]]
+        return drawn(key, self.shapes, [1 / math.sqrt(fan) for fan in fans])
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
+        """Returns the features as they are."""
+        return x
+
+    def regularised(self) -> Bool[np.ndarray, " P"]:
+        """Says of each number whether it is regularised: all but biases."""
+        # Biases of both directions of a layer, or of a linear layer.
+        bias = [len(shape) == 2 for shape in self.shapes[:-OF_LAYER]]
+        bias += [len(shape) == 1 for shape in self.shapes[-OF_LAYER:]]
+        sizes = [math.prod(shape) for shape in self.shapes]
+        return np.repeat(np.logical_not(bias), sizes)
+
+    def apply(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> Float[Array, "C SL"]:
+        """Returns the logits of all frames of the first row, then of the second's, ...
+
+        Args:
+            weights: Flat vector.
+            x: Rows of features, frame after frame.
+        """
+        parts = split(weights, self.shapes)
+        return in_blocks(lambda block: self._logits(parts, block), x)
+
+    def train(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> tuple[Float[Array, "C SL"], Float[Array, " 0"]]:
+        """Returns the logits of a batch, and no statistics of it."""
+        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
+
+    def _logits(
+        self, parts: Sequence[Float[Array, "..."]], x: Float[Array, "S F"]
+    ) -> Float[Array, "C SL"]:
+        frames = x.reshape(x.shape[0], self.config.frames, -1)
+        hidden = frames.swapaxes(0, 1)
+        for start in range(0, len(parts) - OF_LAYER, OF_LAYER):
+            own = parts[start : start + OF_LAYER]
+            hidden = both_ways(hidden, *own)
+        matrix, shift, dense, bias = parts[-OF_LAYER:]
+        # Row by row, so that all frames of a row stand together.
+        inputs = hidden.swapaxes(0, 1).reshape(-1, hidden.shape[-1])
+        projected = inputs @ matrix.T + shift[None, :]
+        return dense @ projected.T + bias[:, None]
+
+
+def both_ways(
+    x: Float[Array, "L S I"],
+    of_inputs: Float[Array, "2 G I"],
+    of_outputs: Float[Array, "2 G H"],
+    bias_inputs: Float[Array, "2 G"],
+    bias_outputs: Float[Array, "2 G"],
+) -> Float[Array, "L S H2"]:
+    """Applies an LSTM layer forwards and another backwards in time.
+
+    Args:
+        x: Inputs of each frame and sample.
+        of_inputs: Weights from a frame's inputs to the four gates of all cells: input,
+            forget, cell, output.
+        of_outputs: Weights from the layer's outputs for the previous frame.
+        bias_inputs: Biases of the gates.
+        bias_outputs: Biases that are added to these; PyTorch has both.
+
+    Returns:
+        Outputs of the forward direction, then those of the backward one, of each frame.
+    """
+    bias = (bias_inputs + bias_outputs)[None, :, None, :]
+    gates = jnp.einsum("lsi,dgi->ldsg", x, of_inputs) + bias
+    # One loop for both directions: the second one begins with the last frame.
+    gates = jnp.stack([gates[:, 0], gates[::-1, 1]], axis=1)
+    start = jnp.zeros((2, x.shape[1], of_outputs.shape[2]), gates.dtype)
+
+    def step(carried: tuple[Array, Array], own: Array) -> tuple:
+        output, cell = carried
+        summed = own + jnp.einsum("dsh,dgh->dsg", output, of_outputs)
+        enter, forget, candidate, leave = jnp.split(summed, 4, axis=-1)
+        cell = jax.nn.sigmoid(forget) * cell
+        cell += jax.nn.sigmoid(enter) * jnp.tanh(candidate)
+        output = jax.nn.sigmoid(leave) * jnp.tanh(cell)
+        return (output, cell), output
+
+    _, outputs = lax.scan(step, (start, start), gates)
+    return jnp.concatenate([outputs[:, 0], outputs[::-1, 1]], axis=-1)
+
+
+def lstm(config: Lstm, num_outputs: int, num_features: int, family: str) -> LstmNetwork:
+    """Builds the network of a scenario, whose rows are frames one after the other.
+
+    Raises:
+        ScenarioError: The columns are not so many frames of equal width.
+    """
+    del family
+    config.shapes(num_features, num_outputs)
+    return LstmNetwork(config, num_outputs, num_features)

@@ -1,0 +1,1 @@
+"""Network of one hidden layer: `part` (options), `network`."""

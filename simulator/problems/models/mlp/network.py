@@ -1,0 +1,70 @@
+"""One hidden layer, as a party's model.
+
+The weights of parties of one architecture are stacked, so each has as many numbers as
+the widest party needs. Those of columns that a party does not hold start at zero, and
+stay there, since the columns are zero.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from simulator.problems.models.flat import drawn, split
+from simulator.problems.models.mlp.part import Mlp, shapes
+from simulator.problems.models.shapes import Shapes
+
+
+class MlpNetwork(NamedTuple):
+    """One hidden layer; only it has biases, since outputs are added up.
+
+    Attributes:
+        num_outputs: Number of outputs, `C`.
+        num_features: Number of columns, padded to the widest party.
+        hidden: Number of hidden units.
+        activation: Activation of the hidden units.
+        linear: Whether outputs are a linear map of the hidden units, or the units
+            themselves (then `C` is `hidden`).
+    """
+
+    num_outputs: int
+    num_features: int
+    hidden: int
+    activation: Literal["relu", "tanh"]
+    linear: bool = True
+
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of the arrays, in their order in the flat vector."""
+        whole = shapes(self.num_features, self.hidden, self.num_outputs)
+        return whole if self.linear else whole[:-1]
+
+    def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
+        """Draws the hidden layer as in PyTorch; outputs start at zero.
+
+        The law is uniform within ±1/sqrt(inputs of a unit). The sum over any
+        number of parties therefore starts at zero, as with linear models.
+        """
+        first = 1 / math.sqrt(num_features)
+        held = np.arange(self.num_features) < num_features
+        limits = [np.where(held, first, 0.0), first, 0.0]
+        return drawn(key, self.shapes, limits[: len(self.shapes)])
+
+    def apply(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> Float[Array, "C S"]:
+        """Returns the outputs for some rows."""
+        parts = split(weights, self.shapes)
+        act = jnp.tanh if self.activation == "tanh" else jax.nn.relu
+        units = act(parts[0] @ x.T + parts[1][:, None])
+        return parts[2] @ units if self.linear else units
+
+
+def mlp(config: Mlp, num_outputs: int, num_features: int, family: str) -> MlpNetwork:
+    """Builds the network of a party; of transfer learning, its hidden layer alone."""
+    linear = family != "transfer"
+    outputs = num_outputs if linear else config.hidden
+    return MlpNetwork(outputs, num_features, config.hidden, config.activation, linear)

@@ -1,0 +1,34 @@
+"""One hidden layer, as a party's model."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from simulator.problems.models.parts import Model
+from simulator.problems.models.shapes import Shapes, size
+
+
+class Mlp(Model):
+    """One hidden layer, as a party's model: its outputs are added to the others'.
+
+    In transfer learning, the outputs of a party are the hidden units themselves.
+    """
+
+    kind: Literal["mlp"] = "mlp"
+    transfers: ClassVar[bool] = True
+    made_by: ClassVar[str] = "simulator.problems.models.mlp.network:mlp"
+    families: ClassVar[tuple[str, ...]] = ("vertical",)
+    hidden: Annotated[int, Field(ge=1)] = 64
+    activation: Literal["relu", "tanh"] = "tanh"
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the number of weights of a party's model, biases included."""
+        return size(shapes(num_features, self.hidden, num_outputs))
+
+
+def shapes(num_features: int, hidden: int, num_outputs: int) -> Shapes:
+    """Returns the shapes of the hidden layer's matrix and biases, and of the outputs.
+
+    Only the hidden layer has biases, since outputs of parties are added up.
+    """
+    return ((hidden, num_features), (hidden,), (num_outputs, hidden))

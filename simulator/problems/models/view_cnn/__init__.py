@@ -1,0 +1,1 @@
+"""Convolutional network of a part of an image: `part` (options), `network`."""

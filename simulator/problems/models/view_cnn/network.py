@@ -1,0 +1,99 @@
+"""Two convolutions and a dense layer, as the model of a party with part of an image.
+
+The weights of parties are stacked: all networks have the size of the widest party's.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+from jaxtyping import Array, Float, Key
+
+from simulator.problems.images import image_shape
+from simulator.problems.models.blockwise import in_blocks
+from simulator.problems.models.convolution import convolve
+from simulator.problems.models.flat import drawn, split
+from simulator.problems.models.shapes import Shapes
+from simulator.problems.models.view_cnn.part import ViewCnn, shapes
+
+
+class ViewCnnNetwork(NamedTuple):
+    """Two convolutions and a dense layer, each with ReLU, then a linear output.
+
+    Nothing is pooled or padded (F-11), and the outputs have no biases, since they are
+    added up: 256 units of each of two parties meet in one layer of 512 parameters.
+
+    Attributes:
+        height: Height of a party's part of an image, pixels.
+        width: Width of the part, pixels.
+        depth: Number of planes, 1 if grey.
+        channels: Numbers of channels of the two convolutions.
+        kernel: Height and width of their kernels, pixels.
+        dense: Number of units of the dense layer.
+        num_outputs: Number of outputs, `C`.
+
+    Source: FedBCD, section 7 (NUS-FTL).
+    """
+
+    height: int
+    width: int
+    depth: int
+    channels: tuple[int, int]
+    kernel: int
+    dense: int
+    num_outputs: int
+
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of the arrays, in their order in the flat vector."""
+        image = (self.height, self.width, self.depth)
+        outputs = self.num_outputs
+        return shapes(image, self.channels, self.kernel, self.dense, outputs)
+
+    def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
+        """Draws all but the last layer as in PyTorch; outputs start at zero.
+
+        The law is uniform within ±1/sqrt(inputs of a unit).
+        """
+        del num_features
+        fans = [math.prod(shape[1:]) for shape in self.shapes[::2]]
+        limits = [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
+        return drawn(key, self.shapes, [*limits[:-1], 0.0])
+
+    def apply(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> Float[Array, "C S"]:
+        """Returns the outputs for some rows, however many.
+
+        Args:
+            weights: Flat vector.
+            x: Images plane by plane, row by row.
+        """
+        parts = split(weights, self.shapes)
+        return in_blocks(lambda block: self._outputs(parts, block), x)
+
+    def _outputs(
+        self, parts: list[Float[Array, "..."]], x: Float[Array, "S F"]
+    ) -> Float[Array, "C S"]:
+        one, bias_1, two, bias_2, dense, bias, out = parts
+        images = x.T.reshape(self.depth, self.height, self.width, x.shape[0])
+        hidden = jax.nn.relu(convolve(images, one) + bias_1[:, None, None, None])
+        hidden = jax.nn.relu(convolve(hidden, two) + bias_2[:, None, None, None])
+        flat = hidden.reshape(dense.shape[1], x.shape[0])
+        return out @ jax.nn.relu(dense @ flat + bias[:, None])
+
+
+def view_cnn(
+    config: ViewCnn, num_outputs: int, num_features: int, family: str
+) -> ViewCnnNetwork:
+    """Builds the network of a party that holds a part of every image.
+
+    Raises:
+        ScenarioError: The features are no images, or too small ones.
+    """
+    del family
+    height, width, depth = image_shape(num_features, config.image)
+    channels, kernel, dense = config.channels, config.kernel, config.dense
+    model = ViewCnnNetwork(height, width, depth, channels, kernel, dense, num_outputs)
+    _ = model.shapes  # refuses images that are too small
+    return model

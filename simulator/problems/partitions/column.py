@@ -1,0 +1,84 @@
+"""Groups of rows that are successive in the order of a feature."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from simulator.config.base import Says
+from simulator.config.errors import ScenarioError
+from simulator.problems.data.base import Dataset
+from simulator.problems.data.names import hint
+from simulator.problems.partitions.parts import Horizontal, Shares
+from simulator.problems.partitions.shares import grouped
+
+
+class ByColumn(Horizontal):
+    """Samples are sorted by a feature and cut into groups, one for each client.
+
+    Samples with the same value of the feature, such as a user's number, are never
+    separated.
+    """
+
+    kind: Literal["column"] = "column"
+    column: Annotated[
+        Annotated[int, Field(ge=0)] | str,
+        Says("the name or the number of a column, from 0", "age"),
+    ]
+
+    def make(self, dataset: Dataset, seed: int) -> Shares:
+        """Returns groups of rows that are successive in the order of the feature.
+
+        Rows with equal values are in one group. Each border lies between two values, as
+        near as possible to the border of groups of equal size. Nothing is random.
+
+        Args:
+            dataset: Data set with the training rows to divide.
+            seed: Unused.
+
+        Raises:
+            ScenarioError: The column is unknown, or has fewer values than there are
+                clients.
+        """
+        del seed
+        index = self._index(dataset)
+        _, value, counts = np.unique(
+            dataset.x_train[:, index], return_inverse=True, return_counts=True
+        )
+        num_values, num_clients = counts.size, self.clients
+        if num_values < num_clients:
+            raise ScenarioError(
+                f"problem.partition.clients must be at most the {num_values} values of "
+                f"column {dataset.columns[index]!r} of {dataset.name}, got "
+                f"{num_clients}; take fewer clients, or another column"
+            )
+        ends = np.cumsum(counts)
+        ideal = np.arange(1, num_clients) * (ends[-1] / num_clients)
+        after = np.searchsorted(ends, ideal)
+        before = np.maximum(after - 1, 0)
+        nearer = ideal - ends[before] <= ends[after] - ideal
+        last = np.where(nearer, before, after)
+        # Every group keeps a value of its own: borders rise, and leave enough behind
+        # them.
+        group = np.arange(num_clients - 1)
+        last = np.maximum.accumulate(np.maximum(last - group, 0)) + group
+        last = np.minimum(last, num_values - num_clients + group)
+        client = np.searchsorted(last, value)
+        return grouped(np.arange(len(value)), client, num_clients)
+
+    def _index(self, dataset: Dataset) -> int:
+        """Returns the number of the column, given by its name or its number."""
+        name = self.column
+        if isinstance(name, str):
+            if name in dataset.columns:
+                return dataset.columns.index(name)
+            raise ScenarioError(
+                f"problem.partition.column must be a column of {dataset.name}, got "
+                f"{name!r}; {hint(name, dataset.columns)}"
+            )
+        if name >= len(dataset.columns):
+            raise ScenarioError(
+                f"problem.partition.column must be at most {len(dataset.columns) - 1}, "
+                f"the last column of {dataset.name}, got {name}; lower it"
+            )
+        return name

@@ -1,0 +1,77 @@
+"""CIFAR-10's binary batches."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator.config.errors import DataError
+from simulator.problems.data.cifar10.part import RECORD, TEST, TRAIN, Cifar10
+
+BINARY = Cifar10(source="binary", scale="raw")
+
+
+@pytest.fixture
+def batches(root: Path) -> Path:
+    folder = root / "cifar-10-batches-bin"
+    folder.mkdir()
+    for batch, name in enumerate((*TRAIN, TEST)):
+        records = np.full((4, RECORD), batch, np.uint8)
+        records[:, 0] = np.arange(4) + batch % 5
+        records[:, 1025] = 200
+        (folder / name).write_bytes(records.tobytes())
+    return folder
+
+
+@pytest.mark.parametrize("source", ["binary", "auto"])
+def test_reads(batches: Path, source: str) -> None:
+    data = Cifar10(source=source, scale="raw").make()
+    assert (data.name, data.num_classes) == ("cifar10", 10)
+    assert (data.x_train.shape, data.x_test.shape) == ((20, 3072), (4, 3072))
+    assert data.columns[0] == "red_0_0"
+    assert data.columns[1024] == "green_0_0"
+    np.testing.assert_array_equal(data.x_train[:, 1024], 200)
+    np.testing.assert_array_equal(data.x_test[:, 0], 5)
+    np.testing.assert_array_equal(data.y_test, np.arange(4))
+    first = data.x_train[:, 0].astype(int)
+    np.testing.assert_array_equal(np.bincount(first), 4)
+    assert set(data.y_train[first == 2]) == {2, 3, 4, 5}
+
+
+def test_found_at_any_depth(batches: Path, root: Path) -> None:
+    (root / "sets" / "pictures").mkdir(parents=True)
+    batches.rename(root / "sets" / "pictures" / "unpacked")
+    assert BINARY.make().name == "cifar10"
+
+
+def test_missing_batch(batches: Path, root: Path) -> None:
+    (batches / TRAIN[2]).unlink()
+    with pytest.raises(DataError) as error:
+        BINARY.make()
+    message = str(error.value)
+    assert message.startswith(
+        f"{TRAIN[2]} of cifar10 is missing; put it in {root / 'cifar10'}"
+    )
+    assert Cifar10().make().name == "cifar10-standin"
+
+
+def test_truncated_batch(batches: Path) -> None:
+    path = batches / TEST
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match="records of 3073 bytes, got 12291 bytes"):
+        BINARY.make()
+
+
+def test_label_out_of_range(batches: Path) -> None:
+    path = batches / TEST
+    path.write_bytes(b"\x0a" + path.read_bytes()[1:])
+    with pytest.raises(DataError, match="labels from 0 to 9, got 10"):
+        Cifar10().make()
+
+
+@pytest.mark.parametrize("source", ["binary", "auto"])
+def test_says_which_files_it_reads(
+    batches: Path, check_files: Any, source: str
+) -> None:
+    check_files(Cifar10(source=source))  # pyright: ignore
