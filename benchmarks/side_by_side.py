@@ -32,7 +32,7 @@ import hand_written_mapa
 from simulator import simulation
 from simulator.config.stop import Stop
 from simulator.engine import execute
-from simulator.laws.parts import Scipy
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Asynchronous
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run

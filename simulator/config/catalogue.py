@@ -20,13 +20,13 @@ from simulator.config.plugins import Plugin, Source
 
 KINDS: dict[str, tuple[str, ...]] = {
     "laws": (
-        "simulator.laws.parts:Constant",
-        "simulator.laws.parts:Scipy",
-        "simulator.laws.parts:Empirical",
-        "simulator.laws.parts:Mixture",
-        "simulator.laws.parts:Markov",
-        "simulator.laws.parts:Truncated",
-        "simulator.laws.parts:Scaled",
+        "simulator.laws.constant:Constant",
+        "simulator.laws.distributions:Scipy",
+        "simulator.laws.empirical:Empirical",
+        "simulator.laws.mixture:Mixture",
+        "simulator.laws.markov:Markov",
+        "simulator.laws.truncated:Truncated",
+        "simulator.laws.scaled:Scaled",
     ),
     "protocols": (
         "simulator.protocols.asynchronous:Asynchronous",
@@ -92,7 +92,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 """Every part of this package as `"module:Class"`, in the order of lists."""
 BASES = {
-    "laws": "simulator.config.parts:Part",
+    "laws": "simulator.laws.base:Law",
     "protocols": "simulator.protocols.base:Protocol",
     "algorithms": "simulator.algorithms.part:Algorithm",
     "data": "simulator.problems.data.parts:Data",

@@ -49,13 +49,14 @@ class Part(Config):
             )
         return found
 
-    def make(self, *facts: Any) -> Any:
+    def make(self, *facts: Any, **named: Any) -> Any:
         """Returns what the part makes of some facts of a run.
 
         Args:
-            facts: as the kind of part has them.
+            facts: Facts in the order that the kind of part has them.
+            named: Further facts, by name.
         """
-        return self.maker()(self, *facts)
+        return self.maker()(self, *facts, **named)
 
 
 def tag(part: type[Config]) -> str:

@@ -17,7 +17,7 @@ from simulator.recorders.recorder import Batch, Recorder
 from simulator.timeline import Chunk, StopReason, check
 from simulator.timelines.base import RunTimeline
 from simulator.world.clients import Server
-from simulator.world.quota import Quota, QuotaIsSpent
+from simulator.world.message_budget import BudgetExhausted, MessageBudget
 from simulator.world.world import World
 
 AFTER_ALL = EventPriority(NORMAL + 2)
@@ -94,7 +94,7 @@ class SimulatedTimeline(RunTimeline):
         recorder = protocol.recorder(world, self.width, self.batch, self.num_samples)
         self._limit_time(world)
         if self.quota is not None:
-            world.quota = Quota(self.quota)
+            world.message_budget = MessageBudget(self.quota)
         protocol.play(world, recorder)
         for key, part in self._world.items():
             inputs.confirm(part, key)
@@ -154,7 +154,7 @@ class SimulatedTimeline(RunTimeline):
             return StopReason.STALLED
         except _TimeIsOver:
             return StopReason.TIME
-        except QuotaIsSpent:
+        except BudgetExhausted:
             return StopReason.PRIVACY
         return None
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from simulator.config.base import Config, FilePath, NumClients, Quantity
-from simulator.laws.parts import Law, Parameter
+from simulator.laws.base import AnyLaw
+from simulator.laws.distributions import Parameter
 
 Count = Annotated[int, Field(ge=1)]
 Chance = Annotated[float, Field(ge=0, lt=1)]
@@ -19,7 +20,7 @@ class Link(Config):
     its size does not matter.
     """
 
-    latency: Law | None = None
+    latency: AnyLaw | None = None
     """Law of virtual seconds before the first byte arrives."""
     bandwidth: Parameter | None = None
     """Bytes per virtual second, > 0."""
@@ -32,8 +33,8 @@ class OnOff(Config):
     """
 
     kind: Literal["on_off"] = "on_off"
-    on: Law
-    off: Law
+    on: AnyLaw
+    off: AnyLaw
 
 
 class Periodic(Config):
@@ -64,9 +65,9 @@ Availability = Annotated[OnOff | Periodic | Traced, Field(discriminator="kind")]
 class Crashes(Config):
     """Crash and rejoin: the job under way is lost."""
 
-    after: Law
+    after: AnyLaw
     """Law of the time from a client's start, or its return, to its next crash."""
-    down: Law
+    down: AnyLaw
     """Law of the time from a crash to the client's return."""
 
 
@@ -112,9 +113,9 @@ class RegimeSlowdown(Config):
 
     kind: Literal["regime"] = "regime"
     factor: Annotated[float, Field(gt=0)]
-    normal: Law
+    normal: AnyLaw
     """Law of the length of normal times."""
-    slow: Law
+    slow: AnyLaw
     """Law of the length of slow times."""
 
 
@@ -141,9 +142,9 @@ class Behaviour(Config):
     seconds; a stage that is not given takes no time.
     """
 
-    idle: Law | None = None
-    read: Law | None = None
-    compute: Law | None = None
+    idle: AnyLaw | None = None
+    read: AnyLaw | None = None
+    compute: AnyLaw | None = None
     compute_per: Literal["job", "step", "sample"] = "job"
     """What a draw of `compute` is the time of: a whole job, one of its local steps or
     one of its samples."""
@@ -206,7 +207,7 @@ class Clients(Behaviour):
 class Server(Config):
     """What all clients share."""
 
-    service: Law | None = None
+    service: AnyLaw | None = None
     """Law of the time that the server takes for one arrival; others queue (FIFO)."""
     upload_bandwidth: Annotated[float, Field(gt=0)] | None = None
     """Bytes per virtual second of the link that all uploads share in equal parts."""

@@ -166,7 +166,7 @@ class Cycle:
             end += world.transit(Purpose.UPLOAD, client)
         gone = inf if self._guards else world.present_until(client, now)
         sends = sending.sends if sending else 1
-        if world.quota is not None:
+        if world.message_budget is not None:
             self._count(client, computed, gone)
         if gone <= end:
             if sending and gone > computed:
@@ -186,11 +186,11 @@ class Cycle:
 
     def _count(self, client: int, computed: float, gone: float) -> None:
         """Counts the message of a job when it is sent, if that comes about."""
-        quota = self._world.quota
-        assert quota is not None
-        quota.begin(client)
+        budget = self._world.message_budget
+        assert budget is not None
+        budget.begin(client)
         if gone >= computed:
-            send = self._alive(client, quota.send) if self._guards else quota.send
+            send = self._alive(client, budget.send) if self._guards else budget.send
             self._world.call_first(computed, send, client)
 
     def _share(self, client: int) -> None:

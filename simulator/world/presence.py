@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from simulator.config.errors import DataError, ScenarioError
-from simulator.laws.drawing import Column, Population
+from simulator.laws.base import Population
+from simulator.laws.parameters import ClientValues
 from simulator.storage import files, table
 from simulator.world.clients import Periodic, Traced
 
@@ -84,7 +85,7 @@ class PeriodicPresence:
     def __init__(self, config: Periodic, population: Population) -> None:
         self._period, self._on = config.period, config.on * config.period
         self._first = population.first
-        self._phase = Column.given(config.phase, population, "phase")
+        self._phase = ClientValues.given(config.phase, population, "phase")
 
     def since(self, client: int, time: float) -> float:
         """Returns `time`, or the beginning of the next period."""
@@ -114,7 +115,9 @@ class TracedPresence:
 class Membership:
     """There from the moment of joining until that of leaving."""
 
-    def __init__(self, join: Column, leave: Column | None, first: int) -> None:
+    def __init__(
+        self, join: ClientValues, leave: ClientValues | None, first: int
+    ) -> None:
         self._join, self._leave, self._first = join, leave, first
 
     def since(self, client: int, time: float) -> float:

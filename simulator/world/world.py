@@ -14,8 +14,7 @@ import numpy as np
 import simpy
 from simpy.events import NORMAL, URGENT, EventPriority
 
-from simulator.laws.drawing import Law, Population, build, common_tick
-from simulator.laws.parts import Law as LawConfig
+from simulator.laws.base import AnyLaw, DurationSampler, Population, common_tick
 from simulator.streams import Purpose, Streams
 from simulator.timeline import Incident, Incidents
 from simulator.world import faults
@@ -27,11 +26,11 @@ from simulator.world.clients import (
     RegimeSlowdown,
     Server,
 )
-from simulator.world.groups import Group
+from simulator.world.delays import LARGE, StageDelays, block_size
+from simulator.world.groups import ClientGroup
 from simulator.world.links import Queue, SharedLink
-from simulator.world.quota import Quota
+from simulator.world.message_budget import MessageBudget
 from simulator.world.selection import Pool
-from simulator.world.stages import LARGE, Stage, block_size
 from simulator.world.workload import Workload
 
 Then = Callable[[int], None]
@@ -60,7 +59,7 @@ class World:
         clients: Clients | None,
         num_clients: int,
         seed: int,
-        step: LawConfig | None = None,
+        step: AnyLaw | None = None,
         server: Server | None = None,
         workload: Workload | None = None,
         *,
@@ -75,24 +74,24 @@ class World:
         self.timing: list[Any] = [None] * num_clients
         """When each client's job was begun, computed, sent and arrived, and uploads;
         None where nothing comes between its read and its arrival."""
-        self.quota: Quota | None = None
+        self.message_budget: MessageBudget | None = None
         """Messages that clients may send before the run ends; set before a protocol
         starts."""
         population = Population(num_clients, self.streams)
         behaviours = clients.behaviours(num_clients) if clients else []
         self._groups = [
-            Group(config, population._replace(size=size, first=first))
+            ClientGroup(config, population._replace(size=size, first=first))
             for first, size, config in behaviours
         ]
         self._group_of = np.zeros(num_clients, np.int32)
         for number, (first, size, _) in enumerate(behaviours):
             self._group_of[first : first + size] = number
-        shared: dict[Purpose, LawConfig | None] = {
+        shared: dict[Purpose, AnyLaw | None] = {
             Purpose.STEP: step,
             Purpose.SERVICE: self._server.service,
         }
         laws = {
-            at: build(law, population._replace(stage=at.name.lower()))
+            at: law.make(population._replace(stage=at.name.lower()))
             for at, law in shared.items()
             if law is not None
         }
@@ -169,7 +168,8 @@ class World:
 
     def counted(self, then: Then) -> Then:
         """Returns a function that counts a client's message, if that limits the run."""
-        return then if self.quota is None else self.quota.counted(then)
+        budget = self.message_budget
+        return then if budget is None else budget.counted(then)
 
     def sends_so_far(self, client: int) -> int:
         """Returns how often a client has sent the message of the job that it is at."""
@@ -177,7 +177,7 @@ class World:
         if timing is None or timing[2] > now:
             return 0
         _, _, sent, _, sends = timing
-        if self.quota is not None and not self.quota.has_sent(client):
+        if self.message_budget is not None and not self.message_budget.has_sent(client):
             return 0
         lossy = self._groups[self._group_of[client]].lossy if self._loses else None
         return min(sends, 1 + int((now - sent) / lossy.timeout)) if lossy else sends
@@ -290,14 +290,14 @@ class World:
                         faults.random_learner(factor, self.num_clients, self.streams)
                     )
                 case RegimeSlowdown(factor=factor, normal=normal, slow=slow):
-                    everyone = Group(
+                    everyone = ClientGroup(
                         Behaviour(), Population(self.num_clients, self.streams)
                     )
                     turns = (Purpose.NORMAL, normal), (Purpose.SLOW, slow)
                     factors.append(faults.regime(factor, everyone.renewal(*turns)))
         return factors
 
-    def _tick(self, shared: dict[Purpose, Law]) -> Fraction | None:
+    def _tick(self, shared: dict[Purpose, DurationSampler]) -> Fraction | None:
         """Returns the tick of a world in which there are nothing but lattice laws."""
         server = self._server
         rough = bool(self._slowdowns or server.upload_bandwidth)
@@ -311,10 +311,10 @@ class World:
         return common_tick([*laws, *shared.values()])
 
     def _build_stages(
-        self, shared: dict[Purpose, Law]
+        self, shared: dict[Purpose, DurationSampler]
     ) -> dict[Purpose, Callable[[int], int | float]]:
         found: dict[Purpose, Callable[[int], int | float]] = {}
-        self._stage_objects: list[dict[int, Stage]] = []
+        self._stage_objects: list[dict[int, StageDelays]] = []
         for group in self._groups:
             if Purpose.COMPUTE in group.laws:
                 group.laws[Purpose.REFRESH] = group.laws[Purpose.COMPUTE]
@@ -337,11 +337,11 @@ class World:
             if purpose != Purpose.REFRESH:
                 self._stage_objects.append(known)
         for purpose, law in shared.items():
-            stage = Stage(law, purpose, self.streams, self.num_clients, self.tick)
+            stage = StageDelays(law, purpose, self.streams, self.num_clients, self.tick)
             found[purpose] = stage.next
         return found
 
-    def _together(self, stages: dict[int, Stage]) -> Callable[[int], int | float]:
+    def _together(self, stages: dict[int, StageDelays]) -> Callable[[int], int | float]:
         if len(self._groups) == 1:
             return stages[0].next
         group_of = self._group_of.tolist()

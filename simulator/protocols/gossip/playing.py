@@ -68,8 +68,8 @@ class _Workers(ABC):
         """Goes on where a worker has its gradient."""
 
     def _step(self, worker: int) -> None:
-        if self._world.quota is not None:
-            self._world.quota.send(worker)
+        if self._world.message_budget is not None:
+            self._world.message_budget.send(worker)
         timing = self._world.timing
         timing[worker] = (*timing[worker][:4], self._sent[worker])
         self._sent[worker] = 0

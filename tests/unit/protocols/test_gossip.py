@@ -14,7 +14,8 @@ from analysis.theory.gossip import (
     spectral_gap,
 )
 from simulator.config.stop import Stop
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Gossip, Synchronous
 from simulator.protocols.gossip.graphs import (
     Arcs,

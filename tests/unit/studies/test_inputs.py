@@ -417,15 +417,15 @@ def test_the_timelines_digest_knows_every_file(here: Path) -> None:
 MODULE = """
 from typing import Literal
 import numpy as np
-from simulator.config.parts import Part
+from simulator.laws import Law
 
-class Mine(Part):
+class Mine(Law):
     law: Literal["mine"] = "mine"
 
     def make(self, population):
-        return Law(self, population)
+        return Mined(self, population)
 
-class Law:
+class Mined:
     def __init__(self, config, population):
         pass
     def lattice(self):

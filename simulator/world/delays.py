@@ -7,7 +7,7 @@ from operator import length_hint
 
 import numpy as np
 
-from simulator.laws.drawing import Draws, Law
+from simulator.laws.base import Draws, DurationSampler
 from simulator.streams import Purpose, Streams
 
 LARGE = 256
@@ -19,7 +19,7 @@ def block_size(num_clients: int) -> int:
     return LARGE if num_clients <= 2000 else 32 if num_clients <= 100_000 else 8
 
 
-class Stage:
+class StageDelays:
     """One stage of the cycle: successive durations of every client.
 
     Args:
@@ -33,7 +33,7 @@ class Stage:
 
     def __init__(
         self,
-        law: Law,
+        law: DurationSampler,
         purpose: Purpose,
         streams: Streams,
         num_clients: int,
