@@ -16,7 +16,7 @@ from simulator.config import plugins
 from simulator.config.base import Config
 from simulator.config.errors import UserError
 from simulator.config.parts import OPEN, Part, tag
-from simulator.config.plugins import Plugin, Source
+from simulator.config.plugins import Plugin, PluginSource
 
 KINDS: dict[str, tuple[str, ...]] = {
     "laws": (
@@ -123,7 +123,7 @@ def registered(kind: str) -> tuple[Plugin, ...]:
     return _plugins()[kind]
 
 
-def sources(used: Iterable[Config]) -> dict[str, Source]:
+def sources(used: Iterable[Config]) -> dict[str, PluginSource]:
     """Returns the code of the plug-ins among some parts, by the plug-in's name.
 
     Args:

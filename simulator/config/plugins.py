@@ -38,7 +38,7 @@ MEMBERS = {
 """What the parts of a kind must have that they do not inherit."""
 
 
-class Source(NamedTuple):
+class PluginSource(NamedTuple):
     """The code of a plug-in.
 
     Attributes:
@@ -63,7 +63,7 @@ class Plugin(NamedTuple):
     source: str
 
 
-_sources: dict[str, Source] = {}
+_sources: dict[str, PluginSource] = {}
 """Of every plug-in that was imported, by its name."""
 
 
@@ -121,9 +121,9 @@ def located(module: str | Path) -> str:
     return str(Path(text).absolute()) if text.endswith(".py") else text
 
 
-def source(name: str) -> Source:
+def source(name: str) -> PluginSource:
     """Returns the code of a plug-in, as it was when it was imported."""
-    return _sources.get(name, Source("", ""))
+    return _sources.get(name, PluginSource("", ""))
 
 
 def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
@@ -249,7 +249,7 @@ def _note(name: str, module: str) -> None:
         for each, content in contents.items()
     ]
     digest = _sha256("".join(told).encode() if package else contents[path])
-    _sources[name] = Source(str(path.parent if package else path), digest)
+    _sources[name] = PluginSource(str(path.parent if package else path), digest)
 
 
 def _sha256(content: bytes) -> str:

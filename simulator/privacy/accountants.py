@@ -31,7 +31,8 @@ from functools import lru_cache
 from typing import ClassVar, final
 
 from simulator.config.errors import UserError
-from simulator.privacy import composition, decentralised_lemmas, gdp, numerical
+from simulator.privacy import composition, gdp, numerical
+from simulator.privacy.adp2sgd import lemmas
 from simulator.privacy.releases import Gaussian, Release
 
 Counts = tuple[tuple[Release, int], ...]
@@ -287,14 +288,14 @@ class Lemma2(Accountant):
             if ratio == 1:
                 slope += count / (2 * variance)
                 continue
-            if variance < decentralised_lemmas.LEAST_VARIANCE:
+            if variance < lemmas.LEAST_VARIANCE:
                 return math.inf
             slope += count * 5 * ratio**2 / variance
             largest = min(largest, -math.log(ratio * (1 + variance)))
         order = min(1 + math.sqrt(-math.log(delta) / slope), largest)
         if order <= 1:
             return math.inf
-        return decentralised_lemmas.to_epsilon(slope * order, order, delta)
+        return lemmas.to_epsilon(slope * order, order, delta)
 
     def _check(self, event: Release) -> None:
         if not isinstance(event, Gaussian) or event.sampling != "uniform":

@@ -269,7 +269,7 @@ def sensitivity(
     return weight_norms[-1] * (from_input + from_noise)
 
 
-class Accountant:
+class GdpAccountant:
     """Adds up the releases of every client; holds three numbers per client.
 
     Feeding releases one by one, or in chunks of any length, gives the same bits.

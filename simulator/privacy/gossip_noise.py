@@ -84,9 +84,11 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
         return noise.sigma
     budget = noise.budget
     assert budget is not None
-    from simulator.privacy import decentralised  # SciPy: not for who reads a scenario
+    # These import SciPy, for which a reader of scenarios does not wait.
+    from simulator.privacy.adp2sgd import theorem2
+    from simulator.privacy.adp2sgd.setting import GossipSetting
 
-    setting = decentralised.Setting(
+    setting = GossipSetting(
         num_workers=len(num_samples),
         num_samples=min(num_samples),
         batch=batch,
@@ -94,7 +96,7 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
         lipschitz=noise.bound,
         delta=budget.delta,
     )
-    found = decentralised.least_noise(setting, budget.epsilon)
+    found = theorem2.least_noise(setting, budget.epsilon)
     if found.best is None:
         raise ScenarioError(_refusal(setting, budget.epsilon, found.why))
     of_sum = noise.on == "sum" and noise.sensitivity == "consistent"
@@ -103,9 +105,9 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
 
 def _refusal(setting: Any, epsilon: float, why: str) -> str:
     """Returns the error of a budget for which no mu of Theorem 2 is admissible."""
-    from simulator.privacy import decentralised
+    from simulator.privacy.adp2sgd import theorem2
 
-    least = decentralised.smallest_epsilon(setting).epsilon
+    least = theorem2.smallest_epsilon(setting).epsilon
     if not math.isfinite(least):
         return (
             f"algorithm.noise.budget must have small batches for Theorem 2 to hold at "
@@ -119,7 +121,7 @@ def _refusal(setting: Any, epsilon: float, why: str) -> str:
         )
     # The least of all mu is not on the grid; some epsilon a little above it is.
     near = (float(f"{least * (1 + step / 1000):.4g}") for step in range(200))
-    met = (e for e in near if decentralised.least_noise(setting, e).admissible)
+    met = (e for e in near if theorem2.least_noise(setting, e).admissible)
     return (
         f"algorithm.noise.budget.epsilon must be at least {next(met, 1.2 * least):.4g} "
         f"for Theorem 2 to hold, got {epsilon:g} ({why}); raise it, or give sigma"
@@ -135,9 +137,9 @@ def release_of(noise: Noise, sigma: float, n: int, batch: int) -> Gaussian:
         n: samples of the worker.
         batch: B, distinct ones.
     """
-    from simulator.privacy import decentralised
+    from simulator.privacy.adp2sgd.setting import sensitivity
 
-    moves = decentralised.sensitivity(noise.bound, batch, noise.on, noise.sensitivity)
+    moves = sensitivity(noise.bound, batch, noise.on, noise.sensitivity)
     return Gaussian(sigma / moves, min(1.0, batch / n))
 
 

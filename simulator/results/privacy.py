@@ -6,12 +6,12 @@ import numpy as np
 
 from simulator.algorithms.vafl.part import Perturbation
 from simulator.engine.drive import Record
-from simulator.privacy.gdp import Accountant
+from simulator.privacy.gdp import GdpAccountant
 from simulator.privacy.guarantees import described
 from simulator.privacy.ledger import Ledger
 from simulator.privacy.releases import Guarantee
 from simulator.timeline import NO_WORKER, Kind
-from simulator.trace import Words, Writer
+from simulator.trace import Categorical, Writer
 
 
 class Privacy:
@@ -48,9 +48,9 @@ class Privacy:
         self._perturbation, self._guarantees = perturbation, guarantees
         self._ledger = ledger
         self.releases = np.zeros(num_clients, np.int64)
-        self._accountant: Accountant | None = None
+        self._accountant: GdpAccountant | None = None
         if perturbation and perturbation.input_diameter:
-            self._accountant = Accountant(
+            self._accountant = GdpAccountant(
                 num_clients, perturbation.accountant, sampling_ratio
             )
 
@@ -115,7 +115,9 @@ class Privacy:
             "client": np.arange(clients, dtype=np.int32),
             "releases": self.releases.copy(),
             "mu": mu,
-            "accountant": Words(np.zeros(clients, np.int32), (self._accountant.form,)),
+            "accountant": Categorical(
+                np.zeros(clients, np.int32), (self._accountant.form,)
+            ),
             # Theorem 6 lets the weights, which its sensitivity uses, depend on the
             # data without accounting for it; so none of this is a proof.
             "formal": np.zeros(clients, bool),
@@ -136,7 +138,7 @@ class Privacy:
                 "releases": entry.releases,
                 "epsilon": entry.epsilon,
                 "delta": np.full(size, ledger.delta),
-                "accountant": Words(entry.accountant, ledger.accountants),
+                "accountant": Categorical(entry.accountant, ledger.accountants),
                 "formal": entry.formal,
             }
             self._writer.append("privacy", columns)

@@ -10,7 +10,7 @@ from simulator.studies.planning import Task
 from simulator.trace import Disk, checkpoint, parts
 
 
-class Keeper:
+class TaskCheckpoint:
     """Keeps the state of a task, and finds it again.
 
     Args:

@@ -11,7 +11,7 @@ from simulator import inputs
 from simulator.config.errors import StudyError, UserError
 from simulator.config.text import one_line
 from simulator.engine import device
-from simulator.studies.checkpoints import Keeper
+from simulator.studies.checkpoints import TaskCheckpoint
 from simulator.studies.folder import LOCKS, Done, Ends, done_of, task_name
 from simulator.studies.planning import Task
 from simulator.trace import DISK, Disk, Writer, journal
@@ -77,7 +77,7 @@ def work(
 
 def _attempt(task: Task, folder: Path, progress: Progress, disk: Disk) -> Done:
     """Executes a task whose lock is held."""
-    keeper = Keeper(task, folder, disk)
+    keeper = TaskCheckpoint(task, folder, disk)
     saved = keeper.saved()
     stays = saved["writer"]["parts"] if saved else None
     remove_parts(disk, folder, task_name(task.number), but=stays)
@@ -102,7 +102,7 @@ def _execute(
     folder: Path,
     progress: Progress,
     disk: Disk,
-    keeper: Keeper,
+    keeper: TaskCheckpoint,
     saved: dict[str, Any] | None,
 ) -> Done:
     device.before_import()

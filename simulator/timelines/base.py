@@ -14,7 +14,7 @@ from simulator.config.stop import Stop
 from simulator.protocols.base import Cadence, Protocol
 from simulator.streams import Purpose, Streams
 from simulator.timeline import Chunk, StopReason
-from simulator.trace import Words
+from simulator.trace import Categorical
 from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 
@@ -95,14 +95,14 @@ class RunTimeline(ABC):
         )
 
     @cached_property
-    def names(self) -> dict[str, Words]:
+    def names(self) -> dict[str, Categorical]:
         """Columns of the table `clients` that say who each is, as far as is known."""
         groups = self.clients.groups if self.clients else {}
         sizes = [group.number for group in groups.values()]
         if not sizes:
             return {}
         codes = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        return {"client_group": Words(codes, tuple(groups))}
+        return {"client_group": Categorical(codes, tuple(groups))}
 
     @cached_property
     def limits(self) -> tuple[tuple[StopReason, int], tuple[StopReason, int]]:

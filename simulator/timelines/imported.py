@@ -38,8 +38,8 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
-from simulator.timelines.saved import Source, write_all
-from simulator.trace import Study, Words
+from simulator.timelines.saved import TimelineSource, write_all
+from simulator.trace import Categorical, Study
 from simulator.world.workload import Workload
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     names = {}
     if labels != [str(number) for number in range(1, len(labels) + 1)]:
         everyone = np.arange(len(labels), dtype=np.int32)
-        names["client_label"] = Words(everyone, tuple(labels))
-    source = Source(entry, chunks, Workload(0, 0, len(labels)), names=names)
+        names["client_label"] = Categorical(everyone, tuple(labels))
+    source = TimelineSource(entry, chunks, Workload(0, 0, len(labels)), names=names)
     read = {str(log): inputs.Input(str(path.absolute()), *held)._asdict()}
     return write_all(Path(folder), scenario, [source], {"inputs": read})
 

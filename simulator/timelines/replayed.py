@@ -31,7 +31,7 @@ from simulator.timeline import (
     check,
 )
 from simulator.timelines.base import FOREVER, RunTimeline
-from simulator.trace import COLUMNS, Study, Words, inward, load
+from simulator.trace import COLUMNS, Categorical, Study, inward, load
 
 WIDE = ("worker", "job", "read_version", "read_slot")
 """What a row has for each of its workers."""
@@ -65,7 +65,7 @@ class RecordedTimeline(RunTimeline):
         return super()._cadence()._replace(num_registers=recorded)
 
     @cached_property
-    def names(self) -> dict[str, Words]:
+    def names(self) -> dict[str, Categorical]:
         """Columns of the table `clients` that say who each is: the recorded ones."""
         found = self.study.arrow("clients", self.entry["run"])
         columns = {}
@@ -75,7 +75,7 @@ class RecordedTimeline(RunTimeline):
             column = found[name].combine_chunks()
             if not column.null_count:
                 words = tuple(column.dictionary.to_pylist())
-                columns[name] = Words(column.indices.to_numpy(), words)
+                columns[name] = Categorical(column.indices.to_numpy(), words)
         return columns
 
     def _digest(self) -> str:

@@ -21,19 +21,26 @@ from simulator.timeline import (
     NO_COMMIT,
     NO_WORKER,
     Chunk,
-    Incident,
-    Incidents,
     Jobs,
     Kind,
-    Outcome,
     Rows,
     StopReason,
     staleness,
 )
 from simulator.timelines.base import RunTimeline
-from simulator.trace import COLUMNS, DISK, Files, Study, Words, Writer, load, provenance
+from simulator.trace import (
+    COLUMNS,
+    DISK,
+    Categorical,
+    Files,
+    Study,
+    Writer,
+    load,
+    provenance,
+)
 from simulator.trace import write_manifest as write
 from simulator.trace.disk import LOCK, PARTIAL, explained, locked
+from simulator.trace.jobs import attempts, incident_columns, job_columns
 from simulator.trace.journal import line
 from simulator.trace.manifest import NAME, read_manifest
 from simulator.trace.parts import compact
@@ -49,7 +56,7 @@ Progress = Callable[[float], None]
 """Called with the fraction of all runs that is timeline."""
 
 
-class Source(NamedTuple):
+class TimelineSource(NamedTuple):
     """A timeline that is to be written.
 
     Attributes:
@@ -64,7 +71,7 @@ class Source(NamedTuple):
     chunks: Iterator[Chunk]
     workload: Workload
     horizon: float | None = None
-    names: Mapping[str, Words] = {}
+    names: Mapping[str, Categorical] = {}
 
 
 def record(
@@ -92,7 +99,7 @@ def record(
 def write_all(
     folder: Path,
     scenario: dict[str, Any],
-    sources: list[Source],
+    sources: list[TimelineSource],
     read: dict[str, Any],
     *,
     progress: Progress = lambda _: None,
@@ -121,7 +128,7 @@ def write_all(
 def _write_all(
     folder: Path,
     scenario: dict[str, Any],
-    sources: list[Source],
+    sources: list[TimelineSource],
     read: dict[str, Any],
     progress: Progress,
 ) -> Study:
@@ -235,7 +242,7 @@ def _was_cut_short(folder: Path) -> bool:
     return (manifest.get("kind"), manifest["status"]) == ("timeline", "incomplete")
 
 
-def _source(run: Run, timeline: RunTimeline) -> Source:
+def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
     workload = timeline.workload
     entry = {
         **run.identity,
@@ -252,22 +259,24 @@ def _source(run: Run, timeline: RunTimeline) -> Source:
         "scenario": run.scenario.model_dump(mode="json"),
     }
     chunks = timeline.chunks(max(1, PAIRS // timeline.width))
-    return Source(entry, chunks, workload, timeline.stop.time, timeline.names)
+    return TimelineSource(entry, chunks, workload, timeline.stop.time, timeline.names)
 
 
-def _write_run(source: Source, writer: Writer) -> Iterator[float]:
+def _write_run(source: TimelineSource, writer: Writer) -> Iterator[float]:
     """Writes one timeline; yields its fraction, and completes its entry."""
     begun = time.perf_counter()
     entry, rows_written, commits, contributions = source.entry, 0, 0, 0
     last, reason = 0.0, StopReason.INTERRUPTED
     goal = entry.get("scenario", {}).get("stop", {}).get("commits")
     tally = _Tally(entry["num_clients"], entry["commits_at_once"])
+    sizes = source.workload.upload_bytes, source.workload.download_bytes
     for chunk in source.chunks:
         rows = chunk.rows
         tally.add(chunk.jobs)
         writer.append("rows", _row_columns(entry["run"], rows, rows_written))
-        writer.append("jobs", _job_columns(entry["run"], chunk.jobs, source.workload))
-        writer.append("incidents", _incident_columns(entry["run"], chunk.incidents))
+        jobs = job_columns(entry["run"], chunk.jobs, attempts(chunk.jobs), *sizes)
+        writer.append("jobs", jobs)
+        writer.append("incidents", incident_columns(entry["run"], chunk.incidents))
         rows_written += rows.time.size
         present = rows.worker != NO_WORKER
         applies = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
@@ -337,32 +346,5 @@ def _row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:
     }
     for name, values in rows._asdict().items():
         columns[name] = values[row, place] if values.ndim == 2 else values[row]
-    columns["kind"] = Words(columns["kind"], tuple(kind.name for kind in Kind))
+    columns["kind"] = Categorical(columns["kind"], tuple(kind.name for kind in Kind))
     return columns
-
-
-def _job_columns(run: int, jobs: Jobs, workload: Workload) -> dict[str, Any]:
-    """Returns jobs as the trace has them; a message counts even if it weighs nothing.
-
-    A replay needs to know how often a client sent.
-    """
-    columns: dict[str, Any] = {"run": np.full(jobs.client.size, run, np.int32)}
-    columns |= jobs._asdict()
-    refresh, uploads = columns.pop("refresh"), columns.pop("uploads")
-    downloads = (refresh == 0).astype(np.int32)
-    columns |= {
-        "kind": Words(refresh, ("work", "refresh")),
-        "outcome": Words(jobs.outcome, tuple(outcome.name for outcome in Outcome)),
-        "upload_messages": uploads,
-        "download_messages": downloads,
-        "upload_bytes": uploads.astype(np.int64) * workload.upload_bytes,
-        "download_bytes": downloads.astype(np.int64) * workload.download_bytes,
-    }
-    return {name: columns[name] for name in COLUMNS["jobs"]}
-
-
-def _incident_columns(run: int, incidents: Incidents) -> dict[str, Any]:
-    columns: dict[str, Any] = {"run": np.full(incidents.time.size, run, np.int32)}
-    columns |= incidents._asdict()
-    names = tuple(incident.name for incident in Incident)
-    return columns | {"incident": Words(incidents.incident, names)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from simulator.trace import numbering, parts
-from simulator.trace.columns import COLUMNS, Column
+from simulator.trace.columns import COLUMNS, TraceColumn
 from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Words(NamedTuple):
+class Categorical(NamedTuple):
     """A column of words: few different ones, many rows.
 
     Attributes:
@@ -118,7 +118,7 @@ class Writer:
 def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
     import pyarrow as pa
 
-    dtype, *_, numbered = COLUMNS[table].get(column, Column("float32", "", ""))
+    dtype, *_, numbered = COLUMNS[table].get(column, TraceColumn("float32", "", ""))
     arrays = []
     for piece in pieces:
         size = len(piece["run"])
@@ -126,7 +126,7 @@ def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
             arrays.append(pa.nulls(size, parts.arrow_type(dtype)))
         elif numbered:
             arrays.append(numbering.outward(piece[column]))
-        elif isinstance(piece[column], Words):
+        elif isinstance(piece[column], Categorical):
             codes, words = piece[column]
             arrays.append(
                 pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), list(words))

@@ -15,7 +15,7 @@ from simulator import simulation
 from simulator.scenario.reading import validated
 from simulator.scenario.study import expand
 from simulator.studies import folder, planning, running, spread, work
-from simulator.trace import COLUMNS, Disk, Study, Words
+from simulator.trace import COLUMNS, Categorical, Disk, Study
 from simulator.trace.disk import locked
 
 PATH = Path("/studies/small")
@@ -58,7 +58,7 @@ def rows_of(run: Any, table: str, number: int) -> dict[str, Any]:
     }
     if table == "commits":
         columns["commit"] = np.arange(1, size + 1)
-        columns["kind"] = Words(np.zeros(size, np.int32), ("COMMIT",))
+        columns["kind"] = Categorical(np.zeros(size, np.int32), ("COMMIT",))
         columns["loss"] = rng.random(size).astype(np.float32)
     else:
         columns["commits"] = np.arange(size)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from simulator.config.errors import UserError
-from simulator.privacy.decentralised_setting import check_positive
+from simulator.privacy.adp2sgd.setting import check_positive
 
 LEAST_VARIANCE = 1.5
 """Of the noise over the squared sensitivity, for Lemma 2."""

@@ -9,9 +9,9 @@ Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4; A-17, A-18.
 import math
 from typing import NamedTuple
 
-from simulator.privacy.decentralised_lemmas import order_of
-from simulator.privacy.decentralised_setting import (
-    Setting,
+from simulator.privacy.adp2sgd.lemmas import order_of
+from simulator.privacy.adp2sgd.setting import (
+    GossipSetting,
     check_at_least_one,
     check_positive,
 )
@@ -31,7 +31,7 @@ class Utility(NamedTuple):
     exact: float
 
 
-def c4(setting: Setting, epsilon: float, mu: float) -> Utility:
+def c4(setting: GossipSetting, epsilon: float, mu: float) -> Utility:
     """Computes the constant of Proposition 2, dimensionless.
 
     Args:
@@ -51,7 +51,12 @@ def c4(setting: Setting, epsilon: float, mu: float) -> Utility:
 
 
 def proposition2_iterations(
-    setting: Setting, epsilon: float, *, dimension: int, smoothness: float, gap: float
+    setting: GossipSetting,
+    epsilon: float,
+    *,
+    dimension: int,
+    smoothness: float,
+    gap: float,
 ) -> float:
     """Computes the number of mini-batches T at which Proposition 2 holds.
 
@@ -72,7 +77,7 @@ def proposition2_iterations(
 
 
 def proposition2(
-    setting: Setting,
+    setting: GossipSetting,
     epsilon: float,
     mu: float,
     *,
@@ -100,7 +105,11 @@ def proposition2(
 
 
 def _unit(
-    setting: Setting, epsilon: float, dimension: int, smoothness: float, gap: float
+    setting: GossipSetting,
+    epsilon: float,
+    dimension: int,
+    smoothness: float,
+    gap: float,
 ) -> float:
     """Returns what C_4 multiplies."""
     check_positive("epsilon", epsilon, "try 10")

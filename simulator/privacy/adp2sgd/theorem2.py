@@ -31,74 +31,26 @@ import numpy as np
 
 from simulator.config.errors import UserError
 from simulator.privacy.accountants import Rdp
-from simulator.privacy.decentralised_lemmas import (
+from simulator.privacy.adp2sgd.lemmas import (
     LEAST_VARIANCE,
     Conditions,
-    Divergence,
     compose,
     conditions,
-    gaussian_rdp,
     order_of,
     poisson_rdp,
-    subsampled_rdp,
     to_epsilon,
 )
-from simulator.privacy.decentralised_setting import (
-    PUBLISHED,
-    On,
-    Reading,
-    Setting,
+from simulator.privacy.adp2sgd.setting import (
+    GossipSetting,
     rescaled,
-    sensitivity,
 )
-from simulator.privacy.decentralised_utility import (
-    Utility,
-    c4,
-    proposition2,
-    proposition2_iterations,
-)
-
-__all__ = [
-    "GRID",
-    "LEAST_VARIANCE",
-    "PUBLISHED",
-    "Achieved",
-    "Conditions",
-    "Divergence",
-    "Intermediate",
-    "Noise",
-    "Numeric",
-    "On",
-    "Reading",
-    "Search",
-    "Setting",
-    "Utility",
-    "achieved",
-    "c4",
-    "compose",
-    "conditions",
-    "gaussian_rdp",
-    "least_noise",
-    "numeric",
-    "order_of",
-    "poisson_rdp",
-    "proposition2",
-    "proposition2_iterations",
-    "remark1",
-    "rescaled",
-    "sensitivity",
-    "smallest_epsilon",
-    "subsampled_rdp",
-    "theorem2",
-    "to_epsilon",
-]
 
 GRID = tuple(step / 100 for step in range(1, 100))
 """Values of mu that are searched (A-06)."""
 _ORDERS = range(2, 257)
 
 
-class Noise(NamedTuple):
+class SufficientNoise(NamedTuple):
     """What Theorem 2 asks for.
 
     Attributes:
@@ -126,7 +78,7 @@ class Search(NamedTuple):
         why: empty, or a sentence that says why there is none.
     """
 
-    best: Noise | None
+    best: SufficientNoise | None
     why: str
 
     @property
@@ -200,7 +152,7 @@ class Numeric(NamedTuple):
     poisson: float
 
 
-def theorem2(setting: Setting, epsilon: float, mu: float) -> Noise:
+def theorem2(setting: GossipSetting, epsilon: float, mu: float) -> SufficientNoise:
     """Computes the noise that Theorem 2 asks for, and whether equation 7 holds.
 
     Args:
@@ -219,11 +171,11 @@ def theorem2(setting: Setting, epsilon: float, mu: float) -> Noise:
     mean = setting.lipschitz * math.sqrt(square) / data
     whole = rescaled(mean, setting.batch, source="mean", target="sum")
     found = conditions(alpha, setting.multiplier(mean, "mean"), setting.ratio)
-    return Noise(epsilon, mu, alpha, mean, whole, found)
+    return SufficientNoise(epsilon, mu, alpha, mean, whole, found)
 
 
 def least_noise(
-    setting: Setting, epsilon: float, grid: Sequence[float] = GRID
+    setting: GossipSetting, epsilon: float, grid: Sequence[float] = GRID
 ) -> Search:
     """Finds the mu with the least noise among those for which equation 7 holds.
 
@@ -255,13 +207,13 @@ def least_noise(
 
 
 def achieved(
-    setting: Setting, multiplier: float, iterations: int | None = None
+    setting: GossipSetting, multiplier: float, iterations: int | None = None
 ) -> Achieved:
     """Finds the least epsilon of Lemmas 2 to 4 over the admissible orders.
 
     Args:
         setting: as published, or a worker's own.
-        multiplier: z, noise over the sensitivity, > 0: see `Setting.multiplier`.
+        multiplier: z, noise over the sensitivity, > 0: see `GossipSetting.multiplier`.
         iterations: t, releases so far, in [1, T]; by default T.
 
     Returns:
@@ -288,7 +240,7 @@ def achieved(
     return Achieved(epsilon, slope * order / epsilon, multiplier, found, free)
 
 
-def smallest_epsilon(setting: Setting) -> Achieved:
+def smallest_epsilon(setting: GossipSetting) -> Achieved:
     """Finds the least epsilon for which there is an admissible noise.
 
     More noise lowers the divergence, and with it the largest order of Lemma 2.
@@ -321,7 +273,9 @@ def smallest_epsilon(setting: Setting) -> Achieved:
     return min(both, key=lambda one: one.epsilon)
 
 
-def remark1(setting: Setting, noise: Noise, iterations: int) -> Intermediate:
+def remark1(
+    setting: GossipSetting, noise: SufficientNoise, iterations: int
+) -> Intermediate:
     """Computes what Remark 1 claims of the models at iteration t, and whether it may.
 
     The claim needs the order 1 + (alpha - 1) sqrt(T / t).
@@ -347,7 +301,7 @@ def remark1(setting: Setting, noise: Noise, iterations: int) -> Intermediate:
 
 
 def numeric(
-    setting: Setting, multiplier: float, iterations: int | None = None
+    setting: GossipSetting, multiplier: float, iterations: int | None = None
 ) -> Numeric:
     """Computes epsilon of the same noise without Lemma 2.
 
@@ -384,7 +338,7 @@ def _lacking(found: Conditions) -> float:
     return max(LEAST_VARIANCE - found.variance, found.order - found.largest_order)
 
 
-def _check_iterations(setting: Setting, iterations: int | None) -> int:
+def _check_iterations(setting: GossipSetting, iterations: int | None) -> int:
     if iterations is None:
         return setting.iterations
     if not 1 <= iterations <= setting.iterations:

@@ -18,7 +18,7 @@ Reading = Literal["consistent", "paper"]
 
 
 @dataclass(frozen=True)
-class Setting:
+class GossipSetting:
     """Mini-batches that are released, and the samples that they are drawn from.
 
     Attributes:
@@ -65,7 +65,7 @@ class Setting:
 
     def own(
         self, steps: int | None = None, num_samples: int | None = None
-    ) -> "Setting":
+    ) -> "GossipSetting":
         """Returns the setting of one worker's own steps, drawn from its own samples.
 
         Args:
@@ -155,6 +155,8 @@ def check_positive(name: str, value: float, remedy: str) -> None:
         raise UserError(f"{name} must be > 0 and finite, got {value}; {remedy}")
 
 
-PUBLISHED = Setting(num_workers=16, num_samples=3125, batch=256, iterations=58_593)
+PUBLISHED = GossipSetting(
+    num_workers=16, num_samples=3125, batch=256, iterations=58_593
+)
 """CIFAR-10 of section 5: 50,000 samples on 16 workers for 300 epochs. G and delta are
 not reported and taken as 1 and 1e-5."""
