@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from simulator import inputs, studies
 from simulator.scenario.reading import read
-from simulator.studies import checkpoints, folder, origins, work
+from simulator.studies import checkpoints, origins, study_folder, worker
 from simulator.trace import disk, journal, manifest, parts
 
 RUNS = 64
@@ -68,9 +68,13 @@ def instrument() -> None:
     inputs.collect = timed("SHA-256 of what is read", inputs.collect)
     origins.check_files = timed("SHA-256 of what is read", origins.check_files)
     disk.Disk.sync = timed("syncs", disk.Disk.sync)
-    work.replace = timed("notes of tasks", work.replace)
-    folder.Folder._append = timed("journal", folder.Folder._append)
-    checkpoints.Keeper.saved = timed("states looked for", checkpoints.Keeper.saved)
+    worker.replace = timed("notes of tasks", worker.replace)
+    study_folder.StudyFolder._append = timed(
+        "journal", study_folder.StudyFolder._append
+    )
+    checkpoints.TaskCheckpoint.saved = timed(
+        "states looked for", checkpoints.TaskCheckpoint.saved
+    )
     write = pq.write_table
 
     def once(table: pa.Table, sink: Any, **options: Any) -> float:

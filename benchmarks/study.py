@@ -78,14 +78,14 @@ def base(updates: int) -> dict[str, Any]:
     }
 
 
-class Point(NamedTuple):
+class Variant(NamedTuple):
     """What a run of the study has of its own, besides its seed."""
 
     law: str
     step_size: float
 
 
-class Study(NamedTuple):
+class Comparison(NamedTuple):
     """A study, as the simulator and as the loop are told of it.
 
     Attributes:
@@ -94,21 +94,21 @@ class Study(NamedTuple):
     """
 
     scenario: dict[str, Any]
-    points: list[Point]
+    points: list[Variant]
 
 
-def laws(updates: int) -> Study:
+def laws(updates: int) -> Comparison:
     """8 laws x 8 replicates."""
     variants = {name: {"clients": {"compute": law}} for name, law in LAWS.items()}
     scenario = base(updates) | {"replicates": REPLICATES, "variants": variants}
-    return Study(scenario, [Point(name, STEP_SIZE) for name in LAWS])
+    return Comparison(scenario, [Variant(name, STEP_SIZE) for name in LAWS])
 
 
-def steps(updates: int) -> Study:
+def steps(updates: int) -> Comparison:
     """8 step sizes x 8 replicates; the step sizes of a replicate share its timeline."""
     swept = {"sweep": {"algorithm.step_size": STEP_SIZES}}
     scenario = base(updates) | {"replicates": REPLICATES} | swept
-    return Study(scenario, [Point("exponential", size) for size in STEP_SIZES])
+    return Comparison(scenario, [Variant("exponential", size) for size in STEP_SIZES])
 
 
 STUDIES = {"laws": laws, "steps": steps}
@@ -166,7 +166,7 @@ def _check(folder: Path, scenario: dict[str, Any]) -> None:
         raise SystemExit(f"the runs of {folder} made {made} commits")
 
 
-def loop(chosen: Study, arrays: Path, processes: int, block: int) -> Cost:
+def loop(chosen: Comparison, arrays: Path, processes: int, block: int) -> Cost:
     """Runs the loop written by hand over the same runs."""
     scenario = chosen.scenario
     runs = [
@@ -194,7 +194,7 @@ def loop(chosen: Study, arrays: Path, processes: int, block: int) -> Cost:
         return cost
 
 
-def singles(chosen: Study, sample: int, processes: int) -> Cost:
+def singles(chosen: Comparison, sample: int, processes: int) -> Cost:
     """Returns the mean cost of calls of one run each, spread over the points."""
     costs = []
     for number in np.linspace(0, len(chosen.points) * REPLICATES - 1, sample):

@@ -47,7 +47,7 @@ RULES = {
 """Pydantic's errors: what the value must be, and what to do."""
 
 
-class Found(NamedTuple):
+class Mistake(NamedTuple):
     """A mistake in a scenario.
 
     Attributes:
@@ -64,7 +64,7 @@ def first_error(
     tree: Mapping[str, Any],
     root: type[BaseModel],
     rank: Callable[[Path], Any] = lambda path: 0,
-) -> Found:
+) -> Mistake:
     """Returns the first mistake in the order of the file, and how many more there are.
 
     Args:
@@ -86,7 +86,7 @@ def first_error(
     path = min(groups, key=order)
     message = _message(path, groups[path], tree, root)
     more = len(groups) - 1
-    return Found(path, one_line(message + (f" (and {more} more)" if more else "")))
+    return Mistake(path, one_line(message + (f" (and {more} more)" if more else "")))
 
 
 def _path(detail: Any, tree: Any) -> Path:

@@ -20,11 +20,11 @@ from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.storage import files, limits
-from simulator.studies import planning, spread, staged
-from simulator.studies.folder import CHECKPOINTS, DATA, LOCKS, OPEN, Folder
+from simulator.studies import executors, planning, staged
+from simulator.studies.executors import Progress, Workers
 from simulator.studies.planning import Task
-from simulator.studies.spread import Progress, Workers
-from simulator.studies.work import TIMELINES
+from simulator.studies.study_folder import CHECKPOINTS, DATA, LOCKS, OPEN, StudyFolder
+from simulator.studies.worker import TIMELINES
 from simulator.trace import DISK, Disk, Study, load
 from simulator.trace.disk import explained, locked, replace
 
@@ -82,7 +82,7 @@ def simulate(
     scenario = _scenario(scenario)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     workers = partial(
-        spread.workers, jobs=planning.processes(jobs), scheduler=scheduler
+        executors.workers, jobs=planning.processes(jobs), scheduler=scheduler
     )
     try:
         with locked(path):
@@ -242,7 +242,7 @@ def run(
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
     """
-    folder = Folder(path, disk)
+    folder = StudyFolder(path, disk)
     runs = expand(scenario)
     folder.read(inputs.collect(run.scenario for run in runs))
     with inputs.held(folder.inputs):
@@ -262,7 +262,7 @@ def run(
     }
     tasks = [task._replace(**here) for task in planning.keeping(tasks)]
     try:
-        for done in spread.execute(tasks, path, workers(tasks), progress, disk):
+        for done in executors.execute(tasks, path, workers(tasks), progress, disk):
             folder.note(done)
     except KeyboardInterrupt:
         folder.interrupt()

@@ -62,7 +62,7 @@ class StageDelays:
         self._block[own] = block = iter(self._law.draw(draws, self._tick).tolist())
         return next(block)
 
-    def foresee(self, clients: np.ndarray) -> None:
+    def prefetch(self, clients: np.ndarray) -> None:
         """Draws the next duration of many clients at once, where there is none yet."""
         ahead, block = self._ahead, self._block
         new = [

@@ -118,7 +118,7 @@ class World:
                 clients.selection,
                 num_clients,
                 self.streams,
-                self.foresee,
+                self.prefetch,
                 None if always else self.present_since,
             )
 
@@ -189,7 +189,7 @@ class World:
         back = min((self.present_since(c, now) for c in waiting), default=inf)
         return None if back == inf else back
 
-    def foresee(self, clients: np.ndarray) -> None:
+    def prefetch(self, clients: np.ndarray) -> None:
         """Draws what many clients are about to need, all at once."""
         for stages in self._stage_objects:
             for number, stage in stages.items():
@@ -197,12 +197,12 @@ class World:
                 if len(self._groups) > 1:
                     mine = clients[self._group_of[clients] == number]
                 if mine.size:
-                    stage.foresee(mine)
+                    stage.prefetch(mine)
 
     def foresee_everyone(self) -> None:
         """Draws everybody's first durations, where there are many."""
         if block_size(self.num_clients) < LARGE:
-            self.foresee(np.arange(self.num_clients))
+            self.prefetch(np.arange(self.num_clients))
 
     def queue(self, then: Then) -> Then:
         """Returns a function that lets an arrival queue at the server."""

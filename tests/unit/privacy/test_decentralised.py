@@ -612,7 +612,8 @@ def test_mistakes_are_named_in_one_line(
 def test_nothing_imports_dp_accounting_before_it_is_needed() -> None:
     code = (
         "import sys; from simulator.privacy.adp2sgd import theorem2 as d; "
-        "d.least_noise(d.PUBLISHED, 10.0); d.achieved(d.PUBLISHED, 2.0); "
+        "from simulator.privacy.adp2sgd.setting import PUBLISHED; "
+        "d.least_noise(PUBLISHED, 10.0); d.achieved(PUBLISHED, 2.0); "
         "wrong = {'dp_accounting', 'jax', 'pandas', 'simpy'} & set(sys.modules); "
         "sys.exit(str(wrong) if wrong else 0)"
     )

@@ -19,7 +19,7 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand
 from simulator.storage import limits
-from simulator.studies import folder as folders
+from simulator.studies import study_folder
 from simulator.timelines import saved
 from simulator.trace import load, write_manifest
 from simulator.trace.manifest import read_manifest
@@ -302,13 +302,13 @@ def test_a_file_that_changes_under_a_study_fails_its_runs(
     tree = changed(TREE, replicates=2, engine__mode="compiled")
     _, write = FILES[name]
     write(here / name, 5)
-    begin = folders.Folder.begin
+    begin = study_folder.StudyFolder.begin
 
     def changing(*args: Any) -> None:
         begin(*args)
         write(here / name, 7)
 
-    monkeypatch.setattr(folders.Folder, "begin", changing)
+    monkeypatch.setattr(study_folder.StudyFolder, "begin", changing)
     with pytest.raises(StudyError, match=f"{here / name} must stay as it is while"):
         studies.simulate(tree, "s", jobs=jobs)
     monkeypatch.undo()

@@ -9,8 +9,8 @@ import pytest
 from simulator import playing, studies
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, expand, to_yaml
-from simulator.studies.folder import content
 from simulator.studies.planning import keeping, plan
+from simulator.studies.study_folder import content
 
 TREE: dict[str, Any] = {
     "name": "split",

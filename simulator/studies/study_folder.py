@@ -86,7 +86,7 @@ def content(run: Run) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class Folder:
+class StudyFolder:
     """What a study's folder holds, and what is still to be run in it.
 
     Args:

@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from simulator.config.errors import UserError
-from simulator.studies.folder import Done
 from simulator.studies.planning import Task
-from simulator.studies.work import failed, work
+from simulator.studies.study_folder import Done
+from simulator.studies.worker import failed, work
 from simulator.trace import DISK, Disk
 
 Progress = Callable[[float], None]

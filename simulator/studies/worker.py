@@ -12,8 +12,8 @@ from simulator.config.errors import StudyError, UserError
 from simulator.config.text import one_line
 from simulator.engine import device
 from simulator.studies.checkpoints import TaskCheckpoint
-from simulator.studies.folder import LOCKS, Done, Ends, done_of, task_name
 from simulator.studies.planning import Task
+from simulator.studies.study_folder import LOCKS, Done, Ends, done_of, task_name
 from simulator.trace import DISK, Disk, Writer, journal
 from simulator.trace.disk import explained, replace
 from simulator.trace.parts import remove_parts
