@@ -1,4 +1,4 @@
-"""What it costs to keep LLVM from merging stores, and to check a compiled program.
+"""The cost of keeping LLVM from merging stores, and of checking a compiled program.
 
     python benchmarks/compiler.py [KIND...]     # default: all
 
@@ -86,13 +86,13 @@ TURNS = 2
 
 
 class StepTimes(NamedTuple):
-    """Of one process.
+    """Seconds of one process.
 
     Attributes:
-        row: processor seconds of a row, best of some.
-        compiling: seconds to compile the program of rows.
-        guard: seconds to compile it without optimisation, and to run a row of it.
-        difference: between both programs' numbers after it, over what it moved.
+        row: Processor seconds of a row, best of some.
+        compiling: Seconds to compile the program of rows.
+        guard: Seconds to compile it without optimisation, and to run a row of it.
+        difference: Difference between both programs' numbers after it, over what it moved.
     """
 
     row: float

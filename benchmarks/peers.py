@@ -1,4 +1,4 @@
-"""Updates per CPU second, beside the public simulators that are installed.
+"""Updates per CPU second, next to the public simulators that are installed.
 
     python benchmarks/peers.py --python-flgo PATH --python-fedjax PATH --python-pfl PATH
     python benchmarks/peers.py --updates 1000 --peer-updates 500  # to see that it works
@@ -49,8 +49,8 @@ class Entry(NamedTuple):
     """Something to be measured.
 
     Attributes:
-        title: in the table.
-        command: of the driver.
+        title: Title in the table.
+        command: Command of the driver.
     """
 
     title: str

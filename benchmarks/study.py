@@ -53,7 +53,7 @@ REPLICATES = 8
 STALESIM = [sys.executable, "-m", "simulator.cli"]
 LOOP = str(Path(__file__).parent / "peers" / "numpy_loop.py")
 COMPILED = "Finished XLA compilation of jit(_run)"
-"""What JAX logs of the program that executes rows, compiled or found in the cache."""
+"""JAX's log of the program that executes rows, compiled or found in the cache."""
 
 
 def base(updates: int) -> dict[str, Any]:
@@ -79,18 +79,18 @@ def base(updates: int) -> dict[str, Any]:
 
 
 class Variant(NamedTuple):
-    """What a run of the study has of its own, besides its seed."""
+    """The entries of one run of the study, apart from its seed."""
 
     law: str
     step_size: float
 
 
 class Comparison(NamedTuple):
-    """A study, as the simulator and as the loop are told of it.
+    """A study in the terms of the simulator and of the loop.
 
     Attributes:
-        scenario: of all runs.
-        points: of its variants or sweep, each replicated.
+        scenario: Scenario of all runs.
+        points: Points of its variants or sweep, each replicated.
     """
 
     scenario: dict[str, Any]
@@ -132,12 +132,12 @@ def measure(command: list[str], log: Path) -> Cost:
     """
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     environment = {**os.environ, **dict.fromkeys(threads, "1"), "JAX_LOG_COMPILES": "1"}
-    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     with log.open("w") as file:
         done = subprocess.run(
             command, env=environment, stdout=file, stderr=subprocess.STDOUT, check=False
         )
-    wall = time.perf_counter() - begun
+    wall = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{log.read_text()[-4000:]}")
@@ -220,7 +220,7 @@ def write_arrays(path: Path) -> None:
 
 
 def compare(name: str, options: argparse.Namespace, arrays: Path) -> None:
-    """Measures one study beside the others in turns, and prints the table."""
+    """Measures one study and its alternatives in turns, and prints the table."""
     chosen, processes = STUDIES[name](options.updates), options.processes
     count = len(chosen.points) * REPLICATES
     ours, drawn = [], []

@@ -110,9 +110,9 @@ def close_timeline(
 
     Args:
         study: a timeline without numerics.
-        seconds: virtual seconds of the Gantt picture; by default about 60 jobs.
-        chrome: file for trace events, if any.
-        plots: whether figures are drawn.
+        seconds: Virtual seconds of the Gantt picture; by default about 60 jobs.
+        chrome: File for trace events, if any.
+        plots: Whether figures are drawn.
     """
     from analysis import timelines
     from analysis.timelines.view import View

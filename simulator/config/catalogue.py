@@ -1,4 +1,4 @@
-"""What exists: one explicit tuple of names a kind of part, and what plug-ins add.
+"""All parts that exist: a tuple of names for each kind, and the parts of plug-ins.
 
 Classes are named as text, so that this module imports none of them, and any of them may
 import this one.
@@ -99,7 +99,7 @@ BASES = {
     "partitions": "simulator.config.parts:Part",
     "models": "simulator.problems.model_parts:Model",
 }
-"""What a part of each kind inherits from."""
+"""Base class of the parts of each kind."""
 
 
 @cache
@@ -127,7 +127,7 @@ def sources(used: Iterable[Config]) -> dict[str, PluginSource]:
     """Returns the code of the plug-ins among some parts, by the plug-in's name.
 
     Args:
-        used: parts; those of this package are not looked at.
+        used: Parts; those of this package are not looked at.
     """
     plugins_of = [plugin for kind in KINDS for plugin in registered(kind)]
     others: dict[type[Config], str] = {p.part: p.source for p in plugins_of}
@@ -141,7 +141,7 @@ def register(*modules: str | Path) -> None:
     """Makes the parts of plug-in modules known, here and to processes started later.
 
     Args:
-        modules: dotted names, or paths of .py files; `"__main__"` is a notebook or a
+        modules: Dotted names, or paths of .py files; `"__main__"` is a notebook or a
             script itself, whose parts only its own process knows.
 
     Raises:

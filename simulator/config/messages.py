@@ -51,8 +51,8 @@ class Mistake(NamedTuple):
     """A mistake in a scenario.
 
     Attributes:
-        keys: of the entry that is wrong or missing.
-        message: one line, beginning with the dotted key.
+        keys: Keys of the entry that is wrong or missing.
+        message: One line that starts with the dotted key.
     """
 
     keys: Path
@@ -68,10 +68,10 @@ def first_error(
     """Returns the first mistake in the order of the file, and how many more there are.
 
     Args:
-        error: what pydantic found.
-        tree: the scenario as it was written.
-        root: the class of scenarios.
-        rank: orders entries as they stand in the file.
+        error: Mistakes as pydantic reports them.
+        tree: Scenario as it was written.
+        root: Class of scenarios.
+        rank: Order of entries, as they stand in the file.
     """
     groups: dict[Path, list[Any]] = {}
     for detail in error.errors(include_url=False):

@@ -35,15 +35,15 @@ MEMBERS = {
     "models": ("families", "num_weights"),
     "partitions": ("family", "num_clients"),
 }
-"""What the parts of a kind must have that they do not inherit."""
+"""Members that the parts of a kind must have without inheriting them."""
 
 
 class PluginSource(NamedTuple):
     """The code of a plug-in.
 
     Attributes:
-        file: its module, or the folder of its package.
-        sha256: hash of the file when it was imported, or of all .py files of the
+        file: Its module, or the folder of its package.
+        sha256: Hash of the file when it was imported, or of all .py files of the
             package; "" for what is in no file that can be read, as in a notebook.
     """
 
@@ -55,8 +55,8 @@ class Plugin(NamedTuple):
     """A part of a plug-in.
 
     Attributes:
-        part: its class.
-        source: name of the plug-in.
+        part: Its class.
+        source: Name of the plug-in.
     """
 
     part: type[Part]
@@ -64,7 +64,7 @@ class Plugin(NamedTuple):
 
 
 _sources: dict[str, PluginSource] = {}
-"""Of every plug-in that was imported, by its name."""
+"""Code of every plug-in that was imported, by its name."""
 
 
 def everything(
@@ -73,8 +73,8 @@ def everything(
     """Returns the parts of every kind that plug-ins add, in the order of their names.
 
     Args:
-        known: names of the parts of every kind that are there already.
-        bases: what a part of each kind must inherit from.
+        known: Names of the parts of every kind that are there already.
+        bases: Base class of the parts of each kind.
 
     Raises:
         UserError: one line with the plug-in, what is wrong and the remedy.
@@ -168,10 +168,10 @@ def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
     """Returns a part of a plug-in.
 
     Args:
-        given: what stands for it.
-        kind: of the part.
-        place: where it stands, for messages.
-        base: what it must inherit from.
+        given: Value that the plug-in gives for the part.
+        kind: Kind of the part.
+        place: Place of the value, for messages.
+        base: Class that the part must inherit from.
 
     Raises:
         UserError: it is no such class, or lacks something.

@@ -1,4 +1,4 @@
-"""What every law of durations is: a configuration, and a sampler for some clients.
+"""The base of all laws of durations: configuration, and sampler for some clients.
 
 A law's parameters may be a number, a list with one entry per client, an arithmetic
 expression in the 1-based client index `m` and the client count `M`, or a law itself:
@@ -45,7 +45,7 @@ Who = int | Int[np.ndarray, " n"]
 
 
 class Population(NamedTuple):
-    """The clients for whom a law draws.
+    """The clients whose durations a law draws.
 
     Attributes:
         size: Number of clients.

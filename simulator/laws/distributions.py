@@ -49,11 +49,11 @@ USUAL_NAMES = {
     "normal": "norm",
     "weibull": "weibull_min",
 }
-"""What SciPy calls the laws that are usually named otherwise."""
+"""SciPy's names of laws that are usually named otherwise."""
 
 
 def _flat_schema(schema: dict[str, Any]) -> None:
-    """Tells editors that shape parameters stand beside `law`, and are numbers."""
+    """Tells editors that shape parameters stand next to `law`, and are numbers."""
     shapes = schema["properties"].pop("parameters", None)
     if shapes is not None:
         schema["additionalProperties"] = shapes["additionalProperties"]
@@ -74,7 +74,7 @@ class Scipy(Law):
     scale: "Parameter" = 1
     shift: "Parameter" = 0
     parameters: dict[str, "Parameter"] = Field(default_factory=dict)
-    """Shape parameters by SciPy's names; a scenario file writes them beside `law`."""
+    """Shape parameters by SciPy's names, which stand next to `law` in a scenario."""
 
     @model_validator(mode="before")
     @classmethod
@@ -204,7 +204,7 @@ def check_names(law: Scipy, names: list[str], name: str) -> None:
             near = f"did you mean {near!r}?" if near else suggestion("", names)
             raise PlacedError(
                 f"{name}.{given} is not a parameter of the law {law.law!r}, which has "
-                f"{shapes} beside loc, scale and shift; "
+                f"{shapes} besides loc, scale and shift; "
                 + (near if names else "remove it"),
                 keys(f"{name}.{given}"),
             )

@@ -21,9 +21,9 @@ class Empirical(Law):
 
     law: Literal["empirical"] = "empirical"
     path: FilePath
-    """Of the file: in the working folder or the data folder."""
+    """Path of the file, in the working folder or the data folder."""
     column: str
-    """Of durations, virtual seconds."""
+    """Name of the column of durations, virtual seconds."""
     client: str | None = None
     """Column of client numbers from 1: each client has the rows of its number."""
     order: Literal["resample", "replay"] = "resample"
@@ -43,8 +43,8 @@ class EmpiricalSampler:
     """Measured durations, resampled or replayed.
 
     Args:
-        values: of all clients, or of each client.
-        replay: whether they are taken in order.
+        values: Durations of all clients together, or an array for each client.
+        replay: Whether they are taken in order.
     """
 
     def __init__(self, values: list[Float[np.ndarray, " _"]], *, replay: bool) -> None:

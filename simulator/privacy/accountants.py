@@ -62,7 +62,7 @@ class Accountant(abc.ABC):
 
         Args:
             count: >= 0.
-            event: one of them.
+            event: One of them.
 
         Raises:
             UserError: the count is negative, this accountant cannot account for such a
@@ -91,8 +91,8 @@ class Accountant(abc.ABC):
         """Computes epsilon so far: the releases together are (epsilon, delta)-DP.
 
         Args:
-            delta: in [0, 1). At 0 pure epsilons are summed, by every accountant; it is
-                never above that sum at any delta.
+            delta: Failure probability, in [0, 1). At 0 every accountant sums pure
+                epsilons; at any delta the result is at most that sum.
 
         Returns:
             epsilon >= 0; zero before any release, inf where nothing can be said.
@@ -205,11 +205,11 @@ class Pld(Accountant):
     """Privacy loss distributions, discretised so that they can only overstate.
 
     Args:
-        interval: between losses on the grid, > 0; the error grows as the interval
-            times the number of releases, or its root.
+        interval: Distance between losses on the grid, > 0; the error grows as the
+            interval times the number of releases, or its root.
 
     Raises:
-        UserError: on release of a uniformly sampled Gaussian, for which there is none.
+        UserError: the release is a uniformly sampled Gaussian, which has none.
 
     Source: Koskela, Jalko and Honkela (2020); Doroshenko, Ghazi, Kamath, Kumar and
     Manurangsi, Connect the Dots (2022).
@@ -338,7 +338,7 @@ def make(name: str) -> Accountant:
     """Makes an accountant with nothing released.
 
     Args:
-        name: one of the `NAME`s.
+        name: One of the `NAME`s.
 
     Raises:
         UserError: there is no such accountant.

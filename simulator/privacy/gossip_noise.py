@@ -31,7 +31,7 @@ class Noise(Config):
     """Whether `sigma` is of the noise on the sum of a batch's gradients, as the
     experiments have it, or on their mean, as Theorem 2 does (A-01)."""
     sensitivity: Literal["consistent", "paper"] = "consistent"
-    """What the accounts take for the sensitivity of what gets the noise: 2 G of a sum
+    """Sensitivity that accountants assume of what gets the noise: 2 G of a sum
     and 2 G / B of a mean, or 2 G / B of either (A-02)."""
     clip: Literal["none", "sample"] = "none"
     """Whether each sample's gradient is clipped to norm G; without that G is but
@@ -54,7 +54,7 @@ class Noise(Config):
 
 
 class Budget(Config):
-    """What the workers' noise is for; Theorem 2 says how much it is.
+    """The privacy that the workers' noise must give; Theorem 2 gives the noise.
 
     Source: A(DP)2SGD, Theorem 2, with the best of its parameters mu (A-06).
     """
@@ -69,7 +69,7 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
     """Returns the standard deviation that is stated, or that Theorem 2 asks for.
 
     Args:
-        noise: its configuration.
+        noise: Its configuration.
         num_samples: n of each worker.
         batch: B.
 
@@ -132,9 +132,9 @@ def release_of(noise: Noise, sigma: float, n: int, batch: int) -> Gaussian:
     """Returns one gradient's release, amplified by the worker's own draw alone.
 
     Args:
-        noise: its configuration.
-        sigma: standard deviation of the noise, >= 0.
-        n: samples of the worker.
+        noise: Its configuration.
+        sigma: Standard deviation of the noise, >= 0.
+        n: Samples of the worker.
         batch: B, distinct ones.
     """
     from simulator.privacy.adp2sgd.setting import sensitivity

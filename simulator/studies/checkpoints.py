@@ -1,4 +1,4 @@
-"""Where a task is, kept every so often, so that a kill costs minutes and not hours."""
+"""The state of a task, kept every so often, so that a kill costs minutes, not hours."""
 
 import time
 from pathlib import Path
@@ -14,9 +14,9 @@ class TaskCheckpoint:
     """Keeps the state of a task, and finds it again.
 
     Args:
-        task: of a study.
-        folder: of the study.
-        disk: on which it lies.
+        task: Task of a study.
+        folder: Folder of the study.
+        disk: Disk of the folder.
     """
 
     def __init__(self, task: Task, folder: Path, disk: Disk) -> None:
@@ -33,8 +33,8 @@ class TaskCheckpoint:
         """Keeps a state in place of the last one.
 
         Args:
-            state: of the task, with that of its `writer`, all of whose parts must
-                survive a loss of power as well.
+            state: State of the task, with that of its `writer`, all of whose parts
+                must survive a loss of power as well.
 
         Raises:
             StudyError: the disk is full, or the folder cannot be written.

@@ -34,7 +34,7 @@ class WorkerDiedError(Exception):
     """A process was killed.
 
     Args:
-        started: tasks of which one has killed it, as far as that is known.
+        started: Tasks of which one has killed it, as far as that is known.
     """
 
     def __init__(self, started: list[int]) -> None:
@@ -52,9 +52,9 @@ class Workers(Protocol):
         """Yields what each task has left, as it ends.
 
         Args:
-            tasks: to be executed, in this order as far as possible.
-            folder: of the study.
-            hear: is told the fraction of each task that is done.
+            tasks: Tasks to execute, in this order as far as possible.
+            folder: Folder of the study.
+            hear: Called with the fraction of each task that is done.
 
         Raises:
             WorkerDiedError: a process was killed. What has not been yielded is to be
@@ -78,11 +78,11 @@ def execute(
     one that kills its process again has failed.
 
     Args:
-        tasks: of a study.
-        folder: of the study.
-        workers: that execute them.
-        progress: hears the fraction of all tasks that is done.
-        disk: on which the study lies.
+        tasks: Tasks of a study.
+        folder: Folder of the study.
+        workers: Processes that execute them.
+        progress: Called with the fraction of all tasks that is done.
+        disk: Disk of the folder.
 
     Raises:
         UserError: the folder cannot be written.
@@ -131,7 +131,7 @@ class Here:
     """This very process.
 
     Args:
-        disk: on which studies lie.
+        disk: Disk of the studies.
     """
 
     def __init__(self, disk: Disk = DISK) -> None:
@@ -153,7 +153,7 @@ class Processes:
     """Processes of this machine.
 
     Args:
-        jobs: how many at most.
+        jobs: How many at most.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -213,7 +213,7 @@ def _end_with(parent: int) -> None:
     It would otherwise go on with its task, and then keep its memory for minutes.
 
     Args:
-        parent: number of that process; it may be gone before this is called.
+        parent: Number of that process; it may be gone before this is called.
     """
 
     def watch() -> None:
@@ -228,9 +228,9 @@ class _Watch:
     """Tells how far other processes are, a few times a second.
 
     Args:
-        shared: file to be made, in which the processes note their tasks' fractions.
-        tasks: their indices, in the order of that file.
-        hear: is told the fraction of each task.
+        shared: File to be made, in which the processes note their tasks' fractions.
+        tasks: Their indices, in the order of that file.
+        hear: Is told the fraction of each task.
     """
 
     def __init__(self, shared: Path, tasks: list[int], hear: Hear) -> None:
@@ -263,7 +263,7 @@ class Cluster:
     """The workers of a Dask cluster, which share the study's folder.
 
     Args:
-        scheduler: address of the scheduler.
+        scheduler: Address of the scheduler.
     """
 
     def __init__(self, scheduler: str) -> None:
@@ -331,9 +331,9 @@ def workers(tasks: list[Task], jobs: int, scheduler: str | None) -> Workers:
     """Returns what executes tasks.
 
     Args:
-        tasks: of a study.
-        jobs: processes on this machine.
-        scheduler: address of a Dask scheduler, whose workers are used instead.
+        tasks: Tasks of a study.
+        jobs: Number of processes on this machine.
+        scheduler: Address of a Dask scheduler, whose workers are used instead.
     """
     if scheduler is not None:
         return Cluster(scheduler)

@@ -53,22 +53,22 @@ WORDS = ("name", "source", "question", "claims", "replicates", "seed", "looks")
 MADE = ("commit", "dirty", "environment", "command", "started")
 """Entries of a manifest that stay when the study is continued."""
 AGAIN = ("commit", "dirty", "command", "started")
-"""What is noted each time that it is continued."""
+"""Entries of a manifest that are noted each time that the study is continued."""
 OPEN = ("incomplete", "failed")
 """Ends of runs that are still to be made."""
 UNFINISHED = {"stop": "incomplete", "stop_reason": "the run has not ended"}
-"""What is said of a run that is still to be made."""
+"""Entries of a run that is still to be made."""
 
 Ends = dict[int, dict[str, Any]]
-"""What is to be known of the ends of runs, by their numbers."""
+"""Ends of runs in the manifest, by the runs' numbers."""
 
 
 class Done(NamedTuple):
-    """What a task leaves.
+    """The results of a task.
 
     Attributes:
-        ends: of its runs.
-        files: that hold their rows.
+        ends: Ends of its runs.
+        files: Files that hold their rows.
     """
 
     ends: Ends
@@ -87,18 +87,16 @@ def content(run: Run) -> str:
 
 
 class StudyFolder:
-    """What a study's folder holds, and what is still to be run in it.
+    """The folder of a study: the runs that it holds, and those still to be made.
 
     Args:
-        path: of the folder, whose lock is held.
-        disk: on which it lies.
+        path: Path of the folder, whose lock is held.
+        disk: Disk of the folder.
 
     Attributes:
-        disk: on which it lies.
-        repeated: labels of runs whose rows are missing or damaged, by their numbers.
-
-    Attributes:
-        inputs: what the study's runs read.
+        disk: Disk of the folder.
+        repeated: Labels of runs whose rows are missing or damaged, by their numbers.
+        inputs: Files and modules that the study's runs read.
 
     Raises:
         StudyError: there are files in it, but no study.
@@ -161,7 +159,7 @@ class StudyFolder:
         """Takes what the runs of a scenario read, all of them, for what the study has.
 
         Raises:
-            StudyError: a file holds something else than when the study was begun.
+            StudyError: a file holds something else than when the study was started.
         """
         if self.manifest:
             origins.check_files(self.path, self.manifest, found)
@@ -195,7 +193,7 @@ class StudyFolder:
         """Returns the tasks that were planned here, whether they have ended or not.
 
         Args:
-            runs: numbered.
+            runs: Numbered.
         """
         members: dict[int, list[Run]] = {}
         for run in runs:
@@ -210,7 +208,7 @@ class StudyFolder:
         """Returns the tasks that have not ended, of those that were planned here.
 
         A task is repeated as it was planned, so that a resumed study is the one that
-        nobody interrupted.
+        was never interrupted.
         """
         return [
             task
@@ -237,10 +235,10 @@ class StudyFolder:
         """Writes what will be run, and removes what unfinished tasks left.
 
         Args:
-            scenario: of the study.
-            runs: all of it, numbered.
-            tasks: that are to be executed.
-            regrouped: numbers of runs that a study of all these runs, run at once,
+            scenario: Scenario of the study.
+            runs: All runs of the study, numbered.
+            tasks: Tasks to execute.
+            regrouped: Numbers of runs that a study of all these runs, run at once,
                 would have executed together with others; by default those that were
                 noted before.
 
@@ -390,7 +388,7 @@ class StudyFolder:
         files = origins.other_files(self.manifest, self.inputs, scenario)
         if files:
             return StudyError(
-                f"{self.path}: must be continued with the files that it was begun "
+                f"{self.path}: must be continued with the files that it was started "
                 f"with, but {files}"
             )
         return StudyError(
@@ -412,8 +410,8 @@ class StudyFolder:
             if here.get(name) != then.get(name):
                 raise StudyError(
                     f"{self.path}: must be continued with {name} {then.get(name)}, "
-                    f"with which it was begun, got {here.get(name)}; install that, or "
-                    f"choose another folder by --out"
+                    f"with which it was started, got {here.get(name)}; install that, "
+                    f"or choose another folder by --out"
                 )
 
 

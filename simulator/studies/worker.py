@@ -1,4 +1,4 @@
-"""What one process does: a task's runs, executed and written, or why they failed."""
+"""The work of one process: a task's runs executed and written, or the failure noted."""
 
 import contextlib
 import threading
@@ -41,10 +41,10 @@ def work(
     Whatever goes wrong in it ends its own runs alone, as failed.
 
     Args:
-        task: of a study.
-        folder: of the study.
-        progress: hears the fraction that is done.
-        disk: on which the study lies.
+        task: Task of a study.
+        folder: Folder of the study.
+        progress: Called with the fraction that is done.
+        disk: Disk of the folder.
 
     Returns:
         What is to be known of the end of each run, and the files of their rows.

@@ -1,4 +1,4 @@
-"""What every timeline of a run says of itself, whether simulated or recorded."""
+"""The interface of every timeline of a run, whether simulated or recorded."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -26,12 +26,12 @@ class RunTimeline(ABC):
     """The timeline of one run; every iteration gives the same one.
 
     Attributes:
-        clients: laws of their cycle; None where data are pooled.
-        protocol: who talks to whom when.
-        num_clients: `K`.
-        seed: of the run.
-        stop: when it ends (all but the target, which needs numbers).
-        workload: of a job.
+        clients: Laws of the clients' cycle; None where data are pooled.
+        protocol: Protocol by which clients and server exchange messages.
+        num_clients: Number of clients, `K`.
+        seed: Seed of the run.
+        stop: Ends of the run (all but the target, which needs numbers).
+        workload: Work and messages of a job.
     """
 
     clients: Clients | None

@@ -59,7 +59,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
 
     Args:
         log: CSV or Parquet, as the module's description has it.
-        folder: new or empty.
+        folder: New or empty.
 
     Returns:
         The study, called as the file; its table `clients` has the labels.
@@ -153,7 +153,7 @@ def _check_size(path: Path) -> None:
     """Refuses a log that would take too much memory.
 
     Raises:
-        ValueError: in one line.
+        ValueError: the log is too large; in one line.
     """
     from pyarrow import parquet
 
@@ -301,8 +301,8 @@ def _registers(
     """Gives each version that is read a register, freed when its last reader ended.
 
     Args:
-        read_version: of each job, in order of arrival.
-        applied: whether the job is.
+        read_version: Version that each job read, in order of arrival.
+        applied: Whether each job was applied.
 
     Returns:
         Register that each job reads, that each commit writes, and how many there are.

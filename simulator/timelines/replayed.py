@@ -34,7 +34,7 @@ from simulator.timelines.base import FOREVER, RunTimeline
 from simulator.trace import COLUMNS, Categorical, Study, inward, load
 
 WIDE = ("worker", "job", "read_version", "read_slot")
-"""What a row has for each of its workers."""
+"""Columns that a row has for each of its workers."""
 NAMES = ("client_label", "client_group")
 """Columns of the table `clients` that say who each is."""
 TIMED = ("time", "recording")
@@ -48,10 +48,10 @@ class RecordedTimeline(RunTimeline):
     It ends where the recording does, or earlier where the scenario stops earlier.
 
     Attributes:
-        config: where the recording is.
-        study: that holds it.
-        entry: what the study's manifest says of the recorded run.
-        outlasted: whether the scenario would go on when the recorded time is over.
+        config: Place of the recording.
+        study: Study that holds it.
+        entry: Entry of the recorded run in the study's manifest.
+        outlasted: Whether the scenario would go on when the recorded time is over.
     """
 
     config: Recording
@@ -207,9 +207,9 @@ def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimel
     """Returns the recorded timeline of a run.
 
     Args:
-        planned: the timeline that would be simulated otherwise.
-        config: where the recording is.
-        run: of a study.
+        planned: Timeline that would be simulated otherwise.
+        config: Place of the recording.
+        run: Run of a study.
 
     Raises:
         ScenarioError: the recording holds no such run, or does not fit the scenario.
@@ -286,7 +286,7 @@ def _numbers(words: np.ndarray, kind: Any) -> np.ndarray:
 
 
 def _under_way(jobs: Jobs, over: float, commits: int) -> Jobs:
-    """Returns the jobs that were begun until an instant, as they were then.
+    """Returns the jobs that had started by an instant, as they were then.
 
     Jobs stand in the order in which they ended; when one was lost is known only from
     those around it, so that what was lost after the last commit counts as under way.

@@ -51,7 +51,7 @@ PAIRS = 65_536
 """Most workers of all rows of a chunk together."""
 LIBRARIES = ("numpy", "scipy", "simpy", "stalesim")
 LEFT = {LOCK, NAME, f"{NAME}{PARTIAL}", *COLUMNS}
-"""What a timeline that was cut short may have left in its folder."""
+"""Names that a timeline that was cut short may have left in its folder."""
 Progress = Callable[[float], None]
 """Called with the fraction of all runs that is timeline."""
 
@@ -60,11 +60,11 @@ class TimelineSource(NamedTuple):
     """A timeline that is to be written.
 
     Attributes:
-        entry: what the manifest says of its run beforehand.
-        chunks: of the timeline.
-        workload: what a contribution sends.
-        horizon: virtual seconds at which the run ends at the latest, or None.
-        names: columns of the table `clients` that say who each is.
+        entry: Entry of its run in the manifest, before it is written.
+        chunks: Chunks of the timeline.
+        workload: Work and messages of a contribution.
+        horizon: Virtual seconds at which the run ends at the latest, or None.
+        names: Columns of the table `clients` that name each client.
     """
 
     entry: dict[str, Any]
@@ -77,12 +77,12 @@ class TimelineSource(NamedTuple):
 def record(
     scenario: Setting, folder: str | Path, progress: Progress = lambda _: None
 ) -> Study:
-    """Plays the world of every run of a scenario and writes what happens.
+    """Simulates the world of every run of a scenario, and writes the timelines.
 
     Args:
-        scenario: of either kind.
-        folder: new or empty.
-        progress: hears the fraction that is played.
+        scenario: Scenario with or without numerics.
+        folder: New or empty folder.
+        progress: Called with the fraction that is simulated.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
@@ -109,12 +109,12 @@ def write_all(
     What is refused before any of it is played leaves nothing.
 
     Args:
-        folder: new or empty, or holding a timeline that was cut short, which is
-            replaced.
-        scenario: for the manifest; its `name` is the study's.
-        sources: the timelines.
-        read: what the manifest says of what is read for them.
-        progress: hears the fraction that is written.
+        folder: New or empty folder, or one that holds a timeline that was cut short,
+            which is replaced.
+        scenario: Scenario for the manifest; its `name` is the study's.
+        sources: Timelines to write.
+        read: Entries of the manifest on the files that are read for them.
+        progress: Called with the fraction that is written.
 
     Raises:
         UserError: a timeline cannot be played, or the folder cannot be written, or
@@ -176,9 +176,9 @@ class _Log:
     """Notes what a recording has written, so that a kill leaves it readable.
 
     Args:
-        folder: of the recording.
-        manifest: of it, whose runs are completed as they end.
-        writer: of its tables.
+        folder: Folder of the recording.
+        manifest: Manifest of the recording; its runs are completed as they end.
+        writer: Writer of its tables.
     """
 
     def __init__(self, folder: Path, manifest: dict[str, Any], writer: Writer) -> None:
@@ -264,7 +264,7 @@ def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
 
 def _write_run(source: TimelineSource, writer: Writer) -> Iterator[float]:
     """Writes one timeline; yields its fraction, and completes its entry."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     entry, rows_written, commits, contributions = source.entry, 0, 0, 0
     last, reason = 0.0, StopReason.INTERRUPTED
     goal = entry.get("scenario", {}).get("stop", {}).get("commits")
@@ -296,7 +296,7 @@ def _write_run(source: TimelineSource, writer: Writer) -> Iterator[float]:
         commits=commits,
         contributions=contributions,
         virtual_s=source.horizon if at_horizon else last,
-        elapsed_s=time.perf_counter() - begun,
+        elapsed_s=time.perf_counter() - started,
         rows=writer.rows.get(entry["run"], {}),
     )
 
@@ -335,7 +335,7 @@ class _Tally:
 
 
 def _row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:
-    """Returns one row per worker of each row, and one where nobody takes part."""
+    """Returns a row per worker of each row, and one row where no worker takes part."""
     present = rows.worker != NO_WORKER
     present[:, 0] = True
     row, place = np.nonzero(present)

@@ -31,12 +31,12 @@ class SimulatedTimeline(RunTimeline):
     """The timeline that a protocol makes of a world; every iteration simulates it.
 
     Attributes:
-        batch: sample ids of a client's job, for protocols that look at samples.
-        num_samples: that `batch` chooses from.
-        samples_key: identifies the sampler in the hash, `""` if the protocol needs
+        batch: Sample ids of a client's job, for protocols that look at samples.
+        num_samples: Number of samples that `batch` chooses from.
+        samples_key: Identity of the sampler in the hash, `""` if the protocol needs
             none.
-        server: what all clients share.
-        quota: messages that each client may send before the run ends, if that is
+        server: Resources that all clients share.
+        quota: Messages that each client may send before the run ends, if that is
             limited.
     """
 
@@ -69,7 +69,7 @@ class SimulatedTimeline(RunTimeline):
 
     @property
     def _world(self) -> dict[str, Any]:
-        """What durations are drawn from, by its place in the scenario."""
+        """Parts of the scenario that durations are drawn from, by their keys."""
         parts = ("clients", "server", "protocol")
         return {name: getattr(self, name) for name in parts}
 

@@ -1,4 +1,4 @@
-"""What a column of the trace is called, holds and means: the one place that says so."""
+"""Names, types, units and meanings of the trace's columns: the one place for them."""
 
 from typing import NamedTuple
 
@@ -179,7 +179,7 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "client_label": TraceColumn(
             "string", "", "what the log calls it, where that is no number in order"
         ),
-        "num_jobs": TraceColumn("int64", "", "jobs begun, refreshes among them"),
+        "num_jobs": TraceColumn("int64", "", "jobs started, refreshes among them"),
         "num_applied": TraceColumn("int64", "", "contributions applied"),
         "staleness_mean": TraceColumn(
             "float64",
@@ -260,7 +260,7 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             numbered=True,
         ),
         "worker": TraceColumn(
-            "int32", "", "who takes part, from 1; null if nobody", numbered=True
+            "int32", "", "worker that takes part, from 1; or null", numbered=True
         ),
         "job": TraceColumn("int32", "", "which of its jobs"),
         "version": TraceColumn("int64", "commits", "commits before the row"),
@@ -277,4 +277,4 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
 }
 
 ORDERS = {"commits": ["run", "commit"], "rows": ["run", "row", "place"]}
-"""By what tables are sorted that are not sorted by run, time, client and job."""
+"""Sort keys of the tables that are not sorted by run, time, client and job."""

@@ -24,11 +24,11 @@ class StudyWarning(UserWarning):
 
 
 class Noted(NamedTuple):
-    """What a journal says.
+    """The contents of a journal.
 
     Attributes:
-        ends: of runs, by their numbers.
-        files: of the tables, from those of the manifest on.
+        ends: Ends of runs, by their numbers.
+        files: Files of the tables: those of the manifest, as changed since.
     """
 
     ends: dict[int, dict[str, Any]]
@@ -49,9 +49,9 @@ def read(disk: Disk, path: Path, files: Files) -> Noted:
     count as not ended.
 
     Args:
-        disk: on which it lies.
-        path: of the journal.
-        files: of the tables, as the manifest has them.
+        disk: Disk of the study.
+        path: Path of the journal.
+        files: Files of the tables, as the manifest has them.
 
     Raises:
         StudyError: the file cannot be read.

@@ -22,9 +22,9 @@ class Study:
     """A finished or interrupted study, read from its folder.
 
     Attributes:
-        folder: where it lies.
-        manifest: what was run, with what, and how each run ended.
-        files: of its tables, as far as their runs have ended.
+        folder: Folder of the study.
+        manifest: Scenario, environment, and the end of each run.
+        files: Files of its tables, as far as their runs have ended.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Study:
 
         Args:
             name: a key of `COLUMNS`.
-            run: alone; by default all of the study.
+            run: Alone; by default all of the study.
 
         Raises:
             StudyError: there is no such table, or rows of it are missing or damaged.
@@ -119,8 +119,8 @@ def load(folder: str | Path, disk: Disk = DISK) -> Study:
     """Reads a study.
 
     Args:
-        folder: that `stalesim run` wrote.
-        disk: on which it lies.
+        folder: Folder that `stalesim run` wrote.
+        disk: Disk of the folder.
 
     Raises:
         StudyError: it is not the folder of a study, or its manifest is damaged.

@@ -19,8 +19,8 @@ class Categorical(NamedTuple):
     """A column of words: few different ones, many rows.
 
     Attributes:
-        codes: index of each row's word.
-        words: that occur.
+        codes: Index of each row's word.
+        words: The different words.
     """
 
     codes: np.ndarray
@@ -39,14 +39,14 @@ class Writer:
     """Writes tables of one study as Parquet parts, renamed into place when finished.
 
     Args:
-        folder: of the study.
-        name: of this writer among those of the study, part of its files' names.
-        disk: on which the study lies.
+        folder: Folder of the study.
+        name: Name of this writer within the study, part of its files' names.
+        disk: Disk of the study.
 
     Attributes:
-        parts: that were written, with their seals.
-        rows: of each run in each table, written or not yet.
-        next_part: number of the part that is written next.
+        parts: Files of the parts written so far, with their seals.
+        rows: Number of rows of each run in each table, written or not yet.
+        next_part: Number of the part that is written next.
     """
 
     def __init__(self, folder: Path, name: str, disk: Disk = DISK) -> None:
@@ -78,7 +78,7 @@ class Writer:
 
         Args:
             table: a key of `COLUMNS`.
-            columns: arrays of equal length, by column.
+            columns: Arrays of equal length, by column.
 
         Raises:
             StudyError: the disk is full, or the folder cannot be written.

@@ -98,7 +98,7 @@ class NamedSlowdown(Config):
 
 
 class RandomSlowdown(Config):
-    """In every iteration one client, chosen uniformly, computes slower.
+    """Slows one client in every iteration, chosen uniformly.
 
     The iteration of a job is its number: the n-th jobs of all clients have one slow
     client among them. Source: A(DP)2SGD, Case I.
@@ -125,7 +125,7 @@ Slowdown = Annotated[
 
 
 class Selection(Config):
-    """Which clients work, where fewer are in flight than there are."""
+    """The choice of the clients that work, where fewer are in flight than there are."""
 
     in_flight: Count
     """Jobs under way at any time; the next is given out when one ends."""
@@ -135,7 +135,7 @@ class Selection(Config):
 
 
 class Behaviour(Config):
-    """What may differ from one group of clients to another.
+    """The entries that may differ from one group of clients to another.
 
     The cycle of a client is: idle, read (a request to the server, which ends with a
     snapshot of the learning state), download, compute, upload. Laws are in virtual
@@ -146,12 +146,12 @@ class Behaviour(Config):
     read: AnyLaw | None = None
     compute: AnyLaw | None = None
     compute_per: Literal["job", "step", "sample"] = "job"
-    """What a draw of `compute` is the time of: a whole job, one of its local steps or
-    one of its samples."""
+    """Unit of a draw of `compute`: a whole job, one of its local steps, or one of its
+    samples."""
     upload: Link | None = None
     download: Link | None = None
     availability: Availability | None = None
-    """When a client may begin a job. A job that has begun is finished."""
+    """Presence of a client, needed to start a job. A started job is finished."""
     join: Parameter = 0
     """Virtual second at which the client comes."""
     leave: Parameter | None = None
@@ -205,7 +205,7 @@ class Clients(Behaviour):
 
 
 class Server(Config):
-    """What all clients share."""
+    """The resources that all clients share."""
 
     service: AnyLaw | None = None
     """Law of the time that the server takes for one arrival; others queue (FIFO)."""

@@ -27,14 +27,14 @@ class Cycle:
     """Lets clients work, and tells a protocol when they read and when they arrive.
 
     Args:
-        world: of the clients.
-        read: called when a client takes a snapshot of the learning state.
-        arrive: called when its contribution has arrived and been served.
-        lost: called when the job that it had begun is lost.
-        left: called when a client will never work again.
-        admit: asked before a client reads; one that is refused waits for `resume`.
-        selects: whether the next client is chosen by the scenario's selection, if it
-            has one; else the protocol says who begins.
+        world: World of the clients.
+        read: Called when a client takes a snapshot of the learning state.
+        arrive: Called when its contribution has arrived and been served.
+        lost: Called when the job that it had started is lost.
+        left: Called when a client will never work again.
+        admit: Asked before a client reads; a refused client waits for `resume`.
+        selects: Whether the next client is chosen by the scenario's selection, if it
+            has one; else the protocol says who starts.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Cycle:
     def start(self) -> None:
         """Lets everybody begin, or as many as may be in flight."""
         if self._pool is None:
-            self._world.foresee_everyone()
+            self._world.prefetch_everyone()
             for client in range(self._world.num_clients):
                 self.begin(client)
         else:
@@ -153,11 +153,11 @@ class Cycle:
         if self._jobs is not None:
             job = self._jobs[client]
             self._jobs[client] = job + 1
-        begun = now
+        started = now
         if world.download_link is None:
-            begun += world.transit(Purpose.DOWNLOAD, client)
+            started += world.transit(Purpose.DOWNLOAD, client)
         drawn = world.draw(Purpose.COMPUTE, client)
-        computed = begun + drawn * world.slowness(client, job, begun)
+        computed = started + drawn * world.slowness(client, job, started)
         computed += world.workload.overhead_s
         sending = world.sending(client, job)
         end = computed + (sending.wait if sending else 0)
@@ -171,10 +171,10 @@ class Cycle:
         if gone <= end:
             if sending and gone > computed:
                 sends = min(sends, 1 + int((gone - computed) / sending.timeout))
-            world.timing[client] = (begun, computed, computed, inf, sends)
+            world.timing[client] = (started, computed, computed, inf, sends)
             world.call_at(gone, self._crash, client)
             return
-        world.timing[client] = (begun, computed, computed, end, sends)
+        world.timing[client] = (started, computed, computed, end, sends)
         if sending:
             self._note_repeats(client, computed, sending)
         then = self._give_up if lost else self._arrive

@@ -23,12 +23,12 @@ class StageDelays:
     """One stage of the cycle: successive durations of every client.
 
     Args:
-        law: of the durations.
-        purpose: keys the stage's draws.
-        streams: of the run.
-        num_clients: how many.
-        tick: seconds of one tick, or None for a clock in seconds.
-        first: number of the first client.
+        law: Sampler of the durations.
+        purpose: Purpose of the stage's draws, part of their key.
+        streams: Random streams of the run.
+        num_clients: Number of clients.
+        tick: Seconds of one tick, or None for a clock in seconds.
+        first: Number of the first client.
     """
 
     def __init__(

@@ -22,8 +22,8 @@ class ClientGroup:
     """One group of clients: its stages, links, presence and faults.
 
     Args:
-        config: of the group.
-        population: its clients.
+        config: Entries of the group in the scenario.
+        population: Clients of the group.
     """
 
     def __init__(self, config: Behaviour, population: Population) -> None:
@@ -47,9 +47,9 @@ class ClientGroup:
             if link is not None and link.bandwidth is not None
         }
         self.presences: list[Presence] = []
-        """What must be there for a job to begin."""
+        """Presences that a client needs to start a job."""
         self.lasting: list[Lasting] = []
-        """What must be there until a job has ended."""
+        """Presences that a client needs until its job has ended."""
         self._add_presences()
         self.lossy = None
         if config.loss is not None:

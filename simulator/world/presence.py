@@ -1,4 +1,4 @@
-"""When clients are there: availability, joining, leaving, crashes, slow times.
+"""Presence of clients: availability, joining, leaving, crashes, slow times.
 
 Everything is worked out when it is asked for, client by client and forward in time, so
 that a client who is away costs no event.
@@ -48,10 +48,10 @@ class Renewal:
     """There and away by turns, for independent times; first there.
 
     Args:
-        on: draws times of being there.
-        off: draws times of being away.
-        num_clients: how many.
-        first: number of the first of them.
+        on: Draws times of being there.
+        off: Draws times of being away.
+        num_clients: How many.
+        first: Number of the first of them.
     """
 
     def __init__(self, on: Draw, off: Draw, num_clients: int, first: int = 0) -> None:

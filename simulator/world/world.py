@@ -38,16 +38,16 @@ Then = Callable[[int], None]
 
 
 class World:
-    """A clock, the clients that live by it, and what they share.
+    """A clock, its clients, and the resources that they share.
 
     Args:
-        clients: None for a world without clients.
-        num_clients: how many.
-        seed: of the run.
-        step: law of a step without clients, for the centralised protocol.
-        server: what all clients share.
-        workload: of a client's job.
-        lattice: whether the clock may tick, where all laws are on a lattice.
+        clients: Laws of the clients; None for a world without clients.
+        num_clients: Number of clients.
+        seed: Seed of the run.
+        step: Law of a step without clients, for the centralised protocol.
+        server: Resources that all clients share.
+        workload: Work and messages of a client's job.
+        lattice: Whether the clock may tick, where all laws are on a lattice.
 
     Raises:
         ScenarioError: a law that gives impossible durations, or parts that do not fit.
@@ -72,8 +72,8 @@ class World:
         self._server = server or Server()
         self._incidents: list[tuple[float, int, Incident, int]] = []
         self.timing: list[Any] = [None] * num_clients
-        """When each client's job was begun, computed, sent and arrived, and uploads;
-        None where nothing comes between its read and its arrival."""
+        """Times at which each client's job started, was computed, sent and arrived, and
+        its uploads; None where nothing comes between its read and its arrival."""
         self.message_budget: MessageBudget | None = None
         """Messages that clients may send before the run ends; set before a protocol
         starts."""
@@ -199,7 +199,7 @@ class World:
                 if mine.size:
                     stage.prefetch(mine)
 
-    def foresee_everyone(self) -> None:
+    def prefetch_everyone(self) -> None:
         """Draws everybody's first durations, where there are many."""
         if block_size(self.num_clients) < LARGE:
             self.prefetch(np.arange(self.num_clients))
@@ -244,7 +244,7 @@ class World:
             time = latest
 
     def present_until(self, client: int, time: float) -> float:
-        """Returns when a client that is there loses the job it has begun."""
+        """Returns when a present client loses the job that it has started."""
         if not self._vanish:
             return inf
         lasting = self._groups[self._group_of[client]].lasting

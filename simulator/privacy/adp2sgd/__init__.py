@@ -1,4 +1,4 @@
-"""What the A(DP)2SGD paper promises of privacy, and what its formulas are worth.
+"""The privacy theory of the A(DP)2SGD paper, and numbers for its formulas.
 
 - `setting`: workers, samples, steps and bounds of a run; the published one.
 - `lemmas`: divergences of one step, with and without subsampling, and of many.

@@ -1,4 +1,4 @@
-"""What A(DP)2SGD promises: Theorem 2, its inverse, Remark 1, and numbers beside them.
+"""The privacy of A(DP)2SGD: Theorem 2, its inverse, Remark 1, and numeric bounds.
 
 Every step of a worker releases a gradient of B of its n samples with normal noise of
 standard deviation sigma. Two accountings, which are two settings (A-05):
@@ -51,15 +51,15 @@ _ORDERS = range(2, 257)
 
 
 class SufficientNoise(NamedTuple):
-    """What Theorem 2 asks for.
+    """The noise that Theorem 2 demands.
 
     Attributes:
-        epsilon: target.
-        mu: share of epsilon that is Renyi divergence.
+        epsilon: Target.
+        mu: Share of epsilon that is Renyi divergence.
         order: alpha.
-        sigma_mean: standard deviation of the noise on the mean gradient.
-        sigma_sum: the same noise on the sum, B times as large.
-        conditions: equation 7; where they fail the noise guarantees nothing.
+        sigma_mean: Standard deviation of the noise on the mean gradient.
+        sigma_sum: The same noise on the sum, B times as large.
+        conditions: Equation 7; where they fail the noise guarantees nothing.
     """
 
     epsilon: float
@@ -74,8 +74,8 @@ class Search(NamedTuple):
     """The least noise over a grid of mu.
 
     Attributes:
-        best: of the admissible, that with the least noise; None if there is none.
-        why: empty, or a sentence that says why there is none.
+        best: Admissible choice with the least noise; None if none is admissible.
+        why: Empty, or a sentence that says why there is none.
     """
 
     best: SufficientNoise | None
@@ -92,10 +92,10 @@ class Achieved(NamedTuple):
 
     Attributes:
         epsilon: inf where no order is admissible.
-        mu: share of it that is Renyi divergence; nan where no order is admissible.
-        multiplier: noise over the sensitivity.
-        conditions: of Lemma 2, at the best order.
-        unconstrained: what the same formula gives with the conditions ignored; no
+        mu: Share of it that is Renyi divergence; nan where no order is admissible.
+        multiplier: Noise over the sensitivity.
+        conditions: Conditions of Lemma 2, at the best order.
+        unconstrained: Value of the same formula with the conditions ignored; no
             guarantee below `epsilon`.
     """
 
@@ -121,8 +121,8 @@ class Intermediate(NamedTuple):
 
     Attributes:
         claimed: sqrt(t / T) epsilon.
-        conditions: of Lemma 2, at the order alpha_t that the claim needs.
-        achieved: the least epsilon at the same noise.
+        conditions: Conditions of Lemma 2, at the order alpha_t that the claim needs.
+        achieved: Least epsilon at the same noise.
     """
 
     claimed: float
@@ -139,7 +139,7 @@ class Numeric(NamedTuple):
     """Epsilons by Renyi divergences without Lemma 2.
 
     Attributes:
-        attained: no bound: by Poisson sampling's formula at the sensitivity of a
+        attained: No bound: by Poisson sampling's formula at the sensitivity of a
             replaced sample, integer orders and Lemma 4 (docs/findings.md). Two
             data sets have this divergence without replacement, too (all gradients but
             the replaced one are its opposite).
@@ -156,9 +156,9 @@ def theorem2(setting: GossipSetting, epsilon: float, mu: float) -> SufficientNoi
     """Computes the noise that Theorem 2 asks for, and whether equation 7 holds.
 
     Args:
-        setting: as published, or a worker's own.
-        epsilon: target, > 0.
-        mu: share of it that is Renyi divergence, in (0, 1).
+        setting: Setting as published, or a worker's own.
+        epsilon: Target, > 0.
+        mu: Share of it that is Renyi divergence, in (0, 1).
 
     Raises:
         UserError: an argument is out of its range; a failed condition is a result.
@@ -180,9 +180,9 @@ def least_noise(
     """Finds the mu with the least noise among those for which equation 7 holds.
 
     Args:
-        setting: as published, or a worker's own.
-        epsilon: target, > 0.
-        grid: values of mu in (0, 1), at least one.
+        setting: Setting as published, or a worker's own.
+        epsilon: Target, > 0.
+        grid: Values of mu in (0, 1), at least one.
 
     Returns:
         It, or none and why.
@@ -212,7 +212,7 @@ def achieved(
     """Finds the least epsilon of Lemmas 2 to 4 over the admissible orders.
 
     Args:
-        setting: as published, or a worker's own.
+        setting: Setting as published, or a worker's own.
         multiplier: z, noise over the sensitivity, > 0: see `GossipSetting.multiplier`.
         iterations: t, releases so far, in [1, T]; by default T.
 
@@ -246,7 +246,7 @@ def smallest_epsilon(setting: GossipSetting) -> Achieved:
     More noise lowers the divergence, and with it the largest order of Lemma 2.
 
     Args:
-        setting: as published, or a worker's own.
+        setting: Setting as published, or a worker's own.
 
     Returns:
         It and its noise; epsilon is inf where no noise is admissible.
@@ -281,8 +281,8 @@ def remark1(
     The claim needs the order 1 + (alpha - 1) sqrt(T / t).
 
     Args:
-        setting: of the noise.
-        noise: by Theorem 2.
+        setting: Setting of the noise.
+        noise: Noise by Theorem 2.
         iterations: t, in [1, T].
 
     Raises:
@@ -309,8 +309,8 @@ def numeric(
     setting only. They take about half a second.
 
     Args:
-        setting: as published, or a worker's own.
-        multiplier: noise over the sensitivity when a sample is replaced, > 0. One
+        setting: Setting as published, or a worker's own.
+        multiplier: Noise over the sensitivity when a sample is replaced, > 0. One
             sample more or less moves the sum by half of that.
         iterations: t, releases so far, in [1, T]; by default T.
 

@@ -1,4 +1,4 @@
-"""What privacy costs in utility: Proposition 2 of A(DP)2SGD and its constant.
+"""The utility that privacy costs: Proposition 2 of A(DP)2SGD and its constant.
 
 It rests on Proposition 1, whose least number of iterations is out of reach (A-17), and
 on Theorem 2, of whose noise it drops the + 1 in alpha.
@@ -21,9 +21,9 @@ class Utility(NamedTuple):
     """Proposition 2, or its C_4, in three forms.
 
     Attributes:
-        printed: with B^-2, from a mean gradient's noise in a sum's formula.
-        corrected: without it.
-        exact: without it, and with the + 1 in alpha.
+        printed: Value with B^-2, from a mean gradient's noise in a sum's formula.
+        corrected: Value without B^-2.
+        exact: Value without B^-2, and with the + 1 in alpha.
     """
 
     printed: float
@@ -35,9 +35,9 @@ def c4(setting: GossipSetting, epsilon: float, mu: float) -> Utility:
     """Computes the constant of Proposition 2, dimensionless.
 
     Args:
-        setting: for its batch and delta.
+        setting: Setting, of which the batch and delta are used.
         epsilon: > 0; without effect on the first two forms.
-        mu: share of epsilon that is Renyi divergence, in (0, 1).
+        mu: Share of epsilon that is Renyi divergence, in (0, 1).
 
     Raises:
         UserError: `mu` or `epsilon` is out of its range.
@@ -61,7 +61,7 @@ def proposition2_iterations(
     """Computes the number of mini-batches T at which Proposition 2 holds.
 
     Args:
-        setting: for its workers, samples, G and delta; its own T is not used.
+        setting: Setting, of which all but T and the batch are used.
         epsilon: > 0.
         dimension: d, >= 1.
         smoothness: L, > 0.
@@ -88,9 +88,9 @@ def proposition2(
     """Bounds E |grad F|^2 at an average or uniformly drawn iterate.
 
     Args:
-        setting: for its workers, samples, batch, G and delta; its own T is not used.
+        setting: Setting, of which all but T is used.
         epsilon: > 0.
-        mu: share of epsilon that is Renyi divergence, in (0, 1).
+        mu: Share of epsilon that is Renyi divergence, in (0, 1).
         dimension: d, >= 1.
         smoothness: L, > 0.
         gap: Gamma, F(w^0) - F* + L (varsigma^2 / B + 6 upsilon^2), > 0.

@@ -27,7 +27,7 @@ def play(config: GossipOptions, world: World, recorder: GossipRecorder) -> None:
 
 
 class _Workers(ABC):
-    """What all workers have in common: their gradients and steps."""
+    """The common part of all ways of averaging: the workers' gradients and steps."""
 
     def __init__(
         self, config: GossipOptions, world: World, recorder: GossipRecorder
@@ -38,7 +38,7 @@ class _Workers(ABC):
         self._round = 0
 
     def start(self) -> None:
-        self._world.foresee_everyone()
+        self._world.prefetch_everyone()
         for worker in range(self._num_workers):
             self._begin(worker)
 
@@ -59,8 +59,8 @@ class _Workers(ABC):
 
     def _end_gradient(self, worker: int) -> None:
         now = self._env.now
-        begun = self._recorder.read_time(worker)
-        self._world.timing[worker] = (begun, now, now, now, 0)
+        started = self._recorder.read_time(worker)
+        self._world.timing[worker] = (started, now, now, now, 0)
         self._computed(worker)
 
     @abstractmethod

@@ -64,7 +64,7 @@ def test_a_cycle_takes_time_if_any_of_its_stages_does() -> None:
             r"scale must be > 0, got 0 for client 2",
         ),
         ({"law": "gamma"}, r"\.a is missing; the law 'gamma' needs a"),
-        ({"law": "expon", "a": 1}, r"no shape parameters beside loc.*; remove it"),
+        ({"law": "expon", "a": 1}, r"no shape parameters besides loc.*; remove it"),
         ({"law": "gama", "a": 1}, "did you mean 'gamma'"),
         ({"law": "rv_continuous"}, "a distribution of scipy.stats"),
         ({"law": "__class__"}, "a distribution of scipy.stats"),
