@@ -27,7 +27,6 @@ VARIABLE = "STALESIM_IMPORT"
 """Dotted modules and paths of .py files, separated as in PYTHONPATH."""
 ATTRIBUTE = "STALESIM"
 """The attribute of a module that lists its parts."""
-DOCUMENTED = "see docs/extending.md"
 
 
 MEMBERS = {

@@ -58,6 +58,7 @@ def calibrate(
         after = accountant.after(num_releases, event(multiplier))
         return after.epsilon(delta) <= target_epsilon
 
+    # Composition grows about as the root of the releases: a good first bracket.
     high = math.sqrt(num_releases)
     while not fits(high):
         high *= 2
@@ -72,7 +73,7 @@ def calibrate(
         if low < 1 / _WIDEST:
             return high
     while high > low * (1 + _TOLERANCE):
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low * high)  # the tolerance is relative
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high
 

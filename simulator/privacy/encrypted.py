@@ -166,9 +166,10 @@ def encrypted_fedbcd(
         for party, (rows, sent) in enumerate(zip(x, outputs, strict=True)):
             own = current[party]
             for _ in range(local_steps):
+                # Outputs of the other parties stay as they were at the exchange.
                 moved = rows @ own - sent
                 if loss == "taylor":
-                    error = received + moved / 4
+                    error = received + moved / 4  # the derivative is affine, slope 1/4
                 else:
                     error = expit(received + moved) - y
                 own = own - step_size * (rows.T @ error / len(batch) + l2 * own)

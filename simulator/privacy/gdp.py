@@ -209,21 +209,6 @@ def epsilon(mu: float, delta: float) -> float:
     return _root(lambda value: delta_at(mu, value) - delta, 0.0, highest)
 
 
-def bound_linear(weight_norm: float, input_diameter: float) -> float:
-    """Bounds how far a linear embedding moves when one input is replaced.
-
-    Args:
-        weight_norm: Spectral norm of the client's weights, >= 0.
-        input_diameter: Largest distance between two inputs of the client, >= 0.
-
-    Returns:
-        The sensitivity B_bar, in the embedding's units, for one layer.
-
-    Source: VAFL, appendix F, step 1 with L = 1; V-19.
-    """
-    return weight_norm * input_diameter
-
-
 def sensitivity(
     weight_norms: Sequence[float],
     lipschitz: Sequence[float],
@@ -246,12 +231,12 @@ def sensitivity(
         input_diameter: Largest distance between two inputs, >= 0.
 
     Returns:
-        B_bar, in the embedding's units; `bound_linear` where L = 1.
+        B_bar, in the embedding's units; with L = 1, the norm times the diameter.
 
     Raises:
         UserError: the lists do not have L and three times L - 1 entries.
 
-    Source: VAFL, appendix F, step 1.
+    Source: VAFL, appendix F, step 1; V-19.
     """
     hidden = len(weight_norms) - 1
     if hidden < 0 or {len(lipschitz), len(widths), len(c)} != {hidden}:

@@ -89,6 +89,7 @@ def execute(
     """
     if not tasks:
         return
+    # A task takes about as long as it has runs.
     tasks = sorted(tasks, key=lambda task: -len(task.runs))
     weights = np.array([len(task.runs) for task in tasks], np.float64)
     weights /= weights.sum()
@@ -106,6 +107,7 @@ def execute(
                 hear(index, 1.0)
                 yield found
         except WorkerDiedError as death:
+            # Which of them killed the process is not known: each gets one of its own.
             for index in [i for i in death.started if i in left] or list(left):
                 yield _alone(workers, index, left.pop(index), folder, hear, disk)
 

@@ -104,6 +104,7 @@ def simulate(
         if folder is None:
             shutil.rmtree(path, ignore_errors=True)
         raise
+    # A temporary folder is read lazily by the study, so it lives as long.
     if folder is None:
         weakref.finalize(study, shutil.rmtree, path, ignore_errors=True)
     _refuse_nothing(study)

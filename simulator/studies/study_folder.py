@@ -249,6 +249,7 @@ class StudyFolder:
         if self.repeated or self._spoilt:
             self._forget({*of_run} & {*self._entries})
         writers = {task_name(task.number) for task in tasks}
+        # Rows of a task that is executed again would otherwise be counted twice.
         for mine in self._files.values():
             for file in [file for file in mine if file.split("-")[1] in writers]:
                 del mine[file]
@@ -285,6 +286,8 @@ class StudyFolder:
                 if name.endswith(_done_by(session)):
                     self.disk.remove(self.path / LOCKS / name)
             self.disk.write(journal_of(self.path, session), b"")
+        # The new journal is there before the manifest that names its session, and the
+        # old ones go after it: a kill in between leaves a readable study.
         write_manifest(self.path, self.manifest, self.disk)
         self._place = self.disk.identity(self.path / NAME)
         self._remove_journals(but=self.manifest["session"])
@@ -370,6 +373,8 @@ class StudyFolder:
 
     def _write(self) -> None:
         self.manifest["session"] += 1  # what its journal says is in the manifest now
+        # The new journal is there before the manifest that names its session, and the
+        # old ones go after it: a kill in between leaves a readable study.
         write_manifest(self.path, self.manifest, self.disk)
         self._place = self.disk.identity(self.path / NAME)
         self._remove_journals()

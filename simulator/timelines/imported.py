@@ -72,6 +72,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     held = digests.of_file(path)
     labels, client = _numbered(frame["client"])
     _check_overlaps(frame, client, path)
+    # Logs count seconds from any origin; a timeline starts with its first read.
     began = float(frame["read_time"].min())
     times = {
         name: frame[name].to_numpy(np.float64) - began
@@ -105,6 +106,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "began": began,
         "scenario": scenario,
     }
+    # One chunk: the log is in memory already.
     chunks: Iterator[Chunk] = iter([Chunk(rows, jobs, StopReason.RECORDING)])
     names = {}
     if labels != [str(number) for number in range(1, len(labels) + 1)]:
@@ -196,6 +198,7 @@ def _checked(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
         "outcome",
         "correct it",
     )
+    # A missing moment coincides with the next known one, so that no stage is invented.
     if "computed_time" not in frame:
         frame["computed_time"] = frame.get("sent_time", frame["arrived_time"])
     if "sent_time" not in frame:
@@ -205,6 +208,7 @@ def _checked(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
     refuse(late, what, "arrived_time", "correct the row, or exchange them")
     order = ["read_time", "computed_time", "sent_time", "arrived_time"]
     for before, after in pairwise(order):
+        # A filled-in column is not the user's; the message names one that is.
         name = after if after in written else "sent_time"
         what = f"must have {name} at or after {before}"
         refuse(frame[after] < frame[before], what, name, "correct the row")

@@ -228,6 +228,8 @@ def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimel
                 f"timeline.replay must fit the scenario, whose {what} are {wanted}, "
                 f"but {config.replay} was recorded with {recorded}; change one of them"
             )
+    # After the end of a recording nothing is known: a scenario that would go on by
+    # another rule ends there, and says so.
     stop, outlasted = planned.stop, False
     recorded_s, known = float(entry["virtual_s"]), entry["stop"] in TIMED
     wanted = stop.time or (inf if known else 0)

@@ -159,6 +159,7 @@ def _write_all(
         log.close(interrupted=True)
         raise
     except BaseException:
+        # Nothing was written yet: the folder is left as it was found.
         if not any((folder / table).exists() for table in COLUMNS):
             DISK.remove(folder / NAME)
         raise

@@ -96,6 +96,7 @@ class SimulatedTimeline(RunTimeline):
         if self.quota is not None:
             world.message_budget = MessageBudget(self.quota)
         protocol.play(world, recorder)
+        # Laws have read their files by now; these must be the files of the hash.
         for key, part in self._world.items():
             inputs.confirm(part, key)
         reason = None

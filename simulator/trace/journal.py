@@ -60,7 +60,7 @@ def read(disk: Disk, path: Path, files: Files) -> Noted:
     try:
         data = disk.read(path)
     except FileNotFoundError:
-        return found
+        return found  # the last session ended in order, and removed it
     except OSError as error:
         raise StudyError(
             f"{path}: must be readable, but {error.strerror or error}; mend that first"
@@ -70,6 +70,7 @@ def read(disk: Disk, path: Path, files: Files) -> Noted:
         if record is None:
             damaged += 1
             continue
+        # A joined file replaces the parts so far; parts noted later come on top.
         for table, mine in record.get("joined", {}).items():
             found.files[table] = mine
         for table, mine in record.get("parts", {}).items():

@@ -96,8 +96,10 @@ class World:
             if law is not None
         }
         self._slowdowns = self._build_slowdowns(clients)
+        # Stages draw in ticks or in seconds, so the tick is known before any is built.
         self.tick = self._tick(laws) if lattice else None
         self._stages = self._build_stages(laws)
+        # Known once for all jobs: a million of them ask at every step.
         self.is_plain = self._is_plain()
         self._loses = any(group.lossy for group in self._groups)
         self._vanish = any(group.lasting for group in self._groups)
@@ -113,6 +115,7 @@ class World:
         self.pool, self.in_flight = None, num_clients
         if clients is not None and clients.selection is not None:
             self.in_flight = min(clients.selection.in_flight, num_clients)
+            # Where none is ever away, the pool need not ask.
             always = not any(group.presences for group in self._groups)
             self.pool = Pool(
                 clients.selection,

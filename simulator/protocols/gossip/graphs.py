@@ -211,6 +211,7 @@ def build_edges(graph: Config, n: int, draw: Draw | None = None) -> list[Edge]:
         case Edges(edges=edges):
             found = {(i - 1, j - 1) for i, j in edges}
             _check_listed(found, n)
+        # A random graph that is not connected is drawn again, not refused.
         case RandomRegular(degree=degree):
             _check_degree(degree, n)
             return _drawn_until_connected(

@@ -202,7 +202,6 @@ def test_only_full_batches_are_formal() -> None:
 
 
 def test_sensitivity_by_hand() -> None:
-    assert gdp.bound_linear(2.0, 3.0) == 6.0
     assert gdp.sensitivity((2.0,), (), (), (), 3.0) == 6.0
     # L = 3: w3 (s1 w1 s2 w2) |x - x'| + w3 (s1 sqrt(4) c1 + s1 sqrt(4) s2 sqrt(9) c2)
     value = gdp.sensitivity((3.0, 4.0, 5.0), (2.0, 0.5), (4, 9), (0.1, 0.2), 10.0)
