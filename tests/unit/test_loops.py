@@ -83,11 +83,15 @@ def test_of_folders_a_share_of_the_long_tests_is_run(
     ("changed", "touched", "others"),
     [
         # A part of the catalogue, by whatever plays protocols.
-        ("simulator/protocols/gossip.py", "protocols/test_gossip", "privacy/test_gdp"),
         (
-            "simulator/algorithms/vafl.py",
+            "simulator/protocols/gossip/gossip.py",
+            "protocols/test_gossip",
+            "privacy/test_gdp",
+        ),
+        (
+            "simulator/algorithms/vafl/kernel.py",
             "algorithms/test_deep_vafl",
-            "world/test_laws",
+            "privacy/test_gdp",
         ),
         # A process of its own.
         ("simulator/cli/commands.py", "test_cli", "protocols/test_gossip"),
