@@ -92,7 +92,8 @@ class StepTimes(NamedTuple):
         row: Processor seconds of a row, best of some.
         compiling: Seconds to compile the program of rows.
         guard: Seconds to compile it without optimisation, and to run a row of it.
-        difference: Difference between both programs' numbers after it, over what it moved.
+        difference: Difference between both programs' numbers after it, over the change
+            that it made.
     """
 
     row: float

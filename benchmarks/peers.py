@@ -66,7 +66,7 @@ def write_data(path: Path) -> None:
 
 
 def entries(options: argparse.Namespace, data: Path) -> list[Entry]:
-    """Returns what can be measured here; says what cannot."""
+    """Returns the peers that can be measured here; prints those that cannot."""
     setting = [str(data), str(CLIENTS), str(BATCH)]
     ours = [sys.executable, str(DRIVERS / "stalesim_driver.py"), *setting]
     found = [

@@ -29,8 +29,8 @@ def attach(package: str, file: str) -> Lazy:
     """Returns the attributes by which a package imports its public names late.
 
     Args:
-        package: `__name__` of the package.
-        file: `__file__` of the package.
+        package: Name of the package, its `__name__`.
+        file: File of the package, its `__file__`.
     """
     modules = listed(Path(file).read_text(encoding="utf-8"))
     names = sorted(modules)

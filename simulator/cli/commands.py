@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _check_arguments(arguments: list[str]) -> None:
-    """Refuses what is no text: tables and pages could not be written with such names.
+    """Refuses names that are no text: tables and pages could not be written with them.
 
     Raises:
         UserError: an argument is not UTF-8.
@@ -332,7 +332,7 @@ def report(
 def check(
     folders: Annotated[list[Path], typer.Argument(help="folders of studies")],
 ) -> None:
-    """Says which claims of the studies' sources hold."""
+    """Shows the verdicts on the claims of the studies' sources."""
     from analysis import claims
     from simulator import trace
 

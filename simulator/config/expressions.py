@@ -158,7 +158,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _wrong(node: ast.expr) -> str:
-    """Returns what is not allowed in an expression, or nothing."""
+    """Returns the first thing in an expression that is not allowed, or nothing."""
     match node:
         case ast.Constant(value=bool() | complex()):
             return f"must not use {node.value!r}"

@@ -1,4 +1,4 @@
-"""Finds what a configuration says of files: which entries name one, and which part."""
+"""Finds the files of a configuration: the entries that name one, and their parts."""
 
 import re
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class Named(NamedTuple):
 
 
 def named(config: Any, *keys: str) -> Iterator[Named]:
-    """Yields what a configuration names, in the order of its entries.
+    """Yields the files that a configuration names, in the order of its entries.
 
     Entries are found by their type (`FilePath`, `RecordingPath`), wherever they stand:
     in a law within a law, in a part of a plug-in.

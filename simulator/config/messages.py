@@ -270,7 +270,7 @@ def _words_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> lis
 
 
 def _parts_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[Any]:
-    """Returns what the annotation of the entry at a path is made of."""
+    """Returns the parts of the annotation of the entry at a path."""
     while path and isinstance(path[-1], int):
         path = path[:-1]
     if not path:

@@ -53,8 +53,8 @@ class Part(Config):
         """Returns what the part makes of some facts of a run.
 
         Args:
-            facts: Facts in the order that the kind of part has them.
-            named: Further facts, by name.
+            facts: as the kind of part has them.
+            named: such facts, by name.
         """
         return self.maker()(self, *facts, **named)
 

@@ -231,7 +231,7 @@ def _note(name: str, module: str) -> None:
         return
     words = module.split(".")
     above = [sys.modules.get(".".join(words[: i + 1])) for i in range(len(words))]
-    # The outermost that is no namespace, in which strangers may lie.
+    # The outermost that is no namespace: others' packages may lie in that.
     files = (getattr(module, "__file__", None) for module in above)
     file = next(filter(None, files), None)
     if file is None:

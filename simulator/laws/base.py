@@ -8,9 +8,9 @@ Every draw is the law's quantile function at one keyed number in (0, 1): then on
 client's next hundred draws and the next draw of a million clients are the same vector
 operation, and mixtures, regimes and truncation are compositions.
 
-A law on a lattice (constant, or any discrete distribution of SciPy) says of which
-rational numbers its values are sums of integer multiples; a world whose laws all do so
-runs on integer ticks, because float sums of lattice delays put many rows in another
+A law on a lattice (constant, or any discrete distribution of SciPy) names the
+rational numbers that its values are integer combinations of; a world whose laws all do
+so runs on integer ticks, because float sums of lattice delays put many rows in another
 order than exact ones.
 """
 
@@ -117,7 +117,7 @@ class Law(Part):
     """A law of durations: its options, which a scenario chooses by `law`."""
 
     def make(self, population: Population) -> DurationSampler:
-        """Returns what draws durations for some clients."""
+        """Returns the sampler of some clients' durations."""
         return super().make(population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:

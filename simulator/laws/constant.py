@@ -21,7 +21,7 @@ class Constant(Law):
     value: Parameter
 
     def make(self, population: Population) -> "ConstantSampler":
-        """Returns what repeats the clients' values."""
+        """Returns the sampler of the clients' values."""
         return ConstantSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:

@@ -99,7 +99,7 @@ class Scipy(Law):
         }
 
     def make(self, population: Population) -> "ScipySampler":
-        """Returns what draws from SciPy's distribution of that name."""
+        """Returns the sampler of SciPy's distribution of that name."""
         return ScipySampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:

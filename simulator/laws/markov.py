@@ -52,7 +52,7 @@ class Markov(Law):
         return self
 
     def make(self, population: Population) -> "MarkovSampler":
-        """Returns what changes regimes, and draws by their laws."""
+        """Returns a sampler that changes regimes, and draws by their laws."""
         return MarkovSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:

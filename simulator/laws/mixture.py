@@ -39,7 +39,7 @@ class Mixture(Law):
         return self
 
     def make(self, population: Population) -> "MixtureSampler":
-        """Returns what chooses a law, and draws by it."""
+        """Returns a sampler that chooses a law, and draws by it."""
         return MixtureSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:

@@ -29,7 +29,7 @@ class Scaled(Law):
     shift: Quantity = 0
 
     def make(self, population: Population) -> "ScaledSampler":
-        """Returns what scales and shifts the draws of the other law."""
+        """Returns a sampler that scales and shifts the draws of the other law."""
         return ScaledSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:

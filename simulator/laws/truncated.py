@@ -32,7 +32,7 @@ class Truncated(Law):
         return self
 
     def make(self, population: Population) -> "TruncatedSampler":
-        """Returns what draws within the interval."""
+        """Returns the sampler of durations within the interval."""
         return TruncatedSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:

@@ -122,7 +122,7 @@ class Accountant(abc.ABC):
 
     @abc.abstractmethod
     def _check(self, event: Release) -> None:
-        """Refuses what this accountant cannot account for."""
+        """Refuses releases that this accountant cannot account for."""
 
 
 class _OfPure(Accountant):

@@ -189,7 +189,7 @@ def _answer(
     labels: Int[np.ndarray, " S"],
     loss: Literal["taylor", "sigmoid"],
 ) -> bytes:
-    """Returns what the party with the labels computes, by the public key alone."""
+    """Returns the reply of the party with the labels, by the public key alone."""
     load = tenseal().ckks_vector_from
     total = load(keys.public, messages[0])
     for message in messages[1:]:

@@ -73,7 +73,7 @@ class _Additive(Config, ABC):
         return -(-num_scalars // self.capacity)
 
     def bytes_of(self, num_scalars: int) -> int:
-        """Returns what a message with so many numbers weighs."""
+        """Returns the bytes of a message with so many numbers."""
         return self.ciphertexts(num_scalars) * self.costs.ciphertext_bytes
 
     def seconds_of(

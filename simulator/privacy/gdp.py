@@ -277,7 +277,7 @@ class GdpAccountant:
         self._exact = np.ones(num_clients, dtype=bool)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Returns what further releases add to."""
+        """Returns the sums so far, for `restore`."""
         return {
             "squares": self._squares,
             "releases": self._releases,

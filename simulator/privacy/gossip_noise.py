@@ -21,7 +21,7 @@ Part = Annotated[float, Field(gt=0, lt=1)]
 class Noise(Config):
     """Normal noise on every gradient.
 
-    Either `sigma`, or a `budget` from which Theorem 2 has it.
+    Either `sigma`, or a `budget` that Theorem 2 turns into it.
     """
 
     sigma: Annotated[float, Field(ge=0)] | None = None
@@ -49,7 +49,7 @@ class Noise(Config):
         return self
 
     def per_mean(self, batch: int) -> float:
-        """Returns what a standard deviation is divided by for a batch's mean."""
+        """Returns the divisor of a standard deviation for a batch's mean."""
         return float(batch if self.on == "sum" else 1)
 
 
@@ -144,7 +144,7 @@ def release_of(noise: Noise, sigma: float, n: int, batch: int) -> Gaussian:
 
 
 def lacking(noise: Noise) -> list[str]:
-    """Returns what the release's epsilon lacks for a proof."""
+    """Returns the gaps in the proof of the release's epsilon."""
     lacks = []
     if noise.clip == "none":
         lacks.append(

@@ -70,7 +70,7 @@ class Drawing(NamedTuple):
 
 
 def described(guarantees: Sequence[Guarantee]) -> dict[str, Any]:
-    """Returns what noise clients add, whether all of it is proved, and why.
+    """Returns the noise that clients add, whether all of it is proved, and why.
 
     Args:
         guarantees: Guarantees of all clients, at least one.
@@ -124,7 +124,7 @@ def repeated(release: Gaussian, drawing: Drawing, n: int, batch: int) -> Gaussia
 def of_clipped(
     law: str, clip: str, multiplier: float, drawing: Drawing, n: int, batch: int
 ) -> Guarantee:
-    """Returns what a message releases that was clipped before it got noise.
+    """Returns the release of a message that was clipped before it got noise.
 
     Args:
         law: Law of the noise, `gaussian` or `spherical_laplace`.
@@ -158,7 +158,7 @@ def of_clipped(
 
 
 def lacking(drawing: Drawing) -> list[str]:
-    """Returns what no law of the noise can make good."""
+    """Returns the gaps in a proof that no law of the noise can close."""
     lacks = []
     if drawing.measured:
         lacks.append(
@@ -184,7 +184,7 @@ def most_occurrences(batch: int, n: int, sampling: str) -> int:
 
 
 def repeats(batch: int, n: int, drawing: Drawing) -> str:
-    """Returns what is to be said of samples that are more than once in a batch."""
+    """Returns a remark on samples that are more than once in a batch."""
     times = most_occurrences(batch, n, drawing.sampling)
     if times == 1:
         return ""

@@ -67,7 +67,7 @@ class Ledger:
         self._sent = np.zeros(0)
 
     def state(self) -> dict[str, Any]:
-        """Returns what further messages and evaluations add to."""
+        """Returns the state so far, for `restore`."""
         return {
             "times": self._times,
             "added": self._added,
@@ -114,7 +114,7 @@ class Ledger:
         return np.cumsum(self._added, axis=0)
 
     def entries(self) -> Iterator[Entries]:
-        """Yields what the run's evaluations say, in order of time."""
+        """Yields the entries of the run's evaluations, in order of time."""
         counts = self.counts()
         K, A = len(self.guarantees), len(self.accountants)
         formal = np.array(

@@ -30,7 +30,7 @@ class Asynchronous(Protocol):
     def recorder(
         self, world: World, width: int, batch: Batch | None, num_samples: int
     ) -> Recorder:
-        """Returns what writes the timeline, at less cost where that is known."""
+        """Returns the recorder of the timeline, a cheaper one where that suffices."""
         waits = self.staleness_bound is not None and self.beyond == "wait"
         # A protocol that inherits from this one may apply contributions otherwise.
         if world.is_plain and type(self) is Asynchronous and not waits:

@@ -154,7 +154,7 @@ class Protocol(Part):
     def recorder(
         self, world: World, width: int, batch: Batch | None, num_samples: int
     ) -> Recorder:
-        """Returns what writes the timeline.
+        """Returns the recorder of the timeline.
 
         Args:
             world: World that is simulated.

@@ -28,7 +28,7 @@ class Cyclic(Protocol):
     update, or the one just before it."""
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses what turns cannot do."""
+        """Refuses clients and servers that do not work in turns."""
         del server, n
         refuse_selection(self.kind, clients)
 

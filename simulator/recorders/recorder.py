@@ -279,7 +279,7 @@ class Recorder:
         return slot
 
     def _set_write_slot(self, slot: int) -> None:
-        """Says which register the last row writes."""
+        """Sets the register that the last row writes."""
         self._rows[2 - _ROW] = slot
 
     def take(

@@ -1,4 +1,4 @@
-"""Reads arrays from the bytes of an npz file, which may be damaged or a stranger's."""
+"""Reads arrays from the bytes of an npz file, which may be damaged or malicious."""
 
 import io
 import lzma

@@ -122,7 +122,7 @@ def _remember(place: str, stamp: Stamp, sha256: str) -> None:
 
 
 def _kept(place: str) -> Path | None:
-    """Returns where a file's digest is kept, if there is a cache."""
+    """Returns the path of a file's digest, if there is a cache."""
     folder = cache_folder()
     if folder is None:
         return None

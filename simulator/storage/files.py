@@ -95,7 +95,7 @@ def finding(find: Callable[[Any], Iterable[Path]]) -> Callable[[Loader], Loader]
     """Marks the loader of a data set that finds its files by itself.
 
     Args:
-        find: Returns the files that the loader reads, by the configuration; none where
+        find: returns the files that the loader reads, by the configuration; none where
             it takes a stand-in.
     """
 
@@ -138,7 +138,7 @@ def candidates(folders: Collection[str], named: re.Pattern[str]) -> list[Path]:
 
 
 def folder_of(path: Path, folders: Collection[str]) -> str:
-    """Returns which of the folders of these plain names holds a file, "" for none.
+    """Returns the first of these plain names whose folder holds a file, "" for none.
 
     The innermost counts, which is `fashionmnist` of `mnist/fashion_mnist/raw`.
     """

@@ -50,7 +50,7 @@ class TaskCheckpoint:
     def saved(self) -> dict[str, Any] | None:
         """Returns the state that was kept last; None if there is none that fits.
 
-        It must be of the same runs, and all of what they had written must be there.
+        It must be of the same runs, and all parts that they had written must be there.
         """
         path = checkpoint_of(self._folder, self._task.number)
         state = checkpoint.read(self._disk, path)

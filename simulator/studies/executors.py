@@ -34,7 +34,7 @@ class WorkerDiedError(Exception):
     """A process was killed.
 
     Args:
-        started: Tasks of which one has killed it, as far as that is known.
+        started: Tasks that it was at, one of which has killed it, as far as known.
     """
 
     def __init__(self, started: list[int]) -> None:
@@ -49,7 +49,7 @@ class Workers(Protocol):
     def execute(
         self, tasks: Mapping[int, Task], folder: Path, hear: Hear
     ) -> Iterator[tuple[int, Done]]:
-        """Yields what each task has left, as it ends.
+        """Yields the result of each task as it ends.
 
         Args:
             tasks: Tasks to execute, in this order as far as possible.
@@ -71,7 +71,7 @@ def execute(
     progress: Progress = lambda _: None,
     disk: Disk = DISK,
 ) -> Iterator[Done]:
-    """Executes tasks; yields what each one leaves as it ends.
+    """Executes tasks; yields the result of each as it ends.
 
     The longest are started first, so that no process ends long after the others. Where
     a process is killed, the tasks that it may have been at are executed one by one; the
@@ -142,7 +142,7 @@ class Here:
     def execute(
         self, tasks: Mapping[int, Task], folder: Path, hear: Hear
     ) -> Iterator[tuple[int, Done]]:
-        """Yields what each task has left, one after the other."""
+        """Yields the result of each task, one after the other."""
         for index, task in tasks.items():
 
             def progress(fraction: float, index: int = index) -> None:
@@ -164,7 +164,7 @@ class Processes:
     def execute(
         self, tasks: Mapping[int, Task], folder: Path, hear: Hear
     ) -> Iterator[tuple[int, Done]]:
-        """Yields what each task has left, as it ends."""
+        """Yields the result of each task as it ends."""
         import joblib
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -230,7 +230,7 @@ class _Watch:
     """Tells how far other processes are, a few times a second.
 
     Args:
-        shared: File to be made, in which the processes note their tasks' fractions.
+        shared: New file for the fractions of the processes' tasks.
         tasks: Their indices, in the order of that file.
         hear: Is told the fraction of each task.
     """
@@ -274,7 +274,7 @@ class Cluster:
     def execute(
         self, tasks: Mapping[int, Task], folder: Path, hear: Hear
     ) -> Iterator[tuple[int, Done]]:
-        """Yields what each task has left, as it ends.
+        """Yields the result of each task as it ends.
 
         A task whose worker was killed was tried on others by the scheduler.
 
@@ -330,7 +330,7 @@ def _check_workers(client: Any, folder: Path, scheduler: str) -> None:
 
 
 def workers(tasks: list[Task], jobs: int, scheduler: str | None) -> Workers:
-    """Returns what executes tasks.
+    """Returns the executor of some tasks.
 
     Args:
         tasks: Tasks of a study.

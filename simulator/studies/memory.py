@@ -35,7 +35,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(tasks: list[Task], jobs: int) -> Estimate:
-    """Returns what executing tasks will take.
+    """Returns the memory that executing tasks will take.
 
     Models and registers are counted exactly, from the shapes that their programs have;
     one task of each shape is looked at.

@@ -156,7 +156,7 @@ class StudyFolder:
             )
 
     def read(self, found: Inputs) -> None:
-        """Takes what the runs of a scenario read, all of them, for what the study has.
+        """Takes over the files that the runs of a scenario read, as the study's own.
 
         Raises:
             StudyError: a file holds something else than when the study was started.
@@ -232,7 +232,7 @@ class StudyFolder:
         tasks: list[Task],
         regrouped: list[int] | None = None,
     ) -> None:
-        """Writes what will be run, and removes what unfinished tasks left.
+        """Writes the manifest of the runs, and removes the rows of unfinished tasks.
 
         Args:
             scenario: Scenario of the study.
@@ -315,7 +315,7 @@ class StudyFolder:
                 )
 
     def note(self, done: Done) -> None:
-        """Notes what a task has left.
+        """Notes the result of a task.
 
         Raises:
             StudyError: the disk is full, the folder cannot be written, or is gone.
@@ -432,7 +432,7 @@ def task_name(number: int) -> str:
 
 
 def done_of(folder: Path, session: int, task: int) -> Path:
-    """Returns where a task notes what it has left, before its study does."""
+    """Returns the file in which a task notes its result, before its study does."""
     return folder / LOCKS / f"{task_name(task)}{_done_by(session)}"
 
 
@@ -441,7 +441,7 @@ def _done_by(session: int) -> str:
 
 
 def checkpoint_of(folder: Path, task: int) -> Path:
-    """Returns where the state of a task is kept."""
+    """Returns the path of a task's state."""
     return folder / CHECKPOINTS / task_name(task)
 
 
@@ -450,7 +450,7 @@ def _text(parameters: dict[str, Any]) -> str:
 
 
 def _entry(run: Run, task: Task) -> dict[str, Any]:
-    """Returns what the manifest says of a run beforehand."""
+    """Returns the entry of a run in the manifest before it is executed."""
     return {
         **run.identity,
         "content": content(run),

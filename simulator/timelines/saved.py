@@ -174,7 +174,7 @@ def _write_all(
 
 
 class _Log:
-    """Notes what a recording has written, so that a kill leaves it readable.
+    """A log of the parts of a recording, so that a kill leaves it readable.
 
     Args:
         folder: Folder of the recording.

@@ -45,7 +45,7 @@ def of_program() -> Commit:
 
 
 def _git(folder: Path, *words: str | Path) -> list[str]:
-    """Returns what git says of a folder, line by line.
+    """Returns the output of git on a folder, line by line.
 
     Raises:
         OSError: there is no git.

@@ -67,7 +67,7 @@ class Disk:
             shutil.rmtree(folder)
 
     def read(self, path: Path) -> bytes:
-        """Returns what a file holds."""
+        """Returns the content of a file."""
         return path.read_bytes()
 
     def names(self, folder: Path) -> list[str]:
@@ -80,7 +80,7 @@ class Disk:
         return path.exists()
 
     def identity(self, path: Path) -> Hashable:
-        """Returns what tells a file from a later one of its name; None without one."""
+        """Returns the identity of a file among those of its name; None without one."""
         try:
             found = path.stat()
         except FileNotFoundError:
@@ -134,7 +134,7 @@ def replace(disk: Disk, path: Path, data: bytes, *, durable: bool = True) -> Non
 
 @contextlib.contextmanager
 def explained(folder: Path, remedy: str = "") -> Iterator[None]:
-    """Tells what went wrong while a study was written.
+    """Turns errors of writing a study into messages for its user.
 
     Args:
         folder: Folder of the study.

@@ -42,7 +42,7 @@ def line(record: dict[str, Any]) -> bytes:
 
 
 def read(disk: Disk, path: Path, files: Files) -> Noted:
-    """Returns what the journal of a study says; nothing if there is none.
+    """Returns the contents of a study's journal; nothing if there is none.
 
     The last line may be cut off by a kill; it is of a task that is to be repeated. Any
     other line that is not as it was written is passed over, with a warning: its runs

@@ -136,7 +136,7 @@ def _damaged(path: Path, why: str) -> StudyError:
 
 
 def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
-    """Returns where a study is made, with what and by which command, for its manifest.
+    """Returns the provenance of a study for its manifest: program, machine and command.
 
     Args:
         libraries: Distributions whose versions are noted.

@@ -81,7 +81,7 @@ class Study:
         return found if (mine := self._of_ended(runs)) is None else found.filter(mine)
 
     def _of_ended(self, runs: np.ndarray) -> "pa.Array | None":
-        """Returns which rows are of runs that have ended; None if all are.
+        """Returns a mask of the rows of runs that have ended; None if all are.
 
         Where the line that noted a run's end is damaged, its rows may be there. What
         was recorded of a timeline that was interrupted is given.
@@ -135,7 +135,7 @@ def load(folder: str | Path, disk: Disk = DISK) -> Study:
 
 
 def journal_of(folder: Path, session: int) -> Path:
-    """Returns where a session notes what it does; it is there while the session is."""
+    """Returns the path of a session's journal, which lives as long as the session."""
     return folder / f"journal-{session}.log"
 
 

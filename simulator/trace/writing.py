@@ -59,7 +59,7 @@ class Writer:
         self.rows: dict[int, dict[str, int]] = {}
 
     def state(self) -> dict[str, Any]:
-        """Returns what was written so far; everything is flushed before.
+        """Returns the state of the writer; everything is flushed before.
 
         Raises:
             StudyError: the disk is full, or the folder cannot be written.

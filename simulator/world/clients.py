@@ -75,8 +75,8 @@ class Loss(Config):
     """Uploads that are lost, sent again, or arrive twice.
 
     A client that has no acknowledgement after `timeout` sends again; after `retries`
-    vain repeats its job is lost and it begins a new one. A second copy of a message is
-    recognised by its job and not applied.
+    repeats without success its job is lost and it begins a new one. A second copy of a
+    message is recognised by its job and not applied.
     """
 
     chance: Chance

@@ -76,7 +76,7 @@ class Cycle:
         """Lets one client begin a cycle."""
 
     def start(self) -> None:
-        """Lets everybody begin, or as many as may be in flight."""
+        """Starts all clients, or as many as may be in flight."""
         if self._pool is None:
             self._world.prefetch_everyone()
             for client in range(self._world.num_clients):

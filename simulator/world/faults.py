@@ -110,7 +110,7 @@ class Lossy:
         """Seconds between two sendings."""
 
     def send(self, client: int, job: int) -> Sending:
-        """Returns what happens to a job's upload.
+        """Returns the fate of a job's upload.
 
         The number of losses is geometric, by inversion of one number.
         """

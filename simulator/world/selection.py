@@ -60,7 +60,7 @@ class Pool:
             if not busy[client] and (since is None or since(client, now) <= now):
                 busy[client] = 1
                 return client
-        # Hardly anybody is there: the next one after the last candidate.
+        # Very few are there: the next one after the last candidate.
         start, n = client, self._num_clients
         others = ((start + step) % n for step in range(n))
         free = (c for c in others if not busy[c])

@@ -203,7 +203,7 @@ class World:
                     stage.prefetch(mine)
 
     def prefetch_everyone(self) -> None:
-        """Draws everybody's first durations, where there are many."""
+        """Draws the first durations of all clients, where there are many."""
         if block_size(self.num_clients) < LARGE:
             self.prefetch(np.arange(self.num_clients))
 

@@ -22,7 +22,7 @@ class GossipSetting:
     """Mini-batches that are released, and the samples that they are drawn from.
 
     Attributes:
-        num_workers: K, >= 1; with one, nothing is claimed for whose turn it is.
+        num_workers: K, >= 1; with one, nothing is claimed for the choice of a worker.
         num_samples: N_(1), samples of the worker that has the fewest.
         batch: B distinct samples of a gradient, in [1, num_samples].
         iterations: T, mini-batches of all workers together, >= 1.
@@ -132,7 +132,7 @@ def rescaled(sigma: float, batch: int, *, source: On, target: On) -> float:
 
     Args:
         sigma: Standard deviation on the `source` gradient.
-        batch: B, by which the sum is larger than the mean.
+        batch: B, the factor between sum and mean.
         source: Gradient that has the noise.
         target: Gradient that the noise is wanted for.
 

@@ -111,7 +111,7 @@ def _unit(
     smoothness: float,
     gap: float,
 ) -> float:
-    """Returns what C_4 multiplies."""
+    """Returns the factor of C_4."""
     check_positive("epsilon", epsilon, "try 10")
     check_at_least_one("dimension", dimension, "it is the number of weights")
     check_positive("smoothness", smoothness, "it is a Lipschitz constant")

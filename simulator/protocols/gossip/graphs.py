@@ -19,7 +19,8 @@ MOST_MIXED = 2_000
 MOST_PAIRS = 1_000_000
 """Pairs of workers of which a graph is made."""
 SHUFFLES = 20
-"""Vain shuffles of a random regular graph's loose ends before a new start."""
+"""Shuffles without success of a random regular graph's loose ends before a new
+start."""
 
 Count = Annotated[int, Field(ge=1)]
 Edge = tuple[int, int]
@@ -42,7 +43,7 @@ class Torus(Config):
 
 
 class Complete(Config):
-    """Everyone with everyone."""
+    """Each worker with every other one."""
 
     kind: Literal["complete"] = "complete"
 

@@ -85,7 +85,7 @@ class GossipOptions(Protocol):
         return [len(others) for others in first]
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses what workers without a server cannot do, and impossible graphs."""
+        """Refuses settings that need a server, and impossible graphs."""
         refuse_selection(self.kind, clients)
         if server != Server():
             raise PlacedError(
