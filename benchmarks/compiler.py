@@ -1,4 +1,4 @@
-"""What it costs to keep LLVM from merging stores, and to check a compiled program.
+"""The cost of keeping LLVM from merging stores, and of checking a compiled program.
 
     python benchmarks/compiler.py [KIND...]     # default: all
 
@@ -85,14 +85,15 @@ REPEATS = 40
 TURNS = 2
 
 
-class Measured(NamedTuple):
-    """Of one process.
+class StepTimes(NamedTuple):
+    """Seconds of one process.
 
     Attributes:
-        row: processor seconds of a row, best of some.
-        compiling: seconds to compile the program of rows.
-        guard: seconds to compile it without optimisation, and to run a row of it.
-        difference: between both programs' numbers after it, over what it moved.
+        row: Processor seconds of a row, best of some.
+        compiling: Seconds to compile the program of rows.
+        guard: Seconds to compile it without optimisation, and to run a row of it.
+        difference: Difference between both programs' numbers after it, over the change
+            that it made.
     """
 
     row: float
@@ -101,7 +102,7 @@ class Measured(NamedTuple):
     difference: float
 
 
-def measure(kind: str, precision: str) -> Measured:
+def measure(kind: str, precision: str) -> StepTimes:
     import jax
     import numpy as np
 
@@ -168,7 +169,7 @@ def measure(kind: str, precision: str) -> Measured:
         for _ in range(REPEATS):
             (carry, infos), seconds = timed(work)
             best = min(best, seconds)
-    return Measured(best / length, compiling, guard + running, float(difference))
+    return StepTimes(best / length, compiling, guard + running, float(difference))
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -177,7 +178,7 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return found, time.process_time() - before
 
 
-def in_process(kind: str, precision: str, flags: str) -> Measured:
+def in_process(kind: str, precision: str, flags: str) -> StepTimes:
     environment = os.environ | {
         "XLA_FLAGS": flags,
         "NPROC": "1",
@@ -187,7 +188,7 @@ def in_process(kind: str, precision: str, flags: str) -> Measured:
         [sys.executable, __file__, "--one", kind, precision],
         env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return Measured(*json.loads(done.stdout.splitlines()[-1]))
+    return StepTimes(*json.loads(done.stdout.splitlines()[-1]))
 
 
 def main(kinds: list[str]) -> None:
@@ -199,12 +200,12 @@ def main(kinds: list[str]) -> None:
         "  off"
     )
     for kind, precision in product(kinds, ("float32", "float64")):
-        found: dict[str, list[Measured]] = {flags: [] for flags in both}
+        found: dict[str, list[StepTimes]] = {flags: [] for flags in both}
         for _ in range(TURNS):
             for flags, measured in found.items():
                 measured.append(in_process(kind, precision, flags))
         apart, merged = (
-            Measured(*map(min, zip(*found[flags], strict=True))) for flags in both
+            StepTimes(*map(min, zip(*found[flags], strict=True))) for flags in both
         )
         print(
             f"{kind:11}{precision:11}{apart.row * 1e6:8.1f}"

@@ -1,4 +1,4 @@
-"""What a careful user writes without the simulator: a heap of events and NumPy."""
+"""A careful user's program without the simulator: a heap of events and NumPy."""
 
 import heapq
 

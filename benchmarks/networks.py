@@ -1,4 +1,4 @@
-"""What the simulator adds to a network's step, and what batching workers saves.
+"""The simulator's overhead on a network's step, and the gain of batching workers.
 
     python benchmarks/networks.py [WIDTH [BATCH [WORKERS]]]     # default: 1 256 16
 
@@ -55,9 +55,9 @@ def best(work: Callable[[], Any]) -> float:
     clock = time.process_time if on_cpu else time.perf_counter
     times = []
     for _ in range(REPEATS + 1):  # the first one compiles
-        begun = clock()
+        started = clock()
         jax.block_until_ready(work())
-        times.append(clock() - begun)
+        times.append(clock() - started)
     return min(times[1:])
 
 

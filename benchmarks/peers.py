@@ -1,4 +1,4 @@
-"""Updates per CPU second, beside the public simulators that are installed.
+"""Updates per CPU second, next to the public simulators that are installed.
 
     python benchmarks/peers.py --python-flgo PATH --python-fedjax PATH --python-pfl PATH
     python benchmarks/peers.py --updates 1000 --peer-updates 500  # to see that it works
@@ -49,8 +49,8 @@ class Entry(NamedTuple):
     """Something to be measured.
 
     Attributes:
-        title: in the table.
-        command: of the driver.
+        title: Title in the table.
+        command: Command of the driver.
     """
 
     title: str
@@ -66,7 +66,7 @@ def write_data(path: Path) -> None:
 
 
 def entries(options: argparse.Namespace, data: Path) -> list[Entry]:
-    """Returns what can be measured here; says what cannot."""
+    """Returns the peers that can be measured here; prints those that cannot."""
     setting = [str(data), str(CLIENTS), str(BATCH)]
     ours = [sys.executable, str(DRIVERS / "stalesim_driver.py"), *setting]
     found = [

@@ -1,4 +1,4 @@
-"""What checksums, counts, hashes of inputs and syncs cost in a study of 64 runs.
+"""The cost of checksums, counts, hashes of inputs and syncs in a study of 64 runs.
 
     python benchmarks/safety.py [SCENARIO]      # default: the quickstart; a minute
 
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from simulator import inputs, studies
 from simulator.scenario.reading import read
-from simulator.studies import checkpoints, folder, origins, work
+from simulator.studies import checkpoints, origins, study_folder, worker
 from simulator.trace import disk, journal, manifest, parts
 
 RUNS = 64
@@ -43,11 +43,11 @@ def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if _within:
             return function(*args, **options)
         _within.append(name)
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             return function(*args, **options)
         finally:
-            spent[name] += time.perf_counter() - begun
+            spent[name] += time.perf_counter() - started
             calls[name] += 1
             _within.pop()
 
@@ -68,29 +68,33 @@ def instrument() -> None:
     inputs.collect = timed("SHA-256 of what is read", inputs.collect)
     origins.check_files = timed("SHA-256 of what is read", origins.check_files)
     disk.Disk.sync = timed("syncs", disk.Disk.sync)
-    work.replace = timed("notes of tasks", work.replace)
-    folder.Folder._append = timed("journal", folder.Folder._append)
-    checkpoints.Keeper.saved = timed("states looked for", checkpoints.Keeper.saved)
+    worker.replace = timed("notes of tasks", worker.replace)
+    study_folder.StudyFolder._append = timed(
+        "journal", study_folder.StudyFolder._append
+    )
+    checkpoints.TaskCheckpoint.saved = timed(
+        "states looked for", checkpoints.TaskCheckpoint.saved
+    )
     write = pq.write_table
 
     def once(table: pa.Table, sink: Any, **options: Any) -> float:
-        begun = time.thread_time()
+        started = time.thread_time()
         write(table, sink, **options)
-        return time.thread_time() - begun
+        return time.thread_time() - started
 
     def twice(table: pa.Table, sink: Any, **options: Any) -> None:
         bare, other = options | {"write_page_checksum": False}, pa.BufferOutputStream()
-        begun = time.perf_counter()
+        started = time.perf_counter()
         calls["page checksums"] += 1
         if calls["page checksums"] % 2:  # the second one finds everything in the cache
             without = once(table, other, **bare)
-            aside = time.perf_counter() - begun
+            aside = time.perf_counter() - started
             with_checksums = once(table, sink, **options)
         else:
             with_checksums = once(table, sink, **options)
-            begun = time.perf_counter()
+            started = time.perf_counter()
             without = once(table, other, **bare)
-            aside = time.perf_counter() - begun
+            aside = time.perf_counter() - started
         spent["page checksums"] += with_checksums - without
         spent["(measuring)"] += aside
         sizes["parts"] += sink.tell()
@@ -111,9 +115,9 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as place:
         studies.simulate(tree | {"replicates": 1}, Path(place) / "warm")  # compiles
         instrument()
-        begun = time.perf_counter()
+        started = time.perf_counter()
         study = studies.simulate(tree, Path(place) / "study")
-        whole = time.perf_counter() - begun - spent.pop("(measuring)")
+        whole = time.perf_counter() - started - spent.pop("(measuring)")
         files = [path for path in study.folder.rglob("*") if path.is_file()]
         total = sum(path.stat().st_size for path in files)
         seals = json.dumps(study.manifest["parts"])

@@ -1,4 +1,4 @@
-"""Ratios against a hand-written NumPy loop run beside the simulator, on one core.
+"""Ratios to a hand-written NumPy loop run at the same time, on one core.
 
     python benchmarks/side_by_side.py [NAME...]     # default: everything
 
@@ -32,7 +32,7 @@ import hand_written_mapa
 from simulator import simulation
 from simulator.config.stop import Stop
 from simulator.engine import execute
-from simulator.laws.parts import Scipy
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Asynchronous
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run
@@ -53,9 +53,9 @@ class Nowhere:
 
 
 def processor_time(work: Callable[[], Any]) -> float:
-    begun = time.process_time()
+    started = time.process_time()
     work()
-    return time.process_time() - begun
+    return time.process_time() - started
 
 
 def alternately(*works: Callable[[], Any]) -> list[float]:

@@ -53,7 +53,7 @@ REPLICATES = 8
 STALESIM = [sys.executable, "-m", "simulator.cli"]
 LOOP = str(Path(__file__).parent / "peers" / "numpy_loop.py")
 COMPILED = "Finished XLA compilation of jit(_run)"
-"""What JAX logs of the program that executes rows, compiled or found in the cache."""
+"""JAX's log of the program that executes rows, compiled or found in the cache."""
 
 
 def base(updates: int) -> dict[str, Any]:
@@ -78,37 +78,37 @@ def base(updates: int) -> dict[str, Any]:
     }
 
 
-class Point(NamedTuple):
-    """What a run of the study has of its own, besides its seed."""
+class Variant(NamedTuple):
+    """The entries of one run of the study, apart from its seed."""
 
     law: str
     step_size: float
 
 
-class Study(NamedTuple):
-    """A study, as the simulator and as the loop are told of it.
+class Comparison(NamedTuple):
+    """A study in the terms of the simulator and of the loop.
 
     Attributes:
-        scenario: of all runs.
-        points: of its variants or sweep, each replicated.
+        scenario: Scenario of all runs.
+        points: Points of its variants or sweep, each replicated.
     """
 
     scenario: dict[str, Any]
-    points: list[Point]
+    points: list[Variant]
 
 
-def laws(updates: int) -> Study:
+def laws(updates: int) -> Comparison:
     """8 laws x 8 replicates."""
     variants = {name: {"clients": {"compute": law}} for name, law in LAWS.items()}
     scenario = base(updates) | {"replicates": REPLICATES, "variants": variants}
-    return Study(scenario, [Point(name, STEP_SIZE) for name in LAWS])
+    return Comparison(scenario, [Variant(name, STEP_SIZE) for name in LAWS])
 
 
-def steps(updates: int) -> Study:
+def steps(updates: int) -> Comparison:
     """8 step sizes x 8 replicates; the step sizes of a replicate share its timeline."""
     swept = {"sweep": {"algorithm.step_size": STEP_SIZES}}
     scenario = base(updates) | {"replicates": REPLICATES} | swept
-    return Study(scenario, [Point("exponential", size) for size in STEP_SIZES])
+    return Comparison(scenario, [Variant("exponential", size) for size in STEP_SIZES])
 
 
 STUDIES = {"laws": laws, "steps": steps}
@@ -132,12 +132,12 @@ def measure(command: list[str], log: Path) -> Cost:
     """
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     environment = {**os.environ, **dict.fromkeys(threads, "1"), "JAX_LOG_COMPILES": "1"}
-    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     with log.open("w") as file:
         done = subprocess.run(
             command, env=environment, stdout=file, stderr=subprocess.STDOUT, check=False
         )
-    wall = time.perf_counter() - begun
+    wall = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{log.read_text()[-4000:]}")
@@ -166,7 +166,7 @@ def _check(folder: Path, scenario: dict[str, Any]) -> None:
         raise SystemExit(f"the runs of {folder} made {made} commits")
 
 
-def loop(chosen: Study, arrays: Path, processes: int, block: int) -> Cost:
+def loop(chosen: Comparison, arrays: Path, processes: int, block: int) -> Cost:
     """Runs the loop written by hand over the same runs."""
     scenario = chosen.scenario
     runs = [
@@ -194,7 +194,7 @@ def loop(chosen: Study, arrays: Path, processes: int, block: int) -> Cost:
         return cost
 
 
-def singles(chosen: Study, sample: int, processes: int) -> Cost:
+def singles(chosen: Comparison, sample: int, processes: int) -> Cost:
     """Returns the mean cost of calls of one run each, spread over the points."""
     costs = []
     for number in np.linspace(0, len(chosen.points) * REPLICATES - 1, sample):
@@ -220,7 +220,7 @@ def write_arrays(path: Path) -> None:
 
 
 def compare(name: str, options: argparse.Namespace, arrays: Path) -> None:
-    """Measures one study beside the others in turns, and prints the table."""
+    """Measures one study and its alternatives in turns, and prints the table."""
     chosen, processes = STUDIES[name](options.updates), options.processes
     count = len(chosen.points) * REPLICATES
     ours, drawn = [], []

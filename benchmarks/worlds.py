@@ -1,8 +1,8 @@
-"""Speed and memory of large worlds, beside a bare heapq loop.
+"""Speed and memory of large worlds, compared with a bare heapq loop.
 
     python benchmarks/worlds.py [NAME...]     # default: everything
 
-Every figure is processor time in a process of its own; the loop beside it draws the
+Every figure is processor time in a process of its own; the loop draws the
 same kind of delays, keeps the order and writes a row per update, and does nothing else.
 """
 
@@ -83,12 +83,12 @@ def loop(num_clients: int, in_flight: int, updates: int, draws: int) -> None:
 
 def measure(name: str, what: str) -> None:
     num_clients, in_flight, updates, clients = WORLDS[name]
-    begun = time.process_time()
+    started = time.process_time()
     if what == "loop":
         loop(num_clients, in_flight, updates, 3 if name == "stages" else 1)
     else:
         play(num_clients, updates, clients)
-    seconds = time.process_time() - begun
+    seconds = time.process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     print(seconds, peak)
 

@@ -22,7 +22,7 @@ from simulator.config.catalogue import registered, sources
 from simulator.config.errors import DataError
 from simulator.config.files import named, parts
 from simulator.config.parts import Part
-from simulator.config.plugins import Source
+from simulator.config.plugins import PluginSource
 from simulator.storage import digests, files
 from simulator.trace import load
 from simulator.trace.parts import ordered
@@ -65,7 +65,7 @@ class Inputs(NamedTuple):
     places: files.Places
     named: dict[str, Input]
     sets: dict[str, tuple[str, ...]]
-    modules: dict[str, Source]
+    modules: dict[str, PluginSource]
 
 
 _held: list[Inputs] = []

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 
 class Lazy(NamedTuple):
-    """What a package assigns to names of its own.
+    """The three attributes that make a package's public names lazy.
 
     Attributes:
-        getattr: its `__getattr__`, which imports a name.
-        dir: its `__dir__`.
-        all: its `__all__`, sorted.
+        getattr: `__getattr__` of the package, which imports a name.
+        dir: `__dir__` of the package.
+        all: `__all__` of the package, sorted.
     """
 
     getattr: Callable[[str], Any]
@@ -29,8 +29,8 @@ def attach(package: str, file: str) -> Lazy:
     """Returns the attributes by which a package imports its public names late.
 
     Args:
-        package: its `__name__`.
-        file: its `__file__`.
+        package: Name of the package, its `__name__`.
+        file: File of the package, its `__file__`.
     """
     modules = listed(Path(file).read_text(encoding="utf-8"))
     names = sorted(modules)

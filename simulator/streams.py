@@ -1,7 +1,7 @@
-"""Keyed randomness of the world: a draw depends on what it is for, never on call order.
+"""Keyed randomness of the world: a draw depends on its purpose, never on call order.
 
 Every number is a function of (seed, purpose, client, position), so that changing the
-algorithm, adding a client or enlarging the population changes nobody else's draws, and
+algorithm, adding a client or enlarging the population changes no other draws, and
 numbers can be drawn one client at a time or for a million clients at once. One
 counter-based generator (Philox 4x64, Salmon et al., 2011) serves all clients: its
 counter is set to the key, which costs 3 microseconds and no memory per client.
@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, UInt64
 
 
 class Purpose(IntEnum):
-    """What a stream of draws is for; part of every key."""
+    """The purpose of a stream of draws; part of every key."""
 
     IDLE = 0
     COMPUTE = 1
@@ -47,7 +47,7 @@ class Streams:
     """Random numbers keyed by purpose, client and position.
 
     Args:
-        seed: of the run, >= 0.
+        seed: Seed of the run, >= 0.
     """
 
     def __init__(self, seed: int) -> None:
@@ -71,10 +71,10 @@ class Streams:
         """Returns `n` successive numbers in (0, 1) of a client.
 
         Args:
-            purpose: of the draws.
-            client: from 0.
-            first: position of the first, a multiple of 4.
-            n: how many.
+            purpose: Purpose of the draws.
+            client: Number of the client, from 0.
+            first: Position of the first number, a multiple of 4.
+            n: How many numbers.
         """
         self._seek(first // 4, 0, client, purpose)
         return _unit(self._bits.random_raw(n))

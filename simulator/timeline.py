@@ -2,7 +2,7 @@
 
 Shape letters: `T` rows, `W` workers of one row, `K` clients or workers.
 
-A timeline comes in chunks of rows. Each version of the learning state that somebody
+A timeline comes in chunks of rows. Each version of the learning state that a client
 reads is written once, when it is made, into a *register*; a register is freed when its
 version is no longer current and its last reader has committed. So there are at most
 jobs-in-flight + 1 registers, and a reader finds exactly what the record says it read.
@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 NO_WORKER = 2**31 - 1
 """Pads the workers of a row that has fewer than `W`."""
 NO_SLOT = 2**31 - 1
-"""`write_slot` of a version that nobody reads."""
+"""`write_slot` of a version that no worker reads."""
 NO_SAMPLE = 2**31 - 1
 """Pads the samples of a job."""
 NO_COMMIT = 2**63 - 1
@@ -27,7 +27,7 @@ SERVER = NO_WORKER
 
 
 class Kind(IntEnum):
-    """What a row does to the learning state."""
+    """The effect of a row on the learning state."""
 
     COMMIT = 0
     CONTRIBUTE = 1
@@ -39,7 +39,7 @@ class Kind(IntEnum):
 
 
 class Outcome(IntEnum):
-    """What became of a job."""
+    """The end of a job."""
 
     APPLIED = 0
     BUFFERED = 1
@@ -50,7 +50,7 @@ class Outcome(IntEnum):
 
 
 class Incident(IntEnum):
-    """What else happened to a client."""
+    """Other events in the life of a client."""
 
     CRASHED = 0
     """Its job is lost."""
@@ -90,25 +90,25 @@ class Rows(NamedTuple):
     """Rows of a timeline: what happens to the learning state, in order.
 
     Attributes:
-        time: virtual seconds.
+        time: Virtual seconds.
         kind: a `Kind`.
-        node: whose version advances: the server's or, in gossip, that of a COMMIT's
-            worker or an AVERAGE's initiator.
-        worker: who takes part. A REFRESH names first the worker whose batch is about to
-            be used, then those that upload again; an AVERAGE its initiator, then the
-            partner. Nobody is named by an AVERAGE_ALL, in which all take part, and by a
-            COMMIT that only applies what was contributed before.
-        job: which of each worker's jobs; keys its randomness.
-        version: commits applied before this row, of all workers together in gossip,
+        node: Worker whose version advances: the server or, in gossip, a COMMIT's worker
+            or an AVERAGE's initiator.
+        worker: Workers that take part. A REFRESH names first the worker whose batch is
+            about to be used, then those that upload again; an AVERAGE its initiator,
+            then the partner. None is named by an AVERAGE_ALL, in which all take part,
+            and by a COMMIT that only applies what was contributed before.
+        job: Number of each worker's job; keys its randomness.
+        version: Commits applied before this row, of all workers together in gossip,
             where an averaging changes models but is no commit.
-        read_version: commits that had been applied to the state that the worker read.
-        read_slot: register that holds what it read. Of an AVERAGE, the register that
+        read_version: Commits that had been applied to the state that the worker read.
+        read_slot: Register that holds what it read. Of an AVERAGE, the register that
             the worker's new model is written to, or `NO_SLOT` while it has a job under
             way. Of an AVERAGE_ALL, 0 in the first place where all registers are
             written, `NO_SLOT` where everyone has a job under way.
-        write_slot: register that the new version is written to, or `NO_SLOT`.
-        peer: gossip partner, else `NO_WORKER`.
-        round: of round-based protocols.
+        write_slot: Register that the new version is written to, or `NO_SLOT`.
+        peer: Gossip partner, else `NO_WORKER`.
+        round: Round of a round-based protocol.
     """
 
     time: Float[np.ndarray, " T"]
@@ -154,10 +154,10 @@ class Incidents(NamedTuple):
     """Incidents up to the end of a chunk, in order of time.
 
     Attributes:
-        time: virtual seconds.
-        client: from 0.
-        incident: an `Incident`.
-        messages: that it is about; 1 where it is about none.
+        time: Virtual seconds.
+        client: Number of the client, from 0.
+        incident: An `Incident`.
+        messages: Messages concerned; 1 where there are none.
     """
 
     time: Float[np.ndarray, " I"]
@@ -185,9 +185,9 @@ def staleness(version: Any, read_version: Any, at_once: int = 1) -> Any:
     """Counts the commits between a read and the application of what came of it.
 
     Args:
-        version: commits applied before the row that applies it.
-        read_version: commits applied to what was read.
-        at_once: commits of a synchronous round of workers with models of their own.
+        version: Commits applied before the row that applies it.
+        read_version: Commits applied to what was read.
+        at_once: Commits of a synchronous round of workers with models of their own.
             Each of them is a commit, but all have read the state before the round, so
             that none makes another one staler; 1 elsewhere.
 
@@ -201,8 +201,8 @@ def check(rows: Rows, num_registers: int) -> None:
     """Refuses rows that no world can have produced.
 
     Args:
-        rows: successive rows of one timeline.
-        num_registers: how many registers the timeline says it needs.
+        rows: Successive rows of one timeline.
+        num_registers: How many registers the timeline says it needs.
 
     Raises:
         ValueError: naming the first row that is wrong.
@@ -217,7 +217,7 @@ def check(rows: Rows, num_registers: int) -> None:
         "reads a version that is not made yet": (
             present & (rows.read_version > rows.version[:, None])
         ).any(axis=1),
-        "averages a worker with itself or with nobody": (rows.kind == Kind.AVERAGE)
+        "averages a worker with itself or with none": (rows.kind == Kind.AVERAGE)
         & ((rows.peer == NO_WORKER) | (rows.node == rows.peer)),
         "reads a register that does not exist": (
             present & (rows.read_slot != NO_SLOT) & (rows.read_slot >= num_registers)

@@ -3,7 +3,8 @@
 `steady_state` has ages, staleness and throughput, `rounds` the durations of rounds;
 both are re-exported here. `queues` has servers and links, `gossip` averaging over
 graphs, `heterogeneity` workers of different speeds; `fedbcd`, `mapa` (with the laws of
-its `noise`) and `adp2sgd` have steps and bounds of the papers.
+its `noise`) and `adp2sgd` have steps and bounds of the papers, `smoothing` what VAFL's
+noise does to its objective.
 """
 
 from analysis.theory.rounds import (

@@ -4,20 +4,20 @@ Scenarios come as the plain dictionaries of a manifest. A parameter of a law is 
 number, an expression in m and M or a list: an array of one value, or of one per client.
 """
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from pydantic import TypeAdapter
 from scipy import stats
 
 from analysis.theory import Lattice
 from simulator.config.expressions import depends_on_client, evaluate, per_client
+from simulator.laws import AnyLaw, Law
 
 LOSING = ("availability", "leave", "crashes", "loss", "join")
 """Entries by which a client is away, or its jobs are lost."""
-PLACES = ("loc", "scale", "shift")
-"""Parameters of SciPy's laws that are not their shapes."""
 
 
 class Laws(NamedTuple):
@@ -219,20 +219,16 @@ def laws(config: dict[str, Any], number: int) -> Laws:
         number: clients.
 
     Raises:
-        ValueError: it is neither constant nor one of SciPy's, or a parameter of it is a
-            law itself.
+        ValueError: it has no closed form, or a parameter of it is a law itself.
     """
-    name = config["law"]
-    values = {k: _column(v, number, k) for k, v in config.items() if k != "law"}
-    nothing, one = np.zeros(1), np.ones(1)
-    if name == "constant":
-        return Laws(None, {}, values["value"], one, nothing, number)
-    family = getattr(stats, name, None)
-    if not isinstance(family, stats.rv_continuous | stats.rv_discrete):
-        raise ValueError(f"no closed form is known for the law {name!r}")
-    defaults = zip(PLACES, (nothing, one, nothing), strict=True)
-    loc, scale, shift = (values.pop(key, value) for key, value in defaults)
-    return Laws(family, values, loc, scale, shift, number)
+    law: Law = _reader().validate_python(config)
+    return Laws(*law.closed_form(number), number)
+
+
+@cache
+def _reader() -> TypeAdapter[Any]:
+    """Returns what reads laws; made late, for then all plug-ins are known."""
+    return TypeAdapter(AnyLaw)
 
 
 def distinct(groups: list[Laws]) -> tuple[list[Any], list[int]]:

@@ -1,4 +1,4 @@
-"""What the drivers of all peers have in common; the standard library only.
+"""The common part of the drivers of all peers; the standard library only.
 
 A driver gets a file with arrays `x` and `y`, the number of clients, the size of a batch
 and the number of client updates, and prints one line of JSON.

@@ -10,8 +10,9 @@ from typing import Any, get_args
 import pandas as pd
 
 from analysis.theory import gossip, heterogeneity
-from simulator.privacy import decentralised
-from simulator.privacy.decentralised import PUBLISHED, Numeric, Setting
+from simulator.privacy.adp2sgd import theorem2
+from simulator.privacy.adp2sgd.setting import PUBLISHED, GossipSetting
+from simulator.privacy.adp2sgd.theorem2 import Numeric
 
 CIFAR, SWB = 300 * 50_000 // 256, 20 * 4_200_000 // 128
 """Mini-batches of all workers: epochs, samples and batch of section 5.2."""
@@ -34,7 +35,7 @@ WORKERS = 16
 
 
 def noise_table(
-    numeric: Callable[[Setting, float], Numeric] = decentralised.numeric,
+    numeric: Callable[[GossipSetting, float], Numeric] = theorem2.numeric,
     *,
     epsilons: Sequence[float] = (1, 4, 8, 10, 12, 16, 20),
     otherwise: float = 0.5,
@@ -56,11 +57,9 @@ def noise_table(
     """
     rows = []
     for epsilon in epsilons:
-        found = decentralised.least_noise(PUBLISHED, epsilon).best
+        found = theorem2.least_noise(PUBLISHED, epsilon).best
         noise = (
-            decentralised.theorem2(PUBLISHED, epsilon, otherwise)
-            if found is None
-            else found
+            theorem2.theorem2(PUBLISHED, epsilon, otherwise) if found is None else found
         )
         multiplier = PUBLISHED.multiplier(noise.sigma_sum, "sum")
         known = numeric(PUBLISHED, multiplier)
@@ -83,7 +82,7 @@ def noise_table(
 
 
 def epsilon_table(
-    numeric: Callable[[Setting, float], Numeric] = decentralised.numeric,
+    numeric: Callable[[GossipSetting, float], Numeric] = theorem2.numeric,
     *,
     sigmas: Sequence[float] = (1, 2, 4),
 ) -> pd.DataFrame:
@@ -104,7 +103,7 @@ def epsilon_table(
     for sigma in sigmas:
         for name, one in (("paper", PUBLISHED), ("own", PUBLISHED.own())):
             multiplier = one.multiplier(sigma, "sum")
-            found = decentralised.achieved(one, multiplier)
+            found = theorem2.achieved(one, multiplier)
             known = numeric(one, multiplier)
             rows.append(
                 {
@@ -136,11 +135,11 @@ def remark_table(
 
     Source: A(DP)2SGD, Remark 1; section 4.3; A-23.
     """
-    noise = decentralised.theorem2(PUBLISHED, 10, 0.5)
+    noise = theorem2.theorem2(PUBLISHED, 10, 0.5)
     rows = []
     for share in shares:
         iterations = max(1, round(share * PUBLISHED.iterations))
-        found = decentralised.remark1(PUBLISHED, noise, iterations)
+        found = theorem2.remark1(PUBLISHED, noise, iterations)
         rows.append(
             {
                 "t / T": share,

@@ -7,9 +7,9 @@ import pandas as pd
 from scipy import stats
 
 from analysis import theory
+from analysis.theory.smoothing import theorem5
 from generators import roughness
 from simulator.privacy import gdp
-from simulator.privacy.smoothing import theorem5
 
 FORMS = get_args(gdp.Form)
 

@@ -1,7 +1,7 @@
 """The command line: `stalesim run|timeline|plot|check|attack|list|calibrate`, ...
 
-`commands` says what a user can ask for and `console` how the program hears and is
-interrupted; `printing` shows what came out.
+`commands` holds the commands, `console` the output and interruptions of the program;
+`printing` shows results.
 """
 
 from simulator.cli.commands import app, main

@@ -1,4 +1,4 @@
-"""What a user can ask for, command by command."""
+"""The commands of `stalesim`."""
 
 import json
 import signal
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _check_arguments(arguments: list[str]) -> None:
-    """Refuses what is no text: tables and pages could not be written with such names.
+    """Refuses names that are no text: tables and pages could not be written with them.
 
     Raises:
         UserError: an argument is not UTF-8.
@@ -79,7 +79,7 @@ def register(
         ),
     ] = None,
 ) -> None:
-    """Imports the modules that bring parts, before anything is read."""
+    """Imports the modules with plug-ins, before anything is read."""
     if modules:
         from simulator.config import catalogue
         from simulator.engine import device
@@ -180,9 +180,9 @@ def resume(
     plots: Plots = True,
 ) -> None:
     """Runs what is left of a study: what was interrupted, and what failed."""
-    from simulator.studies.running import scenario_of, where_begun
+    from simulator.studies.running import scenario_of, where_started
 
-    with where_begun(folder):
+    with where_started(folder):
         scenario = scenario_of(folder)
         _simulate(scenario, folder, jobs, scheduler, checkpoint, plots=plots)
 
@@ -292,7 +292,7 @@ def timeline(
 def plot(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
     form: Annotated[
-        str, typer.Option("--format", help="png (with a pdf beside), pdf or svg")
+        str, typer.Option("--format", help="png (and a pdf of it), pdf or svg")
     ] = "png",
     styles: Annotated[
         list[str] | None,
@@ -332,7 +332,7 @@ def report(
 def check(
     folders: Annotated[list[Path], typer.Argument(help="folders of studies")],
 ) -> None:
-    """Says which claims of the studies' sources hold."""
+    """Shows the verdicts on the claims of the studies' sources."""
     from analysis import claims
     from simulator import trace
 

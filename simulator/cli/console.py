@@ -19,7 +19,7 @@ from simulator.config.text import one_line, printable
 class Terminal(Console):
     """Shows text as it is: nothing in it is markup, an emoji's name or an escape.
 
-    All words that are printed are somebody's: of a scenario, a log, a path.
+    All words that are printed come from outside: a scenario, a log, a path.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -41,10 +41,10 @@ INTERRUPTED = 130
 """Exit status."""
 
 AGAIN_S = 0.05
-"""Real seconds after which an interruption that nobody heard is repeated."""
+"""Real seconds after which an interruption that had no effect is repeated."""
 
 _interrupted = threading.Event()
-"""Where a library swallows an interruption, this remembers it."""
+"""Set by an interruption, in case a library swallows it."""
 
 
 def accept_any_text() -> None:
@@ -131,7 +131,7 @@ def progress(name: str) -> Iterator[Callable[[float], None]]:
     task = bar.add_task(one_line(name), total=1.0)
 
     def hear(fraction: float) -> None:
-        bar.start()  # does nothing where it has begun
+        bar.start()  # does nothing where it has started
         bar.update(task, completed=fraction)
         main = threading.current_thread() is threading.main_thread()
         if main and _interrupted.is_set():

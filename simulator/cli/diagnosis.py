@@ -1,4 +1,4 @@
-"""What this machine has to offer, and what encryption would cost on it."""
+"""The devices of this machine, and the cost of encryption on it."""
 
 import os
 import platform
@@ -34,7 +34,7 @@ def show_machine() -> None:
 
 
 def show_encryption() -> None:
-    """Measures CKKS; shows its costs beside the defaults, and as part of a scenario.
+    """Measures CKKS; shows its costs next to the defaults, and as part of a scenario.
 
     Raises:
         UserError: TenSEAL is not installed.

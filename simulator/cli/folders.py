@@ -8,7 +8,7 @@ from simulator.config.errors import UserError
 
 
 def new(name: str) -> Path:
-    """Makes and returns a folder for a study that nobody else has."""
+    """Makes and returns a new folder for a study."""
     number, folder = 1, Path("runs") / name
     while True:
         try:
@@ -26,7 +26,7 @@ def new(name: str) -> Path:
 
 @contextlib.contextmanager
 def chosen_or_new(chosen: Path | None, name: str) -> Iterator[Path]:
-    """Yields the folder for a timeline: the chosen one, or one that nobody else has.
+    """Yields the folder for a timeline: the chosen one, or a new one.
 
     Where nothing comes of it, the latter is removed.
     """

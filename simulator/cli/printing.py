@@ -1,4 +1,4 @@
-"""Shows what came out: plans, closing tables, figures and claims."""
+"""Shows results: plans, closing tables, figures and claims."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ MANY = 200_000
 
 
 def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
-    """Shows which runs of a study would be executed together, and with what memory."""
+    """Shows the tasks of a study before it is run, and the memory that it needs."""
     table = Table("batch", "mode", "runs", Column("which", overflow="fold"), box=None)
     for number, task in enumerate(tasks[:SHOWN]):
         table.add_row(str(number), task.mode, str(len(task.runs)), _which(task.runs))
@@ -75,7 +75,7 @@ def close(study: "Study", *, plots: bool) -> None:
 
 
 def show_failures(study: "Study") -> bool:
-    """Says which runs failed, and why; returns whether any did."""
+    """Shows the runs that failed, and why; returns whether any did."""
     runs = study.manifest["runs"]
     failed = [run for run in runs if run["stop"] == "failed"]
     if not failed:
@@ -110,9 +110,9 @@ def close_timeline(
 
     Args:
         study: a timeline without numerics.
-        seconds: virtual seconds of the Gantt picture; by default about 60 jobs.
-        chrome: file for trace events, if any.
-        plots: whether figures are drawn.
+        seconds: Virtual seconds of the Gantt picture; by default about 60 jobs.
+        chrome: File for trace events, if any.
+        plots: Whether figures are drawn.
     """
     from analysis import timelines
     from analysis.timelines.view import View
@@ -167,7 +167,7 @@ def show_table(title: str, frame: "pd.DataFrame") -> None:
 
 
 def show_claims(found: "pd.DataFrame") -> None:
-    """Shows which claims hold, and by what; those that are no paper's say whose."""
+    """Shows the verdicts on claims; those of no paper with their origin."""
     from analysis import claims
 
     colours = {"holds": "green", "does not hold": "red"}

@@ -1,4 +1,4 @@
-"""What every part of a scenario rests on.
+"""The base of every part of a scenario.
 
 - `base`: configurations; `parts`: parts that a scenario chooses by name; `catalogue`
   lists them, `plugins` finds those of others.

@@ -1,4 +1,4 @@
-"""What every part of a scenario has in common."""
+"""Types and checks that the parts of a scenario share."""
 
 from enum import Enum
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args
@@ -16,7 +16,7 @@ from simulator.config.expressions import check_syntax
 
 
 class Says(NamedTuple):
-    """What a value must be and an example of it, for messages; put into `Annotated`."""
+    """Rule of a value and an example of it, for messages; put into `Annotated`."""
 
     rule: str
     example: str
@@ -52,7 +52,7 @@ class PlacedError(ScenarioError):
     The message begins with the dotted key of the entry, as `keys` has it.
 
     Attributes:
-        keys: of the entry, from the part of the scenario that was validated.
+        keys: Keys of the entry, from the part of the scenario that was validated.
     """
 
     def __init__(self, message: str, keys: tuple[str | int, ...]) -> None:
@@ -64,7 +64,7 @@ def refuse_booleans(key: str, value: Any) -> None:
     """Refuses true and false, alone or in a list, where numbers must stand.
 
     Raises:
-        PlacedError: at the key.
+        PlacedError: there is one, at the key.
     """
     items = value if isinstance(value, list | tuple) else (value,)
     if any(isinstance(item, bool) for item in items):
@@ -89,8 +89,8 @@ Quantity = Annotated[
 class Config(BaseModel):
     """A part of a scenario: immutable, and refusing keys that it does not know.
 
-    Its schema is made when it is first used, not with the class: by then all parts that
-    other packages bring are known.
+    Its schema is made when it is first used, not with the class: by then all parts of
+    plug-ins are known.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(

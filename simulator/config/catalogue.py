@@ -1,4 +1,4 @@
-"""What exists: one explicit tuple of names a kind of part, and what plug-ins add.
+"""All parts that exist: a tuple of names for each kind, and the parts of plug-ins.
 
 Classes are named as text, so that this module imports none of them, and any of them may
 import this one.
@@ -16,17 +16,17 @@ from simulator.config import plugins
 from simulator.config.base import Config
 from simulator.config.errors import UserError
 from simulator.config.parts import OPEN, Part, tag
-from simulator.config.plugins import Plugin, Source
+from simulator.config.plugins import Plugin, PluginSource
 
 KINDS: dict[str, tuple[str, ...]] = {
     "laws": (
-        "simulator.laws.parts:Constant",
-        "simulator.laws.parts:Scipy",
-        "simulator.laws.parts:Empirical",
-        "simulator.laws.parts:Mixture",
-        "simulator.laws.parts:Markov",
-        "simulator.laws.parts:Truncated",
-        "simulator.laws.parts:Scaled",
+        "simulator.laws.constant:Constant",
+        "simulator.laws.distributions:Scipy",
+        "simulator.laws.empirical:Empirical",
+        "simulator.laws.mixture:Mixture",
+        "simulator.laws.markov:Markov",
+        "simulator.laws.truncated:Truncated",
+        "simulator.laws.scaled:Scaled",
     ),
     "protocols": (
         "simulator.protocols.asynchronous:Asynchronous",
@@ -92,14 +92,14 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 """Every part of this package as `"module:Class"`, in the order of lists."""
 BASES = {
-    "laws": "simulator.config.parts:Part",
+    "laws": "simulator.laws.base:Law",
     "protocols": "simulator.protocols.base:Protocol",
     "algorithms": "simulator.algorithms.part:Algorithm",
     "data": "simulator.problems.data.parts:Data",
     "partitions": "simulator.config.parts:Part",
     "models": "simulator.problems.models.parts:Model",
 }
-"""What a part of each kind inherits from."""
+"""Base class of the parts of each kind."""
 
 
 @cache
@@ -123,11 +123,11 @@ def registered(kind: str) -> tuple[Plugin, ...]:
     return _plugins()[kind]
 
 
-def sources(used: Iterable[Config]) -> dict[str, Source]:
+def sources(used: Iterable[Config]) -> dict[str, PluginSource]:
     """Returns the code of the plug-ins among some parts, by the plug-in's name.
 
     Args:
-        used: parts; those of this package are not looked at.
+        used: Parts; those of this package are not looked at.
     """
     plugins_of = [plugin for kind in KINDS for plugin in registered(kind)]
     others: dict[type[Config], str] = {p.part: p.source for p in plugins_of}
@@ -141,7 +141,7 @@ def register(*modules: str | Path) -> None:
     """Makes the parts of plug-in modules known, here and to processes started later.
 
     Args:
-        modules: dotted names, or paths of .py files; `"__main__"` is a notebook or a
+        modules: Dotted names, or paths of .py files; `"__main__"` is a notebook or a
             script itself, whose parts only its own process knows.
 
     Raises:

@@ -54,8 +54,8 @@ def evaluate(
 
     Args:
         quantity: a number, an expression, or one number per client.
-        m: the client, from 1 to M.
-        M: how many clients there are.
+        m: The client, from 1 to M.
+        M: How many clients there are.
 
     Raises:
         ScenarioError: it is not an expression of the allowed kind, has no value, or is
@@ -92,9 +92,9 @@ def per_client(
     """Returns the value of a quantity for every client.
 
     Args:
-        quantity: a number, an expression, or one number per client.
-        num_clients: how many.
-        name: of the quantity, for messages.
+        quantity: A number, an expression, or one number per client.
+        num_clients: Number of clients.
+        name: Name of the quantity, for messages.
 
     Raises:
         ScenarioError: a list of another length, or an expression without a value.
@@ -158,7 +158,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _wrong(node: ast.expr) -> str:
-    """Returns what is not allowed in an expression, or nothing."""
+    """Returns the first thing in an expression that is not allowed, or nothing."""
     match node:
         case ast.Constant(value=bool() | complex()):
             return f"must not use {node.value!r}"

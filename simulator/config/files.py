@@ -1,4 +1,4 @@
-"""Finds what a configuration says of files: which entries name one, and which part."""
+"""Finds the files of a configuration: the entries that name one, and their parts."""
 
 import re
 from collections.abc import Iterator
@@ -8,20 +8,20 @@ from typing import Any, NamedTuple, get_args
 from simulator.config.base import Config, Reads
 
 NESTED = (Config, dict, list, tuple)
-"""What other configurations may stand in."""
+"""Types that other configurations may stand in."""
 
 
 CALLED = re.compile(r"(?:^|_)(?:path|file|filename|folder|replay)s?$")
-"""What entries are called that name a file or a folder."""
+"""Pattern of the names of entries that hold the path of a file or a folder."""
 
 
 class Named(NamedTuple):
     """A file or a folder that an entry of a configuration names.
 
     Attributes:
-        keys: of the entry, from the configuration on.
-        path: as it is written.
-        what: it is.
+        keys: Keys of the entry, from the configuration on.
+        path: Path as it is written.
+        what: Kind of file or folder.
     """
 
     keys: tuple[str, ...]
@@ -30,14 +30,14 @@ class Named(NamedTuple):
 
 
 def named(config: Any, *keys: str) -> Iterator[Named]:
-    """Yields what a configuration names, in the order of its entries.
+    """Yields the files that a configuration names, in the order of its entries.
 
     Entries are found by their type (`FilePath`, `RecordingPath`), wherever they stand:
-    in a law within a law, in a part that others bring.
+    in a law within a law, in a part of a plug-in.
 
     Args:
-        config: a part of a scenario, or lists or mappings of parts.
-        keys: that lead to it.
+        config: A part of a scenario, or lists or mappings of parts.
+        keys: Keys that lead to it.
     """
     for inner, value, what in _entries(config):
         where = (*keys, inner)

@@ -47,12 +47,12 @@ RULES = {
 """Pydantic's errors: what the value must be, and what to do."""
 
 
-class Found(NamedTuple):
+class Mistake(NamedTuple):
     """A mistake in a scenario.
 
     Attributes:
-        keys: of the entry that is wrong or missing.
-        message: one line, beginning with the dotted key.
+        keys: Keys of the entry that is wrong or missing.
+        message: One line that starts with the dotted key.
     """
 
     keys: Path
@@ -64,14 +64,14 @@ def first_error(
     tree: Mapping[str, Any],
     root: type[BaseModel],
     rank: Callable[[Path], Any] = lambda path: 0,
-) -> Found:
+) -> Mistake:
     """Returns the first mistake in the order of the file, and how many more there are.
 
     Args:
-        error: what pydantic found.
-        tree: the scenario as it was written.
-        root: the class of scenarios.
-        rank: orders entries as they stand in the file.
+        error: Mistakes as pydantic reports them.
+        tree: Scenario as it was written.
+        root: Class of scenarios.
+        rank: Order of entries, as they stand in the file.
     """
     groups: dict[Path, list[Any]] = {}
     for detail in error.errors(include_url=False):
@@ -86,7 +86,7 @@ def first_error(
     path = min(groups, key=order)
     message = _message(path, groups[path], tree, root)
     more = len(groups) - 1
-    return Found(path, one_line(message + (f" (and {more} more)" if more else "")))
+    return Mistake(path, one_line(message + (f" (and {more} more)" if more else "")))
 
 
 def _path(detail: Any, tree: Any) -> Path:
@@ -270,7 +270,7 @@ def _words_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> lis
 
 
 def _parts_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[Any]:
-    """Returns what the annotation of the entry at a path is made of."""
+    """Returns the parts of the annotation of the entry at a path."""
     while path and isinstance(path[-1], int):
         path = path[:-1]
     if not path:

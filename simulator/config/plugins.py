@@ -27,7 +27,6 @@ VARIABLE = "STALESIM_IMPORT"
 """Dotted modules and paths of .py files, separated as in PYTHONPATH."""
 ATTRIBUTE = "STALESIM"
 """The attribute of a module that lists its parts."""
-DOCUMENTED = "see docs/extending.md"
 
 
 MEMBERS = {
@@ -35,15 +34,15 @@ MEMBERS = {
     "models": ("families", "num_weights"),
     "partitions": ("family", "num_clients"),
 }
-"""What the parts of a kind must have that they do not inherit."""
+"""Members that the parts of a kind must have without inheriting them."""
 
 
-class Source(NamedTuple):
+class PluginSource(NamedTuple):
     """The code of a plug-in.
 
     Attributes:
-        file: its module, or the folder of its package.
-        sha256: hash of the file when it was imported, or of all .py files of the
+        file: Its module, or the folder of its package.
+        sha256: Hash of the file when it was imported, or of all .py files of the
             package; "" for what is in no file that can be read, as in a notebook.
     """
 
@@ -55,16 +54,16 @@ class Plugin(NamedTuple):
     """A part of a plug-in.
 
     Attributes:
-        part: its class.
-        source: name of the plug-in.
+        part: Its class.
+        source: Name of the plug-in.
     """
 
     part: type[Part]
     source: str
 
 
-_sources: dict[str, Source] = {}
-"""Of every plug-in that was imported, by its name."""
+_sources: dict[str, PluginSource] = {}
+"""Code of every plug-in that was imported, by its name."""
 
 
 def everything(
@@ -73,8 +72,8 @@ def everything(
     """Returns the parts of every kind that plug-ins add, in the order of their names.
 
     Args:
-        known: names of the parts of every kind that are there already.
-        bases: what a part of each kind must inherit from.
+        known: Names of the parts of every kind that are there already.
+        bases: Base class of the parts of each kind.
 
     Raises:
         UserError: one line with the plug-in, what is wrong and the remedy.
@@ -121,9 +120,9 @@ def located(module: str | Path) -> str:
     return str(Path(text).absolute()) if text.endswith(".py") else text
 
 
-def source(name: str) -> Source:
+def source(name: str) -> PluginSource:
     """Returns the code of a plug-in, as it was when it was imported."""
-    return _sources.get(name, Source("", ""))
+    return _sources.get(name, PluginSource("", ""))
 
 
 def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
@@ -168,10 +167,10 @@ def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
     """Returns a part of a plug-in.
 
     Args:
-        given: what stands for it.
-        kind: of the part.
-        place: where it stands, for messages.
-        base: what it must inherit from.
+        given: Value that the plug-in gives for the part.
+        kind: Kind of the part.
+        place: Place of the value, for messages.
+        base: Class that the part must inherit from.
 
     Raises:
         UserError: it is no such class, or lacks something.
@@ -232,7 +231,7 @@ def _note(name: str, module: str) -> None:
         return
     words = module.split(".")
     above = [sys.modules.get(".".join(words[: i + 1])) for i in range(len(words))]
-    # The outermost that is no namespace, in which strangers may lie.
+    # The outermost that is no namespace: others' packages may lie in that.
     files = (getattr(module, "__file__", None) for module in above)
     file = next(filter(None, files), None)
     if file is None:
@@ -249,7 +248,7 @@ def _note(name: str, module: str) -> None:
         for each, content in contents.items()
     ]
     digest = _sha256("".join(told).encode() if package else contents[path])
-    _sources[name] = Source(str(path.parent if package else path), digest)
+    _sources[name] = PluginSource(str(path.parent if package else path), digest)
 
 
 def _sha256(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""When a run ends."""
+"""Ends of a run."""
 
 from typing import Annotated
 
@@ -17,14 +17,14 @@ class Windowed(Config):
     """
 
     column: str = "loss"
-    """Of the table `commits`."""
+    """Column of the table `commits`."""
     below: float
     commits: Count = 5
     """Successive commits that the mean is over."""
 
 
 class Stop(Config):
-    """When a run ends: at whichever of these comes first.
+    """The ends of a run; the first that comes about counts.
 
     An epoch is a pass of every client over its data on average (VAFL, V-28).
     """

@@ -38,8 +38,8 @@ def shortened(text: str, most: int) -> str:
     """Returns a text of at most some characters: its beginning and its end.
 
     Args:
-        text: of any length.
-        most: characters, >= 6.
+        text: Text of any length.
+        most: Most characters, >= 6.
     """
     if len(text) <= most:
         return text

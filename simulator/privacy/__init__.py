@@ -6,7 +6,6 @@
 - `accountants`: the sum of a client's releases; `composition`, `numerical` and `gdp`
   compute it. `ledger` keeps one accountant per client during a run.
 - `budgets`, `calibration`: the noise, or the number of releases, for a given epsilon.
-- `decentralised` and the modules named after it: the theory of A(DP)2SGD.
-- `smoothing`: the effect of VAFL's noise on its objective.
+- `adp2sgd`: the theory of A(DP)2SGD.
 - `encrypted`, `encryption_costs`: FedBCD on CKKS ciphertexts, and the cost of that.
 """

@@ -31,7 +31,8 @@ from functools import lru_cache
 from typing import ClassVar, final
 
 from simulator.config.errors import UserError
-from simulator.privacy import composition, decentralised_lemmas, gdp, numerical
+from simulator.privacy import composition, gdp, numerical
+from simulator.privacy.adp2sgd import lemmas
 from simulator.privacy.releases import Gaussian, Release
 
 Counts = tuple[tuple[Release, int], ...]
@@ -61,7 +62,7 @@ class Accountant(abc.ABC):
 
         Args:
             count: >= 0.
-            event: one of them.
+            event: One of them.
 
         Raises:
             UserError: the count is negative, this accountant cannot account for such a
@@ -90,8 +91,8 @@ class Accountant(abc.ABC):
         """Computes epsilon so far: the releases together are (epsilon, delta)-DP.
 
         Args:
-            delta: in [0, 1). At 0 pure epsilons are summed, by every accountant; it is
-                never above that sum at any delta.
+            delta: Failure probability, in [0, 1). At 0 every accountant sums pure
+                epsilons; at any delta the result is at most that sum.
 
         Returns:
             epsilon >= 0; zero before any release, inf where nothing can be said.
@@ -121,7 +122,7 @@ class Accountant(abc.ABC):
 
     @abc.abstractmethod
     def _check(self, event: Release) -> None:
-        """Refuses what this accountant cannot account for."""
+        """Refuses releases that this accountant cannot account for."""
 
 
 class _OfPure(Accountant):
@@ -204,11 +205,11 @@ class Pld(Accountant):
     """Privacy loss distributions, discretised so that they can only overstate.
 
     Args:
-        interval: between losses on the grid, > 0; the error grows as the interval
-            times the number of releases, or its root.
+        interval: Distance between losses on the grid, > 0; the error grows as the
+            interval times the number of releases, or its root.
 
     Raises:
-        UserError: on release of a uniformly sampled Gaussian, for which there is none.
+        UserError: the release is a uniformly sampled Gaussian, which has none.
 
     Source: Koskela, Jalko and Honkela (2020); Doroshenko, Ghazi, Kamath, Kumar and
     Manurangsi, Connect the Dots (2022).
@@ -287,14 +288,14 @@ class Lemma2(Accountant):
             if ratio == 1:
                 slope += count / (2 * variance)
                 continue
-            if variance < decentralised_lemmas.LEAST_VARIANCE:
+            if variance < lemmas.LEAST_VARIANCE:
                 return math.inf
             slope += count * 5 * ratio**2 / variance
             largest = min(largest, -math.log(ratio * (1 + variance)))
         order = min(1 + math.sqrt(-math.log(delta) / slope), largest)
         if order <= 1:
             return math.inf
-        return decentralised_lemmas.to_epsilon(slope * order, order, delta)
+        return lemmas.to_epsilon(slope * order, order, delta)
 
     def _check(self, event: Release) -> None:
         if not isinstance(event, Gaussian) or event.sampling != "uniform":
@@ -337,7 +338,7 @@ def make(name: str) -> Accountant:
     """Makes an accountant with nothing released.
 
     Args:
-        name: one of the `NAME`s.
+        name: One of the `NAME`s.
 
     Raises:
         UserError: there is no such accountant.

@@ -12,7 +12,8 @@ MOST = 10**9
 MOST_CALIBRATED = 10**8
 """Releases that noise is found for: the optimal composition takes seconds for them."""
 MOST_OF = {"pld": 10**5}
-"""Of accountants that take as long for fewer: loss distributions grow with releases."""
+"""Limits of accountants that take as long for fewer releases: loss distributions grow
+with their number."""
 
 _TOLERANCE = 1e-6
 _WIDEST = 2.0**60
@@ -28,11 +29,11 @@ def calibrate(
     """Finds the least noise multiplier with which further releases stay in a budget.
 
     Args:
-        target_epsilon: > 0, for everything that the accountant will have counted.
-        delta: in [0, 1).
-        num_releases: further releases, all with the multiplier sought, >= 1.
-        accountant: of the client; it is not changed.
-        event: the release of a multiplier, such as `Gaussian`, `Laplace.of_multiplier`
+        target_epsilon: Epsilon > 0 of everything that the accountant will have counted.
+        delta: Failure probability, in [0, 1).
+        num_releases: Further releases, all with the multiplier sought, >= 1.
+        accountant: Accountant of the client; it is not changed.
+        event: Release of a multiplier, such as `Gaussian`, `Laplace.of_multiplier`
             or a partial of one with its sampling ratio.
 
     Returns:
@@ -57,6 +58,7 @@ def calibrate(
         after = accountant.after(num_releases, event(multiplier))
         return after.epsilon(delta) <= target_epsilon
 
+    # Composition grows about as the root of the releases: a good first bracket.
     high = math.sqrt(num_releases)
     while not fits(high):
         high *= 2
@@ -71,7 +73,7 @@ def calibrate(
         if low < 1 / _WIDEST:
             return high
     while high > low * (1 + _TOLERANCE):
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low * high)  # the tolerance is relative
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high
 
@@ -86,11 +88,11 @@ def releases_within(
     """Counts the further releases that fit in a budget.
 
     Args:
-        target_epsilon: > 0, for everything that the accountant will have counted.
-        delta: in [0, 1).
-        event: each of them.
-        accountant: of the client; it is not changed.
-        most: where to stop counting, >= 0.
+        target_epsilon: Epsilon > 0 of everything that the accountant will have counted.
+        delta: Failure probability, in [0, 1).
+        event: One of the releases.
+        accountant: Accountant of the client; it is not changed.
+        most: Number at which counting stops, >= 0.
 
     Returns:
         The largest number, in [0, most], after which epsilon is at most the target.

@@ -19,13 +19,13 @@ MECHANISMS: dict[str, Callable[..., Release]] = {
 
 
 class Opinion(NamedTuple):
-    """What one accountant says of the noise.
+    """The result of one accountant for the noise.
 
     Attributes:
-        name: of the accountant.
-        epsilon: of all releases.
-        formal: whether it is proved.
-        within: whether it is at most the target.
+        name: Name of the accountant.
+        epsilon: Epsilon of all releases.
+        formal: Whether it is proved.
+        within: Whether it is at most the target.
     """
 
     name: str
@@ -38,10 +38,10 @@ class Calibration(NamedTuple):
     """The least noise for a budget.
 
     Attributes:
-        multiplier: noise scale over sensitivity.
-        per_release: epsilon at delta 0 of one release, amplified by the draw; None
+        multiplier: Noise scale over sensitivity.
+        per_release: Epsilon at delta 0 of one release, amplified by the draw; None
             where it has none.
-        accountants: what each says that can account for such releases.
+        accountants: Results of all accountants that can account for such releases.
     """
 
     multiplier: float
@@ -60,12 +60,12 @@ def calibration(
     """Finds the least noise with which equal releases stay within a budget.
 
     Args:
-        epsilon: target, > 0.
-        delta: in [0, 1).
-        releases: messages of one client, >= 1.
-        mechanism: a key of `MECHANISMS`.
-        sampling_ratio: of the client's own draws of distinct samples, in (0, 1].
-        accountant: whose epsilon is held.
+        epsilon: Target, > 0.
+        delta: Failure probability, in [0, 1).
+        releases: Messages of one client, >= 1.
+        mechanism: A key of `MECHANISMS`.
+        sampling_ratio: Ratio of the client's own draws of distinct samples, in (0, 1].
+        accountant: Name of the accountant whose epsilon is held.
 
     Raises:
         UserError: an argument is out of its range, or no noise is enough.

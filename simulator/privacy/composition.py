@@ -21,7 +21,7 @@ def basic(epsilons: Sequence[float], counts: Sequence[int]) -> float:
 
     Args:
         epsilons: > 0, one for each kind of release.
-        counts: number of releases of each kind, >= 0.
+        counts: Number of releases of each kind, >= 0.
 
     Source: Dwork, McSherry, Nissim and Smith (2006).
     """
@@ -36,8 +36,8 @@ def advanced(epsilons: Sequence[float], counts: Sequence[int], delta: float) -> 
 
     Args:
         epsilons: > 0, one for each kind of release.
-        counts: number of releases of each kind, >= 0.
-        delta: in (0, 1).
+        counts: Number of releases of each kind, >= 0.
+        delta: Failure probability, in (0, 1).
 
     Source: Dwork, Rothblum and Vadhan, Boosting and Differential Privacy (2010),
     Theorem III.3.
@@ -53,8 +53,8 @@ def kairouz(epsilons: Sequence[float], counts: Sequence[int], delta: float) -> f
 
     Args:
         epsilons: > 0, one for each kind of release.
-        counts: number of releases of each kind, >= 0.
-        delta: in (0, 1).
+        counts: Number of releases of each kind, >= 0.
+        delta: Failure probability, in (0, 1).
 
     Source: Kairouz, Oh and Viswanath, The Composition Theorem for Differential Privacy
     (2015), Theorem 3.5 (3.4 where the epsilons are equal).
@@ -75,9 +75,9 @@ def optimal(epsilon: float, count: int, delta: float) -> float:
     deviations, so that a million releases neither overflow nor fill the memory.
 
     Args:
-        epsilon: of one release, > 0 and finite.
-        count: number of releases, >= 0.
-        delta: in (0, 1).
+        epsilon: Epsilon of one release, > 0 and finite.
+        count: Number of releases, >= 0.
+        delta: Failure probability, in (0, 1).
 
     Source: Kairouz, Oh and Viswanath (2015), Theorem 3.3; Murtagh and Vadhan, The
     Complexity of Computing the Optimal Composition of Differential Privacy (2016),

@@ -21,9 +21,9 @@ from simulator.privacy.encryption import Ckks
 DIMENSION = 2 * Ckks.capacity
 """N of the ring: it holds half as many numbers."""
 MODULI_BITS = (60, 40, 40, 60)
-"""Of the coefficients; 200 bits in all, of 218 that are safe for N (128 bits)."""
+"""Bits of the coefficients; 200 in all, of 218 that are safe for N (128 bits)."""
 SCALE = 1_099_511_480_321.0
-"""By which numbers are multiplied before they are rounded.
+"""Factor of numbers before they are rounded.
 
 The largest prime below 2**40 that is 1 modulo 2 N, which is the modulus that the first
 rescaling divides by: at 2**40 itself, every product would be off by 1.3e-7 of it.
@@ -34,12 +34,12 @@ ERROR = 3e-8
 
 
 class Learned(NamedTuple):
-    """What encrypted training leaves.
+    """The result of encrypted training.
 
     Attributes:
-        weights: each party's own.
-        upload_bytes: of all messages to the party with the labels.
-        download_bytes: of its replies, one to each of the others in every exchange.
+        weights: Weights of each party.
+        upload_bytes: Bytes of all messages to the party with the labels.
+        download_bytes: Bytes of its replies, one to each other party in every exchange.
     """
 
     weights: list[Float[np.ndarray, " _"]]
@@ -51,8 +51,8 @@ class Keys(NamedTuple):
     """The two halves of a pair of keys, as TenSEAL's contexts.
 
     Attributes:
-        secret: encrypts and decrypts.
-        public: computes with ciphertexts, and can decrypt nothing.
+        secret: Encrypts and decrypts.
+        public: Computes with ciphertexts, and can decrypt nothing.
     """
 
     secret: Any
@@ -109,28 +109,28 @@ def encrypted_fedbcd(
     In an exchange all parties but the last, who holds the labels, encrypt their outputs
     for the batch. The last adds them up and adds its own. With the loss `taylor` it
     goes on to the loss's derivative, which is affine, and every party corrects what it
-    receives for its own later steps without knowing a label. With `sigmoid` nobody can
+    receives for its own later steps without knowing a label. With `sigmoid` none can
     compute the derivative of ciphertexts: what comes back is the sum, and every party
     is taken to know the labels of the batch (F-01, `recompute`).
 
     A holder of the secret key decrypts the reply for everyone, also for the last party,
     which computes without it.
 
-    Each local step moves a weight by at most `step_size * ERROR * x` beside what it
+    Each local step moves a weight by at most `step_size * ERROR * x` more than it
     does without encryption, with x the largest absolute feature. As long as the steps
     do not enlarge differences, so that the step size is below the inverse of the
     objective's smoothness, weights end within `len(batches) * local_steps * step_size *
     ERROR * x` of those of the same steps in the clear.
 
     Args:
-        features: of each party; the last one holds the labels.
-        labels: 0 or 1.
-        weights: each party's, at the start.
-        batches: rows of each exchange.
+        features: Features of each party; the last one holds the labels.
+        labels: Labels, 0 or 1.
+        weights: Weights of each party at the start.
+        batches: Rows of each exchange.
         local_steps: Q, of every party after every exchange.
-        step_size: of local steps, on the mean of the batch's losses.
-        loss: of the summed outputs.
-        l2: half of it times the squared weights is added to the loss.
+        step_size: Step size of local steps, on the mean of the batch's losses.
+        loss: Loss of the summed outputs.
+        l2: Coefficient of half the squared weights that are added to the loss.
 
     Returns:
         The weights at the end, and the bytes of all messages.
@@ -166,9 +166,10 @@ def encrypted_fedbcd(
         for party, (rows, sent) in enumerate(zip(x, outputs, strict=True)):
             own = current[party]
             for _ in range(local_steps):
+                # Outputs of the other parties stay as they were at the exchange.
                 moved = rows @ own - sent
                 if loss == "taylor":
-                    error = received + moved / 4
+                    error = received + moved / 4  # the derivative is affine, slope 1/4
                 else:
                     error = expit(received + moved) - y
                 own = own - step_size * (rows.T @ error / len(batch) + l2 * own)
@@ -188,7 +189,7 @@ def _answer(
     labels: Int[np.ndarray, " S"],
     loss: Literal["taylor", "sigmoid"],
 ) -> bytes:
-    """Returns what the party with the labels computes, by the public key alone."""
+    """Returns the reply of the party with the labels, by the public key alone."""
     load = tenseal().ckks_vector_from
     total = load(keys.public, messages[0])
     for message in messages[1:]:

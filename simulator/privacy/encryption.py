@@ -17,14 +17,14 @@ Bytes = Annotated[int, Field(ge=1)]
 
 
 class Costs(NamedTuple):
-    """What a ciphertext costs, on one thread.
+    """The cost of a ciphertext, on one thread.
 
     Attributes:
-        encrypt_s: seconds to encrypt one.
-        add_s: to add two.
-        multiply_s: to multiply one by a number, or numbers, that are not encrypted.
-        decrypt_s: to decrypt one.
-        ciphertext_bytes: of a message with one.
+        encrypt_s: Seconds to encrypt one.
+        add_s: Seconds to add two.
+        multiply_s: Seconds to multiply one by a number, or numbers, in the clear.
+        decrypt_s: Seconds to decrypt one.
+        ciphertext_bytes: Bytes of a message with one.
     """
 
     encrypt_s: float
@@ -35,7 +35,7 @@ class Costs(NamedTuple):
 
 
 class _Additive(Config, ABC):
-    """What schemes have in common that add ciphertexts and multiply by plain numbers.
+    """The common part of schemes that add ciphertexts and multiply by plain numbers.
 
     In every exchange a party encrypts the numbers that it sends; the party with the
     labels adds up what all have sent and multiplies the sum once, for a derivative
@@ -50,10 +50,10 @@ class _Additive(Config, ABC):
     capacity: ClassVar[int]
     """Numbers in a ciphertext."""
     encrypt_s: Seconds | None = None
-    """Virtual seconds."""
+    """Virtual seconds to encrypt."""
     add_s: Seconds | None = None
     multiply_s: Seconds | None = None
-    """By a number that is not encrypted."""
+    """Virtual seconds to multiply by a number that is not encrypted."""
     decrypt_s: Seconds | None = None
     ciphertext_bytes: Bytes | None = None
 
@@ -73,7 +73,7 @@ class _Additive(Config, ABC):
         return -(-num_scalars // self.capacity)
 
     def bytes_of(self, num_scalars: int) -> int:
-        """Returns what a message with so many numbers weighs."""
+        """Returns the bytes of a message with so many numbers."""
         return self.ciphertexts(num_scalars) * self.costs.ciphertext_bytes
 
     def seconds_of(
@@ -103,8 +103,8 @@ class _Additive(Config, ABC):
         exchanges nothing.
 
         Args:
-            num_scalars: that a party sends, and receives.
-            num_parties: whose outputs are added up.
+            num_scalars: Numbers that a party sends, and receives.
+            num_parties: Number of parties whose outputs are added up.
         """
         if num_parties == 1:
             return 0.0
@@ -153,7 +153,7 @@ PAILLIER = {
     2048: Costs(9.7e-3, 0.014e-3, 0.45e-3, 4.6e-3, 512),
     3072: Costs(37.7e-3, 0.015e-3, 1.0e-3, 14.7e-3, 768),
 }
-"""By bits of the key; measured on one thread (docs/encryption.md)."""
+"""Costs by bits of the key; measured on one thread (docs/encryption.md)."""
 CKKS = Costs(6.1e-3, 0.14e-3, 2.7e-3, 2.3e-3, 332_000)
 """Measured on one thread (docs/encryption.md)."""
 

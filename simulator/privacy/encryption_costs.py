@@ -1,4 +1,4 @@
-"""What CKKS costs on this machine: the numbers of `algorithm.encryption`, measured."""
+"""The cost of CKKS on this machine: the numbers of `algorithm.encryption`, measured."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def measure(repeats: int = 30) -> Costs:
     disturbs them little.
 
     Args:
-        repeats: of each operation, >= 1.
+        repeats: Measurements of each operation, >= 1.
 
     Raises:
         UserError: TenSEAL is not installed.
@@ -42,7 +42,7 @@ def _median(do: Callable[[], Any], repeats: int) -> float:
     do()
     taken: list[float] = []
     for _ in range(repeats):
-        begun = time.process_time()
+        started = time.process_time()
         do()
-        taken.append(time.process_time() - begun)
+        taken.append(time.process_time() - started)
     return float(np.median(taken))

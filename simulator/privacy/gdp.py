@@ -54,8 +54,8 @@ def is_formal(form: Form, sampling_ratio: float) -> bool:
     appendix F bounds one embedding at given weights, which have seen the data as well.
 
     Args:
-        form: the accountant's formula.
-        sampling_ratio: share of a client's samples in a release, in (0, 1].
+        form: The accountant's formula.
+        sampling_ratio: Share of a client's samples in a release, in (0, 1].
     """
     _check(form, sampling_ratio)
     return sampling_ratio == 1
@@ -69,8 +69,8 @@ def increments(
     Args:
         multipliers: z of each release, >= 0; zero (no noise) and anything so small
             that the increment exceeds float64 gives inf; inf gives zero.
-        sampling_ratio: share of a client's samples in a release, in (0, 1].
-        form: the accountant's formula.
+        sampling_ratio: Share of a client's samples in a release, in (0, 1].
+        form: The accountant's formula.
 
     Returns:
         Increments >= 0 of the shape of `multipliers`.
@@ -101,14 +101,14 @@ def level(multipliers: Numbers, sampling_ratio: float, form: Form) -> float:
 
     Args:
         multipliers: z of each release; a scalar is one release.
-        sampling_ratio: share of a client's samples in a release, in (0, 1].
-        form: the accountant's formula.
+        sampling_ratio: Share of a client's samples in a release, in (0, 1].
+        form: The accountant's formula.
 
     Returns:
         mu >= 0, dimensionless; smaller is more private, inf is no privacy.
 
     Raises:
-        UserError: as `increments`.
+        UserError: a reason of `increments`.
     """
     total = increments(multipliers, sampling_ratio, form).sum()
     return math.sqrt(total)
@@ -120,10 +120,10 @@ def noise_multiplier(
     """Finds the multiplier z with which `releases` equal releases are mu-GDP.
 
     Args:
-        mu: target level, > 0 and finite.
-        releases: messages that the level must last for, >= 1.
-        sampling_ratio: share of a client's samples in a release, in (0, 1].
-        form: the accountant's formula.
+        mu: Target level, > 0 and finite.
+        releases: Messages that the level must last for, >= 1.
+        sampling_ratio: Share of a client's samples in a release, in (0, 1].
+        form: The accountant's formula.
 
     Returns:
         z > 0: noise standard deviation over sensitivity.
@@ -162,7 +162,7 @@ def delta_at(mu: float, epsilon: float) -> float:
     """Computes the smallest delta for which mu-GDP gives (epsilon, delta)-DP.
 
     Args:
-        mu: level, >= 0.
+        mu: Level, >= 0.
         epsilon: >= 0.
 
     Source: Dong, Roth and Su (2019), Corollary 2.13.
@@ -183,8 +183,8 @@ def epsilon(mu: float, delta: float) -> float:
     Exact: inverts the Gaussian trade-off.
 
     Args:
-        mu: level, >= 0; inf gives inf.
-        delta: in (0, 1).
+        mu: Level, >= 0; inf gives inf.
+        delta: Failure probability, in (0, 1).
 
     Returns:
         epsilon >= 0.
@@ -209,21 +209,6 @@ def epsilon(mu: float, delta: float) -> float:
     return _root(lambda value: delta_at(mu, value) - delta, 0.0, highest)
 
 
-def bound_linear(weight_norm: float, input_diameter: float) -> float:
-    """Bounds how far a linear embedding moves when one input is replaced.
-
-    Args:
-        weight_norm: spectral norm of the client's weights, >= 0.
-        input_diameter: largest distance between two inputs of the client, >= 0.
-
-    Returns:
-        The sensitivity B_bar, in the embedding's units, for one layer.
-
-    Source: VAFL, appendix F, step 1 with L = 1; V-19.
-    """
-    return weight_norm * input_diameter
-
-
 def sensitivity(
     weight_norms: Sequence[float],
     lipschitz: Sequence[float],
@@ -238,20 +223,20 @@ def sensitivity(
     independently of the data the first term alone is one.
 
     Args:
-        weight_norms: spectral norms of the L layers' weights, >= 0.
+        weight_norms: Spectral norms of the L layers' weights, >= 0.
         lipschitz: Lipschitz constants of the first L - 1 activations.
-        widths: widths of the first L - 1 layers.
-        c: width of the first L - 1 layers' uniform noise, which lies within
+        widths: Widths of the first L - 1 layers.
+        c: Width of the first L - 1 layers' uniform noise, which lies within
             [-c/2, c/2] here (V-15).
-        input_diameter: largest distance between two inputs, >= 0.
+        input_diameter: Largest distance between two inputs, >= 0.
 
     Returns:
-        B_bar, in the embedding's units; `bound_linear` where L = 1.
+        B_bar, in the embedding's units; with L = 1, the norm times the diameter.
 
     Raises:
         UserError: the lists do not have L and three times L - 1 entries.
 
-    Source: VAFL, appendix F, step 1.
+    Source: VAFL, appendix F, step 1; V-19.
     """
     hidden = len(weight_norms) - 1
     if hidden < 0 or {len(lipschitz), len(widths), len(c)} != {hidden}:
@@ -269,15 +254,15 @@ def sensitivity(
     return weight_norms[-1] * (from_input + from_noise)
 
 
-class Accountant:
+class GdpAccountant:
     """Adds up the releases of every client; holds three numbers per client.
 
     Feeding releases one by one, or in chunks of any length, gives the same bits.
 
     Args:
         num_clients: >= 1.
-        form: the formula of each release.
-        sampling_ratio: share of a client's samples in a release, in (0, 1].
+        form: The formula of each release.
+        sampling_ratio: Share of a client's samples in a release, in (0, 1].
 
     Raises:
         UserError: the ratio or the form is not valid.
@@ -292,7 +277,7 @@ class Accountant:
         self._exact = np.ones(num_clients, dtype=bool)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Returns what further releases add to."""
+        """Returns the sums so far, for `restore`."""
         return {
             "squares": self._squares,
             "releases": self._releases,
@@ -313,13 +298,13 @@ class Accountant:
         """Accounts for releases, in order.
 
         Args:
-            clients: who released, from 0; a scalar or one per release.
+            clients: Client of each release, from 0; a scalar or one per release.
             multipliers: z of each release, >= 0; zero is a release without noise.
-            sampling_ratio: of these releases, where it is not the accountant's own
-                (an upload of all samples before a run has 1).
+            sampling_ratio: Ratio of these releases, where it is not the accountant's
+                own (an upload of all samples before a run has 1).
 
         Raises:
-            UserError: as `increments`.
+            UserError: a reason of `increments`.
         """
         ratio = self.sampling_ratio if sampling_ratio is None else sampling_ratio
         added = increments(multipliers, ratio, self.form)

@@ -21,7 +21,7 @@ Part = Annotated[float, Field(gt=0, lt=1)]
 class Noise(Config):
     """Normal noise on every gradient.
 
-    Either `sigma`, or a `budget` from which Theorem 2 has it.
+    Either `sigma`, or a `budget` that Theorem 2 turns into it.
     """
 
     sigma: Annotated[float, Field(ge=0)] | None = None
@@ -31,7 +31,7 @@ class Noise(Config):
     """Whether `sigma` is of the noise on the sum of a batch's gradients, as the
     experiments have it, or on their mean, as Theorem 2 does (A-01)."""
     sensitivity: Literal["consistent", "paper"] = "consistent"
-    """What the accounts take for the sensitivity of what gets the noise: 2 G of a sum
+    """Sensitivity that accountants assume of what gets the noise: 2 G of a sum
     and 2 G / B of a mean, or 2 G / B of either (A-02)."""
     clip: Literal["none", "sample"] = "none"
     """Whether each sample's gradient is clipped to norm G; without that G is but
@@ -49,12 +49,12 @@ class Noise(Config):
         return self
 
     def per_mean(self, batch: int) -> float:
-        """Returns what a standard deviation is divided by for a batch's mean."""
+        """Returns the divisor of a standard deviation for a batch's mean."""
         return float(batch if self.on == "sum" else 1)
 
 
 class Budget(Config):
-    """What the workers' noise is for; Theorem 2 says how much it is.
+    """The privacy that the workers' noise must give; Theorem 2 gives the noise.
 
     Source: A(DP)2SGD, Theorem 2, with the best of its parameters mu (A-06).
     """
@@ -69,7 +69,7 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
     """Returns the standard deviation that is stated, or that Theorem 2 asks for.
 
     Args:
-        noise: its configuration.
+        noise: Its configuration.
         num_samples: n of each worker.
         batch: B.
 
@@ -84,9 +84,11 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
         return noise.sigma
     budget = noise.budget
     assert budget is not None
-    from simulator.privacy import decentralised  # SciPy: not for who reads a scenario
+    # These import SciPy, for which a reader of scenarios does not wait.
+    from simulator.privacy.adp2sgd import theorem2
+    from simulator.privacy.adp2sgd.setting import GossipSetting
 
-    setting = decentralised.Setting(
+    setting = GossipSetting(
         num_workers=len(num_samples),
         num_samples=min(num_samples),
         batch=batch,
@@ -94,7 +96,7 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
         lipschitz=noise.bound,
         delta=budget.delta,
     )
-    found = decentralised.least_noise(setting, budget.epsilon)
+    found = theorem2.least_noise(setting, budget.epsilon)
     if found.best is None:
         raise ScenarioError(_refusal(setting, budget.epsilon, found.why))
     of_sum = noise.on == "sum" and noise.sensitivity == "consistent"
@@ -103,9 +105,9 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
 
 def _refusal(setting: Any, epsilon: float, why: str) -> str:
     """Returns the error of a budget for which no mu of Theorem 2 is admissible."""
-    from simulator.privacy import decentralised
+    from simulator.privacy.adp2sgd import theorem2
 
-    least = decentralised.smallest_epsilon(setting).epsilon
+    least = theorem2.smallest_epsilon(setting).epsilon
     if not math.isfinite(least):
         return (
             f"algorithm.noise.budget must have small batches for Theorem 2 to hold at "
@@ -119,7 +121,7 @@ def _refusal(setting: Any, epsilon: float, why: str) -> str:
         )
     # The least of all mu is not on the grid; some epsilon a little above it is.
     near = (float(f"{least * (1 + step / 1000):.4g}") for step in range(200))
-    met = (e for e in near if decentralised.least_noise(setting, e).admissible)
+    met = (e for e in near if theorem2.least_noise(setting, e).admissible)
     return (
         f"algorithm.noise.budget.epsilon must be at least {next(met, 1.2 * least):.4g} "
         f"for Theorem 2 to hold, got {epsilon:g} ({why}); raise it, or give sigma"
@@ -130,19 +132,19 @@ def release_of(noise: Noise, sigma: float, n: int, batch: int) -> Gaussian:
     """Returns one gradient's release, amplified by the worker's own draw alone.
 
     Args:
-        noise: its configuration.
-        sigma: standard deviation of the noise, >= 0.
-        n: samples of the worker.
+        noise: Its configuration.
+        sigma: Standard deviation of the noise, >= 0.
+        n: Samples of the worker.
         batch: B, distinct ones.
     """
-    from simulator.privacy import decentralised
+    from simulator.privacy.adp2sgd.setting import sensitivity
 
-    moves = decentralised.sensitivity(noise.bound, batch, noise.on, noise.sensitivity)
+    moves = sensitivity(noise.bound, batch, noise.on, noise.sensitivity)
     return Gaussian(sigma / moves, min(1.0, batch / n))
 
 
 def lacking(noise: Noise) -> list[str]:
-    """Returns what the release's epsilon lacks for a proof."""
+    """Returns the gaps in the proof of the release's epsilon."""
     lacks = []
     if noise.clip == "none":
         lacks.append(

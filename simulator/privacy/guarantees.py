@@ -1,4 +1,4 @@
-"""What one message of each client releases, by its noise and its batches. No JAX here.
+"""The release of one message of each client, by its noise and its batches. No JAX.
 
 A release is *formal* where the epsilon is proved for the client's own data; else it is
 the paper's own accounting, and `why` says what is missing. Adjacent data sets differ by
@@ -49,8 +49,8 @@ class Drawing(NamedTuple):
 
     Attributes:
         sampling: `distinct`, `replacement` or `shuffled`.
-        common: whether all clients draw the same samples.
-        measured: options that are computed from the data without noise.
+        common: Whether all clients draw the same samples.
+        measured: Options that are computed from the data without noise.
     """
 
     sampling: str
@@ -62,7 +62,7 @@ class Drawing(NamedTuple):
         """Returns how an algorithm draws its batches.
 
         Args:
-            algorithm: with the options `sampling` and `samples`.
+            algorithm: Algorithm with the options `sampling` and `samples`.
         """
         tree = algorithm.model_dump(mode="json")
         measured = tuple(sorted(set(_measured(tree))))
@@ -70,10 +70,10 @@ class Drawing(NamedTuple):
 
 
 def described(guarantees: Sequence[Guarantee]) -> dict[str, Any]:
-    """Returns what noise clients add, whether all of it is proved, and why.
+    """Returns the noise that clients add, whether all of it is proved, and why.
 
     Args:
-        guarantees: of all clients, at least one.
+        guarantees: Guarantees of all clients, at least one.
     """
     unproved = [guarantee for guarantee in guarantees if not guarantee.formal]
     first = (unproved or list(guarantees))[0]
@@ -93,13 +93,13 @@ def calibrated(
     """Returns the noise multiplier that a budget needs.
 
     Args:
-        epsilon: of all releases of a client.
-        delta: of all of them.
-        releases: messages of a client.
-        accountant: name of what accounts for them.
-        law: of the noise.
-        sampling_ratio: of the client that draws the largest share, in (0, 1].
-        sampling: how distinct samples are drawn.
+        epsilon: Epsilon of all releases of a client together.
+        delta: Failure probability of all of them.
+        releases: Messages of a client.
+        accountant: Name of the accountant.
+        law: Law of the noise.
+        sampling_ratio: Ratio of the client that draws the largest share, in (0, 1].
+        sampling: Way in which distinct samples are drawn.
 
     Returns:
         Noise scale over sensitivity, >= 0. With RDP and a ratio below 1 this takes
@@ -124,14 +124,14 @@ def repeated(release: Gaussian, drawing: Drawing, n: int, batch: int) -> Gaussia
 def of_clipped(
     law: str, clip: str, multiplier: float, drawing: Drawing, n: int, batch: int
 ) -> Guarantee:
-    """Returns what a message releases that was clipped before it got noise.
+    """Returns the release of a message that was clipped before it got noise.
 
     Args:
-        law: of the noise, `gaussian` or `spherical_laplace`.
+        law: Law of the noise, `gaussian` or `spherical_laplace`.
         clip: `sample` or `contribution`.
-        multiplier: noise scale over sensitivity, >= 0.
-        drawing: of batches.
-        n: samples of the client.
+        multiplier: Noise scale over sensitivity, >= 0.
+        drawing: Way in which batches are drawn.
+        n: Samples of the client.
         batch: b, samples of a local step.
     """
     name = f"{NAMES[law]}, clip: {clip}"
@@ -158,7 +158,7 @@ def of_clipped(
 
 
 def lacking(drawing: Drawing) -> list[str]:
-    """Returns what no law of the noise can make good."""
+    """Returns the gaps in a proof that no law of the noise can close."""
     lacks = []
     if drawing.measured:
         lacks.append(
@@ -184,7 +184,7 @@ def most_occurrences(batch: int, n: int, sampling: str) -> int:
 
 
 def repeats(batch: int, n: int, drawing: Drawing) -> str:
-    """Returns what is to be said of samples that are more than once in a batch."""
+    """Returns a remark on samples that are more than once in a batch."""
     times = most_occurrences(batch, n, drawing.sampling)
     if times == 1:
         return ""
@@ -200,9 +200,9 @@ def pure(epsilon: float, n: int, batch: int, sampling: str) -> float:
     It is `epsilon` where no sample does, and never less: nothing is claimed for the
     draw here.
 
-    Source: with replacement, Balle, Barthe and Gaboardi (2018), Theorem 10: replacing
-    a sample that is j <= b times in a batch costs at most b epsilon, and it is in none
-    with probability (1 - 1/n)^b.
+    Source: sampling with replacement by Balle, Barthe and Gaboardi (2018), Theorem 10:
+    replacing a sample that is j <= b times in a batch costs at most b epsilon, and it
+    is in none with probability (1 - 1/n)^b.
     """
     if sampling != "replacement" or batch == 1 or epsilon == math.inf:
         return epsilon * most_occurrences(batch, n, sampling)

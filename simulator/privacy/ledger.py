@@ -24,15 +24,15 @@ OF_ALL = Theorem2.NAME
 
 
 class Entries(NamedTuple):
-    """What one evaluation says of every client.
+    """The state of every client's privacy at one evaluation.
 
     Attributes:
-        time: virtual seconds.
-        client: numbers from 0, for every accountant.
-        releases: messages sent so far.
-        epsilon: with the ledger's delta; inf where nothing protects.
-        accountant: index of its name.
-        formal: whether both release and composition are proved.
+        time: Virtual seconds.
+        client: Number of the client, from 0, for every accountant.
+        releases: Messages sent so far.
+        epsilon: Epsilon with the ledger's delta; inf where nothing protects.
+        accountant: Index of the accountant's name.
+        formal: Whether both release and composition are proved.
     """
 
     time: float
@@ -47,9 +47,9 @@ class Ledger:
     """The messages of one run's clients, and their accountants.
 
     Args:
-        guarantees: what one message of each client releases.
-        accountants: their names.
-        delta: in [0, 1).
+        guarantees: Release of one message of each client.
+        accountants: Names of the accountants.
+        delta: Failure probability, in [0, 1).
 
     Raises:
         UserError: an accountant cannot account for a release.
@@ -67,7 +67,7 @@ class Ledger:
         self._sent = np.zeros(0)
 
     def state(self) -> dict[str, Any]:
-        """Returns what further messages and evaluations add to."""
+        """Returns the state so far, for `restore`."""
         return {
             "times": self._times,
             "added": self._added,
@@ -91,8 +91,8 @@ class Ledger:
         """Notes messages.
 
         Args:
-            client: who sent them, from 0.
-            sent_time: virtual seconds; NaN for what was never sent.
+            client: Sender of each message, from 0.
+            sent_time: Virtual seconds; NaN for what was never sent.
         """
         sent = ~np.isnan(sent_time)
         client = np.concatenate([self._client, client[sent]])
@@ -114,7 +114,7 @@ class Ledger:
         return np.cumsum(self._added, axis=0)
 
     def entries(self) -> Iterator[Entries]:
-        """Yields what the run's evaluations say, in order of time."""
+        """Yields the entries of the run's evaluations, in order of time."""
         counts = self.counts()
         K, A = len(self.guarantees), len(self.accountants)
         formal = np.array(
@@ -182,10 +182,10 @@ def limits(
     """Returns how many messages each client may send within a budget.
 
     Args:
-        guarantees: what one message of each client releases.
-        accountant: its name.
-        delta: in [0, 1).
-        budget: epsilon, > 0.
+        guarantees: Release of one message of each client.
+        accountant: Its name.
+        delta: Failure probability, in [0, 1).
+        budget: Epsilon, > 0.
 
     Raises:
         ScenarioError: a client may send none.
@@ -212,10 +212,10 @@ def epsilon(release: Release, count: int, accountant: str, delta: float) -> floa
     """Returns the epsilon of some equal releases; cached.
 
     Args:
-        release: each of them.
+        release: Each of them.
         count: >= 0.
-        accountant: its name.
-        delta: in [0, 1).
+        accountant: Its name.
+        delta: Failure probability, in [0, 1).
     """
     one = make(accountant)
     one.release(count, release)

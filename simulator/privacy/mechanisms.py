@@ -74,8 +74,8 @@ def laplace(
     sqrt(p) epsilon-DP. One generator call and one logarithm a coordinate.
 
     Args:
-        key: one for each gradient.
-        gradient: to be released.
+        key: One for each gradient.
+        gradient: Gradient to release.
         scale: l1 sensitivity over epsilon, >= 0, in the gradient's units; zero adds
             exactly nothing.
 
@@ -103,8 +103,8 @@ def spherical_laplace(
     `jax.random.gamma`, exact by rejection, takes 4 to 11 at any p.
 
     Args:
-        key: one for each gradient.
-        gradient: to be released.
+        key: One for each gradient.
+        gradient: Gradient to release.
         scale: l2 sensitivity over epsilon, >= 0, in the gradient's units; zero adds
             exactly nothing.
 
@@ -128,9 +128,9 @@ def radial_exponential(
     the origin. It has the second moment 2 scale^2 of the paper in every dimension.
 
     Args:
-        key: one for each gradient.
-        gradient: to be released.
-        scale: mean of the noise's norm, >= 0, in the gradient's units; zero adds
+        key: One for each gradient.
+        gradient: Gradient to release.
+        scale: Mean of the noise's norm, >= 0, in the gradient's units; zero adds
             exactly nothing.
 
     Source: MAPA, section 4 and equation 8; M-01, reading B.
@@ -150,9 +150,9 @@ def gaussian(
     """Adds independent normal noise to every coordinate.
 
     Args:
-        key: one for each gradient.
-        gradient: to be released.
-        std: standard deviation of a coordinate, >= 0, in the gradient's units: noise
+        key: One for each gradient.
+        gradient: Gradient to release.
+        std: Standard deviation of a coordinate, >= 0, in the gradient's units: noise
             multiplier times l2 sensitivity; zero adds exactly nothing.
 
     Source: Dwork and Roth, The Algorithmic Foundations of Differential Privacy (2014),
@@ -168,7 +168,7 @@ def clip(gradient: Float[Array, "*c p"], bound: Float[Array, "*#c"]) -> Clipped:
     2 bound, not the 2 bound / b of clipping each of b samples (M-03).
 
     Args:
-        gradient: mean over a batch, or anything else.
+        gradient: Mean over a batch, or anything else.
         bound: >= 0, in the gradient's units; inf never clips.
 
     Source: MAPA, Algorithm 1, edge line 5; Abadi et al. (2016), Algorithm 1.
@@ -190,9 +190,9 @@ def clip_samples(
     not valid count for nothing, whatever they hold (NaN included).
 
     Args:
-        gradients: of each sample; the norm is taken over all axes but the first.
-        bound: >= 0, in the gradients' units; inf never clips.
-        valid: which rows are samples; the others are padding.
+        gradients: Gradient of each sample; the norm is over all axes but the first.
+        bound: Most norm, >= 0, in the gradients' units; inf never clips.
+        valid: Whether each row is a sample; the others are padding.
 
     Source: Abadi et al., Deep Learning with Differential Privacy (2016), Algorithm 1,
     with the number of samples for the lot size; M-03.

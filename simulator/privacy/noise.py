@@ -45,10 +45,10 @@ def normals(
     """Returns independent standard normal numbers for each row, keyed by its number.
 
     Args:
-        key: two words, broadcast against the rows.
-        rows: counters; equal rows give equal noise.
-        num_columns: numbers of a row.
-        dtype: of the result.
+        key: Two words, broadcast against the rows.
+        rows: Counters; equal rows give equal noise.
+        num_columns: Numbers of a row.
+        dtype: Type of the result.
     """
     pairs = (num_columns + 1) // 2
     row = rows.astype(jnp.uint32)[..., None]

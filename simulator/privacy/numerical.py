@@ -22,8 +22,8 @@ def renyi_epsilon(counts: Kinds, delta: float) -> float:
     """Computes epsilon by Renyi divergences; cached.
 
     Args:
-        counts: kinds of release, all protected, and how often each occurred, >= 1.
-        delta: in (0, 1).
+        counts: Kinds of release, all protected, and how often each occurred, >= 1.
+        delta: Failure probability, in (0, 1).
     """
     from dp_accounting import rdp
 
@@ -58,10 +58,10 @@ def loss_epsilon(counts: Kinds, delta: float, interval: float) -> float:
     """Computes epsilon by privacy loss distributions; cached.
 
     Args:
-        counts: kinds of release, all protected and none a uniformly sampled Gaussian,
+        counts: Kinds of release, all protected and none a uniformly sampled Gaussian,
             and how often each occurred, >= 1.
-        delta: in (0, 1).
-        interval: between losses on the grid, > 0.
+        delta: Failure probability, in (0, 1).
+        interval: Between losses on the grid, > 0.
     """
     total: Any = None
     for event, count in sorted(counts, key=repr):

@@ -29,9 +29,9 @@ class Gaussian:
     """A release with independent normal noise on every coordinate.
 
     Attributes:
-        multiplier: standard deviation over l2 sensitivity, >= 0; zero protects nothing.
-        sampling_ratio: of the client's own draw, in (0, 1].
-        sampling: how the client draws; without effect at ratio 1.
+        multiplier: Standard deviation over l2 sensitivity, >= 0; zero protects nothing.
+        sampling_ratio: Ratio of the client's own draw, in (0, 1].
+        sampling: Way in which the client draws; without effect at ratio 1.
     """
 
     multiplier: float
@@ -64,8 +64,8 @@ class Pure:
     Accounted for as the worst such mechanism, randomised response.
 
     Attributes:
-        epsilon: of the mechanism on its batch, > 0; inf protects nothing.
-        sampling_ratio: of the client's own draw, in (0, 1].
+        epsilon: Epsilon of the mechanism on its batch, > 0; inf protects nothing.
+        sampling_ratio: Ratio of the client's own draw, in (0, 1].
 
     Source: Kairouz, Oh and Viswanath (2015), section 3; for the spherical law, MAPA,
     Theorem 1.
@@ -114,7 +114,7 @@ class Laplace(Pure):
 
     Attributes:
         epsilon: l1 sensitivity over the noise's scale, > 0; inf protects nothing.
-        sampling_ratio: of the client's own draw, in (0, 1].
+        sampling_ratio: Ratio of the client's own draw, in (0, 1].
     """
 
 
@@ -123,13 +123,13 @@ Release: TypeAlias = Gaussian | Laplace | Pure
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What one message of a client releases.
+    """The release of one message of a client.
 
     Attributes:
-        release: for the accountants.
-        formal: whether it is proved, or a paper's own accounting.
-        why: a sentence: what the proof is, or what it lacks.
-        mechanism: law of the noise and what is clipped.
+        release: Release as accountants count it.
+        formal: Whether it is proved, or a paper's own accounting.
+        why: A sentence: what the proof is, or what it lacks.
+        mechanism: Law of the noise, and what is clipped.
     """
 
     release: Release

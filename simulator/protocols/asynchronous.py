@@ -25,12 +25,12 @@ class Asynchronous(Protocol):
     staleness_bound: Annotated[int, Field(ge=0)] | None = None
     """Largest staleness of a contribution, in commits (inclusive)."""
     beyond: Literal["reject", "wait"] = "reject"
-    """What happens to arrivals beyond the bound."""
+    """Treatment of arrivals beyond the bound."""
 
     def recorder(
         self, world: World, width: int, batch: Batch | None, num_samples: int
     ) -> Recorder:
-        """Returns what writes the timeline, at less cost where that is known."""
+        """Returns the recorder of the timeline, a cheaper one where that suffices."""
         waits = self.staleness_bound is not None and self.beyond == "wait"
         # A protocol that inherits from this one may apply contributions otherwise.
         if world.is_plain and type(self) is Asynchronous and not waits:
@@ -64,12 +64,12 @@ class Asynchronous(Protocol):
 
 
 class _Waiting:
-    """Nobody reads and nothing is applied that would make some job too stale.
+    """Delays reads and commits that would make some job too stale.
 
     A job that has read version r must be applied by version r + bound. Jobs under way
     can all be, in the order of what they have read, if the i-th of them (from 0) has
     read at least version + i - bound; reads and commits that would break this wait. The
-    oldest job of all never waits, so somebody always goes on.
+    oldest job of all never waits, so one client can always go on.
     """
 
     def __init__(self, bound: int, world: World, recorder: Recorder) -> None:
@@ -103,7 +103,7 @@ class _Waiting:
 
     def _go_on(self) -> None:
         """Applies what can be applied, oldest first, and lets parked clients read."""
-        if self._busy:  # the loop below goes on for whoever comes in between
+        if self._busy:  # the loop below serves clients that arrive in the meantime
             return
         self._busy = True
         while True:

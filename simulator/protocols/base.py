@@ -1,4 +1,4 @@
-"""What every coordination protocol says of itself."""
+"""The interface of all coordination protocols."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -22,18 +22,18 @@ class Cadence(NamedTuple):
     """How the rows, commits and rounds of a protocol come.
 
     Attributes:
-        width: most workers of a row, `W`.
-        num_registers: registers that suffice: the most versions that are still read,
+        width: Most workers of a row, `W`.
+        num_registers: Registers that suffice: the most versions that are still read,
             and the current one.
-        contributions_per_commit: most contributions that one commit applies.
-        commits_per_round: commits of a round; None where there are no rounds.
-        turns_per_round: rows of a round that a limit on rounds counts.
-        commits_are_turns: whether each of those rows is a commit; else a limit on
+        contributions_per_commit: Most contributions that one commit applies.
+        commits_per_round: Commits of a round; None where there are no rounds.
+        turns_per_round: Rows of a round that a limit on rounds counts.
+        commits_are_turns: Whether each of those rows is a commit; else a limit on
             commits counts contributions.
-        commits_at_once: commits of which none makes another one staler, as of
+        commits_at_once: Commits of which none makes another one staler, as of
             `timeline.staleness`.
-        ends_mixed: whether a round ends with an averaging of all, not with a commit.
-        messages: uploads and downloads that count for a contribution.
+        ends_mixed: Whether a round ends with an averaging of all, not with a commit.
+        messages: Uploads and downloads that count for a contribution.
     """
 
     width: int
@@ -48,10 +48,10 @@ class Cadence(NamedTuple):
 
 
 class Protocol(Part):
-    """Who talks to whom when; none knows an algorithm.
+    """The order in which clients and server exchange messages, for any algorithm.
 
-    What is said here holds where each arrival of a client is a row of its own; a
-    protocol overrides what is otherwise with it.
+    The defaults hold where each arrival of a client is a row of its own; a protocol
+    overrides those that do not hold for it.
     """
 
     like: ClassVar[str] = ""
@@ -92,7 +92,7 @@ class Protocol(Part):
 
         Args:
             num_clients: K.
-            in_flight: most clients that have a job at the same time, <= K.
+            in_flight: Most clients that have a job at the same time, <= K.
         """
         del num_clients
         return Cadence(width=1, num_registers=in_flight + 1)
@@ -110,7 +110,7 @@ class Protocol(Part):
 
         Args:
             num_workers: K.
-            draw: random numbers, for random graphs.
+            draw: Random numbers, for random graphs.
         """
         del num_workers, draw
         return 0
@@ -122,8 +122,8 @@ class Protocol(Part):
 
         Args:
             num_workers: K.
-            draw: random numbers, for random graphs.
-            pushes: whether models are shared out as in push-sum.
+            draw: Random numbers, for random graphs.
+            pushes: Whether models are shared out as in push-sum.
 
         Returns:
             None where no more than two models are averaged at a time.
@@ -134,9 +134,9 @@ class Protocol(Part):
         """Refuses clients and servers that do not fit.
 
         Args:
-            clients: of the scenario.
-            server: of the scenario.
-            n: number of clients.
+            clients: Clients of the scenario.
+            server: Server of the scenario.
+            n: Number of clients.
 
         Raises:
             PlacedError: saying where, what and what to do.
@@ -154,13 +154,13 @@ class Protocol(Part):
     def recorder(
         self, world: World, width: int, batch: Batch | None, num_samples: int
     ) -> Recorder:
-        """Returns what writes the timeline.
+        """Returns the recorder of the timeline.
 
         Args:
-            world: that is simulated.
-            width: most workers of a row.
-            batch: sample ids of a client's job, for protocols that look at samples.
-            num_samples: that `batch` chooses from.
+            world: World that is simulated.
+            width: Most workers of a row.
+            batch: Sample ids of a client's job, for protocols that look at samples.
+            num_samples: Number of samples that `batch` chooses from.
         """
         return Recorder(world, width, batch, num_samples)
 
@@ -169,8 +169,8 @@ class Protocol(Part):
         """Starts the first events.
 
         Args:
-            world: that is simulated.
-            recorder: hears who reads, and what becomes of each job.
+            world: World that is simulated.
+            recorder: Receiver of reads, and of the outcome of each job.
         """
 
 
@@ -192,9 +192,9 @@ def refuse_more_than(n: int, name: str, wanted: int | None) -> None:
     """Refuses to wait for more clients than there are.
 
     Args:
-        n: number of clients.
-        name: of the protocol's option.
-        wanted: its value.
+        n: Number of clients.
+        name: Name of the protocol's option.
+        wanted: Value of the option.
 
     Raises:
         PlacedError: it is too large.

@@ -61,6 +61,7 @@ class Bounded(Protocol):
         batch = recorder.batch
         num_clients = world.num_clients
         num_samples = recorder.num_samples if batch else 1
+        # Version of each party's embedding of each sample; -1 where it never sent one.
         stamp = np.full((num_samples, num_clients), -1, np.int64)
         queue: deque[int] = deque()
         busy = False
@@ -79,7 +80,7 @@ class Bounded(Protocol):
         def serve(_: Event | None) -> None:
             client = queue[0]
             late = np.any(recorder.version - stamp[ids(client)] > bound, axis=0)
-            late[client] = False
+            late[client] = False  # its own embedding has just arrived
             parties = np.flatnonzero(late).tolist()
             if parties:
                 refresh(client, parties)
@@ -94,6 +95,7 @@ class Bounded(Protocol):
                 arrived = [asked + wait for wait in waits]
                 recorder.refresh(asked, arrived, env.now, client, parties)
                 entries = np.ix_(ids(client), np.asarray(parties))
+                # Only stale embeddings are sent again; the others keep their age.
                 late = recorder.version - stamp[entries] > bound
                 stamp[entries] = np.where(late, recorder.version, stamp[entries])
                 apply()

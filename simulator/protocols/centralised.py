@@ -2,7 +2,8 @@
 
 from typing import Any, ClassVar, Literal
 
-from simulator.laws.parts import Constant, Law
+from simulator.laws.base import AnyLaw
+from simulator.laws.constant import Constant
 from simulator.protocols.base import Protocol
 from simulator.recorders.recorder import Recorder
 from simulator.streams import Purpose
@@ -19,7 +20,7 @@ class Centralised(Protocol):
     pooled: ClassVar[bool] = True
     has_server: ClassVar[bool] = False
     common_batch: ClassVar[bool] = True
-    step: Law = Constant(value=1)
+    step: AnyLaw = Constant(value=1)
     """Law of the duration of one step, virtual seconds."""
 
     @property

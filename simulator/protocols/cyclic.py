@@ -2,7 +2,8 @@
 
 from typing import Any, Literal
 
-from simulator.laws.parts import Constant, Law
+from simulator.laws.base import AnyLaw
+from simulator.laws.constant import Constant
 from simulator.protocols.base import Protocol, refuse_selection
 from simulator.recorders.recorder import Recorder
 from simulator.streams import Purpose
@@ -20,14 +21,14 @@ class Cyclic(Protocol):
     """
 
     kind: Literal["cyclic"] = "cyclic"
-    step: Law = Constant(value=1)
+    step: AnyLaw = Constant(value=1)
     """Law of the duration of one step, virtual seconds."""
     lag: Literal["K-1", "K"] = "K-1"
     """Staleness from the second turn on: a client takes away the model with its own
     update, or the one just before it."""
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses what turns cannot do."""
+        """Refuses clients and servers that do not work in turns."""
         del server, n
         refuse_selection(self.kind, clients)
 

@@ -65,7 +65,7 @@ class Rounds(Protocol):
         return np.array([self.messages_of(m, n) for m in range(n)], np.int64)
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses what rounds cannot do."""
+        """Refuses clients and servers that do not work in rounds."""
         del server, n
         refuse_selection(self.kind, clients)
 

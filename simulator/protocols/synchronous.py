@@ -53,7 +53,7 @@ class Synchronous(Protocol):
 
         A round asks everyone, or as many as the scenario's selection has in flight, and
         ends when `wait_for` of them, or all that the server has not given up, have
-        arrived; or at its deadline with those who have, though never with nobody. Who
+        arrived; or at its deadline with those who have, though never with none. Who
         arrives later is rejected, and may be asked again. A client whose job is lost
         begins it anew as soon as it is back; one that has left is waited for until the
         timeout tells.

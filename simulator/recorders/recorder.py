@@ -27,7 +27,7 @@ from simulator.world.world import World
 _ROW = 5  # kind, version, write_slot, round, workers
 _WORK = 4  # worker, job, read_version, read_slot
 _JOB = 7  # client, job, refresh, read_version, commit, outcome, uploads
-_TIMES = 6  # read, begun, computed, sent, arrived, applied
+_TIMES = 6  # read, started, computed, sent, arrived, applied
 NEVER = -1
 """A time of a job, in the clock's unit, that has not come."""
 
@@ -42,10 +42,10 @@ class Recorder:
     the next commit, the row that made it is still the last one.
 
     Args:
-        world: whose clients are the workers.
-        width: most workers of a row, `W`.
-        batch: the keyed sampler.
-        num_samples: that it chooses from.
+        world: World whose clients are the workers.
+        width: Most workers of a row, `W`.
+        batch: The keyed sampler.
+        num_samples: Number of samples that the batch is chosen from.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Recorder:
 
     @property
     def turns(self) -> int:
-        """What a number of rounds is counted in: commits, and averagings of all."""
+        """Rows that rounds are counted in so far: commits, and averagings of all."""
         return self.version
 
     @property
@@ -158,10 +158,10 @@ class Recorder:
     def commit_after_next_read(self, time: float, worker: int, round_: int) -> None:
         """Applies a worker's job once its next one has read the version before."""
         job, slot = self._job[worker], self._read_slot[worker]
-        begun, version = self._read_time[worker], self._read_version[worker]
+        started, version = self._read_time[worker], self._read_version[worker]
         next_job, next_slot = self.read(worker, time), self._read_slot[worker]
         self._job[worker], self._read_slot[worker] = job, slot
-        self._read_time[worker], self._read_version[worker] = begun, version
+        self._read_time[worker], self._read_version[worker] = started, version
         self.commit(time, (worker,), round_)
         self._job[worker], self._read_slot[worker] = next_job, next_slot
         self._read_time[worker], self._read_version[worker] = time, self.version - 1
@@ -169,8 +169,8 @@ class Recorder:
     def arrive(self, worker: int, time: float) -> None:
         """Notes that a contribution has arrived which is not applied at once."""
         if self._world.is_plain:
-            begun = self._read_time[worker]
-            self._timing[worker] = (begun, time, time, time, 1)
+            started = self._read_time[worker]
+            self._timing[worker] = (started, time, time, time, 1)
 
     def contribute(self, time: float, worker: int, round_: int = 0) -> None:
         """Puts the worker's current job into the server's buffer: no new version."""
@@ -191,17 +191,17 @@ class Recorder:
         """
         time = self._world.env.now
         times, uploads = self._times(worker, time)
-        read_time, begun, computed, sent, arrived = times
+        read_time, started, computed, sent, arrived = times
         if outcome == Outcome.REJECTED:
             self._world.note(time, worker, Incident.REJECTED)
         else:
             arrived = NEVER
-            if begun > time:
-                begun = NEVER
+            if started > time:
+                started = NEVER
             if computed > time:
                 computed, sent, uploads = NEVER, NEVER, 0
         read_version = self._read_version[worker]
-        self._job_times += (read_time, begun, computed, sent, arrived, NEVER)
+        self._job_times += (read_time, started, computed, sent, arrived, NEVER)
         job = self._job[worker]
         self._jobs += (worker, job, 0, read_version, NO_COMMIT, outcome, uploads)
         self._leave(worker)
@@ -255,11 +255,11 @@ class Recorder:
         """Lets parties upload again what the requester's batch is about to use.
 
         Args:
-            asked: when they were asked, in the clock's unit.
-            arrived: when each upload had arrived.
-            time: of the row, when all had.
-            requester: whose batch is about to be used.
-            parties: who upload again.
+            asked: Time at which they were asked, in the clock's unit.
+            arrived: Time at which each upload had arrived.
+            time: Time of the row, when all had arrived.
+            requester: Worker whose batch is about to be used.
+            parties: Workers that upload again.
         """
         self._work += (requester, self._job[requester], self.version, NO_SLOT)
         for party, when in zip(parties, arrived, strict=True):
@@ -279,7 +279,7 @@ class Recorder:
         return slot
 
     def _set_write_slot(self, slot: int) -> None:
-        """Says which register the last row writes."""
+        """Sets the register that the last row writes."""
         self._rows[2 - _ROW] = slot
 
     def take(
@@ -291,8 +291,8 @@ class Recorder:
         run is over (`final`); then jobs under way are handed over as well.
 
         Args:
-            seconds: converts the clock's times to virtual seconds.
-            final: whether nothing more will happen.
+            seconds: Converts the clock's times to virtual seconds.
+            final: Whether nothing more will happen.
         """
         keep = 0 if final or not self.num_rows else 1
         head = np.array(self._rows, np.int64).reshape(-1, _ROW)
@@ -308,7 +308,7 @@ class Recorder:
         return rows, self._build_jobs(seconds, final=final)
 
     def _times(self, worker: int, time: Any) -> tuple[tuple[Any, ...], int]:
-        """Returns when a job that ends was read, begun, computed, sent and arrived.
+        """Returns when a job that ends was read, started, computed, sent and arrived.
 
         And how many messages it sent. Where nothing comes between its read and its
         arrival, it is computed and sent when it arrives.
@@ -318,7 +318,7 @@ class Recorder:
         return (read_time, *moments), uploads
 
     def _so_far(self, worker: int) -> tuple[Any, Any, Any, Any, int]:
-        """Returns when a job under way was begun, computed, sent, arrived; uploads.
+        """Returns when a job under way was started, computed, sent, arrived; uploads.
 
         The world may know those times before they have come.
         """
@@ -326,13 +326,13 @@ class Recorder:
         uploads = self._world.sends_so_far(worker)
         if timing is None:
             return self._read_time[worker], NEVER, NEVER, NEVER, 0
-        begun, computed, sent, arrived, _ = timing
-        begun = begun if begun <= now else NEVER
+        started, computed, sent, arrived, _ = timing
+        started = started if started <= now else NEVER
         if computed > now:
-            return begun, NEVER, NEVER, NEVER, 0
+            return started, NEVER, NEVER, NEVER, 0
         if not uploads:
-            return begun, computed, NEVER, NEVER, 0
-        return begun, computed, sent, arrived if arrived <= now else NEVER, uploads
+            return started, computed, NEVER, NEVER, 0
+        return started, computed, sent, arrived if arrived <= now else NEVER, uploads
 
     def _build_rows(
         self,
@@ -371,9 +371,9 @@ class Recorder:
         if final:
             under_way = [w for w, t in enumerate(self._read_time) if t is not None]
         for worker in under_way:
-            begun = self._read_time[worker]
+            started = self._read_time[worker]
             *moments, uploads = self._so_far(worker)
-            self._job_times += (begun, *moments, NEVER)
+            self._job_times += (started, *moments, NEVER)
             self._jobs += (
                 *(worker, self._job[worker], 0, self._read_version[worker]),
                 *(NO_COMMIT, Outcome.IN_FLIGHT, uploads),

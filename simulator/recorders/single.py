@@ -51,6 +51,7 @@ class SingleRecorder(Recorder):
         self, seconds: Callable[[Any], np.ndarray], *, final: bool = False
     ) -> tuple[Rows, Jobs]:
         """Hands over the finished rows and jobs, and forgets them."""
+        # The last row may still get a register, when a client reads its version.
         keep = 0 if final or not self.num_rows else 1
         take = self.num_rows - keep
         # Whole numbers below 2**53 are exact in float64, ticks among them.

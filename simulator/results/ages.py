@@ -6,7 +6,7 @@ import numpy as np
 
 from simulator.engine.drive import Record
 from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind, staleness
-from simulator.trace import Words
+from simulator.trace import Categorical
 
 FINE_BINS = 64
 BINS_PER_OCTAVE = 8
@@ -154,7 +154,9 @@ class Staleness:
                 {
                     "run": np.full(client.size, run, np.int32),
                     "client": client.astype(np.int32),
-                    "quantity": Words(np.zeros(client.size, np.int32), (quantity,)),
+                    "quantity": Categorical(
+                        np.zeros(client.size, np.int32), (quantity,)
+                    ),
                     "start": start.astype(bool),
                     "low": EDGES[index],
                     "high": EDGES[index + 1],

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from simulator.config.stop import Stop
-from simulator.timeline import Chunk, Incident, Incidents, Jobs, Outcome
+from simulator.timeline import Chunk, Incidents, Jobs
 from simulator.timelines.base import RunTimeline
-from simulator.trace import Words, Writer
+from simulator.trace import Writer
+from simulator.trace.jobs import incident_columns, job_columns, traffic
 
-OUTCOMES = tuple(outcome.name for outcome in Outcome)
-INCIDENTS = tuple(incident.name for incident in Incident)
 CHUNK = 65_536
 """Rows of a chunk of a timeline that is played once more."""
 
@@ -82,39 +81,10 @@ class JobTables:
         np.add.at(self.sent, jobs.client[~np.isnan(jobs.sent_time)], 1)
         self._send(jobs.client, jobs.sent_time)
         workload = self._played.workload
-        fetched = (jobs.outcome != Outcome.IN_FLIGHT) & (jobs.refresh == 0)
-        up, down = self._per_job[jobs.client].T
-        uploads = jobs.uploads * up * (workload.upload_bytes > 0)
-        downloads = fetched * down * (workload.download_bytes > 0)
-        columns: dict[str, Any] = {
-            "run": np.full(jobs.client.size, self._run, np.int32),
-            "client": jobs.client,
-            "job": jobs.job,
-            "kind": Words(jobs.refresh, ("work", "refresh")),
-            "read_time": jobs.read_time,
-            "begun_time": jobs.begun_time,
-            "computed_time": jobs.computed_time,
-            "sent_time": jobs.sent_time,
-            "arrived_time": jobs.arrived_time,
-            "applied_time": jobs.applied_time,
-            "read_version": jobs.read_version,
-            "commit": jobs.commit,
-            "upload_bytes": uploads.astype(np.int64) * workload.upload_bytes,
-            "download_bytes": downloads * workload.download_bytes,
-            "upload_messages": uploads.astype(np.int32),
-            "download_messages": downloads.astype(np.int32),
-            "outcome": Words(jobs.outcome, OUTCOMES),
-        }
-        self._writer.append("jobs", columns)
+        sizes = workload.upload_bytes, workload.download_bytes
+        counts = traffic(jobs, self._per_job, *sizes)
+        self._writer.append("jobs", job_columns(self._run, jobs, counts, *sizes))
 
     def _add_incidents(self, incidents: Incidents) -> None:
         self._incidents += incidents.time.size
-        if incidents.time.size:
-            columns = {
-                "run": np.full(incidents.time.size, self._run, np.int32),
-                "time": incidents.time,
-                "client": incidents.client,
-                "incident": Words(incidents.incident, INCIDENTS),
-                "messages": incidents.messages,
-            }
-            self._writer.append("incidents", columns)
+        self._writer.append("incidents", incident_columns(self._run, incidents))

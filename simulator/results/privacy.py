@@ -6,11 +6,11 @@ import numpy as np
 
 from simulator.algorithms.vafl.part import Perturbation
 from simulator.engine.drive import Record
-from simulator.privacy.gdp import Accountant
+from simulator.privacy.gdp import GdpAccountant
 from simulator.privacy.guarantees import described
 from simulator.setup import RunSetup
 from simulator.timeline import NO_WORKER, Kind
-from simulator.trace import Words, Writer
+from simulator.trace import Categorical, Writer
 
 
 class PrivacyTables:
@@ -34,10 +34,10 @@ class PrivacyTables:
         self._perturbation = setup.scenario.algorithm.embedding_noise
         self._guarantees, self._ledger = setup.guarantees, setup.ledger()
         self.releases = np.zeros(self._num_clients, np.int64)
-        self._accountant: Accountant | None = None
+        self._accountant: GdpAccountant | None = None
         if self._perturbation and self._perturbation.input_diameter:
             rule, ratio = self._perturbation.accountant, setup.upload_ratio
-            self._accountant = Accountant(self._num_clients, rule, ratio)
+            self._accountant = GdpAccountant(self._num_clients, rule, ratio)
 
     def state(self) -> dict[str, Any]:
         """Returns what the rest of a run adds to."""
@@ -100,7 +100,9 @@ class PrivacyTables:
             "client": np.arange(clients, dtype=np.int32),
             "releases": self.releases.copy(),
             "mu": mu,
-            "accountant": Words(np.zeros(clients, np.int32), (self._accountant.form,)),
+            "accountant": Categorical(
+                np.zeros(clients, np.int32), (self._accountant.form,)
+            ),
             # Theorem 6 lets the weights, which its sensitivity uses, depend on the
             # data without accounting for it; so none of this is a proof.
             "formal": np.zeros(clients, bool),
@@ -121,7 +123,7 @@ class PrivacyTables:
                 "releases": entry.releases,
                 "epsilon": entry.epsilon,
                 "delta": np.full(size, ledger.delta),
-                "accountant": Words(entry.accountant, ledger.accountants),
+                "accountant": Categorical(entry.accountant, ledger.accountants),
                 "formal": entry.formal,
             }
             self._writer.append("privacy", columns)

@@ -7,7 +7,7 @@ import numpy as np
 
 from simulator.engine.drive import Record
 from simulator.timeline import NO_WORKER, Kind, staleness
-from simulator.trace import Words
+from simulator.trace import Categorical
 
 KINDS = tuple(kind.name for kind in Kind)
 
@@ -34,7 +34,7 @@ def commits(run: int, record: Record, at_once: int = 1) -> dict[str, Any]:
         "run": np.full(rows.time.size, run, np.int32),
         "commit": rows.version + (rows.kind == Kind.COMMIT),
         "time": rows.time,
-        "kind": Words(rows.kind, KINDS),
+        "kind": Categorical(rows.kind, KINDS),
         "round": rows.round,
         "num_contributions": np.where(brings, count, 0).astype(np.int32),
         "client": np.where(alone, rows.worker[:, 0], NO_WORKER),

@@ -13,8 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 from simulator.config.base import Config, PlacedError
 from simulator.config.messages import first_error
 from simulator.config.text import shown
-from simulator.laws.checks import check_names, distribution
-from simulator.laws.parts import Scipy
+from simulator.laws.distributions import Scipy, check_names, distribution
 from simulator.scenario.dialect import Keys
 
 ZIPPED, RANDOM, NUM = "zipped", "random", "num"

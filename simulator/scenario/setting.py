@@ -19,7 +19,8 @@ from simulator.config.base import (
 )
 from simulator.config.catalogue import AnyPart
 from simulator.config.stop import Stop
-from simulator.laws.checks import check_cycle, check_law, check_parameter
+from simulator.laws.base import check_cycle
+from simulator.laws.parameters import check_parameter
 from simulator.scenario.grid import Swept
 from simulator.world.clients import Behaviour, Clients, Link, OnOff, Server
 
@@ -101,7 +102,7 @@ class Setting(Config, ABC):
         if self.clients is not None:
             _check_clients(self.clients, n)
         if self.server.service is not None:
-            check_law(self.server.service, n, "server.service")
+            self.server.service.check(n, "server.service")
 
 
 class Job(Config):
@@ -214,7 +215,7 @@ def _check_behaviour(
         turns[f"{at('availability')}.off"] = behaviour.availability.off
         turns[f"{at('availability')}.on"] = behaviour.availability.on
     if behaviour.crashes is not None:
-        check_law(behaviour.crashes.down, size, f"{at('crashes')}.down")
+        behaviour.crashes.down.check(size, f"{at('crashes')}.down")
         check_cycle({f"{at('crashes')}.after": behaviour.crashes.after}, size)
     if turns:
         check_cycle(turns, size)

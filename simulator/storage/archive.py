@@ -1,4 +1,4 @@
-"""Reads arrays from the bytes of an npz file, which may be damaged or a stranger's."""
+"""Reads arrays from the bytes of an npz file, which may be damaged or malicious."""
 
 import io
 import lzma
@@ -26,7 +26,7 @@ HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-"""What reads the header of an array, by its version; 3.0 is for names of columns."""
+"""Readers of an array's header, by its version; 3.0 is for names of columns."""
 
 
 def arrays(content: bytes) -> Arrays:
@@ -52,7 +52,7 @@ def _check(content: bytes) -> None:
     By the headers alone, since numpy takes memory for whatever they say.
 
     Raises:
-        ValueError: in one line.
+        ValueError: an array is too large; the message is one line.
     """
     total = 0
     with zipfile.ZipFile(io.BytesIO(content)) as members:

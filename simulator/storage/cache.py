@@ -37,8 +37,8 @@ def cached(name: str, make: Callable[[], Arrays]) -> Arrays:
     """Returns arrays from the cache, or makes them and keeps them there.
 
     Args:
-        name: of the arrays and the version of what makes them.
-        make: makes them; called where the cache has none, or damaged ones.
+        name: Name of the arrays, and version of the code that makes them.
+        make: Makes them; called where the cache has none, or damaged ones.
     """
     folder = cache_folder()
     if folder is None:
@@ -65,7 +65,7 @@ def _load(path: Path, name: str) -> Arrays | None:
 
 
 def _save(path: Path, name: str, arrays: Arrays) -> None:
-    """Writes a cache file beside its place and renames it, so that none is half."""
+    """Writes a cache file under another name and renames it, so that none is half."""
     path.parent.mkdir(parents=True, exist_ok=True)
     digest = np.frombuffer(_digest(name, arrays), np.uint8)
     contents: dict[str, Any] = {**arrays, DIGEST: digest}

@@ -17,7 +17,7 @@ from simulator.config.errors import DataError
 from simulator.storage.cache import cache_folder
 
 FOLDER = "digests"
-"""In the cache folder."""
+"""Folder of the digests, in the cache folder."""
 LARGE = 2**20
 """Bytes from which a digest is worth a file of its own: 1 ms of hashing."""
 YOUNG_NS = 2 * 10**9
@@ -26,7 +26,7 @@ file systems tick in steps of up to two seconds (FAT)."""
 
 
 class Stamp(NamedTuple):
-    """What is different after a file has changed."""
+    """Properties of a file that change with its content."""
 
     size: int
     modified_ns: int
@@ -35,11 +35,11 @@ class Stamp(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """What a file holds.
+    """The identity of a file's content.
 
     Attributes:
-        sha256: of its content, in hexadecimal.
-        bytes: that it has.
+        sha256: SHA-256 of the content, in hexadecimal.
+        bytes: Size of the file.
     """
 
     sha256: str
@@ -122,7 +122,7 @@ def _remember(place: str, stamp: Stamp, sha256: str) -> None:
 
 
 def _kept(place: str) -> Path | None:
-    """Returns where a file's digest is kept, if there is a cache."""
+    """Returns the path of a file's digest, if there is a cache."""
     folder = cache_folder()
     if folder is None:
         return None

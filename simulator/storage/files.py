@@ -25,8 +25,8 @@ class Places(NamedTuple):
     """Folders in which files are looked for.
 
     Attributes:
-        working: that relative paths start from.
-        data: of real data files.
+        working: Folder that relative paths start from.
+        data: Folder of real data files.
     """
 
     working: str
@@ -64,19 +64,20 @@ def located(path: str, key: str) -> Path:
     """Returns a user's file: from the working folder, else from the data folder.
 
     Args:
-        path: as the scenario has it.
-        key: dotted key of the entry, for the message.
+        path: Path as the scenario has it.
+        key: Dotted key of the entry, for the message.
 
     Raises:
         DataError: it is in neither.
     """
     given = Path(path).expanduser()
-    here, beside = working_folder() / given, data_folder() / given
-    for place in (here, beside):
+    here, among_data = working_folder() / given, data_folder() / given
+    for place in (here, among_data):
         if place.is_file():
             return given if place == Path.cwd() / given else place
     raise DataError(
-        f"{key} must be a file, got {path!r}; it is neither at {here} nor at {beside}"
+        f"{key} must be a file, got {path!r}; it is neither at {here} nor at "
+        f"{among_data}"
     )
 
 
@@ -96,8 +97,8 @@ def candidates(folders: Collection[str], named: re.Pattern[str]) -> list[Path]:
     """Returns the files below the data folder that may belong to a data set.
 
     Args:
-        folders: plain names of its folders, which may lie at any depth.
-        named: what the name of a file in any other folder has in it.
+        folders: Plain names of its folders, which may lie at any depth.
+        named: Words in the name of a file in any other folder.
 
     Returns:
         Files below those folders, then all others, each in order of their paths.
@@ -119,7 +120,7 @@ def candidates(folders: Collection[str], named: re.Pattern[str]) -> list[Path]:
 
 
 def folder_of(path: Path, folders: Collection[str]) -> str:
-    """Returns which of the folders of these plain names holds a file, "" for none.
+    """Returns the first of these plain names whose folder holds a file, "" for none.
 
     The innermost counts, which is `fashionmnist` of `mnist/fashion_mnist/raw`.
     """
@@ -128,7 +129,7 @@ def folder_of(path: Path, folders: Collection[str]) -> str:
 
 
 _noted: list[set[str]] = []
-"""Where the paths of files that are read are noted, if somebody asks."""
+"""Sets of the paths of files that are read, one for each caller of `noted`."""
 
 
 @contextmanager
@@ -206,10 +207,10 @@ def missing(name: str, absent: list[str], source: str, extra: str = "") -> DataE
     """Returns the error that says which files are missing and where they belong.
 
     Args:
-        name: of the data set, and of its subfolder.
-        absent: names of the missing files.
-        source: the source that demands them.
-        extra: a further remark, "" for none.
+        name: Name of the data set, and of its subfolder.
+        absent: Names of the missing files.
+        source: Value of `source` that demands them.
+        extra: A further remark, "" for none.
     """
     noun = "is" if len(absent) == 1 else "are"
     place = "it in" if len(absent) == 1 else "them in"

@@ -26,11 +26,11 @@ def check(unpacked: int, packed: int) -> None:
     """Refuses a file that would unpack to too much.
 
     Args:
-        unpacked: bytes of its content.
-        packed: bytes of the file.
+        unpacked: Bytes of its content.
+        packed: Bytes of the file.
 
     Raises:
-        ValueError: in one line.
+        ValueError: the content is too large; the message is one line.
     """
     if unpacked > limit(packed):
         raise ValueError(
@@ -43,8 +43,8 @@ def unpack(read: Callable[[int], bytes], packed: int) -> bytes:
     """Returns the content of a packed file, unless it is too much.
 
     Args:
-        read: returns at most so many bytes of the content, none at its end.
-        packed: bytes of the file.
+        read: Returns at most so many bytes of the content, none at its end.
+        packed: Bytes of the file.
 
     Raises:
         ValueError: it is too much.

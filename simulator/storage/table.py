@@ -24,10 +24,10 @@ class Table(NamedTuple):
     """The cells of a file, as text.
 
     Attributes:
-        path: where they were read.
-        columns: names of the columns.
-        rows: cells of each row.
-        lines: line of the file on which each row ends, from 1.
+        path: Path of the file that they were read from.
+        columns: Names of the columns.
+        rows: Cells of each row.
+        lines: Line of the file on which each row ends, from 1.
     """
 
     path: Path
@@ -40,8 +40,8 @@ def read(path: Path, header: int = 0) -> Table:
     """Returns the cells of a csv file in UTF-8, gzipped or not; skips empty lines.
 
     Args:
-        path: of the file.
-        header: rows before the one that holds the names of the columns.
+        path: Path of the file.
+        header: Number of rows before the one that holds the names of the columns.
 
     Raises:
         DataError: no text, no rows, a column named twice, or rows of unequal length.
@@ -165,12 +165,12 @@ def check_parquet(file: "ParquetFile", columns: Sequence[str], packed: int) -> N
     """Refuses a Parquet file that would take too much memory.
 
     Args:
-        file: opened; its footer alone is looked at.
-        columns: that are to be read.
-        packed: bytes of the file.
+        file: Opened file; its footer alone is looked at.
+        columns: Columns to be read.
+        packed: Bytes of the file.
 
     Raises:
-        ValueError: in one line.
+        ValueError: the columns are too large; the message is one line.
     """
     footer = file.metadata
     stored = sum(

@@ -1,9 +1,9 @@
 """Many runs as one study: planned, spread over processes, written, resumed.
 
-`planning` decides which runs are executed together; `running` executes a study, begins,
-continues or extends it, by `staged` until its claims are decided; `folder` keeps what
-is finished; `work` is what one process does; `spread` takes it to processes of this
-machine, or of a Dask cluster; `memory` says beforehand what it will take.
+`planning` decides which runs are executed together; `running` executes a study: starts,
+continues or extends it, by `staged` until its claims are decided; `study_folder` keeps
+what is finished; `worker` is the work of one process; `executors` takes it to processes
+of this machine or of a Dask cluster; `memory` estimates memory and disk beforehand.
 """
 
 from simulator.studies.planning import Task, plan, planned

@@ -1,22 +1,22 @@
-"""Where a task is, kept every so often, so that a kill costs minutes and not hours."""
+"""The state of a task, kept every so often, so that a kill costs minutes, not hours."""
 
 import time
 from pathlib import Path
 from typing import Any
 
 from simulator.config.errors import StudyError
-from simulator.studies.folder import checkpoint_of, content
 from simulator.studies.planning import Task
+from simulator.studies.study_folder import checkpoint_of, content
 from simulator.trace import Disk, checkpoint, parts
 
 
-class Keeper:
+class TaskCheckpoint:
     """Keeps the state of a task, and finds it again.
 
     Args:
-        task: of a study.
-        folder: of the study.
-        disk: on which it lies.
+        task: Task of a study.
+        folder: Folder of the study.
+        disk: Disk of the folder.
     """
 
     def __init__(self, task: Task, folder: Path, disk: Disk) -> None:
@@ -33,8 +33,8 @@ class Keeper:
         """Keeps a state in place of the last one.
 
         Args:
-            state: of the task, with that of its `writer`, all of whose parts must
-                survive a loss of power as well.
+            state: State of the task, with that of its `writer`, all of whose parts
+                must survive a loss of power as well.
 
         Raises:
             StudyError: the disk is full, or the folder cannot be written.
@@ -50,7 +50,7 @@ class Keeper:
     def saved(self) -> dict[str, Any] | None:
         """Returns the state that was kept last; None if there is none that fits.
 
-        It must be of the same runs, and all of what they had written must be there.
+        It must be of the same runs, and all parts that they had written must be there.
         """
         path = checkpoint_of(self._folder, self._task.number)
         state = checkpoint.read(self._disk, path)

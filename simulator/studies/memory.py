@@ -1,4 +1,4 @@
-"""What a study will take of memory, found out without running it."""
+"""The memory that a study will take, estimated without running it."""
 
 from typing import NamedTuple
 
@@ -15,11 +15,12 @@ class Estimate(NamedTuple):
     """Bytes that a study will take.
 
     Attributes:
-        processes: at the same time.
-        process: of each one, for the program itself.
-        data: of each one, for the largest data set that it learns from, twice: as it
-            was read and as it lies on the device.
-        state: of each one, for the models, registers and buffers of the largest batch.
+        processes: Number of processes at the same time.
+        process: Bytes of each process for the program itself.
+        data: Bytes of each process for the largest data set that it learns from, once
+            as it was read and once as it lies on the device.
+        state: Bytes of each process for the models, registers and buffers of the
+            largest batch.
     """
 
     processes: int
@@ -34,14 +35,14 @@ class Estimate(NamedTuple):
 
 
 def estimate(tasks: list[Task], jobs: int) -> Estimate:
-    """Returns what executing tasks will take.
+    """Returns the memory that executing tasks will take.
 
     Models and registers are counted exactly, from the shapes that their programs have;
     one task of each shape is looked at.
 
     Args:
-        tasks: of a study, whose runs were checked.
-        jobs: processes, or 0 for one a core.
+        tasks: Tasks of a study whose runs were checked.
+        jobs: Number of processes, or 0 for one a core.
     """
     from simulator import inputs, simulation
     from simulator.studies.planning import structure

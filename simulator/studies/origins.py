@@ -1,4 +1,4 @@
-"""What a study was begun with: files that it reads and modules that bring parts.
+"""The origins of a study: the files that it reads, and the modules of its plug-ins.
 
 Both stand in its manifest. A study goes on with the same ones alone, or its runs would
 not be comparable. Files count by their content: for every run, also those that have
@@ -19,22 +19,22 @@ SHORT = 12
 
 
 def told(read: Inputs, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a manifest says of what runs read.
+    """Returns the entries of a manifest on the files and modules of a study.
 
     Args:
-        read: what they do now.
-        manifest: of the study so far, if it was begun before; its word counts where
-            it has one.
+        read: Files and modules that the runs read now.
+        manifest: Manifest of the study so far, if it was started before; its entries
+            count where it has some.
     """
     found = inputs.told(read)
     for name in ("inputs", "modules"):
         found[name] |= manifest.get(name, {})
-    begun = manifest.get("working_folder", found["working_folder"])
-    return {**found, "working_folder": begun}
+    started = manifest.get("working_folder", found["working_folder"])
+    return {**found, "working_folder": started}
 
 
 def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
-    """Refuses files that do not hold what they held when the study was begun.
+    """Refuses files that do not hold what they held when the study was started.
 
     Raises:
         StudyError: one line with the file, what is wrong and the remedy.
@@ -44,7 +44,7 @@ def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
         then = known.get(name)
         if then is not None and then["sha256"] != now.sha256:
             raise StudyError(
-                f"{folder}: must be continued with the files that it was begun with, "
+                f"{folder}: must be continued with the files that it was started with, "
                 f"but {now.at} has changed (its SHA-256 was {then['sha256'][:SHORT]}, "
                 f"is {now.sha256[:SHORT]}); put back what it held, or choose another "
                 f"folder by --out"
@@ -52,12 +52,12 @@ def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
 
 
 def other_files(manifest: dict[str, Any], read: Inputs, scenario: Any) -> str:
-    """Returns which file a data set no longer finds, or finds in place of a stand-in.
+    """Returns a file that a data set no longer finds, or finds in place of a stand-in.
 
     Args:
-        manifest: of the study.
-        read: what its runs read now.
-        scenario: of a run that is not what it was.
+        manifest: Manifest of the study.
+        read: Files that its runs read now.
+        scenario: Scenario of a run that is not as it was.
 
     Returns:
         The end of a message; "" where that is not what differs.
@@ -69,19 +69,19 @@ def other_files(manifest: dict[str, Any], read: Inputs, scenario: Any) -> str:
     gone = [name for name in known if name.startswith(inputs.IN_DATA)]
     for name in sorted({*gone} - read.named.keys()):
         return (
-            f"{known[name]['at']} was read when it was begun and is not found now; put "
-            f"it there, or set {files.FOLDER} to its folder"
+            f"{known[name]['at']} was read when it was started and is not found now; "
+            f"put it there, or set {files.FOLDER} to its folder"
         )
     for name in sorted({*found} - known.keys()):
         return (
-            f"{read.named[name].at} is found now and was not when it was begun; set "
+            f"{read.named[name].at} is found now and was not when it was started; set "
             f"{files.FOLDER} to another folder, or choose another one by --out"
         )
     return ""
 
 
 def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
-    """Refuses modules whose code is not that with which the study was begun.
+    """Refuses modules whose code is not that with which the study was started.
 
     Raises:
         StudyError: one line with the module, what is wrong and the remedy.
@@ -92,6 +92,6 @@ def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
         if then is not None and then["sha256"] != now.sha256:
             raise StudyError(
                 f"{folder}: must be continued with the module {name} with which it was "
-                f"begun, but {now.file} has changed since; put it back, or choose "
+                f"started, but {now.file} has changed since; put it back, or choose "
                 f"another folder by --out"
             )

@@ -1,4 +1,4 @@
-"""Which runs of a study are executed together, and how: a fixed rule."""
+"""The fixed rule by which runs of a study are executed together, and how."""
 
 import json
 from collections import Counter
@@ -19,13 +19,13 @@ class Task(NamedTuple):
 
     Attributes:
         mode: `stepwise`, `compiled`, `batched` or `shared` (batched on one timeline).
-        runs: several only where the mode is one of the last two.
-        number: among the tasks of the study, part of its files' names.
-        keeps_timelines: whether another task plays the same, and may read them.
-        session: of the study's folder, in which alone it may be executed.
-        checkpoint_s: real seconds from one keeping of its state to the next; None for
+        runs: Several only where the mode is one of the last two.
+        number: Number among the tasks of the study, part of its files' names.
+        keeps_timelines: Whether another task has the same timelines, and may read them.
+        session: Session of the study's folder, in which alone it may be executed.
+        checkpoint_s: Real seconds from one keeping of its state to the next; None for
             never.
-        inputs: what the study's runs read.
+        inputs: Files and modules that the study's runs read.
     """
 
     mode: str
@@ -80,7 +80,7 @@ def plan(runs: list[Run], *, backend: str) -> list[Task]:
     make a run's last digits depend on how many replicates there are.
 
     Args:
-        runs: of a study.
+        runs: Runs of a study.
         backend: JAX's name of the device, `cpu` or another.
     """
     groups: dict[str, dict[str, list[Run]]] = {}
@@ -148,8 +148,8 @@ def regrouped(runs: list[Run], tasks: list[Task]) -> list[int]:
     differ in their last digits from those of a study of all runs.
 
     Args:
-        runs: of the whole study.
-        tasks: by which they were or are executed.
+        runs: Runs of the whole study.
+        tasks: Tasks by which they were or are executed.
     """
 
     def company(tasks: list[Task]) -> dict[int, tuple[str, frozenset[int]]]:
@@ -187,8 +187,8 @@ def of_runs(runs: list[Run], first: int = 0) -> list[Task]:
     """Returns how runs will be executed on this machine.
 
     Args:
-        runs: that were checked.
-        first: number of the first task.
+        runs: Runs that were checked.
+        first: Number of the first task.
     """
     device.before_import()
     import jax

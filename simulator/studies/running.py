@@ -21,11 +21,11 @@ from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.storage import files, limits
-from simulator.studies import planning, spread, staged
-from simulator.studies.folder import CHECKPOINTS, DATA, LOCKS, OPEN, Folder
+from simulator.studies import executors, planning, staged
+from simulator.studies.executors import Progress, Workers
 from simulator.studies.planning import Task
-from simulator.studies.spread import Progress, Workers
-from simulator.studies.work import TIMELINES
+from simulator.studies.study_folder import CHECKPOINTS, DATA, LOCKS, OPEN, StudyFolder
+from simulator.studies.worker import TIMELINES
 from simulator.trace import DISK, Disk, Study, load
 from simulator.trace.disk import explained, locked, replace
 
@@ -55,23 +55,24 @@ def simulate(
     `failed`, with a `stop_reason`.
 
     Args:
-        scenario: what to simulate.
-        folder: for the study; by default a temporary one, which lives as long as the
-            result.
-        data: arrays `x` and `y`, and perhaps `x_test` and `y_test`, to be used in place
+        scenario: Scenario to simulate.
+        folder: Folder for the study; by default a temporary one, which lives as long
+            as the result.
+        data: Arrays `x` and `y`, and perhaps `x_test` and `y_test`, to be used in place
             of the scenario's data; kept in the folder, so that the study can be
             repeated.
-        jobs: processes that share the runs; 0 for one a core.
-        scheduler: address of a Dask scheduler whose workers share the runs instead, and
+        jobs: Number of processes that share the runs; 0 for one a core.
+        scheduler: Address of a Dask scheduler whose workers share the runs instead, and
             the folder's file system.
-        progress: hears the fraction of what is left that is done.
-        checkpoint_s: real seconds after which the state of a run is kept again, so that
+        progress: Called with the fraction done of what is left.
+        checkpoint_s: Real seconds after which the state of a run is kept again, so that
             a kill loses no more; None for never.
-        until_decided: adds replicates in stages until this says that every claim is
-            decided, such as `analysis.claims.all_decided`; at 5, 8, 12 and 20 of them,
-            as `staged.looks` plans it. Claims are judged by the levels of this plan.
-        most: replicates with which to end at last; by default 20, or the scenario's own
-            if those are more.
+        until_decided: Judge that says whether every claim is decided, such as
+            `analysis.claims.all_decided`; until then replicates are added in stages, at
+            5, 8, 12 and 20 of them, as `staged.looks` plans it. Claims are judged by
+            the levels of this plan.
+        most: Replicates of the last stage; by default 20, or the scenario's own if
+            those are more.
 
     Returns:
         The study, as `simulator.trace.load` reads it.
@@ -83,7 +84,7 @@ def simulate(
     scenario = _scenario(scenario)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     workers = partial(
-        spread.workers, jobs=planning.processes(jobs), scheduler=scheduler
+        executors.workers, jobs=planning.processes(jobs), scheduler=scheduler
     )
     try:
         with locked(path):
@@ -104,6 +105,7 @@ def simulate(
         if folder is None:
             shutil.rmtree(path, ignore_errors=True)
         raise
+    # A temporary folder is read lazily by the study, so it lives as long.
     if folder is None:
         weakref.finalize(study, shutil.rmtree, path, ignore_errors=True)
     _refuse_nothing(study)
@@ -121,18 +123,18 @@ def sweep(
     """Runs a scenario for several values of some of its entries.
 
     Args:
-        scenario: what to simulate.
-        over: dotted keys and the values that each takes, or anything else that stands
+        scenario: Scenario to simulate.
+        over: Dotted keys and the values that each takes, or anything else that stands
             under `sweep:` in a scenario; added to the scenario's own sweep.
-        folder: as in `simulate`.
-        replicates: of every point; by default the scenario's.
-        options: further ones of `simulate`.
+        folder: Folder for the study, as in `simulate`.
+        replicates: Replicates of every point; by default the scenario's.
+        options: Further arguments of `simulate`.
 
     Returns:
         The study, whose frames have a column for each key.
 
     Raises:
-        UserError: as in `simulate`.
+        UserError: one of the reasons of `simulate`.
     """
     tree = _scenario(scenario).model_dump(mode="json")
     tree["sweep"] = {**tree["sweep"], **over}
@@ -145,31 +147,31 @@ def resume(folder: str | Path, **options: Any) -> Study:
     """Runs what is left of a study: what was interrupted, and what failed.
 
     Args:
-        folder: of the study.
-        options: of `simulate`.
+        folder: Folder of the study.
+        options: Arguments of `simulate`.
 
     Raises:
-        UserError: there is no study in the folder, or as in `simulate`.
+        UserError: there is no study in the folder, or a reason of `simulate`.
     """
-    with where_begun(folder):
+    with where_started(folder):
         return simulate(scenario_of(folder), folder, **options)
 
 
 @contextmanager
-def where_begun(folder: str | Path) -> Iterator[None]:
-    """Lets the relative paths of a study's scenario start from where they did then.
+def where_started(folder: str | Path) -> Iterator[None]:
+    """Lets relative paths start from the folder in which a study was started.
 
-    From the current folder if that one is not there, as after a move.
+    They start from the current folder if that one is gone, as after a move.
 
     Args:
-        folder: of the study.
+        folder: Folder of the study.
 
     Raises:
         StudyError: there is none in it.
     """
-    begun: Any = load(folder).manifest.get("working_folder")
-    there = isinstance(begun, str) and Path(begun).is_dir()
-    working = Path(begun) if there else Path()
+    started: Any = load(folder).manifest.get("working_folder")
+    there = isinstance(started, str) and Path(started).is_dir()
+    working = Path(started) if there else Path()
     places = working.absolute(), files.data_folder().absolute()
     with files.looking_in(files.Places(*map(str, places))):
         yield
@@ -233,17 +235,17 @@ def run(
     """Executes what is left of a study in its locked folder.
 
     Args:
-        scenario: of the study.
-        path: of its folder.
-        workers: chooses who executes some tasks.
-        progress: hears the fraction of what is left that is done.
-        disk: on which the folder lies.
-        checkpoint_s: as in `simulate`.
+        scenario: Scenario of the study.
+        path: Path of its folder.
+        workers: Function that returns the executor of some tasks.
+        progress: Called with the fraction done of what is left.
+        disk: Disk of the folder.
+        checkpoint_s: Real seconds from one keeping of a state to the next, or None.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
     """
-    folder = Folder(path, disk)
+    folder = StudyFolder(path, disk)
     runs = expand(scenario)
     folder.read(inputs.collect(run.scenario for run in runs))
     with inputs.held(folder.inputs):
@@ -263,7 +265,7 @@ def run(
     }
     tasks = [task._replace(**here) for task in planning.keeping(tasks)]
     try:
-        for done in spread.execute(tasks, path, workers(tasks), progress, disk):
+        for done in executors.execute(tasks, path, workers(tasks), progress, disk):
             folder.note(done)
     except KeyboardInterrupt:
         folder.interrupt()
@@ -308,7 +310,7 @@ def _reading(scenario: Scenario, file: Path) -> Scenario:
 
 
 def _check_arrays(file: Path, data: dict[str, np.ndarray]) -> None:
-    """Refuses to continue a study with other arrays than those that it was begun with.
+    """Refuses to continue a study with other arrays than at its start.
 
     Raises:
         StudyError: they differ, or the file is damaged.

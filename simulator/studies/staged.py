@@ -1,8 +1,8 @@
 """Studies to which replicates are added in stages, until their claims are decided.
 
-At each stage the claims are looked at. Which looks there are is fixed beforehand and
-stands in the study's manifest as `scenario.looks`, so that whoever judges the study
-judges it by the levels of its plan (`analysis.claims.sequential`).
+At each stage the claims are looked at. The number of looks is fixed beforehand and
+stands in the study's manifest as `scenario.looks`, so that the study is judged
+by the levels of its plan (`analysis.claims.sequential`).
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def looks(most: int) -> tuple[int, ...]:
     None but the last one is more than four fifths of it.
 
     Args:
-        most: replicates of the last look.
+        most: Replicates of the last look.
 
     Raises:
         StudyError: there are too few of them to decide anything.
@@ -52,12 +52,12 @@ def stages(
 ) -> Iterator[Scenario]:
     """Yields the scenario with the replicates of each look that is left, in order.
 
-    A study that was begun so goes on where it is.
+    A study that was started so goes on where it is.
 
     Args:
-        scenario: of the study. If it has looks of its own, they are the plan.
-        folder: of the study, whose lock is held; none for one that is yet to be begun.
-        most: replicates of the last look; by default 20, or the scenario's if more.
+        scenario: Scenario of the study. If it has looks of its own, they are the plan.
+        folder: Folder of the study, whose lock is held; None for a new study.
+        most: Replicates of the last look; by default 20, or the scenario's if more.
 
     Raises:
         StudyError: there is nothing to decide, or the folder holds a study that was
@@ -74,14 +74,14 @@ def stages(
             f"--most must be the {scenario.looks[-1]} replicates of the scenario's "
             f"last look, got {most}; leave it out"
         )
-    begun = _begun(folder)
-    done = begun.get("replicates", 0)
-    known = tuple(begun.get("looks") or ())
-    if begun and not known:
+    started = _started(folder)
+    done = started.get("replicates", 0)
+    known = tuple(started.get("looks") or ())
+    if started and not known:
         raise StudyError(
-            f"{folder}: must be new, or a study that was begun by --until-decided, but "
-            f"its {done} replicates were a number of their own; choose another folder "
-            f"by --out"
+            f"{folder}: must be new, or a study that was started by --until-decided, "
+            f"but its {done} replicates were a number of their own; choose another "
+            f"folder by --out"
         )
     if known and known != plan and (most is not None or scenario.looks):
         raise StudyError(
@@ -94,22 +94,22 @@ def stages(
 
 
 def continued(scenario: Scenario, folder: Path) -> Scenario:
-    """Returns a scenario with the looks that the study in a folder was begun with.
+    """Returns a scenario with the looks that the study in a folder was started with.
 
-    They stay with it, whoever extends it.
+    They stay with it when it is extended.
     """
-    known = tuple(_begun(folder).get("looks") or ())
+    known = tuple(_started(folder).get("looks") or ())
     if scenario.looks or not known:
         return scenario
     return scenario.model_copy(update={"looks": known})
 
 
-def _begun(folder: Path | None) -> dict[str, Any]:
+def _started(folder: Path | None) -> dict[str, Any]:
     """Returns the scenario of the study in a folder, if there is one."""
     if folder is None or not (folder / NAME).exists():
         return {}
     manifest = load(folder).manifest
-    # A timeline is none; whoever opens the folder for a study says so.
+    # A timeline is no study; opening its folder as a study says so.
     return {} if manifest.get("kind") == "timeline" else manifest["scenario"]
 
 

@@ -1,4 +1,4 @@
-"""What every timeline of a run says of itself, whether simulated or recorded."""
+"""The interface of every timeline of a run, whether simulated or recorded."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from simulator.config.stop import Stop
 from simulator.protocols.base import Cadence, Protocol
 from simulator.streams import Purpose, Streams
 from simulator.timeline import Chunk, StopReason
-from simulator.trace import Words
+from simulator.trace import Categorical
 from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 
@@ -26,12 +26,12 @@ class RunTimeline(ABC):
     """The timeline of one run; every iteration gives the same one.
 
     Attributes:
-        clients: laws of their cycle; None where data are pooled.
-        protocol: who talks to whom when.
-        num_clients: `K`.
-        seed: of the run.
-        stop: when it ends (all but the target, which needs numbers).
-        workload: of a job.
+        clients: Laws of the clients' cycle; None where data are pooled.
+        protocol: Protocol by which clients and server exchange messages.
+        num_clients: Number of clients, `K`.
+        seed: Seed of the run.
+        stop: Ends of the run (all but the target, which needs numbers).
+        workload: Work and messages of a job.
     """
 
     clients: Clients | None
@@ -95,14 +95,14 @@ class RunTimeline(ABC):
         )
 
     @cached_property
-    def names(self) -> dict[str, Words]:
+    def names(self) -> dict[str, Categorical]:
         """Columns of the table `clients` that say who each is, as far as is known."""
         groups = self.clients.groups if self.clients else {}
         sizes = [group.number for group in groups.values()]
         if not sizes:
             return {}
         codes = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        return {"client_group": Words(codes, tuple(groups))}
+        return {"client_group": Categorical(codes, tuple(groups))}
 
     @cached_property
     def limits(self) -> tuple[tuple[StopReason, int], tuple[StopReason, int]]:

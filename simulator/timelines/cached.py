@@ -17,21 +17,21 @@ PARTS = {"rows": Rows, "jobs": Jobs, "incidents": Incidents}
 
 
 DAMAGED = (OSError, ValueError, LookupError, EOFError, NotImplementedError, BadZipFile)
-"""What reading a file may raise that is not as it was written; zip has checksums."""
+"""Errors of reading a file that is not as it was written; zip has checksums."""
 
 
 def chunks(timeline: RunTimeline, num_rows: int, folder: Path) -> Iterator[Chunk]:
-    """Yields the chunks of a timeline; plays it only if nobody has done so to its end.
+    """Yields the chunks of a timeline; simulates it if no run has done so to its end.
 
     Where what was kept is damaged or gone, it is played from there on.
 
     Args:
-        timeline: of a run.
-        num_rows: most rows of a chunk.
-        folder: in which timelines are kept.
+        timeline: Timeline of a run.
+        num_rows: Most rows of a chunk.
+        folder: Folder of the timelines that are kept.
 
     Raises:
-        ScenarioError: as the timeline does.
+        ScenarioError: there can be no such timeline.
     """
     place = folder / f"{timeline.digest}-{num_rows}"
     if place.exists():

@@ -38,8 +38,8 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
-from simulator.timelines.saved import Source, write_all
-from simulator.trace import Study, Words
+from simulator.timelines.saved import TimelineSource, write_all
+from simulator.trace import Categorical, Study
 from simulator.world.workload import Workload
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
 
     Args:
         log: CSV or Parquet, as the module's description has it.
-        folder: new or empty.
+        folder: New or empty.
 
     Returns:
         The study, called as the file; its table `clients` has the labels.
@@ -72,6 +72,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     held = digests.of_file(path)
     labels, client = _numbered(frame["client"])
     _check_overlaps(frame, client, path)
+    # Logs count seconds from any origin; a timeline starts with its first read.
     began = float(frame["read_time"].min())
     times = {
         name: frame[name].to_numpy(np.float64) - began
@@ -105,12 +106,13 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "began": began,
         "scenario": scenario,
     }
+    # One chunk: the log is in memory already.
     chunks: Iterator[Chunk] = iter([Chunk(rows, jobs, StopReason.RECORDING)])
     names = {}
     if labels != [str(number) for number in range(1, len(labels) + 1)]:
         everyone = np.arange(len(labels), dtype=np.int32)
-        names["client_label"] = Words(everyone, tuple(labels))
-    source = Source(entry, chunks, Workload(0, 0, len(labels)), names=names)
+        names["client_label"] = Categorical(everyone, tuple(labels))
+    source = TimelineSource(entry, chunks, Workload(0, 0, len(labels)), names=names)
     read = {str(log): inputs.Input(str(path.absolute()), *held)._asdict()}
     return write_all(Path(folder), scenario, [source], {"inputs": read})
 
@@ -153,7 +155,7 @@ def _check_size(path: Path) -> None:
     """Refuses a log that would take too much memory.
 
     Raises:
-        ValueError: in one line.
+        ValueError: the log is too large; in one line.
     """
     from pyarrow import parquet
 
@@ -196,6 +198,7 @@ def _checked(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
         "outcome",
         "correct it",
     )
+    # A missing moment coincides with the next known one, so that no stage is invented.
     if "computed_time" not in frame:
         frame["computed_time"] = frame.get("sent_time", frame["arrived_time"])
     if "sent_time" not in frame:
@@ -205,6 +208,7 @@ def _checked(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
     refuse(late, what, "arrived_time", "correct the row, or exchange them")
     order = ["read_time", "computed_time", "sent_time", "arrived_time"]
     for before, after in pairwise(order):
+        # A filled-in column is not the user's; the message names one that is.
         name = after if after in written else "sent_time"
         what = f"must have {name} at or after {before}"
         refuse(frame[after] < frame[before], what, name, "correct the row")
@@ -301,8 +305,8 @@ def _registers(
     """Gives each version that is read a register, freed when its last reader ended.
 
     Args:
-        read_version: of each job, in order of arrival.
-        applied: whether the job is.
+        read_version: Version that each job read, in order of arrival.
+        applied: Whether each job was applied.
 
     Returns:
         Register that each job reads, that each commit writes, and how many there are.

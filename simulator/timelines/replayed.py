@@ -31,10 +31,10 @@ from simulator.timeline import (
     check,
 )
 from simulator.timelines.base import FOREVER, RunTimeline
-from simulator.trace import COLUMNS, Study, Words, inward, load
+from simulator.trace import COLUMNS, Categorical, Study, inward, load
 
 WIDE = ("worker", "job", "read_version", "read_slot")
-"""What a row has for each of its workers."""
+"""Columns that a row has for each of its workers."""
 NAMES = ("client_label", "client_group")
 """Columns of the table `clients` that say who each is."""
 TIMED = ("time", "recording")
@@ -48,10 +48,10 @@ class RecordedTimeline(RunTimeline):
     It ends where the recording does, or earlier where the scenario stops earlier.
 
     Attributes:
-        config: where the recording is.
-        study: that holds it.
-        entry: what the study's manifest says of the recorded run.
-        outlasted: whether the scenario would go on when the recorded time is over.
+        config: Place of the recording.
+        study: Study that holds it.
+        entry: Entry of the recorded run in the study's manifest.
+        outlasted: Whether the scenario would go on when the recorded time is over.
     """
 
     config: Recording
@@ -65,7 +65,7 @@ class RecordedTimeline(RunTimeline):
         return super()._cadence()._replace(num_registers=recorded)
 
     @cached_property
-    def names(self) -> dict[str, Words]:
+    def names(self) -> dict[str, Categorical]:
         """Columns of the table `clients` that say who each is: the recorded ones."""
         found = self.study.arrow("clients", self.entry["run"])
         columns = {}
@@ -75,7 +75,7 @@ class RecordedTimeline(RunTimeline):
             column = found[name].combine_chunks()
             if not column.null_count:
                 words = tuple(column.dictionary.to_pylist())
-                columns[name] = Words(column.indices.to_numpy(), words)
+                columns[name] = Categorical(column.indices.to_numpy(), words)
         return columns
 
     def _digest(self) -> str:
@@ -207,9 +207,9 @@ def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimel
     """Returns the recorded timeline of a run.
 
     Args:
-        planned: the timeline that would be simulated otherwise.
-        config: where the recording is.
-        run: of a study.
+        planned: Timeline that would be simulated otherwise.
+        config: Place of the recording.
+        run: Run of a study.
 
     Raises:
         ScenarioError: the recording holds no such run, or does not fit the scenario.
@@ -228,6 +228,8 @@ def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimel
                 f"timeline.replay must fit the scenario, whose {what} are {wanted}, "
                 f"but {config.replay} was recorded with {recorded}; change one of them"
             )
+    # After the end of a recording nothing is known: a scenario that would go on by
+    # another rule ends there, and says so.
     stop, outlasted = planned.stop, False
     recorded_s, known = float(entry["virtual_s"]), entry["stop"] in TIMED
     wanted = stop.time or (inf if known else 0)
@@ -286,7 +288,7 @@ def _numbers(words: np.ndarray, kind: Any) -> np.ndarray:
 
 
 def _under_way(jobs: Jobs, over: float, commits: int) -> Jobs:
-    """Returns the jobs that were begun until an instant, as they were then.
+    """Returns the jobs that had started by an instant, as they were then.
 
     Jobs stand in the order in which they ended; when one was lost is known only from
     those around it, so that what was lost after the last commit counts as under way.

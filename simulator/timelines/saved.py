@@ -21,20 +21,27 @@ from simulator.timeline import (
     NO_COMMIT,
     NO_WORKER,
     Chunk,
-    Incident,
-    Incidents,
     Jobs,
     Kind,
-    Outcome,
     Rows,
     StopReason,
     staleness,
 )
 from simulator.timelines.base import RunTimeline
 from simulator.timelines.of_run import timeline
-from simulator.trace import COLUMNS, DISK, Files, Study, Words, Writer, load, provenance
+from simulator.trace import (
+    COLUMNS,
+    DISK,
+    Categorical,
+    Files,
+    Study,
+    Writer,
+    load,
+    provenance,
+)
 from simulator.trace import write_manifest as write
 from simulator.trace.disk import LOCK, PARTIAL, explained, locked
+from simulator.trace.jobs import attempts, incident_columns, job_columns
 from simulator.trace.journal import line
 from simulator.trace.manifest import NAME, read_manifest
 from simulator.trace.parts import compact
@@ -45,38 +52,38 @@ PAIRS = 65_536
 """Most workers of all rows of a chunk together."""
 LIBRARIES = ("numpy", "scipy", "simpy", "stalesim")
 LEFT = {LOCK, NAME, f"{NAME}{PARTIAL}", *COLUMNS}
-"""What a timeline that was cut short may have left in its folder."""
+"""Names that a timeline that was cut short may have left in its folder."""
 Progress = Callable[[float], None]
 """Called with the fraction of all runs that is timeline."""
 
 
-class Source(NamedTuple):
+class TimelineSource(NamedTuple):
     """A timeline that is to be written.
 
     Attributes:
-        entry: what the manifest says of its run beforehand.
-        chunks: of the timeline.
-        workload: what a contribution sends.
-        horizon: virtual seconds at which the run ends at the latest, or None.
-        names: columns of the table `clients` that say who each is.
+        entry: Entry of its run in the manifest, before it is written.
+        chunks: Chunks of the timeline.
+        workload: Work and messages of a contribution.
+        horizon: Virtual seconds at which the run ends at the latest, or None.
+        names: Columns of the table `clients` that name each client.
     """
 
     entry: dict[str, Any]
     chunks: Iterator[Chunk]
     workload: Workload
     horizon: float | None = None
-    names: Mapping[str, Words] = {}
+    names: Mapping[str, Categorical] = {}
 
 
 def record(
     scenario: Setting, folder: str | Path, progress: Progress = lambda _: None
 ) -> Study:
-    """Plays the world of every run of a scenario and writes what happens.
+    """Simulates the world of every run of a scenario, and writes the timelines.
 
     Args:
-        scenario: of either kind.
-        folder: new or empty.
-        progress: hears the fraction that is played.
+        scenario: Scenario with or without numerics.
+        folder: New or empty folder.
+        progress: Called with the fraction that is simulated.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
@@ -93,7 +100,7 @@ def record(
 def write_all(
     folder: Path,
     scenario: dict[str, Any],
-    sources: list[Source],
+    sources: list[TimelineSource],
     read: dict[str, Any],
     *,
     progress: Progress = lambda _: None,
@@ -103,12 +110,12 @@ def write_all(
     What is refused before any of it is played leaves nothing.
 
     Args:
-        folder: new or empty, or holding a timeline that was cut short, which is
-            replaced.
-        scenario: for the manifest; its `name` is the study's.
-        sources: the timelines.
-        read: what the manifest says of what is read for them.
-        progress: hears the fraction that is written.
+        folder: New or empty folder, or one that holds a timeline that was cut short,
+            which is replaced.
+        scenario: Scenario for the manifest; its `name` is the study's.
+        sources: Timelines to write.
+        read: Entries of the manifest on the files that are read for them.
+        progress: Called with the fraction that is written.
 
     Raises:
         UserError: a timeline cannot be played, or the folder cannot be written, or
@@ -122,7 +129,7 @@ def write_all(
 def _write_all(
     folder: Path,
     scenario: dict[str, Any],
-    sources: list[Source],
+    sources: list[TimelineSource],
     read: dict[str, Any],
     progress: Progress,
 ) -> Study:
@@ -153,6 +160,7 @@ def _write_all(
         log.close(interrupted=True)
         raise
     except BaseException:
+        # Nothing was written yet: the folder is left as it was found.
         if not any((folder / table).exists() for table in COLUMNS):
             DISK.remove(folder / NAME)
         raise
@@ -167,12 +175,12 @@ def _write_all(
 
 
 class _Log:
-    """Notes what a recording has written, so that a kill leaves it readable.
+    """A log of the parts of a recording, so that a kill leaves it readable.
 
     Args:
-        folder: of the recording.
-        manifest: of it, whose runs are completed as they end.
-        writer: of its tables.
+        folder: Folder of the recording.
+        manifest: Manifest of the recording; its runs are completed as they end.
+        writer: Writer of its tables.
     """
 
     def __init__(self, folder: Path, manifest: dict[str, Any], writer: Writer) -> None:
@@ -236,7 +244,7 @@ def _was_cut_short(folder: Path) -> bool:
     return (manifest.get("kind"), manifest["status"]) == ("timeline", "incomplete")
 
 
-def _source(run: Run, timeline: RunTimeline) -> Source:
+def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
     workload = timeline.workload
     entry = {
         **run.identity,
@@ -253,22 +261,24 @@ def _source(run: Run, timeline: RunTimeline) -> Source:
         "scenario": run.scenario.model_dump(mode="json"),
     }
     chunks = timeline.chunks(max(1, PAIRS // timeline.width))
-    return Source(entry, chunks, workload, timeline.stop.time, timeline.names)
+    return TimelineSource(entry, chunks, workload, timeline.stop.time, timeline.names)
 
 
-def _write_run(source: Source, writer: Writer) -> Iterator[float]:
+def _write_run(source: TimelineSource, writer: Writer) -> Iterator[float]:
     """Writes one timeline; yields its fraction, and completes its entry."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     entry, rows_written, commits, contributions = source.entry, 0, 0, 0
     last, reason = 0.0, StopReason.INTERRUPTED
     goal = entry.get("scenario", {}).get("stop", {}).get("commits")
     tally = _Tally(entry["num_clients"], entry["commits_at_once"])
+    sizes = source.workload.upload_bytes, source.workload.download_bytes
     for chunk in source.chunks:
         rows = chunk.rows
         tally.add(chunk.jobs)
         writer.append("rows", _row_columns(entry["run"], rows, rows_written))
-        writer.append("jobs", _job_columns(entry["run"], chunk.jobs, source.workload))
-        writer.append("incidents", _incident_columns(entry["run"], chunk.incidents))
+        jobs = job_columns(entry["run"], chunk.jobs, attempts(chunk.jobs), *sizes)
+        writer.append("jobs", jobs)
+        writer.append("incidents", incident_columns(entry["run"], chunk.incidents))
         rows_written += rows.time.size
         present = rows.worker != NO_WORKER
         applies = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
@@ -288,7 +298,7 @@ def _write_run(source: Source, writer: Writer) -> Iterator[float]:
         commits=commits,
         contributions=contributions,
         virtual_s=source.horizon if at_horizon else last,
-        elapsed_s=time.perf_counter() - begun,
+        elapsed_s=time.perf_counter() - started,
         rows=writer.rows.get(entry["run"], {}),
     )
 
@@ -327,7 +337,7 @@ class _Tally:
 
 
 def _row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:
-    """Returns one row per worker of each row, and one where nobody takes part."""
+    """Returns a row per worker of each row, and one row where no worker takes part."""
     present = rows.worker != NO_WORKER
     present[:, 0] = True
     row, place = np.nonzero(present)
@@ -338,32 +348,5 @@ def _row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:
     }
     for name, values in rows._asdict().items():
         columns[name] = values[row, place] if values.ndim == 2 else values[row]
-    columns["kind"] = Words(columns["kind"], tuple(kind.name for kind in Kind))
+    columns["kind"] = Categorical(columns["kind"], tuple(kind.name for kind in Kind))
     return columns
-
-
-def _job_columns(run: int, jobs: Jobs, workload: Workload) -> dict[str, Any]:
-    """Returns jobs as the trace has them; a message counts even if it weighs nothing.
-
-    A replay needs to know how often a client sent.
-    """
-    columns: dict[str, Any] = {"run": np.full(jobs.client.size, run, np.int32)}
-    columns |= jobs._asdict()
-    refresh, uploads = columns.pop("refresh"), columns.pop("uploads")
-    downloads = (refresh == 0).astype(np.int32)
-    columns |= {
-        "kind": Words(refresh, ("work", "refresh")),
-        "outcome": Words(jobs.outcome, tuple(outcome.name for outcome in Outcome)),
-        "upload_messages": uploads,
-        "download_messages": downloads,
-        "upload_bytes": uploads.astype(np.int64) * workload.upload_bytes,
-        "download_bytes": downloads.astype(np.int64) * workload.download_bytes,
-    }
-    return {name: columns[name] for name in COLUMNS["jobs"]}
-
-
-def _incident_columns(run: int, incidents: Incidents) -> dict[str, Any]:
-    columns: dict[str, Any] = {"run": np.full(incidents.time.size, run, np.int32)}
-    columns |= incidents._asdict()
-    names = tuple(incident.name for incident in Incident)
-    return columns | {"incident": Words(incidents.incident, names)}

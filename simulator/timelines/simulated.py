@@ -17,7 +17,7 @@ from simulator.recorders.recorder import Batch, Recorder
 from simulator.timeline import Chunk, StopReason, check
 from simulator.timelines.base import RunTimeline
 from simulator.world.clients import Server
-from simulator.world.quota import Quota, QuotaIsSpent
+from simulator.world.message_budget import BudgetExhausted, MessageBudget
 from simulator.world.world import World
 
 AFTER_ALL = EventPriority(NORMAL + 2)
@@ -33,10 +33,10 @@ class SimulatedTimeline(RunTimeline):
     Attributes:
         batch: Sample ids of a client's job, where its upload carries those alone; used
             by protocols that bound the age of each sample's embedding.
-        num_samples: Samples that `batch` chooses from.
+        num_samples: Number of samples that `batch` chooses from.
         batch_size: Samples of a local step.
-        server: what all clients share.
-        quota: messages that each client may send before the run ends, if that is
+        server: Resources that all clients share.
+        quota: Messages that each client may send before the run ends, if that is
             limited.
     """
 
@@ -74,7 +74,7 @@ class SimulatedTimeline(RunTimeline):
 
     @property
     def _world(self) -> dict[str, Any]:
-        """What durations are drawn from, by its place in the scenario."""
+        """Parts of the scenario that durations are drawn from, by their keys."""
         parts = ("clients", "server", "protocol")
         return {name: getattr(self, name) for name in parts}
 
@@ -99,8 +99,9 @@ class SimulatedTimeline(RunTimeline):
         recorder = protocol.recorder(world, self.width, self._batch, self.num_samples)
         self._limit_time(world)
         if self.quota is not None:
-            world.quota = Quota(self.quota)
+            world.message_budget = MessageBudget(self.quota)
         protocol.play(world, recorder)
+        # Laws have read their files by now; these must be the files of the hash.
         for key, part in self._world.items():
             inputs.confirm(part, key)
         reason = None
@@ -159,7 +160,7 @@ class SimulatedTimeline(RunTimeline):
             return StopReason.STALLED
         except _TimeIsOver:
             return StopReason.TIME
-        except QuotaIsSpent:
+        except BudgetExhausted:
             return StopReason.PRIVACY
         return None
 

@@ -9,24 +9,24 @@ what was written, by its checksum.
 """
 
 from simulator.config.errors import StudyError
-from simulator.trace.columns import COLUMNS, Column
+from simulator.trace.columns import COLUMNS, TraceColumn
 from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files, StudyWarning
 from simulator.trace.manifest import provenance, write_manifest
 from simulator.trace.numbering import inward
 from simulator.trace.study import Study, load
-from simulator.trace.writing import Words, Writer
+from simulator.trace.writing import Categorical, Writer
 
 __all__ = [
     "COLUMNS",
     "DISK",
-    "Column",
+    "Categorical",
     "Disk",
     "Files",
     "Study",
     "StudyError",
     "StudyWarning",
-    "Words",
+    "TraceColumn",
     "Writer",
     "inward",
     "load",

@@ -19,9 +19,9 @@ def write(disk: Disk, path: Path, state: Any) -> None:
     """Writes a state, all of it or nothing.
 
     Args:
-        disk: on which it lies.
-        path: of the file; its folder is made if need be.
-        state: nested mappings and lists of arrays, numbers and words.
+        disk: Disk of the file.
+        path: Path of the file; its folder is made if need be.
+        state: Nested mappings and lists of arrays, numbers and words.
 
     Raises:
         StudyError: the disk is full, or the folder cannot be written.

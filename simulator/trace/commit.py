@@ -8,7 +8,7 @@ from typing import NamedTuple
 import simulator
 
 PARTS = ("simulator", "analysis", "pyproject.toml")
-"""What the program is made of, in its repository."""
+"""Files of the program in its repository."""
 TIMEOUT_S = 10
 
 
@@ -16,8 +16,8 @@ class Commit(NamedTuple):
     """A state of the program.
 
     Attributes:
-        commit: hexadecimal; None where the program is in no repository, as a wheel.
-        dirty: whether the program's files differ from it, new ones included; None where
+        commit: Hexadecimal; None where the program is in no repository, as a wheel.
+        dirty: Whether the program's files differ from it, new ones included; None where
             there is none.
     """
 
@@ -28,7 +28,7 @@ class Commit(NamedTuple):
 def of_program() -> Commit:
     """Returns the commit of the repository in which this package lies.
 
-    A repository of somebody else's, in which an environment with this package happens
+    Another repository, in which an environment with this package happens
     to lie, does not have the package's files under version control, and is not meant.
     """
     package = Path(simulator.__file__).resolve().parent
@@ -45,7 +45,7 @@ def of_program() -> Commit:
 
 
 def _git(folder: Path, *words: str | Path) -> list[str]:
-    """Returns what git says of a folder, line by line.
+    """Returns the output of git on a folder, line by line.
 
     Raises:
         OSError: there is no git.

@@ -67,7 +67,7 @@ class Disk:
             shutil.rmtree(folder)
 
     def read(self, path: Path) -> bytes:
-        """Returns what a file holds."""
+        """Returns the content of a file."""
         return path.read_bytes()
 
     def names(self, folder: Path) -> list[str]:
@@ -80,7 +80,7 @@ class Disk:
         return path.exists()
 
     def identity(self, path: Path) -> Hashable:
-        """Returns what tells a file from a later one of its name; None without one."""
+        """Returns the identity of a file among those of its name; None without one."""
         try:
             found = path.stat()
         except FileNotFoundError:
@@ -92,8 +92,8 @@ class Disk:
         """Keeps other processes from taking the same lock until the end.
 
         Args:
-            path: of the lock's file, which stays.
-            wait: for another process to let go of it.
+            path: Path of the lock's file, which stays.
+            wait: Whether to wait until another process lets go of it.
 
         Raises:
             LockedError: another process holds it, and there is no waiting.
@@ -117,10 +117,10 @@ def replace(disk: Disk, path: Path, data: bytes, *, durable: bool = True) -> Non
     """Writes a file, all of it or nothing.
 
     Args:
-        disk: on which it lies.
-        path: of the file.
-        data: that it will hold.
-        durable: whether it must survive a loss of power from here on. What is checked
+        disk: Disk of the file.
+        path: Path of the file.
+        data: Content of the file.
+        durable: Whether it must survive a loss of power from here on. What is checked
             against a checksum when it is read, and can be made again, need not.
     """
     partial = path.with_name(path.name + PARTIAL)
@@ -134,14 +134,14 @@ def replace(disk: Disk, path: Path, data: bytes, *, durable: bool = True) -> Non
 
 @contextlib.contextmanager
 def explained(folder: Path, remedy: str = "") -> Iterator[None]:
-    """Tells what went wrong while a study was written.
+    """Turns errors of writing a study into messages for its user.
 
     Args:
-        folder: of the study.
-        remedy: what to do; by default, to make room and resume.
+        folder: Folder of the study.
+        remedy: Advice to the user; by default, to make room and resume.
 
     Raises:
-        StudyError: in one line, in place of an OSError.
+        StudyError: one line, in place of an OSError.
     """
     try:
         yield

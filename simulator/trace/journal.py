@@ -24,11 +24,11 @@ class StudyWarning(UserWarning):
 
 
 class Noted(NamedTuple):
-    """What a journal says.
+    """The contents of a journal.
 
     Attributes:
-        ends: of runs, by their numbers.
-        files: of the tables, from those of the manifest on.
+        ends: Ends of runs, by their numbers.
+        files: Files of the tables: those of the manifest, as changed since.
     """
 
     ends: dict[int, dict[str, Any]]
@@ -42,16 +42,16 @@ def line(record: dict[str, Any]) -> bytes:
 
 
 def read(disk: Disk, path: Path, files: Files) -> Noted:
-    """Returns what the journal of a study says; nothing if there is none.
+    """Returns the contents of a study's journal; nothing if there is none.
 
     The last line may be cut off by a kill; it is of a task that is to be repeated. Any
     other line that is not as it was written is passed over, with a warning: its runs
     count as not ended.
 
     Args:
-        disk: on which it lies.
-        path: of the journal.
-        files: of the tables, as the manifest has them.
+        disk: Disk of the study.
+        path: Path of the journal.
+        files: Files of the tables, as the manifest has them.
 
     Raises:
         StudyError: the file cannot be read.
@@ -60,7 +60,7 @@ def read(disk: Disk, path: Path, files: Files) -> Noted:
     try:
         data = disk.read(path)
     except FileNotFoundError:
-        return found
+        return found  # the last session ended in order, and removed it
     except OSError as error:
         raise StudyError(
             f"{path}: must be readable, but {error.strerror or error}; mend that first"
@@ -70,6 +70,7 @@ def read(disk: Disk, path: Path, files: Files) -> Noted:
         if record is None:
             damaged += 1
             continue
+        # A joined file replaces the parts so far; parts noted later come on top.
         for table, mine in record.get("joined", {}).items():
             found.files[table] = mine
         for table, mine in record.get("parts", {}).items():

@@ -19,14 +19,14 @@ from simulator.trace.disk import DISK, Disk, explained, replace
 
 NAME = "manifest.json"
 FORMAT = 2
-"""Of the folder. 1 had no number, and its clients counted from 0. 2: checksums of all
+"""Version of the folder. 1: no number, clients counted from 0. 2: checksums of all
 files, numbers of rows, a journal per session."""
 CHECKSUM = "checksum"
 
 
 @with_config(ConfigDict(strict=True))
 class _Entry(TypedDict):
-    """What is needed of a run."""
+    """The entries of a run that a reader needs."""
 
     run: int
     label: str
@@ -42,7 +42,7 @@ class _Entry(TypedDict):
 
 @with_config(ConfigDict(strict=True))
 class _Manifest(TypedDict):
-    """What is needed of a study."""
+    """The entries of a study that a reader needs."""
 
     format: int
     session: int
@@ -136,11 +136,11 @@ def _damaged(path: Path, why: str) -> StudyError:
 
 
 def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
-    """Returns where a study is made, with what and by which command, for its manifest.
+    """Returns the provenance of a study for its manifest: program, machine and command.
 
     Args:
-        libraries: distributions whose versions are noted.
-        also: what else there is to say of the environment.
+        libraries: Distributions whose versions are noted.
+        also: Further entries of the environment.
     """
     return {
         **of_program()._asdict(),

@@ -2,7 +2,7 @@
 
 Scenarios, logs, tables, figures and messages count clients, parties and workers from 1.
 Columns of `COLUMNS` that are `numbered` are turned here, on their way into a file and
-back; nobody is missing (null) in a file.
+back; a missing client (null in a file) is `NO_CLIENT` in arrays.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ from jaxtyping import Int
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NOBODY = 2**31 - 1
-"""Stands for nobody in arrays; `timeline.NO_WORKER` and `timeline.SERVER`."""
+NO_CLIENT = 2**31 - 1
+"""The missing client of arrays; `timeline.NO_WORKER` and `timeline.SERVER`."""
 
 
 def outward(numbers: Int[np.ndarray, " n"]) -> "pa.Array":
@@ -22,9 +22,9 @@ def outward(numbers: Int[np.ndarray, " n"]) -> "pa.Array":
     import pyarrow as pa
 
     numbers = np.asarray(numbers)
-    nobody = numbers == NOBODY
-    counted = np.where(nobody, 0, numbers) + 1
-    mask = nobody if nobody.any() else None
+    missing = numbers == NO_CLIENT
+    counted = np.where(missing, 0, numbers) + 1
+    mask = missing if missing.any() else None
     return pa.array(counted.astype(np.int32), pa.int32(), mask=mask)
 
 
@@ -33,4 +33,4 @@ def inward(column: Any) -> Int[np.ndarray, " n"]:
     import pyarrow.compute as pc
 
     counted = pc.fill_null(column, 0).to_numpy()
-    return np.where(counted == 0, NOBODY, counted - 1).astype(np.int32)
+    return np.where(counted == 0, NO_CLIENT, counted - 1).astype(np.int32)

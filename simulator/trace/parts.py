@@ -56,10 +56,10 @@ def write(
     """Writes one part, renamed into place when it is finished.
 
     Args:
-        disk: on which the study lies.
-        path: of the part, in the folder of its table.
-        table: its rows.
-        durable: whether it must survive a loss of power. A part that was lost is seen
+        disk: Disk of the study.
+        path: Path of the part, in the folder of its table.
+        table: Rows of the part.
+        durable: Whether it must survive a loss of power. A part that was lost is seen
             to be missing, and its runs are repeated.
 
     Returns:
@@ -86,10 +86,10 @@ def read(
     """Returns the rows of a part.
 
     Args:
-        disk: on which the study lies.
-        path: of the part.
-        seal: its bytes and CRC-32.
-        filters: on columns, as PyArrow has them; by default all rows.
+        disk: Disk of the study.
+        path: Path of the part.
+        seal: Bytes of the part, and its CRC-32.
+        filters: Conditions on columns, as PyArrow has them; by default all rows.
 
     Raises:
         StudyError: it is missing, or is not what was written.
@@ -130,11 +130,11 @@ def compact(
     A joined file is complete before it is noted, and noted before the parts go.
 
     Args:
-        disk: on which the study lies.
-        folder: of the study.
-        files: of its tables; changed to those that are left.
-        rows: of each table.
-        note: is told which files replace those of which tables.
+        disk: Disk of the study.
+        folder: Folder of the study.
+        files: Files of its tables; changed to those that are left.
+        rows: Number of rows of each table.
+        note: Called with the files that replace others, by table.
 
     Raises:
         StudyError: a part is missing or damaged, or the disk is full.
@@ -211,10 +211,10 @@ def remove_parts(
     """Removes what a writer has left of a study's tables.
 
     Args:
-        disk: on which the study lies.
-        folder: of the study.
-        writer: its name.
-        but: files that stay.
+        disk: Disk of the study.
+        folder: Folder of the study.
+        writer: Name of the writer.
+        but: Files that stay.
 
     Raises:
         StudyError: the folder cannot be written.
@@ -233,10 +233,10 @@ def remove_orphans(
     """Removes parts that nothing names: a kill left them before they were noted.
 
     Args:
-        disk: on which the study lies.
-        folder: of the study.
-        files: that are named.
-        writers: whose parts stay, because they may go on after them.
+        disk: Disk of the study.
+        folder: Folder of the study.
+        files: Files that the manifest or the journal names.
+        writers: Writers whose parts stay, because they may go on after them.
 
     Raises:
         StudyError: the folder cannot be written.

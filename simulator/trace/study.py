@@ -22,9 +22,9 @@ class Study:
     """A finished or interrupted study, read from its folder.
 
     Attributes:
-        folder: where it lies.
-        manifest: what was run, with what, and how each run ended.
-        files: of its tables, as far as their runs have ended.
+        folder: Folder of the study.
+        manifest: Scenario, environment, and the end of each run.
+        files: Files of its tables, as far as their runs have ended.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Study:
 
         Args:
             name: a key of `COLUMNS`.
-            run: alone; by default all of the study.
+            run: Alone; by default all of the study.
 
         Raises:
             StudyError: there is no such table, or rows of it are missing or damaged.
@@ -81,7 +81,7 @@ class Study:
         return found if (mine := self._of_ended(runs)) is None else found.filter(mine)
 
     def _of_ended(self, runs: np.ndarray) -> "pa.Array | None":
-        """Returns which rows are of runs that have ended; None if all are.
+        """Returns a mask of the rows of runs that have ended; None if all are.
 
         Where the line that noted a run's end is damaged, its rows may be there. What
         was recorded of a timeline that was interrupted is given.
@@ -119,8 +119,8 @@ def load(folder: str | Path, disk: Disk = DISK) -> Study:
     """Reads a study.
 
     Args:
-        folder: that `stalesim run` wrote.
-        disk: on which it lies.
+        folder: Folder that `stalesim run` wrote.
+        disk: Disk of the folder.
 
     Raises:
         StudyError: it is not the folder of a study, or its manifest is damaged.
@@ -135,7 +135,7 @@ def load(folder: str | Path, disk: Disk = DISK) -> Study:
 
 
 def journal_of(folder: Path, session: int) -> Path:
-    """Returns where a session notes what it does; it is there while the session is."""
+    """Returns the path of a session's journal, which lives as long as the session."""
     return folder / f"journal-{session}.log"
 
 

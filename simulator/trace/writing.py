@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from simulator.trace import numbering, parts
-from simulator.trace.columns import COLUMNS, Column
+from simulator.trace.columns import COLUMNS, TraceColumn
 from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Words(NamedTuple):
+class Categorical(NamedTuple):
     """A column of words: few different ones, many rows.
 
     Attributes:
-        codes: index of each row's word.
-        words: that occur.
+        codes: Index of each row's word.
+        words: The different words.
     """
 
     codes: np.ndarray
@@ -39,14 +39,14 @@ class Writer:
     """Writes tables of one study as Parquet parts, renamed into place when finished.
 
     Args:
-        folder: of the study.
-        name: of this writer among those of the study, part of its files' names.
-        disk: on which the study lies.
+        folder: Folder of the study.
+        name: Name of this writer within the study, part of its files' names.
+        disk: Disk of the study.
 
     Attributes:
-        parts: that were written, with their seals.
-        rows: of each run in each table, written or not yet.
-        next_part: number of the part that is written next.
+        parts: Files of the parts written so far, with their seals.
+        rows: Number of rows of each run in each table, written or not yet.
+        next_part: Number of the part that is written next.
     """
 
     def __init__(self, folder: Path, name: str, disk: Disk = DISK) -> None:
@@ -59,7 +59,7 @@ class Writer:
         self.rows: dict[int, dict[str, int]] = {}
 
     def state(self) -> dict[str, Any]:
-        """Returns what was written so far; everything is flushed before.
+        """Returns the state of the writer; everything is flushed before.
 
         Raises:
             StudyError: the disk is full, or the folder cannot be written.
@@ -78,7 +78,7 @@ class Writer:
 
         Args:
             table: a key of `COLUMNS`.
-            columns: arrays of equal length, by column.
+            columns: Arrays of equal length, by column.
 
         Raises:
             StudyError: the disk is full, or the folder cannot be written.
@@ -118,7 +118,7 @@ class Writer:
 def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
     import pyarrow as pa
 
-    dtype, *_, numbered = COLUMNS[table].get(column, Column("float32", "", ""))
+    dtype, *_, numbered = COLUMNS[table].get(column, TraceColumn("float32", "", ""))
     arrays = []
     for piece in pieces:
         size = len(piece["run"])
@@ -126,7 +126,7 @@ def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
             arrays.append(pa.nulls(size, parts.arrow_type(dtype)))
         elif numbered:
             arrays.append(numbering.outward(piece[column]))
-        elif isinstance(piece[column], Words):
+        elif isinstance(piece[column], Categorical):
             codes, words = piece[column]
             arrays.append(
                 pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), list(words))

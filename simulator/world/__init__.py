@@ -2,12 +2,12 @@
 
 - `world`: the clock, the groups of clients and all shared parts; `groups`: one group.
 - `cycle`: idle, read, download, compute, upload and service of a client.
-- `laws`, `compound_laws`: durations, drawn by inversion; `stages`: the durations of one
-  stage, in seconds or integer ticks.
+- `delays`: the durations of one stage, in seconds or integer ticks.
 - `links`: shared bottleneck links, and a server with a queue.
 - `presence`: availability, joining, leaving, crashes and slow times; `faults`:
   slowdowns, and messages that are lost or arrive twice.
-- `selection`: the next client, where only some work; `quota`: a limit on messages.
+- `selection`: the next client, where only some work; `message_budget`: a limit on
+  messages.
 
 Nothing in here imports JAX or pandas, or knows a protocol.
 """

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from simulator.config.base import Config, FilePath, NumClients, Quantity
-from simulator.laws.parts import Law, Parameter
+from simulator.laws.base import AnyLaw
+from simulator.laws.distributions import Parameter
 
 Count = Annotated[int, Field(ge=1)]
 Chance = Annotated[float, Field(ge=0, lt=1)]
@@ -19,7 +20,7 @@ class Link(Config):
     its size does not matter.
     """
 
-    latency: Law | None = None
+    latency: AnyLaw | None = None
     """Law of virtual seconds before the first byte arrives."""
     bandwidth: Parameter | None = None
     """Bytes per virtual second, > 0."""
@@ -32,8 +33,8 @@ class OnOff(Config):
     """
 
     kind: Literal["on_off"] = "on_off"
-    on: Law
-    off: Law
+    on: AnyLaw
+    off: AnyLaw
 
 
 class Periodic(Config):
@@ -64,9 +65,9 @@ Availability = Annotated[OnOff | Periodic | Traced, Field(discriminator="kind")]
 class Crashes(Config):
     """Crash and rejoin: the job under way is lost."""
 
-    after: Law
+    after: AnyLaw
     """Law of the time from a client's start, or its return, to its next crash."""
-    down: Law
+    down: AnyLaw
     """Law of the time from a crash to the client's return."""
 
 
@@ -74,8 +75,8 @@ class Loss(Config):
     """Uploads that are lost, sent again, or arrive twice.
 
     A client that has no acknowledgement after `timeout` sends again; after `retries`
-    vain repeats its job is lost and it begins a new one. A second copy of a message is
-    recognised by its job and not applied.
+    repeats without success its job is lost and it begins a new one. A second copy of a
+    message is recognised by its job and not applied.
     """
 
     chance: Chance
@@ -97,7 +98,7 @@ class NamedSlowdown(Config):
 
 
 class RandomSlowdown(Config):
-    """In every iteration one client, chosen uniformly, computes slower.
+    """Slows one client in every iteration, chosen uniformly.
 
     The iteration of a job is its number: the n-th jobs of all clients have one slow
     client among them. Source: A(DP)2SGD, Case I.
@@ -112,9 +113,9 @@ class RegimeSlowdown(Config):
 
     kind: Literal["regime"] = "regime"
     factor: Annotated[float, Field(gt=0)]
-    normal: Law
+    normal: AnyLaw
     """Law of the length of normal times."""
-    slow: Law
+    slow: AnyLaw
     """Law of the length of slow times."""
 
 
@@ -124,7 +125,7 @@ Slowdown = Annotated[
 
 
 class Selection(Config):
-    """Which clients work, where fewer are in flight than there are."""
+    """The choice of the clients that work, where fewer are in flight than there are."""
 
     in_flight: Count
     """Jobs under way at any time; the next is given out when one ends."""
@@ -134,23 +135,23 @@ class Selection(Config):
 
 
 class Behaviour(Config):
-    """What may differ from one group of clients to another.
+    """The entries that may differ from one group of clients to another.
 
     The cycle of a client is: idle, read (a request to the server, which ends with a
     snapshot of the learning state), download, compute, upload. Laws are in virtual
     seconds; a stage that is not given takes no time.
     """
 
-    idle: Law | None = None
-    read: Law | None = None
-    compute: Law | None = None
+    idle: AnyLaw | None = None
+    read: AnyLaw | None = None
+    compute: AnyLaw | None = None
     compute_per: Literal["job", "step", "sample"] = "job"
-    """What a draw of `compute` is the time of: a whole job, one of its local steps or
-    one of its samples."""
+    """Unit of a draw of `compute`: a whole job, one of its local steps, or one of its
+    samples."""
     upload: Link | None = None
     download: Link | None = None
     availability: Availability | None = None
-    """When a client may begin a job. A job that has begun is finished."""
+    """Presence of a client, needed to start a job. A started job is finished."""
     join: Parameter = 0
     """Virtual second at which the client comes."""
     leave: Parameter | None = None
@@ -204,9 +205,9 @@ class Clients(Behaviour):
 
 
 class Server(Config):
-    """What all clients share."""
+    """The resources that all clients share."""
 
-    service: Law | None = None
+    service: AnyLaw | None = None
     """Law of the time that the server takes for one arrival; others queue (FIFO)."""
     upload_bandwidth: Annotated[float, Field(gt=0)] | None = None
     """Bytes per virtual second of the link that all uploads share in equal parts."""

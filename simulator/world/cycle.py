@@ -27,14 +27,14 @@ class Cycle:
     """Lets clients work, and tells a protocol when they read and when they arrive.
 
     Args:
-        world: of the clients.
-        read: called when a client takes a snapshot of the learning state.
-        arrive: called when its contribution has arrived and been served.
-        lost: called when the job that it had begun is lost.
-        left: called when a client will never work again.
-        admit: asked before a client reads; one that is refused waits for `resume`.
-        selects: whether the next client is chosen by the scenario's selection, if it
-            has one; else the protocol says who begins.
+        world: World of the clients.
+        read: Called when a client takes a snapshot of the learning state.
+        arrive: Called when its contribution has arrived and been served.
+        lost: Called when the job that it had started is lost.
+        left: Called when a client will never work again.
+        admit: Asked before a client reads; a refused client waits for `resume`.
+        selects: Whether the next client is chosen by the scenario's selection, if it
+            has one; else the protocol says who starts.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class Cycle:
         """Lets one client begin a cycle."""
 
     def start(self) -> None:
-        """Lets everybody begin, or as many as may be in flight."""
+        """Starts all clients, or as many as may be in flight."""
         if self._pool is None:
-            self._world.foresee_everyone()
+            self._world.prefetch_everyone()
             for client in range(self._world.num_clients):
                 self.begin(client)
         else:
@@ -153,11 +153,11 @@ class Cycle:
         if self._jobs is not None:
             job = self._jobs[client]
             self._jobs[client] = job + 1
-        begun = now
+        started = now
         if world.download_link is None:
-            begun += world.transit(Purpose.DOWNLOAD, client)
+            started += world.transit(Purpose.DOWNLOAD, client)
         drawn = world.draw(Purpose.COMPUTE, client)
-        computed = begun + drawn * world.slowness(client, job, begun)
+        computed = started + drawn * world.slowness(client, job, started)
         computed += world.workload.overhead_s
         sending = world.sending(client, job)
         end = computed + (sending.wait if sending else 0)
@@ -166,15 +166,15 @@ class Cycle:
             end += world.transit(Purpose.UPLOAD, client)
         gone = inf if self._guards else world.present_until(client, now)
         sends = sending.sends if sending else 1
-        if world.quota is not None:
+        if world.message_budget is not None:
             self._count(client, computed, gone)
         if gone <= end:
             if sending and gone > computed:
                 sends = min(sends, 1 + int((gone - computed) / sending.timeout))
-            world.timing[client] = (begun, computed, computed, inf, sends)
+            world.timing[client] = (started, computed, computed, inf, sends)
             world.call_at(gone, self._crash, client)
             return
-        world.timing[client] = (begun, computed, computed, end, sends)
+        world.timing[client] = (started, computed, computed, end, sends)
         if sending:
             self._note_repeats(client, computed, sending)
         then = self._give_up if lost else self._arrive
@@ -186,11 +186,11 @@ class Cycle:
 
     def _count(self, client: int, computed: float, gone: float) -> None:
         """Counts the message of a job when it is sent, if that comes about."""
-        quota = self._world.quota
-        assert quota is not None
-        quota.begin(client)
+        budget = self._world.message_budget
+        assert budget is not None
+        budget.begin(client)
         if gone >= computed:
-            send = self._alive(client, quota.send) if self._guards else quota.send
+            send = self._alive(client, budget.send) if self._guards else budget.send
             self._world.call_first(computed, send, client)
 
     def _share(self, client: int) -> None:

@@ -19,9 +19,9 @@ class Keyed:
     """Successive numbers in (0, 1) of one stream of a client.
 
     Args:
-        streams: of the run.
-        purpose: of the numbers.
-        client: whose.
+        streams: Random streams of the run.
+        purpose: Purpose of the numbers, part of their key.
+        client: Client that the numbers belong to, from 0.
     """
 
     def __init__(self, streams: Streams, purpose: Purpose, client: int = 0) -> None:
@@ -75,12 +75,12 @@ class Sending(NamedTuple):
     """How a message fares.
 
     Attributes:
-        sends: messages sent, lost ones included.
-        wait: seconds after the first sending at which the last one is sent, or after
+        sends: Messages sent, lost ones included.
+        wait: Seconds after the first sending at which the last one is sent, or after
             which the client gives up.
-        lost: whether none arrived.
-        twice: whether a copy follows.
-        timeout: seconds between two sendings.
+        lost: Whether none arrived.
+        twice: Whether a copy follows.
+        timeout: Seconds between two sendings.
     """
 
     sends: int
@@ -94,10 +94,10 @@ class Lossy:
     """Losses and repeats of the uploads of a group of clients.
 
     Args:
-        config: of the losses.
-        streams: of the run.
-        first: number of the group's first client.
-        number: of clients in the group.
+        config: Chances of losses and repeats, as the scenario has them.
+        streams: Random streams of the run.
+        first: Number of the group's first client.
+        number: Number of clients in the group.
     """
 
     def __init__(self, config: Loss, streams: Streams, first: int, number: int) -> None:
@@ -110,7 +110,7 @@ class Lossy:
         """Seconds between two sendings."""
 
     def send(self, client: int, job: int) -> Sending:
-        """Returns what happens to a job's upload.
+        """Returns the fate of a job's upload.
 
         The number of losses is geometric, by inversion of one number.
         """

@@ -2,11 +2,12 @@
 
 from fractions import Fraction
 
-from simulator.laws.drawing import Column, Law, Population, build
-from simulator.laws.parts import Law as LawConfig
+from simulator.laws.base import AnyLaw, DurationSampler, Population
+from simulator.laws.parameters import ClientValues
 from simulator.streams import Purpose
 from simulator.world import faults
 from simulator.world.clients import Behaviour, OnOff, Periodic
+from simulator.world.delays import StageDelays
 from simulator.world.presence import (
     Lasting,
     Membership,
@@ -15,15 +16,14 @@ from simulator.world.presence import (
     Renewal,
     read_intervals,
 )
-from simulator.world.stages import Stage
 
 
-class Group:
+class ClientGroup:
     """One group of clients: its stages, links, presence and faults.
 
     Args:
-        config: of the group.
-        population: its clients.
+        config: Entries of the group in the scenario.
+        population: Clients of the group.
     """
 
     def __init__(self, config: Behaviour, population: Population) -> None:
@@ -35,11 +35,11 @@ class Group:
             Purpose.UPLOAD: config.upload.latency if config.upload else None,
             Purpose.DOWNLOAD: config.download.latency if config.download else None,
         }
-        self.laws: dict[Purpose, Law] = {
+        self.laws: dict[Purpose, DurationSampler] = {
             purpose: self._law(law, purpose) for purpose, law in laws.items() if law
         }
         self.bandwidth = {
-            way: Column.given(link.bandwidth, population, f"{way.name}.bandwidth")
+            way: ClientValues.given(link.bandwidth, population, f"{way.name}.bandwidth")
             for way, link in (
                 (Purpose.UPLOAD, config.upload),
                 (Purpose.DOWNLOAD, config.download),
@@ -47,9 +47,9 @@ class Group:
             if link is not None and link.bandwidth is not None
         }
         self.presences: list[Presence] = []
-        """What must be there for a job to begin."""
+        """Presences that a client needs to start a job."""
         self.lasting: list[Lasting] = []
-        """What must be there until a job has ended."""
+        """Presences that a client needs until its job has ended."""
         self._add_presences()
         self.lossy = None
         if config.loss is not None:
@@ -57,14 +57,14 @@ class Group:
                 config.loss, population.streams, population.first, population.size
             )
 
-    def stage(self, purpose: Purpose, tick: Fraction | None) -> Stage | None:
+    def stage(self, purpose: Purpose, tick: Fraction | None) -> StageDelays | None:
         """Returns the stage of a purpose, if it takes time."""
         if purpose not in self.laws:
             return None
         return self._stage(self.laws[purpose], purpose, tick)
 
     def renewal(
-        self, on: tuple[Purpose, LawConfig], off: tuple[Purpose, LawConfig]
+        self, on: tuple[Purpose, AnyLaw], off: tuple[Purpose, AnyLaw]
     ) -> Renewal:
         """Returns a process that is on and off by turns."""
         first = self.population.first
@@ -85,10 +85,10 @@ class Group:
             case traced:
                 self.presences.append(read_intervals(traced, population))
         if config.leave is not None or config.join != 0:
-            join = Column.given(config.join, population, "join")
+            join = ClientValues.given(config.join, population, "join")
             leave = None
             if config.leave is not None:
-                leave = Column.given(config.leave, population, "leave")
+                leave = ClientValues.given(config.leave, population, "leave")
             self.lasting.append(Membership(join, leave, population.first))
         if config.crashes is not None:
             turns = (
@@ -98,10 +98,12 @@ class Group:
             self.lasting.append(self.renewal(*turns))
         self.presences += self.lasting
 
-    def _law(self, law: LawConfig, purpose: Purpose) -> Law:
+    def _law(self, law: AnyLaw, purpose: Purpose) -> DurationSampler:
         stage = f"clients.{purpose.name.lower()}"
-        return build(law, self.population._replace(stage=stage))
+        return law.make(self.population._replace(stage=stage))
 
-    def _stage(self, law: Law, purpose: Purpose, tick: Fraction | None) -> Stage:
+    def _stage(
+        self, law: DurationSampler, purpose: Purpose, tick: Fraction | None
+    ) -> StageDelays:
         size, streams, first, _ = self.population
-        return Stage(law, purpose, streams, size, tick, first)
+        return StageDelays(law, purpose, streams, size, tick, first)

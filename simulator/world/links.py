@@ -1,4 +1,4 @@
-"""What clients share: a bottleneck link, and a server with a queue."""
+"""Resources that clients share: a bottleneck link, and a server with a queue."""
 
 import heapq
 from collections.abc import Callable
@@ -15,8 +15,8 @@ class SharedLink:
     they end in the order of the work that each had to see done when it came.
 
     Args:
-        env: the clock.
-        bandwidth: bytes per virtual second.
+        env: The clock.
+        bandwidth: Bytes per virtual second.
     """
 
     def __init__(self, env: simpy.Environment, bandwidth: float) -> None:
@@ -67,9 +67,9 @@ class Queue:
     """One server that serves arrivals in their order.
 
     Args:
-        env: the clock.
-        service: draws the service time of a client's arrival.
-        then: called with the client when it has been served.
+        env: The clock.
+        service: Draws the service time of a client's arrival.
+        then: Called with the client when it has been served.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""When clients are there: availability, joining, leaving, crashes, slow times.
+"""Presence of clients: availability, joining, leaving, crashes, slow times.
 
 Everything is worked out when it is asked for, client by client and forward in time, so
 that a client who is away costs no event.
@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from simulator.config.errors import DataError, ScenarioError
-from simulator.laws.drawing import Column, Population
+from simulator.laws.base import Population
+from simulator.laws.parameters import ClientValues
 from simulator.storage import files, table
 from simulator.world.clients import Periodic, Traced
 
@@ -47,10 +48,10 @@ class Renewal:
     """There and away by turns, for independent times; first there.
 
     Args:
-        on: draws times of being there.
-        off: draws times of being away.
-        num_clients: how many.
-        first: number of the first of them.
+        on: Draws times of being there.
+        off: Draws times of being away.
+        num_clients: How many.
+        first: Number of the first of them.
     """
 
     def __init__(self, on: Draw, off: Draw, num_clients: int, first: int = 0) -> None:
@@ -84,7 +85,7 @@ class PeriodicPresence:
     def __init__(self, config: Periodic, population: Population) -> None:
         self._period, self._on = config.period, config.on * config.period
         self._first = population.first
-        self._phase = Column.given(config.phase, population, "phase")
+        self._phase = ClientValues.given(config.phase, population, "phase")
 
     def since(self, client: int, time: float) -> float:
         """Returns `time`, or the beginning of the next period."""
@@ -114,7 +115,9 @@ class TracedPresence:
 class Membership:
     """There from the moment of joining until that of leaving."""
 
-    def __init__(self, join: Column, leave: Column | None, first: int) -> None:
+    def __init__(
+        self, join: ClientValues, leave: ClientValues | None, first: int
+    ) -> None:
         self._join, self._leave, self._first = join, leave, first
 
     def since(self, client: int, time: float) -> float:

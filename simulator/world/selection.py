@@ -1,4 +1,4 @@
-"""Which client works next, where fewer are in flight than there are."""
+"""Selection of the next client, where fewer are in flight than there are."""
 
 from collections.abc import Callable
 
@@ -19,11 +19,12 @@ class Pool:
     """The clients who wait to be selected.
 
     Args:
-        config: how many are in flight, and how they are chosen.
-        num_clients: how many there are.
-        streams: of the run.
-        prefetch: told which clients will probably be chosen next.
-        since: when a client is there, from a time on; None where everybody always is.
+        config: Number of clients in flight, and how they are chosen.
+        num_clients: Number of clients.
+        streams: Random streams of the run.
+        prefetch: Told which clients will probably be chosen next.
+        since: Function of a client and a time that returns when the client is there
+            next; None where all clients are always there.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Pool:
             if not busy[client] and (since is None or since(client, now) <= now):
                 busy[client] = 1
                 return client
-        # Hardly anybody is there: the next one after the last candidate.
+        # Very few are there: the next one after the last candidate.
         start, n = client, self._num_clients
         others = ((start + step) % n for step in range(n))
         free = (c for c in others if not busy[c])

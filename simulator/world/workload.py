@@ -1,4 +1,4 @@
-"""What a job weighs, whatever algorithm says it."""
+"""The work and the messages of a job, whatever the algorithm."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Workload:
-    """What one job of a client computes and sends.
+    """The work of one job of a client, and the size of its messages.
 
     Attributes:
-        upload_bytes: of its message to the server.
-        download_bytes: of the server's message to the client.
-        contributions_per_epoch: jobs of all clients together that make an epoch.
-        steps: local steps.
-        samples: over all of its steps.
-        overhead_s: virtual seconds that it computes on top of what laws say, >= 0;
+        upload_bytes: Bytes of the client's message to the server.
+        download_bytes: Bytes of the server's message to the client.
+        contributions_per_epoch: Jobs of all clients together that make an epoch.
+        steps: Local steps.
+        samples: Samples of all its steps together.
+        overhead_s: Virtual seconds of computing on top of the laws' durations, >= 0;
             slowdowns do not multiply them.
     """
 
@@ -27,7 +27,7 @@ class Workload:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """What a timeline depends on, for its hash; no overhead is not named."""
+        """Numbers that a timeline's hash depends on; an overhead of 0 is left out."""
         parts = dict(vars(self))
         if not self.overhead_s:
             del parts["overhead_s"]

@@ -14,8 +14,7 @@ import numpy as np
 import simpy
 from simpy.events import NORMAL, URGENT, EventPriority
 
-from simulator.laws.drawing import Law, Population, build, common_tick
-from simulator.laws.parts import Law as LawConfig
+from simulator.laws.base import AnyLaw, DurationSampler, Population, common_tick
 from simulator.streams import Purpose, Streams
 from simulator.timeline import Incident, Incidents
 from simulator.world import faults
@@ -27,11 +26,11 @@ from simulator.world.clients import (
     RegimeSlowdown,
     Server,
 )
-from simulator.world.groups import Group
+from simulator.world.delays import LARGE, StageDelays, block_size
+from simulator.world.groups import ClientGroup
 from simulator.world.links import Queue, SharedLink
-from simulator.world.quota import Quota
+from simulator.world.message_budget import MessageBudget
 from simulator.world.selection import Pool
-from simulator.world.stages import LARGE, Stage, block_size
 from simulator.world.workload import Workload
 
 Then = Callable[[int], None]
@@ -39,16 +38,16 @@ Then = Callable[[int], None]
 
 
 class World:
-    """A clock, the clients that live by it, and what they share.
+    """A clock, its clients, and the resources that they share.
 
     Args:
-        clients: None for a world without clients.
-        num_clients: how many.
-        seed: of the run.
-        step: law of a step without clients, for the centralised protocol.
-        server: what all clients share.
-        workload: of a client's job.
-        lattice: whether the clock may tick, where all laws are on a lattice.
+        clients: Laws of the clients; None for a world without clients.
+        num_clients: Number of clients.
+        seed: Seed of the run.
+        step: Law of a step without clients, for the centralised protocol.
+        server: Resources that all clients share.
+        workload: Work and messages of a client's job.
+        lattice: Whether the clock may tick, where all laws are on a lattice.
 
     Raises:
         ScenarioError: a law that gives impossible durations, or parts that do not fit.
@@ -60,7 +59,7 @@ class World:
         clients: Clients | None,
         num_clients: int,
         seed: int,
-        step: LawConfig | None = None,
+        step: AnyLaw | None = None,
         server: Server | None = None,
         workload: Workload | None = None,
         *,
@@ -73,32 +72,34 @@ class World:
         self._server = server or Server()
         self._incidents: list[tuple[float, int, Incident, int]] = []
         self.timing: list[Any] = [None] * num_clients
-        """When each client's job was begun, computed, sent and arrived, and uploads;
-        None where nothing comes between its read and its arrival."""
-        self.quota: Quota | None = None
+        """Times at which each client's job started, was computed, sent and arrived, and
+        its uploads; None where nothing comes between its read and its arrival."""
+        self.message_budget: MessageBudget | None = None
         """Messages that clients may send before the run ends; set before a protocol
         starts."""
         population = Population(num_clients, self.streams)
         behaviours = clients.behaviours(num_clients) if clients else []
         self._groups = [
-            Group(config, population._replace(size=size, first=first))
+            ClientGroup(config, population._replace(size=size, first=first))
             for first, size, config in behaviours
         ]
         self._group_of = np.zeros(num_clients, np.int32)
         for number, (first, size, _) in enumerate(behaviours):
             self._group_of[first : first + size] = number
-        shared: dict[Purpose, LawConfig | None] = {
+        shared: dict[Purpose, AnyLaw | None] = {
             Purpose.STEP: step,
             Purpose.SERVICE: self._server.service,
         }
         laws = {
-            at: build(law, population._replace(stage=at.name.lower()))
+            at: law.make(population._replace(stage=at.name.lower()))
             for at, law in shared.items()
             if law is not None
         }
         self._slowdowns = self._build_slowdowns(clients)
+        # Stages draw in ticks or in seconds, so the tick is known before any is built.
         self.tick = self._tick(laws) if lattice else None
         self._stages = self._build_stages(laws)
+        # Known once for all jobs: a million of them ask at every step.
         self.is_plain = self._is_plain()
         self._loses = any(group.lossy for group in self._groups)
         self._vanish = any(group.lasting for group in self._groups)
@@ -114,12 +115,13 @@ class World:
         self.pool, self.in_flight = None, num_clients
         if clients is not None and clients.selection is not None:
             self.in_flight = min(clients.selection.in_flight, num_clients)
+            # Where none is ever away, the pool need not ask.
             always = not any(group.presences for group in self._groups)
             self.pool = Pool(
                 clients.selection,
                 num_clients,
                 self.streams,
-                self.foresee,
+                self.prefetch,
                 None if always else self.present_since,
             )
 
@@ -169,7 +171,8 @@ class World:
 
     def counted(self, then: Then) -> Then:
         """Returns a function that counts a client's message, if that limits the run."""
-        return then if self.quota is None else self.quota.counted(then)
+        budget = self.message_budget
+        return then if budget is None else budget.counted(then)
 
     def sends_so_far(self, client: int) -> int:
         """Returns how often a client has sent the message of the job that it is at."""
@@ -177,7 +180,7 @@ class World:
         if timing is None or timing[2] > now:
             return 0
         _, _, sent, _, sends = timing
-        if self.quota is not None and not self.quota.has_sent(client):
+        if self.message_budget is not None and not self.message_budget.has_sent(client):
             return 0
         lossy = self._groups[self._group_of[client]].lossy if self._loses else None
         return min(sends, 1 + int((now - sent) / lossy.timeout)) if lossy else sends
@@ -189,7 +192,7 @@ class World:
         back = min((self.present_since(c, now) for c in waiting), default=inf)
         return None if back == inf else back
 
-    def foresee(self, clients: np.ndarray) -> None:
+    def prefetch(self, clients: np.ndarray) -> None:
         """Draws what many clients are about to need, all at once."""
         for stages in self._stage_objects:
             for number, stage in stages.items():
@@ -197,12 +200,12 @@ class World:
                 if len(self._groups) > 1:
                     mine = clients[self._group_of[clients] == number]
                 if mine.size:
-                    stage.foresee(mine)
+                    stage.prefetch(mine)
 
-    def foresee_everyone(self) -> None:
-        """Draws everybody's first durations, where there are many."""
+    def prefetch_everyone(self) -> None:
+        """Draws the first durations of all clients, where there are many."""
         if block_size(self.num_clients) < LARGE:
-            self.foresee(np.arange(self.num_clients))
+            self.prefetch(np.arange(self.num_clients))
 
     def queue(self, then: Then) -> Then:
         """Returns a function that lets an arrival queue at the server."""
@@ -244,7 +247,7 @@ class World:
             time = latest
 
     def present_until(self, client: int, time: float) -> float:
-        """Returns when a client that is there loses the job it has begun."""
+        """Returns when a present client loses the job that it has started."""
         if not self._vanish:
             return inf
         lasting = self._groups[self._group_of[client]].lasting
@@ -290,14 +293,14 @@ class World:
                         faults.random_learner(factor, self.num_clients, self.streams)
                     )
                 case RegimeSlowdown(factor=factor, normal=normal, slow=slow):
-                    everyone = Group(
+                    everyone = ClientGroup(
                         Behaviour(), Population(self.num_clients, self.streams)
                     )
                     turns = (Purpose.NORMAL, normal), (Purpose.SLOW, slow)
                     factors.append(faults.regime(factor, everyone.renewal(*turns)))
         return factors
 
-    def _tick(self, shared: dict[Purpose, Law]) -> Fraction | None:
+    def _tick(self, shared: dict[Purpose, DurationSampler]) -> Fraction | None:
         """Returns the tick of a world in which there are nothing but lattice laws."""
         server = self._server
         rough = bool(self._slowdowns or server.upload_bandwidth)
@@ -311,10 +314,10 @@ class World:
         return common_tick([*laws, *shared.values()])
 
     def _build_stages(
-        self, shared: dict[Purpose, Law]
+        self, shared: dict[Purpose, DurationSampler]
     ) -> dict[Purpose, Callable[[int], int | float]]:
         found: dict[Purpose, Callable[[int], int | float]] = {}
-        self._stage_objects: list[dict[int, Stage]] = []
+        self._stage_objects: list[dict[int, StageDelays]] = []
         for group in self._groups:
             if Purpose.COMPUTE in group.laws:
                 group.laws[Purpose.REFRESH] = group.laws[Purpose.COMPUTE]
@@ -337,11 +340,11 @@ class World:
             if purpose != Purpose.REFRESH:
                 self._stage_objects.append(known)
         for purpose, law in shared.items():
-            stage = Stage(law, purpose, self.streams, self.num_clients, self.tick)
+            stage = StageDelays(law, purpose, self.streams, self.num_clients, self.tick)
             found[purpose] = stage.next
         return found
 
-    def _together(self, stages: dict[int, Stage]) -> Callable[[int], int | float]:
+    def _together(self, stages: dict[int, StageDelays]) -> Callable[[int], int | float]:
         if len(self._groups) == 1:
             return stages[0].next
         group_of = self._group_of.tolist()

@@ -25,12 +25,12 @@ def attacks(folder: Path) -> Iterator[Case]:
     """Yields damage of a study that has ended, one that runs, and a timeline."""
     whole = studies.simulate(validated(damage.LEARNING), folder / "ended")
     yield from _damaged(whole, folder / "a")
-    end = running.Folder.end
+    end = running.StudyFolder.end
     try:
-        running.Folder.end = lambda self: load(self.path)
+        running.StudyFolder.end = lambda self: load(self.path)
         studies.simulate(validated(damage.LEARNING), folder / "running")
     finally:
-        running.Folder.end = end
+        running.StudyFolder.end = end
     yield from _damaged(load(folder / "running"), folder / "b")
     world = {key: VAFL[key] for key in ("name", "clients", "protocol", "stop")}
     world["clients"] = {**world["clients"], "number": 4}

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from simulator.laws.parts import Scaled
+from simulator.laws.scaled import Scaled
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import (
     Behaviour,

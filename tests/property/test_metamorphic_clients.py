@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simulator import studies
 from simulator.config.stop import Stop
-from simulator.laws.parts import Constant
+from simulator.laws.constant import Constant
 from simulator.protocols import (
     Asynchronous,
     Bounded,

@@ -14,7 +14,7 @@ from simulator.scenario.setting import Recording, WorldScenario
 from simulator.scenario.study import expand
 from simulator.timelines.of_run import timeline
 from simulator.timelines.replayed import replayed
-from simulator.timelines.saved import Source, record, write_all
+from simulator.timelines.saved import TimelineSource, record, write_all
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.trace import Study
 from tests.property.test_worlds import neighbourhoods, worlds
@@ -126,7 +126,7 @@ def assert_replayed(study: WorldScenario) -> None:
         again = replayed(played, Recording(replay=str(folder / "recorded")), run)
         assert_alike(whole(played, 64), whole(again, 50))
         entry = dict(recorded.manifest["runs"][0])
-        source = Source(
+        source = TimelineSource(
             entry, again.chunks(37), played.workload, played.stop.time, again.names
         )
         tree = study.model_dump(mode="json")

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.config.stop import Stop
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Bounded, Centralised, Cyclic
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import Clients

@@ -7,7 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.config.stop import Stop
-from simulator.laws.parts import Constant, Markov, Mixture, Scipy, Truncated
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
+from simulator.laws.markov import Markov
+from simulator.laws.mixture import Mixture
+from simulator.laws.truncated import Truncated
 from simulator.protocols import (
     Asynchronous,
     Buffered,

@@ -8,7 +8,7 @@ import pytest
 from simulator import simulation
 from simulator.scenario.study import merge
 from simulator.timeline import Kind
-from simulator.trace import Words
+from simulator.trace import Categorical
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory
 
@@ -73,7 +73,9 @@ class Ran:
     def __call__(self, table: str, name: str) -> np.ndarray:
         """Returns a column; words as their codes."""
         parts = [part[name] for part in self.memory.tables[table]]
-        return np.concatenate([p.codes if isinstance(p, Words) else p for p in parts])
+        return np.concatenate(
+            [p.codes if isinstance(p, Categorical) else p for p in parts]
+        )
 
     def is_commit(self) -> np.ndarray:
         return self("commits", "kind") == Kind.COMMIT

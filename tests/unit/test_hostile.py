@@ -221,9 +221,9 @@ def test_the_labels_of_a_log_are_literal(tmp_path: Path) -> None:
 
 PLUGIN = '''
 from typing import Literal
-from simulator.config.parts import Part
+from simulator.laws import Law
 
-class Odd(Part):
+class Odd(Law):
     """[/b] [red]law[/red] :smile: \x1b[31m $x$"""
     law: Literal["[/b]"] = "[/b]"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from simulator.config.stop import Stop
-from simulator.laws.parts import Scipy
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Asynchronous
 from simulator.results import ages, jobs
 from simulator.results.jobs import JobTables

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 from analysis import theory
-from simulator.laws.parts import Scipy
+from simulator.laws.distributions import Scipy
 from simulator.problems.sampler import Sampler
 from simulator.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.timeline import NO_WORKER

@@ -14,7 +14,8 @@ import pytest
 import scipy.stats
 
 from analysis import theory
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.timeline import NO_WORKER, Jobs, Outcome, Rows, StopReason
 from simulator.world.clients import Clients, Group, Selection

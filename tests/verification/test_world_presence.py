@@ -15,7 +15,8 @@ import pytest
 from analysis import theory
 from analysis.theory import queues
 from simulator.config.stop import Stop
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.timeline import NO_WORKER, Incident, Incidents, Jobs, Outcome, Rows
 from simulator.timelines.simulated import SimulatedTimeline

@@ -17,7 +17,8 @@ import simpy
 from analysis import theory
 from analysis.theory import queues
 from simulator.config.stop import Stop
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Asynchronous, Synchronous
 from simulator.timeline import Jobs, Outcome
 from simulator.timelines.simulated import SimulatedTimeline

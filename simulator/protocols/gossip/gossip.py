@@ -19,7 +19,7 @@ class Gossip(GossipOptions):
     def recorder(
         self, world: World, width: int, batch: Batch | None, num_samples: int
     ) -> Recorder:
-        """Returns what writes the timeline of models without a server."""
+        """Returns the recorder of models without a server."""
         del width, batch, num_samples
         return GossipRecorder(world)
 

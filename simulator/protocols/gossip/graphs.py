@@ -1,4 +1,4 @@
-"""Graphs of workers: who may average with whom."""
+"""Graphs of workers: the pairs that may average."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,13 +13,14 @@ from simulator.config.base import Config, PlacedError
 TRIES = 100
 """Random graphs that are drawn before giving up."""
 MOST_WORKERS = 100_000
-"""Of gossip: each has a model of its own."""
+"""Workers of gossip, each with a model of its own."""
 MOST_MIXED = 2_000
 """Workers that average all at once, by a matrix of all with all: 32 MB."""
 MOST_PAIRS = 1_000_000
 """Pairs of workers of which a graph is made."""
 SHUFFLES = 20
-"""Vain shuffles of a random regular graph's loose ends before it is begun anew."""
+"""Shuffles without success of a random regular graph's loose ends before a new
+start."""
 
 Count = Annotated[int, Field(ge=1)]
 Edge = tuple[int, int]
@@ -38,11 +39,11 @@ class Torus(Config):
 
     kind: Literal["torus"] = "torus"
     rows: Count | None = None
-    """By default the most square grid that there is."""
+    """Rows of the grid; by default as many as make it the most square."""
 
 
 class Complete(Config):
-    """Everyone with everyone."""
+    """Each worker with every other one."""
 
     kind: Literal["complete"] = "complete"
 
@@ -147,7 +148,7 @@ def check_size(num_workers: int, *, mixed: bool) -> None:
 
     Args:
         num_workers: K.
-        mixed: whether all of them average at once.
+        mixed: Whether all of them average at once.
 
     Raises:
         PlacedError: saying how many there may be.
@@ -192,9 +193,9 @@ def build_edges(graph: Config, n: int, draw: Draw | None = None) -> list[Edge]:
     """Returns the edges of a connected graph, each once, as sorted pairs from 0.
 
     Args:
-        graph: one of the classes above.
-        n: workers, >= 2.
-        draw: random numbers, for random graphs.
+        graph: One of the classes above.
+        n: Workers, >= 2.
+        draw: Random numbers, for random graphs.
 
     Raises:
         PlacedError: the graph is impossible, or not connected.
@@ -211,6 +212,7 @@ def build_edges(graph: Config, n: int, draw: Draw | None = None) -> list[Edge]:
         case Edges(edges=edges):
             found = {(i - 1, j - 1) for i, j in edges}
             _check_listed(found, n)
+        # A random graph that is not connected is drawn again, not refused.
         case RandomRegular(degree=degree):
             _check_degree(degree, n)
             return _drawn_until_connected(

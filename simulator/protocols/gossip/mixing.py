@@ -1,4 +1,4 @@
-"""Mixing of all workers at once: who sends to whom in a round, and with which weights.
+"""Mixing of all workers at once: receivers of each worker in a round, and weights.
 
 Column j of a mixing matrix says how worker j's model is shared out: it sums to 1. In an
 undirected graph the rows do, too (Metropolis weights), so that the mean model stays.
@@ -20,16 +20,16 @@ from simulator.protocols.gossip.graphs import (
 )
 
 Phase = list[list[int]]
-"""To whom each worker sends."""
+"""Receivers of each worker."""
 
 
 def receivers(graph: Config, n: int, draw: Draw | None = None) -> list[Phase]:
-    """Returns to whom each worker sends, in rounds that repeat in turn.
+    """Returns the receivers of each worker, in rounds that repeat in turn.
 
     Args:
-        graph: of either kind, undirected or directed.
-        n: workers, >= 2.
-        draw: random numbers, for random graphs.
+        graph: Undirected or directed graph.
+        n: Number of workers, >= 2.
+        draw: Random numbers, for random graphs.
 
     Raises:
         PlacedError: the graph is impossible or not (strongly) connected.
@@ -55,10 +55,10 @@ def mixing_matrices(
     """Returns by which weights models are mixed, in rounds that repeat in turn.
 
     Args:
-        graph: of either kind; undirected unless `pushes`.
-        n: workers.
-        draw: random numbers, for random graphs.
-        pushes: whether senders share in equal parts, with themselves (push-sum), in
+        graph: Undirected graph; with `pushes` directed or undirected.
+        n: Number of workers.
+        draw: Random numbers, for random graphs.
+        pushes: Whether senders share in equal parts, with themselves (push-sum), in
             place of Metropolis weights.
 
     Source: Xiao and Boyd, Fast linear iterations for distributed averaging (2004),

@@ -1,4 +1,4 @@
-"""Options of gossip: who may average with whom, how, and what a round is."""
+"""Options of gossip: pairs that average, the way of averaging, and rounds."""
 
 from typing import ClassVar, Literal
 
@@ -28,18 +28,18 @@ class GossipOptions(Protocol):
     kind: Literal["gossip"] = "gossip"
     has_server: ClassVar[bool] = False
     graph: Graph = Bipartite()
-    """Who may average with whom; by default senders with receivers (A-08)."""
+    """Pairs of workers that may average; by default senders with receivers (A-08)."""
     average: Literal["pairwise", "all", "neighbours"] = "pairwise"
     """Two neighbours at a time; or, in rounds in which all wait for each other,
     everyone with everyone (SYNC) or with all neighbours at once (D-PSGD)."""
     initiator: Literal["sender", "every"] | None = None
-    """Whose gradients come with an averaging (A-09): those of one side of a bipartite
-    graph or everyone's; by default senders', where the graph has two sides."""
+    """Workers whose gradients come with an averaging (A-09): one side of a bipartite
+    graph, or all; by default the senders, where the graph has two sides."""
     order: Literal["average_then_step", "step_then_average", "during"] = (
         "average_then_step"
     )
-    """What follows a gradient (A-10); `during`: averaging begins with the gradient, and
-    both are waited for. With everyone, steps come first."""
+    """The order of averaging and gradient (A-10); `during`: averaging starts with the
+    gradient, and both are waited for. With `average: all`, steps come first."""
 
     @model_validator(mode="after")
     def _only_pairs_have_neighbours(self) -> "GossipOptions":
@@ -52,7 +52,7 @@ class GossipOptions(Protocol):
             default = type(self).model_fields[name].default
             if self.average not in averages and getattr(self, name) != default:
                 raise PlacedError(
-                    f"{name} must not stand beside average: {self.average}; remove it",
+                    f"{name} must not stand next to average: {self.average}; remove it",
                     (name,),
                 )
         if self.average == "neighbours" and self.order == "during":
@@ -79,13 +79,13 @@ class GossipOptions(Protocol):
 
         Args:
             num_workers: K.
-            draw: random numbers, for random graphs.
+            draw: Random numbers, for random graphs.
         """
         first = receivers(self.graph, num_workers, draw)[0]
         return [len(others) for others in first]
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses what workers without a server cannot do, and impossible graphs."""
+        """Refuses settings that need a server, and impossible graphs."""
         refuse_selection(self.kind, clients)
         if server != Server():
             raise PlacedError(

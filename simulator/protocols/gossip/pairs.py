@@ -10,10 +10,10 @@ class Pair(NamedTuple):
     """A request; earlier ones have smaller numbers.
 
     Attributes:
-        number: of the request.
-        initiator: who asks.
-        partner: who is asked.
-        then: called with the initiator when the exchange is over.
+        number: Number of the request.
+        initiator: Worker that asks.
+        partner: Worker that is asked.
+        then: Called with the initiator when the exchange is over.
     """
 
     number: int
@@ -26,13 +26,13 @@ class Pairs:
     """Lets pairs begin their exchanges in the order of their requests.
 
     A request takes both of its workers or, while one of them is with another, neither,
-    and waits; so nobody is held who waits, and there is no deadlock. When workers
+    and waits; so no waiting worker is held, and there is no deadlock. When workers
     become free, the oldest request that can begin does.
 
     Args:
-        num_workers: how many there are.
-        begin: called with a pair that begins; calls `end` when its time is over.
-        over: called with a pair that ends, before its `then`.
+        num_workers: Number of workers.
+        begin: Called with a pair that begins; calls `end` when its time is over.
+        over: Called with a pair that ends, before its `then`.
     """
 
     def __init__(

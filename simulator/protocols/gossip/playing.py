@@ -27,7 +27,7 @@ def play(config: GossipOptions, world: World, recorder: GossipRecorder) -> None:
 
 
 class _Workers(ABC):
-    """What all workers have in common: their gradients and steps."""
+    """The common part of all ways of averaging: the workers' gradients and steps."""
 
     def __init__(
         self, config: GossipOptions, world: World, recorder: GossipRecorder
@@ -38,7 +38,7 @@ class _Workers(ABC):
         self._round = 0
 
     def start(self) -> None:
-        self._world.foresee_everyone()
+        self._world.prefetch_everyone()
         for worker in range(self._num_workers):
             self._begin(worker)
 
@@ -59,8 +59,8 @@ class _Workers(ABC):
 
     def _end_gradient(self, worker: int) -> None:
         now = self._env.now
-        begun = self._recorder.read_time(worker)
-        self._world.timing[worker] = (begun, now, now, now, 0)
+        started = self._recorder.read_time(worker)
+        self._world.timing[worker] = (started, now, now, now, 0)
         self._computed(worker)
 
     @abstractmethod
@@ -68,8 +68,8 @@ class _Workers(ABC):
         """Goes on where a worker has its gradient."""
 
     def _step(self, worker: int) -> None:
-        if self._world.quota is not None:
-            self._world.quota.send(worker)
+        if self._world.message_budget is not None:
+            self._world.message_budget.send(worker)
         timing = self._world.timing
         timing[worker] = (*timing[worker][:4], self._sent[worker])
         self._sent[worker] = 0

@@ -19,7 +19,7 @@ class GossipRecorder(Recorder):
     register, and an averaging those of its workers that have no job under way.
 
     Args:
-        world: of the workers.
+        world: World of the workers.
     """
 
     def __init__(self, world: World) -> None:
@@ -56,9 +56,9 @@ class GossipRecorder(Recorder):
         """Mixes the models of all workers; all or none of them have a job under way.
 
         Args:
-            time: of the row.
-            round_: of the protocol.
-            uploads: that it took.
+            time: Time of the row, in the clock's unit.
+            round_: Round of the protocol.
+            uploads: Messages that the averaging took.
         """
         self._add_row(Kind.AVERAGE_ALL, time, 0, round_)
         self._set_write_slot(NO_SLOT if self._read_time[0] is not None else 0)
@@ -67,7 +67,7 @@ class GossipRecorder(Recorder):
 
     @property
     def turns(self) -> int:
-        """What a number of rounds is counted in: commits, and averagings of all."""
+        """Rows that rounds are counted in so far: commits, and averagings of all."""
         return self.version + self._num_mixings
 
     def _build_rows(

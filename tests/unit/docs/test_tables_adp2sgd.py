@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from generators import adp2sgd
-from simulator.privacy.decentralised import Numeric, Setting
+from simulator.privacy.adp2sgd.setting import GossipSetting
+from simulator.privacy.adp2sgd.theorem2 import Numeric
 
 
-def _numeric(setting: Setting, multiplier: float) -> Numeric:
+def _numeric(setting: GossipSetting, multiplier: float) -> Numeric:
     """Says what it was asked, in place of a second of work."""
     return Numeric(setting.num_workers, multiplier, setting.iterations)
 

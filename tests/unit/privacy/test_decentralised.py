@@ -12,18 +12,25 @@ from scipy import integrate, stats
 
 from analysis.theory import adp2sgd
 from simulator.config.errors import UserError
-from simulator.privacy import decentralised
 from simulator.privacy.accountants import Pld, Rdp
-from simulator.privacy.decentralised import PUBLISHED, Setting
+from simulator.privacy.adp2sgd import lemmas, theorem2, utility
+from simulator.privacy.adp2sgd.setting import (
+    PUBLISHED,
+    GossipSetting,
+    rescaled,
+    sensitivity,
+)
 from simulator.privacy.releases import Gaussian
 
 LOG = math.log(1e5)
 """log(1 / delta)"""
-SMALL = Setting(num_workers=3, num_samples=40, batch=8, iterations=90, lipschitz=2.0)
+SMALL = GossipSetting(
+    num_workers=3, num_samples=40, batch=8, iterations=90, lipschitz=2.0
+)
 
 
-def _of_sum(sigma: float, setting: Setting = PUBLISHED) -> decentralised.Achieved:
-    return decentralised.achieved(setting, setting.multiplier(sigma, "sum"))
+def _of_sum(sigma: float, setting: GossipSetting = PUBLISHED) -> theorem2.Achieved:
+    return theorem2.achieved(setting, setting.multiplier(sigma, "sum"))
 
 
 # the setting, A-01 and A-02
@@ -38,14 +45,14 @@ def test_the_published_setting() -> None:
 
 
 def test_noise_and_sensitivity_grow_together_from_the_mean_to_the_sum() -> None:
-    assert decentralised.rescaled(0.5, 8, source="mean", target="sum") == 4
-    assert decentralised.rescaled(4.0, 8, source="sum", target="mean") == 0.5
-    assert decentralised.rescaled(4.0, 8, source="sum", target="sum") == 4
-    assert decentralised.sensitivity(3.0, 8, "sum") == 6
-    assert decentralised.sensitivity(3.0, 8, "mean") == 0.75
+    assert rescaled(0.5, 8, source="mean", target="sum") == 4
+    assert rescaled(4.0, 8, source="sum", target="mean") == 0.5
+    assert rescaled(4.0, 8, source="sum", target="sum") == 4
+    assert sensitivity(3.0, 8, "sum") == 6
+    assert sensitivity(3.0, 8, "mean") == 0.75
     assert SMALL.multiplier(4.0, "sum") == SMALL.multiplier(0.5, "mean") == 1
     # The paper's mixture: the noise is on the sum, the sensitivity a mean's (A-02).
-    assert decentralised.sensitivity(3.0, 8, "sum", "paper") == 0.75
+    assert sensitivity(3.0, 8, "sum", "paper") == 0.75
     assert SMALL.multiplier(4.0, "sum", "paper") == 8
     assert SMALL.multiplier(0.5, "mean", "paper") == 1
 
@@ -66,7 +73,7 @@ def test_own_steps_are_drawn_from_own_samples() -> None:
 
 
 def test_lemma_2_of_normal_noise_is_the_divergence_of_two_normal_laws() -> None:
-    found = decentralised.gaussian_rdp(3.5, 2.0)
+    found = lemmas.gaussian_rdp(3.5, 2.0)
     assert found == 3.5 / 8
     p, q = stats.norm(1 / 2.0), stats.norm(0)
 
@@ -91,7 +98,7 @@ def test_lemma_2_of_normal_noise_is_the_divergence_of_two_normal_laws() -> None:
 def test_lemma_2_is_subsampled_and_says_what_fails(
     order: float, multiplier: float, failed: tuple[str, ...]
 ) -> None:
-    found = decentralised.subsampled_rdp(order, multiplier, 0.00512)
+    found = lemmas.subsampled_rdp(order, multiplier, 0.00512)
     value = 5 * 0.00512**2 * order / multiplier**2
     assert found.value == pytest.approx(value, rel=1e-12)
     conditions = found.conditions
@@ -105,12 +112,12 @@ def test_lemma_2_is_subsampled_and_says_what_fails(
 
 
 def test_what_the_conditions_ask_for_is_said() -> None:
-    found = decentralised.conditions(5.0, 1.0, 0.1)
+    found = lemmas.conditions(5.0, 1.0, 0.1)
     assert found.why == (
         "noise: sigma^2 / sensitivity^2 must be >= 1.5, got 1; "
         "order: alpha must be > 1 and <= 1.609, got 5"
     )
-    assert "got none" in decentralised.conditions(math.nan, 2.0, 0.5).why
+    assert "got none" in lemmas.conditions(math.nan, 2.0, 0.5).why
 
 
 def test_lemma_2_beside_the_exact_divergence() -> None:
@@ -120,16 +127,16 @@ def test_lemma_2_beside_the_exact_divergence() -> None:
         most = math.exp(-order) / 0.00512 - 1
         for variance in np.geomspace(1.5, most, 50) if most > 1.5 else []:
             z = float(math.sqrt(variance))
-            lemma = decentralised.subsampled_rdp(order, z * (1 + 1e-9), 0.00512)
-            exact = decentralised.poisson_rdp(order, z, 0.00512)
+            lemma = lemmas.subsampled_rdp(order, z * (1 + 1e-9), 0.00512)
+            exact = lemmas.poisson_rdp(order, z, 0.00512)
             ratios.append(lemma.value / exact)
     assert 6.9 < min(ratios) < 7.05
     assert 9.65 < max(ratios) < 9.85
     # beyond: the lemma has 2.8e-3 where 5.2 is exact
-    beyond = decentralised.subsampled_rdp(32, 1.225, 0.00512)
+    beyond = lemmas.subsampled_rdp(32, 1.225, 0.00512)
     assert beyond.value == pytest.approx(2.8e-3, abs=5e-5)
     assert "order" in beyond.conditions.failed
-    exact = decentralised.poisson_rdp(32, 1.225, 0.00512)
+    exact = lemmas.poisson_rdp(32, 1.225, 0.00512)
     assert exact == pytest.approx(5.2, abs=0.05)
 
 
@@ -144,7 +151,7 @@ def test_poisson_divergence_is_that_of_a_mixture(order: int) -> None:
 
     moment, _ = integrate.quad(integrand, -15, 25, points=[0, order / multiplier])
     expected = math.log(moment) / (order - 1)
-    found = decentralised.poisson_rdp(order, multiplier, ratio)
+    found = lemmas.poisson_rdp(order, multiplier, ratio)
     assert found == pytest.approx(expected, rel=1e-8)
 
 
@@ -156,14 +163,14 @@ def test_poisson_divergence_is_dp_accountings(multiplier: float, ratio: float) -
     orders = [2, 3, 32, 256]
     event = dpa.PoissonSampledDpEvent(ratio, dpa.GaussianDpEvent(multiplier))
     theirs = dpa.rdp.RdpAccountant(orders).compose(event).rdp
-    mine = [decentralised.poisson_rdp(order, multiplier, ratio) for order in orders]
+    mine = [lemmas.poisson_rdp(order, multiplier, ratio) for order in orders]
     np.testing.assert_allclose(mine, theirs, rtol=1e-7)
 
 
 def test_divergences_add_up_and_become_an_epsilon() -> None:
-    assert decentralised.compose(0.25, 8) == 2
-    assert decentralised.to_epsilon(2.0, 3.0, 1e-5) == pytest.approx(2 + LOG / 2)
-    order = decentralised.order_of(0.3, 10.0, 1e-5)
+    assert lemmas.compose(0.25, 8) == 2
+    assert lemmas.to_epsilon(2.0, 3.0, 1e-5) == pytest.approx(2 + LOG / 2)
+    order = lemmas.order_of(0.3, 10.0, 1e-5)
     assert LOG / (order - 1) == pytest.approx(7)
 
 
@@ -191,7 +198,7 @@ def test_the_table_of_theorem_2(
     of_sum: str,
     failed: tuple[str, ...],
 ) -> None:
-    found = decentralised.theorem2(PUBLISHED, epsilon, mu)
+    found = theorem2.theorem2(PUBLISHED, epsilon, mu)
     numbers = (
         (found.order, order),
         (found.sigma_mean, mean),
@@ -203,7 +210,7 @@ def test_the_table_of_theorem_2(
 
 
 def test_the_fixture_of_theorem_2() -> None:
-    found = decentralised.theorem2(PUBLISHED, 10, 0.5)
+    found = theorem2.theorem2(PUBLISHED, 10, 0.5)
     assert found.sigma_mean**2 == pytest.approx(3.09613e-4, rel=5e-6)
 
 
@@ -213,15 +220,15 @@ def test_the_fixture_of_theorem_2() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 10.0, 200.0])
 @pytest.mark.parametrize("mu", [0.1, 0.5, 0.9])
 def test_the_parts_of_theorem_2_are_shares_of_epsilon(
-    setting: Setting, epsilon: float, mu: float
+    setting: GossipSetting, epsilon: float, mu: float
 ) -> None:
-    noise = decentralised.theorem2(setting, epsilon, mu)
+    noise = theorem2.theorem2(setting, epsilon, mu)
     z = setting.multiplier(noise.sigma_mean, "mean")
     assert setting.multiplier(noise.sigma_sum, "sum") == pytest.approx(z, rel=1e-12)
-    one = decentralised.subsampled_rdp(noise.order, z, setting.ratio)
-    total = decentralised.compose(one.value, setting.iterations)
+    one = lemmas.subsampled_rdp(noise.order, z, setting.ratio)
+    total = lemmas.compose(one.value, setting.iterations)
     assert total == pytest.approx(mu * epsilon, rel=1e-12)
-    together = decentralised.to_epsilon(total, noise.order, setting.delta)
+    together = lemmas.to_epsilon(total, noise.order, setting.delta)
     assert together == pytest.approx(epsilon, rel=1e-12)
     # Equation 7 as it is printed.
     K, n, B, T = (
@@ -243,21 +250,21 @@ def test_the_parts_of_theorem_2_are_shares_of_epsilon(
     ("epsilon", "mu"), [(10, 0.53), (12, 0.59), (16, 0.61), (20, 0.62)]
 )
 def test_the_search_finds_the_least_admissible_noise(epsilon: float, mu: float) -> None:
-    found = decentralised.least_noise(PUBLISHED, epsilon)
+    found = theorem2.least_noise(PUBLISHED, epsilon)
     assert found.admissible
     assert found.why == ""
     assert found.best is not None
     assert found.best.mu == mu
     assert found.best.conditions.hold
-    for other in decentralised.GRID:
-        noise = decentralised.theorem2(PUBLISHED, epsilon, other)
+    for other in theorem2.GRID:
+        noise = theorem2.theorem2(PUBLISHED, epsilon, other)
         if noise.conditions.hold:
             assert noise.sigma_mean >= found.best.sigma_mean
 
 
 @pytest.mark.parametrize("epsilon", [1, 4, 8, 8.3])
 def test_no_admissible_mu_is_a_result(epsilon: float) -> None:
-    found = decentralised.least_noise(PUBLISHED, epsilon)
+    found = theorem2.least_noise(PUBLISHED, epsilon)
     assert not found.admissible
     assert found.best is None
     assert f"no mu of 99 is admissible at epsilon {epsilon:g}" in found.why
@@ -265,10 +272,10 @@ def test_no_admissible_mu_is_a_result(epsilon: float) -> None:
 
 
 def test_the_first_condition_can_fail_alone() -> None:
-    found = decentralised.least_noise(PUBLISHED, 40.0, grid=(0.5, 0.6))
+    found = theorem2.least_noise(PUBLISHED, 40.0, grid=(0.5, 0.6))
     assert found.best is None
     assert "fails noise: sigma^2 / sensitivity^2 must be >= 1.5" in found.why
-    assert decentralised.least_noise(PUBLISHED, 40.0).admissible
+    assert theorem2.least_noise(PUBLISHED, 40.0).admissible
 
 
 @pytest.mark.parametrize(
@@ -284,25 +291,25 @@ def test_the_smallest_admissible_epsilon(batch: int, least: float) -> None:
     setting = dataclasses.replace(
         PUBLISHED, batch=batch, iterations=300 * 50_000 // batch
     )
-    found = decentralised.smallest_epsilon(setting)
+    found = theorem2.smallest_epsilon(setting)
     assert found.admissible
     assert found.epsilon == pytest.approx(least, abs=5e-3)
     # It is on the edge: of a fine grid of mu, by the other direction.
     fine = np.linspace(found.mu / 2, found.mu * 1.5, 5001).tolist()
-    above = decentralised.least_noise(setting, found.epsilon * 1.0005, fine)
+    above = theorem2.least_noise(setting, found.epsilon * 1.0005, fine)
     assert above.admissible
     assert above.best is not None
     assert above.best.mu == pytest.approx(found.mu, abs=0.02)
-    below = decentralised.least_noise(setting, found.epsilon * 0.9995, fine)
+    below = theorem2.least_noise(setting, found.epsilon * 0.9995, fine)
     assert not below.admissible
 
 
 def test_the_smallest_epsilon_of_own_steps_and_of_none() -> None:
-    assert decentralised.smallest_epsilon(PUBLISHED.own()).epsilon == pytest.approx(
+    assert theorem2.smallest_epsilon(PUBLISHED.own()).epsilon == pytest.approx(
         106.8, abs=0.05
     )
-    whole = Setting(num_workers=1, num_samples=8, batch=8, iterations=5)
-    found = decentralised.smallest_epsilon(whole)
+    whole = GossipSetting(num_workers=1, num_samples=8, batch=8, iterations=5)
+    found = theorem2.smallest_epsilon(whole)
     assert found.epsilon == math.inf
     assert found.why.startswith("order: alpha must be > 1")
 
@@ -325,21 +332,21 @@ def test_the_epsilon_of_a_noise() -> None:
     assert own.conditions.failed == ("order",)
     assert math.isnan(own.mu)
     mixture = PUBLISHED.multiplier(4.0, "sum", "paper")
-    assert not decentralised.achieved(PUBLISHED, mixture).admissible
+    assert not theorem2.achieved(PUBLISHED, mixture).admissible
 
 
 @pytest.mark.parametrize("sigma", [2.5, 3.0, 4.0, 5.0, 7.0, 10.0])
 @pytest.mark.parametrize("iterations", [1, 1000, 58_593])
 def test_the_best_order_is_the_best(sigma: float, iterations: int) -> None:
     z = PUBLISHED.multiplier(sigma, "sum")
-    found = decentralised.achieved(PUBLISHED, z, iterations)
+    found = theorem2.achieved(PUBLISHED, z, iterations)
     largest = found.conditions.largest_order
     orders = np.linspace(1, largest, 20_001)[1:]
     values = []
     for order in orders.tolist():
-        one = decentralised.subsampled_rdp(order, z, PUBLISHED.ratio)
-        total = decentralised.compose(one.value, iterations)
-        values.append(decentralised.to_epsilon(total, order, 1e-5))
+        one = lemmas.subsampled_rdp(order, z, PUBLISHED.ratio)
+        total = lemmas.compose(one.value, iterations)
+        values.append(lemmas.to_epsilon(total, order, 1e-5))
     assert found.epsilon <= min(values) * (1 + 1e-12)
     assert found.epsilon == pytest.approx(min(values), rel=1e-6)
     assert found.unconstrained <= found.epsilon * (1 + 1e-12)
@@ -348,7 +355,7 @@ def test_the_best_order_is_the_best(sigma: float, iterations: int) -> None:
 
 @pytest.mark.parametrize("epsilon", [10.0, 12.0, 20.0])
 def test_the_inverse_is_no_worse_than_the_target(epsilon: float) -> None:
-    best = decentralised.least_noise(PUBLISHED, epsilon).best
+    best = theorem2.least_noise(PUBLISHED, epsilon).best
     assert best is not None
     found = _of_sum(best.sigma_sum)
     assert found.epsilon <= epsilon * (1 + 1e-12)
@@ -374,9 +381,9 @@ def test_the_inverse_is_no_worse_than_the_target(epsilon: float) -> None:
 def test_remark_1(
     share: float, claimed: str, unconstrained: str, achieved: float, admissible: bool
 ) -> None:
-    noise = decentralised.theorem2(PUBLISHED, 10, 0.5)
+    noise = theorem2.theorem2(PUBLISHED, 10, 0.5)
     iterations = round(share * PUBLISHED.iterations)
-    found = decentralised.remark1(PUBLISHED, noise, iterations)
+    found = theorem2.remark1(PUBLISHED, noise, iterations)
     numbers = (
         (found.claimed, claimed),
         (found.achieved.unconstrained, unconstrained),
@@ -389,9 +396,9 @@ def test_remark_1(
     order = found.conditions.order
     assert order == pytest.approx(1 + 2.302585 * math.sqrt(1 / share), rel=1e-3)
     z = PUBLISHED.multiplier(noise.sigma_mean, "mean")
-    one = decentralised.subsampled_rdp(order, z, PUBLISHED.ratio)
-    total = decentralised.compose(one.value, iterations)
-    value = decentralised.to_epsilon(total, order, 1e-5)
+    one = lemmas.subsampled_rdp(order, z, PUBLISHED.ratio)
+    total = lemmas.compose(one.value, iterations)
+    value = lemmas.to_epsilon(total, order, 1e-5)
     assert found.claimed * 0.86 < value <= found.claimed * (1 + 1e-12)
 
 
@@ -407,7 +414,7 @@ def test_numeric_accounting_of_the_specification(
 ) -> None:
     for setting, printed in ((PUBLISHED, paper), (PUBLISHED.own(), own)):
         z = setting.multiplier(sigma, "sum")
-        found = decentralised.numeric(setting, z)
+        found = theorem2.numeric(setting, z)
         digits = len(printed.split(".")[1]) if "." in printed else 0
         assert f"{found.attained:.{digits}f}" == printed
         # A bound for the same adjacency is above, in spite of a better conversion.
@@ -421,15 +428,15 @@ def test_numeric_accounting_of_the_specification(
 
 def test_numeric_accounting_beats_lemma_2_where_that_may_be_used() -> None:
     z = PUBLISHED.multiplier(4.0, "sum")
-    assert decentralised.numeric(PUBLISHED, z).uniform < _of_sum(4.0).epsilon
-    early = decentralised.numeric(PUBLISHED, z, 5859)
-    assert early.uniform < decentralised.numeric(PUBLISHED, z).uniform
+    assert theorem2.numeric(PUBLISHED, z).uniform < _of_sum(4.0).epsilon
+    early = theorem2.numeric(PUBLISHED, z, 5859)
+    assert early.uniform < theorem2.numeric(PUBLISHED, z).uniform
     assert PUBLISHED.release(z, "poisson") == Gaussian(z, 0.00512, "poisson")
 
 
 def test_without_sampling_all_accountings_are_of_plain_noise() -> None:
-    whole = Setting(num_workers=1, num_samples=8, batch=8, iterations=5)
-    found = decentralised.numeric(whole, 6.0)
+    whole = GossipSetting(num_workers=1, num_samples=8, batch=8, iterations=5)
+    found = theorem2.numeric(whole, 6.0)
     orders = np.arange(2, 257)
     values = 5 * orders / (2 * 6.0**2) + LOG / (orders - 1)
     assert found.attained == pytest.approx(values.min(), rel=1e-9)
@@ -444,7 +451,7 @@ def test_theorem_2_is_no_promise_to_who_sees_whose_turn_it_is() -> None:
     """
     from dp_accounting.pld import privacy_loss_distribution
 
-    best = decentralised.least_noise(PUBLISHED, 10.0).best
+    best = theorem2.least_noise(PUBLISHED, 10.0).best
     assert best is not None
     z = PUBLISHED.multiplier(best.sigma_sum, "sum")
     own = PUBLISHED.own(steps=PUBLISHED.iterations // 16)
@@ -466,7 +473,7 @@ def test_theorem_2_is_no_promise_to_who_sees_whose_turn_it_is() -> None:
 
 
 def test_the_constant_of_proposition_2() -> None:
-    found = decentralised.c4(PUBLISHED, 10, 0.5)
+    found = utility.c4(PUBLISHED, 10, 0.5)
     assert found.corrected == pytest.approx(20 * math.sqrt(5))
     assert found.printed == pytest.approx(4 * math.sqrt(5) * (1 + 4 / 256**2))
     alpha = LOG / 5 + 1
@@ -482,19 +489,19 @@ def test_the_constant_of_proposition_2() -> None:
 )
 @pytest.mark.parametrize("mu", [0.3, 0.5])
 def test_proposition_2_is_theorem_2_in_proposition_1(
-    setting: Setting, epsilon: float, mu: float
+    setting: GossipSetting, epsilon: float, mu: float
 ) -> None:
     smoothness, start, within, across, dimension = 2.0, 3.0, 5.0, 0.25, 1000
     gap = start + smoothness * (within / setting.batch + 6 * across)
     scale = {"dimension": dimension, "smoothness": smoothness, "gap": gap}
-    found = decentralised.proposition2(setting, epsilon, mu, **scale)
-    T = decentralised.proposition2_iterations(setting, epsilon, **scale)
+    found = utility.proposition2(setting, epsilon, mu, **scale)
+    T = utility.proposition2_iterations(setting, epsilon, **scale)
     data = setting.num_workers * setting.num_samples
     printed = 2 * gap * (data * epsilon) ** 2
     printed /= 40 * dimension * smoothness * setting.lipschitz**2 * LOG
     assert pytest.approx(printed, rel=1e-12) == T
     # Theorem 2's noise for T releases, put into Proposition 1 at the same T.
-    longer = decentralised.theorem2(setting, epsilon, mu)
+    longer = theorem2.theorem2(setting, epsilon, mu)
     sigma = longer.sigma_sum * math.sqrt(T / setting.iterations)
 
     def bound(sigma: float) -> float:
@@ -522,61 +529,71 @@ def test_proposition_2_is_theorem_2_in_proposition_1(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Setting(0, 9, 3, 9), "num_workers must be >= 1, got 0; "),
-        (lambda: Setting(1, 9, 0, 9), "batch must be >= 1, got 0; "),
-        (lambda: Setting(1, 9, 3, 0), "iterations must be >= 1, got 0; "),
-        (lambda: Setting(1, 2, 3, 9), r"num_samples must be >= batch \(3\), got 2; "),
-        (lambda: Setting(1, 9, 3, 9, 0.0), "lipschitz must be > 0 and finite, got 0.0"),
-        (lambda: Setting(1, 9, 3, 9, math.inf), "lipschitz must be .* got inf"),
-        (lambda: Setting(1, 9, 3, 9, 1.0, 0.0), r"delta must be in \(0, 1\), got 0.0"),
-        (lambda: Setting(1, 9, 3, 9, 1.0, 1.0), r"delta must be in \(0, 1\), got 1.0"),
+        (lambda: GossipSetting(0, 9, 3, 9), "num_workers must be >= 1, got 0; "),
+        (lambda: GossipSetting(1, 9, 0, 9), "batch must be >= 1, got 0; "),
+        (lambda: GossipSetting(1, 9, 3, 0), "iterations must be >= 1, got 0; "),
+        (
+            lambda: GossipSetting(1, 2, 3, 9),
+            r"num_samples must be >= batch \(3\), got 2; ",
+        ),
+        (
+            lambda: GossipSetting(1, 9, 3, 9, 0.0),
+            "lipschitz must be > 0 and finite, got 0.0",
+        ),
+        (lambda: GossipSetting(1, 9, 3, 9, math.inf), "lipschitz must be .* got inf"),
+        (
+            lambda: GossipSetting(1, 9, 3, 9, 1.0, 0.0),
+            r"delta must be in \(0, 1\), got 0.0",
+        ),
+        (
+            lambda: GossipSetting(1, 9, 3, 9, 1.0, 1.0),
+            r"delta must be in \(0, 1\), got 1.0",
+        ),
         (lambda: SMALL.own(steps=0), "iterations must be >= 1, got 0"),
         (
             lambda: SMALL.own(num_samples=7),
             r"num_samples must be >= batch \(8\), got 7",
         ),
         (lambda: SMALL.multiplier(0.0, "sum"), "sigma must be > 0 and finite, got 0.0"),
-        (lambda: decentralised.gaussian_rdp(1.0, 2.0), "order must be > 1, got 1.0"),
+        (lambda: lemmas.gaussian_rdp(1.0, 2.0), "order must be > 1, got 1.0"),
         (
-            lambda: decentralised.gaussian_rdp(math.nan, 2.0),
+            lambda: lemmas.gaussian_rdp(math.nan, 2.0),
             "order must be > 1, got nan",
         ),
-        (lambda: decentralised.gaussian_rdp(2.0, 0.0), "multiplier must be > 0"),
+        (lambda: lemmas.gaussian_rdp(2.0, 0.0), "multiplier must be > 0"),
         (
-            lambda: decentralised.subsampled_rdp(2.0, 2.0, 0.0),
+            lambda: lemmas.subsampled_rdp(2.0, 2.0, 0.0),
             r"ratio must be in \(0, 1",
         ),
         (
-            lambda: decentralised.poisson_rdp(1, 2.0, 0.1),
+            lambda: lemmas.poisson_rdp(1, 2.0, 0.1),
             "order must be an integer >= 2",
         ),
-        (lambda: decentralised.poisson_rdp(2, 2.0, 1.1), "ratio must be .* got 1.1"),
-        (lambda: decentralised.order_of(0.0, 1.0, 0.1), r"mu must be in .* got 0.0; "),
-        (lambda: decentralised.order_of(1.0, 1.0, 0.1), r"mu must be in .* got 1.0; "),
-        (lambda: decentralised.theorem2(SMALL, 0.0, 0.5), "epsilon must be > 0"),
-        (lambda: decentralised.least_noise(SMALL, 1.0, ()), "grid must have a value"),
-        (lambda: decentralised.least_noise(SMALL, math.nan), "epsilon must be .* nan"),
-        (lambda: decentralised.achieved(SMALL, 0.0), "multiplier must be > 0"),
+        (lambda: lemmas.poisson_rdp(2, 2.0, 1.1), "ratio must be .* got 1.1"),
+        (lambda: lemmas.order_of(0.0, 1.0, 0.1), r"mu must be in .* got 0.0; "),
+        (lambda: lemmas.order_of(1.0, 1.0, 0.1), r"mu must be in .* got 1.0; "),
+        (lambda: theorem2.theorem2(SMALL, 0.0, 0.5), "epsilon must be > 0"),
+        (lambda: theorem2.least_noise(SMALL, 1.0, ()), "grid must have a value"),
+        (lambda: theorem2.least_noise(SMALL, math.nan), "epsilon must be .* nan"),
+        (lambda: theorem2.achieved(SMALL, 0.0), "multiplier must be > 0"),
         (
-            lambda: decentralised.achieved(SMALL, 1.0, 91),
+            lambda: theorem2.achieved(SMALL, 1.0, 91),
             "iterations must be from 1 to 90",
         ),
-        (lambda: decentralised.numeric(SMALL, 1.0, 0), "iterations must be .* got 0; "),
-        (lambda: decentralised.numeric(SMALL, -1.0), "multiplier must be .* got -1.0"),
+        (lambda: theorem2.numeric(SMALL, 1.0, 0), "iterations must be .* got 0; "),
+        (lambda: theorem2.numeric(SMALL, -1.0), "multiplier must be .* got -1.0"),
         (
-            lambda: decentralised.remark1(
-                SMALL, decentralised.theorem2(SMALL, 10, 0.5), 0
-            ),
+            lambda: theorem2.remark1(SMALL, theorem2.theorem2(SMALL, 10, 0.5), 0),
             "iterations must be from 1 to 90, got 0",
         ),
         (
-            lambda: decentralised.proposition2(
+            lambda: utility.proposition2(
                 SMALL, 1.0, 0.5, dimension=0, smoothness=1.0, gap=1.0
             ),
             "dimension must be >= 1, got 0; ",
         ),
         (
-            lambda: decentralised.proposition2_iterations(
+            lambda: utility.proposition2_iterations(
                 SMALL, 1.0, dimension=1, smoothness=1.0, gap=0.0
             ),
             "gap must be > 0 and finite, got 0.0; ",
@@ -594,8 +611,9 @@ def test_mistakes_are_named_in_one_line(
 
 def test_nothing_imports_dp_accounting_before_it_is_needed() -> None:
     code = (
-        "import sys; from simulator.privacy import decentralised as d; "
-        "d.least_noise(d.PUBLISHED, 10.0); d.achieved(d.PUBLISHED, 2.0); "
+        "import sys; from simulator.privacy.adp2sgd import theorem2 as d; "
+        "from simulator.privacy.adp2sgd.setting import PUBLISHED; "
+        "d.least_noise(PUBLISHED, 10.0); d.achieved(PUBLISHED, 2.0); "
         "wrong = {'dp_accounting', 'jax', 'pandas', 'simpy'} & set(sys.modules); "
         "sys.exit(str(wrong) if wrong else 0)"
     )

@@ -202,7 +202,6 @@ def test_only_full_batches_are_formal() -> None:
 
 
 def test_sensitivity_by_hand() -> None:
-    assert gdp.bound_linear(2.0, 3.0) == 6.0
     assert gdp.sensitivity((2.0,), (), (), (), 3.0) == 6.0
     # L = 3: w3 (s1 w1 s2 w2) |x - x'| + w3 (s1 sqrt(4) c1 + s1 sqrt(4) s2 sqrt(9) c2)
     value = gdp.sensitivity((3.0, 4.0, 5.0), (2.0, 0.5), (4, 9), (0.1, 0.2), 10.0)
@@ -222,10 +221,10 @@ def test_accountant_agrees_with_level_in_any_chunks(form: gdp.Form) -> None:
     generator = np.random.default_rng(5)
     clients = generator.integers(0, 3, 500)
     z = generator.uniform(0.3, 5.0, 500)
-    one_by_one = gdp.Accountant(4, form, 0.1)
+    one_by_one = gdp.GdpAccountant(4, form, 0.1)
     for client, multiplier in zip(clients.tolist(), z.tolist(), strict=True):
         one_by_one.release(client, multiplier)
-    chunked = gdp.Accountant(4, form, 0.1)
+    chunked = gdp.GdpAccountant(4, form, 0.1)
     for rows in np.split(np.arange(500), [1, 8, 250]):
         chunked.release(clients[rows], z[rows])
     for client in range(3):
@@ -240,7 +239,7 @@ def test_accountant_agrees_with_level_in_any_chunks(form: gdp.Form) -> None:
 
 
 def test_accountant_mixes_full_and_partial_releases() -> None:
-    accountant = gdp.Accountant(2, "gdp_poisson", 0.1)
+    accountant = gdp.GdpAccountant(2, "gdp_poisson", 0.1)
     accountant.release([0, 1], 2.0, sampling_ratio=1.0)
     assert accountant.level(0) == 0.5
     assert accountant.formal(0)
@@ -264,7 +263,7 @@ def test_accountant_mixes_full_and_partial_releases() -> None:
         (lambda: gdp.noise_multiplier(1.0, 0, 1.0, "gdp_linear"), "releases must"),
         (lambda: gdp.epsilon(-1.0, 1e-5), "mu must be >= 0"),
         (lambda: gdp.epsilon(1.0, 0.0), "delta must be in"),
-        (lambda: gdp.Accountant(1, "gdp_linear", 2.0), "sampling ratio must"),
+        (lambda: gdp.GdpAccountant(1, "gdp_linear", 2.0), "sampling ratio must"),
         (lambda: gdp.sensitivity((1.0, 1.0), (), (1,), (1.0,), 1.0), "hidden layer"),
     ],
 )

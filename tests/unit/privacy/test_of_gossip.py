@@ -8,9 +8,9 @@ import pytest
 
 from simulator.algorithms.decentralised.part import Adp2sgd
 from simulator.config.errors import ScenarioError, UserError
-from simulator.privacy import decentralised
 from simulator.privacy.accountants import Accountant, Lemma2, Theorem2, make
-from simulator.privacy.decentralised import Setting
+from simulator.privacy.adp2sgd import theorem2
+from simulator.privacy.adp2sgd.setting import GossipSetting
 from simulator.privacy.gossip_noise import Budget, Noise, lacking, release_of, sigma_of
 from simulator.privacy.ledger import Ledger, epsilon
 from simulator.privacy.releases import Gaussian, Guarantee, Laplace, Pure, Release
@@ -63,8 +63,8 @@ def test_a_stated_noise_is_taken_as_it_stands() -> None:
 
 @pytest.mark.parametrize("bound", [1.0, 2.5])
 def test_a_budgets_noise_is_theorem_2s_for_the_smallest_worker(bound: float) -> None:
-    setting = Setting(4, 50, BATCH, 1000, bound)
-    best = decentralised.least_noise(setting, 12).best
+    setting = GossipSetting(4, 50, BATCH, 1000, bound)
+    best = theorem2.least_noise(setting, 12).best
     assert best is not None
     mean = sigma_of(for_budget(on="mean", bound=bound), SAMPLES, BATCH)
     whole = sigma_of(for_budget(bound=bound), SAMPLES, BATCH)
@@ -189,9 +189,9 @@ OWN = [(50, 5, 40, 2.0), (287, 8, 1000, 1.3), (3125, 32, 3663, 2.5), (400, 1, 9,
 def test_lemma_2_of_a_worker_is_that_of_its_own_setting(
     n: int, batch: int, steps: int, multiplier: float
 ) -> None:
-    setting = Setting(16, n, batch, 16 * steps).own()
+    setting = GossipSetting(16, n, batch, 16 * steps).own()
     assert (setting.iterations, setting.ratio) == (steps, batch / n)
-    expected = decentralised.achieved(setting, multiplier)
+    expected = theorem2.achieved(setting, multiplier)
     found = cost(Lemma2, (steps, Gaussian(multiplier, batch / n)))
     assert expected.admissible == (found < math.inf)
     assert found == pytest.approx(expected.epsilon, rel=1e-12)
@@ -201,8 +201,8 @@ def test_lemma_2_of_a_worker_is_that_of_its_own_setting(
 def test_theorem_2_is_that_of_all_steps_as_published(
     n: int, batch: int, steps: int, multiplier: float
 ) -> None:
-    setting = Setting(16, n, batch, 16 * steps)
-    expected = decentralised.achieved(setting, multiplier).epsilon
+    setting = GossipSetting(16, n, batch, 16 * steps)
+    expected = theorem2.achieved(setting, multiplier).epsilon
     assert expected < math.inf
     found = cost(Theorem2, (16 * steps, Gaussian(multiplier, batch / n / 16)))
     assert found == pytest.approx(expected, rel=1e-12)

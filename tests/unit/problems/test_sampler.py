@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simulator.config.errors import ScenarioError
-from simulator.laws.parts import Scipy
+from simulator.laws.distributions import Scipy
 from simulator.problems.sampler import Sampler, Sampling
 from simulator.protocols import Rounds
 from simulator.world.clients import Clients

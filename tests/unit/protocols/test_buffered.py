@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Asynchronous, Buffered
 from simulator.timeline import NO_COMMIT, Outcome, StopReason
 from simulator.world.clients import Clients, Link, Loss, Selection

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Cyclic
 from simulator.scenario.setting import WorldScenario
 from simulator.timeline import Outcome

@@ -14,7 +14,8 @@ from analysis.theory.gossip import (
     spectral_gap,
 )
 from simulator.config.stop import Stop
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Gossip, Synchronous
 from simulator.protocols.gossip.graphs import (
     Arcs,
@@ -518,10 +519,10 @@ WORLD = {
         ({"graph": {"kind": "edges", "edges": [[1, 6]]}}, r"got \[1, 6\]"),
         ({"graph": {"kind": "edges", "edges": [[2, 2]]}}, r"got \[2, 2\]"),
         ({"graph": {"kind": "ring"}, "initiator": "sender"}, "must be 'every' for"),
-        ({"average": "all", "graph": {"kind": "ring"}}, "graph must not stand beside"),
+        ({"average": "all", "graph": {"kind": "ring"}}, "graph must not stand next to"),
         (
             {"average": "neighbours", "initiator": "every"},
-            "initiator must not stand beside average: neighbours",
+            "initiator must not stand next to average: neighbours",
         ),
         ({"average": "neighbours", "order": "during"}, "got 'during'; change it"),
         ({"graph": {"kind": "exponential"}}, "must not be directed for pairwise"),

@@ -8,7 +8,8 @@ import pytest
 
 from simulator.config.errors import ScenarioError
 from simulator.config.stop import Stop
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.protocols import (
     Asynchronous,
     Bounded,

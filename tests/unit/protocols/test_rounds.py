@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from simulator.config.stop import Stop
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.protocols import Rounds, Synchronous
 from simulator.timeline import Outcome, StopReason
 from simulator.timelines.simulated import SimulatedTimeline

@@ -12,7 +12,8 @@ from simulator.algorithms.fedbcd.part import FedBcd
 from simulator.algorithms.part import ProblemShape
 from simulator.cli.diagnosis import snippet
 from simulator.config.stop import Stop
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.privacy.encryption import CKKS, PAILLIER, Ckks, Costs, Paillier
 from simulator.protocols import Asynchronous, Gossip, Rounds
 from simulator.scenario.study import Run, merge

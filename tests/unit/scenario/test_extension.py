@@ -15,7 +15,7 @@ from simulator.config import catalogue
 from simulator.config.errors import UserError
 from simulator.config.parts import Part, tag
 from simulator.config.plugins import VARIABLE, Plugin
-from simulator.laws.parts import Constant
+from simulator.laws.constant import Constant
 from simulator.recorders.recorder import Recorder
 from simulator.scenario.reading import loads
 from simulator.scenario.study import expand
@@ -25,17 +25,21 @@ from simulator.world.world import World
 LAW = """
 from typing import Literal
 from simulator.config.parts import Part
+from simulator.laws import Law
 from simulator.protocols import Protocol
 from simulator.problems.partitions.parts import Horizontal
 
-class Nap(Part):
+class Nap(Law):
     law: Literal["nap"] = "nap"
     seconds: float = 1
 
 class Plain(Part):
     kind: Literal["plain"] = "plain"
 
-class Nameless(Part):
+class Untagged(Law):
+    kind: Literal["plain"] = "plain"
+
+class Nameless(Law):
     law: str = "nap"
 
 class Digits(Horizontal):
@@ -105,11 +109,11 @@ MISTAKES = {
     ),
     "no class": (
         'STALESIM = {"laws": (Nap(),)}',
-        "must be a subclass of simulator.config.parts.Part, got Nap(",
+        "must be a subclass of simulator.laws.base.Law, got Nap(",
     ),
     "no configuration": (
         'STALESIM = {"laws": (make,)}',
-        "must be a subclass of simulator.config.parts.Part, got make",
+        "must be a subclass of simulator.laws.base.Law, got make",
     ),
     "no data": (
         'STALESIM = {"data": (Plain,)}',
@@ -128,8 +132,8 @@ MISTAKES = {
         'got Nameless without; write law: Literal["name"] = "name"',
     ),
     "a law by kind": (
-        'STALESIM = {"laws": (Plain,)}',
-        'got Plain without; write law: Literal["name"] = "name"',
+        'STALESIM = {"laws": (Untagged,)}',
+        'got Untagged without; write law: Literal["name"] = "name"',
     ),
     "a name of ours": (
         'STALESIM = {"partitions": (Digits,)}',
@@ -141,7 +145,7 @@ MISTAKES = {
     ),
     "a name of SciPy's": (
         (
-            'class Expon(Part):\n    law: Literal["expon"] = "expon"\n'
+            'class Expon(Law):\n    law: Literal["expon"] = "expon"\n'
             'STALESIM = {"laws": (Expon,)}'
         ),
         "under new names, got 'expon', which scipy.stats has; rename it",
@@ -200,7 +204,7 @@ def test_a_file_with_the_name_of_another_module(
     [
         ("{module}:missing", "must be importable, got AttributeError"),
         ("no_such_module_here:x", "must be importable, got ModuleNotFoundError"),
-        ("{module}:make", "must be a subclass of simulator.config.parts.Part"),
+        ("{module}:make", "must be a subclass of simulator.laws.base.Law"),
         ("{module}:Nap", None),
     ],
 )

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from simulator.config.errors import ScenarioError
-from simulator.laws.checks import check_cycle, check_law
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.base import check_cycle
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 
 
 def law(**entries: Any) -> Scipy:
@@ -31,14 +32,14 @@ def law(**entries: Any) -> Scipy:
     ],
 )
 def test_laws_of_durations_pass(entries: dict[str, Any]) -> None:
-    assert check_law(law(**entries), 3, "clients.compute").all()
+    assert law(**entries).check(3, "clients.compute").all()
 
 
 def test_it_says_who_never_takes_time() -> None:
-    assert check_law(Constant(value="m-1"), 3, "x").tolist() == [False, True, True]
-    found = check_law(law(law="poisson", mu="m-1"), 3, "x")
+    assert Constant(value="m-1").check(3, "x").tolist() == [False, True, True]
+    found = law(law="poisson", mu="m-1").check(3, "x")
     assert found.tolist() == [False, True, True]
-    found = check_law(law(law="bernoulli", p=[0, 0.5, 0], shift=[0, 0, 1]), 3, "x")
+    found = law(law="bernoulli", p=[0, 0.5, 0], shift=[0, 0, 1]).check(3, "x")
     assert found.tolist() == [False, True, True]
 
 
@@ -63,7 +64,7 @@ def test_a_cycle_takes_time_if_any_of_its_stages_does() -> None:
             r"scale must be > 0, got 0 for client 2",
         ),
         ({"law": "gamma"}, r"\.a is missing; the law 'gamma' needs a"),
-        ({"law": "expon", "a": 1}, r"no shape parameters beside loc.*; remove it"),
+        ({"law": "expon", "a": 1}, r"no shape parameters besides loc.*; remove it"),
         ({"law": "gama", "a": 1}, "did you mean 'gamma'"),
         ({"law": "rv_continuous"}, "a distribution of scipy.stats"),
         ({"law": "__class__"}, "a distribution of scipy.stats"),
@@ -71,9 +72,9 @@ def test_a_cycle_takes_time_if_any_of_its_stages_does() -> None:
 )
 def test_other_laws_are_refused(entries: dict[str, Any], words: str) -> None:
     with pytest.raises(ScenarioError, match=words) as caught:
-        check_law(law(**entries), 3, "clients.compute")
+        law(**entries).check(3, "clients.compute")
     assert str(caught.value).startswith("clients.compute")
 
 
 def test_many_clients_are_judged_in_time() -> None:
-    check_law(law(law="poisson", mu="1 + m % 7", scale="1/M"), 10_000, "x")
+    law(law="poisson", mu="1 + m % 7", scale="1/M").check(10_000, "x")

@@ -3,7 +3,8 @@
 import pytest
 
 from simulator.config.errors import ScenarioError
-from simulator.laws.parts import Constant, Scipy
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
 from simulator.scenario.reading import loads
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand

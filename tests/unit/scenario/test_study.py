@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from simulator.config.errors import ScenarioError
-from simulator.laws.parts import Constant
+from simulator.laws.constant import Constant
 from simulator.scenario.reading import loads
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import (

@@ -14,8 +14,8 @@ import pytest
 from simulator import simulation
 from simulator.scenario.reading import validated
 from simulator.scenario.study import expand
-from simulator.studies import folder, planning, running, spread, work
-from simulator.trace import COLUMNS, Disk, Study, Words
+from simulator.studies import executors, planning, running, study_folder, worker
+from simulator.trace import COLUMNS, Categorical, Disk, Study
 from simulator.trace.disk import locked
 
 PATH = Path("/studies/small")
@@ -58,7 +58,7 @@ def rows_of(run: Any, table: str, number: int) -> dict[str, Any]:
     }
     if table == "commits":
         columns["commit"] = np.arange(1, size + 1)
-        columns["kind"] = Words(np.zeros(size, np.int32), ("COMMIT",))
+        columns["kind"] = Categorical(np.zeros(size, np.int32), ("COMMIT",))
         columns["loss"] = rng.random(size).astype(np.float32)
     else:
         columns["commits"] = np.arange(size)
@@ -85,7 +85,7 @@ def fake(patch: pytest.MonkeyPatch) -> None:
         "command": ["x"],
         "started": "now",
     }
-    contents = {(run.seed, run.label): folder.content(run) for run in RUNS}
+    contents = {(run.seed, run.label): study_folder.content(run) for run in RUNS}
     patch.setattr(simulation, "prepare", lambda run: run)
     patch.setattr(simulation, "execute", execute)
     patch.setattr(planning, "check", lambda runs: None)
@@ -101,9 +101,9 @@ def fake(patch: pytest.MonkeyPatch) -> None:
     )
     patch.setattr(running, "expand", lambda scenario: RUNS)
     # Here several processes of a play live in one thread.
-    patch.setattr(work, "_one_at_a_time", contextlib.nullcontext())
-    patch.setattr(folder, "content", lambda run: contents[run.seed, run.label])
-    patch.setattr(folder, "_provenance", lambda: made)
+    patch.setattr(worker, "_one_at_a_time", contextlib.nullcontext())
+    patch.setattr(study_folder, "content", lambda run: contents[run.seed, run.label])
+    patch.setattr(study_folder, "_provenance", lambda: made)
 
 
 class Small:
@@ -144,10 +144,10 @@ def _read_stream(source: Any, **options: Any) -> pa.Table:
     return pa.ipc.open_stream(source).read_all()
 
 
-def simulate(disk: Disk, workers: spread.Workers | None = None) -> Study:
+def simulate(disk: Disk, workers: executors.Workers | None = None) -> Study:
     """Runs what is left of the study."""
     with locked(PATH, disk):
-        chosen = workers or spread.Here(disk)
+        chosen = workers or executors.Here(disk)
         return running.run(SCENARIO, PATH, lambda _: chosen, disk=disk)
 
 

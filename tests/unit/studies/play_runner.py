@@ -17,10 +17,10 @@ import simpy
 from greenlet import getcurrent, greenlet
 
 from simulator.config.errors import StudyError
-from simulator.studies.folder import LOCKS, Done
+from simulator.studies.executors import Hear, WorkerDiedError
 from simulator.studies.planning import Task
-from simulator.studies.spread import Hear, WorkerDiedError
-from simulator.studies.work import work
+from simulator.studies.study_folder import LOCKS, Done
+from simulator.studies.worker import work
 from simulator.trace import StudyWarning, load
 from simulator.trace.disk import LOCK
 from simulator.trace.manifest import NAME

@@ -10,7 +10,7 @@ import pytest
 from simulator import simulation, studies
 from simulator.scenario.reading import validated
 from simulator.studies import checkpoints
-from simulator.studies.folder import CHECKPOINTS
+from simulator.studies.study_folder import CHECKPOINTS
 from simulator.trace import COLUMNS, DISK, checkpoint, load
 from tests.support import SGD, VAFL
 
@@ -92,7 +92,11 @@ class KilledError(BaseException):
 
 def killed_after(saves: int, patch: pytest.MonkeyPatch) -> None:
     """Lets a study be killed some rows after it was kept for the n-th time."""
-    save, due, counts = checkpoints.Keeper.save, checkpoints.Keeper.due, [0, 0]
+    save, due, counts = (
+        checkpoints.TaskCheckpoint.save,
+        checkpoints.TaskCheckpoint.due,
+        [0, 0],
+    )
 
     def counting(self: Any, state: Any) -> None:
         save(self, state)
@@ -106,8 +110,8 @@ def killed_after(saves: int, patch: pytest.MonkeyPatch) -> None:
             return False
         return due(self)
 
-    patch.setattr(checkpoints.Keeper, "save", counting)
-    patch.setattr(checkpoints.Keeper, "due", dying)
+    patch.setattr(checkpoints.TaskCheckpoint, "save", counting)
+    patch.setattr(checkpoints.TaskCheckpoint, "due", dying)
 
 
 def assert_same(one: Any, other: Any) -> None:

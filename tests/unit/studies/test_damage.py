@@ -74,7 +74,7 @@ def _running(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """A study that was killed before its end."""
     folder = tmp_path_factory.mktemp("b") / "s"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(studies.running.Folder, "end", lambda self: load(self.path))
+        patch.setattr(studies.running.StudyFolder, "end", lambda self: load(self.path))
         studies.simulate(validated(LEARNING), folder)
     return load(folder)
 

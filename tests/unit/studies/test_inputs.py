@@ -19,7 +19,7 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand
 from simulator.storage import limits
-from simulator.studies import folder as folders
+from simulator.studies import study_folder
 from simulator.timelines import saved
 from simulator.timelines.of_run import set_up
 from simulator.trace import load, write_manifest
@@ -303,13 +303,13 @@ def test_a_file_that_changes_under_a_study_fails_its_runs(
     tree = changed(TREE, replicates=2, engine__mode="compiled")
     _, write = FILES[name]
     write(here / name, 5)
-    begin = folders.Folder.begin
+    begin = study_folder.StudyFolder.begin
 
     def changing(*args: Any) -> None:
         begin(*args)
         write(here / name, 7)
 
-    monkeypatch.setattr(folders.Folder, "begin", changing)
+    monkeypatch.setattr(study_folder.StudyFolder, "begin", changing)
     with pytest.raises(StudyError, match=f"{here / name} must stay as it is while"):
         studies.simulate(tree, "s", jobs=jobs)
     monkeypatch.undo()
@@ -418,16 +418,15 @@ def test_the_timelines_digest_knows_every_file(here: Path) -> None:
 MODULE = """
 from typing import Literal
 import numpy as np
-from simulator.config.parts import Part
-from simulator.timelines.of_run import set_up
+from simulator.laws import Law
 
-class Mine(Part):
+class Mine(Law):
     law: Literal["mine"] = "mine"
 
     def make(self, population):
-        return Law(self, population)
+        return Mined(self, population)
 
-class Law:
+class Mined:
     def __init__(self, config, population):
         pass
     def lattice(self):

@@ -10,8 +10,8 @@ from simulator import studies
 from simulator.problems.remembered import dataset
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, expand, to_yaml
-from simulator.studies.folder import content
 from simulator.studies.planning import keeping, plan
+from simulator.studies.study_folder import content
 
 TREE: dict[str, Any] = {
     "name": "split",

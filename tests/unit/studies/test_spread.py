@@ -16,7 +16,7 @@ import yaml
 from analysis import summary
 from simulator import studies
 from simulator.config.errors import StudyError, UserError
-from simulator.studies import spread
+from simulator.studies import executors
 from simulator.studies.planning import Task
 from simulator.trace import load
 
@@ -155,7 +155,7 @@ def dying(
 
     import numpy as np
 
-    from simulator.studies.folder import Done
+    from simulator.studies.study_folder import Done
 
     np.memmap(shared, np.float64, "r+")[place] = 1e-9
     if task.number == 0:
@@ -168,14 +168,14 @@ def test_a_task_that_kills_its_process_is_the_one_that_fails(
 ) -> None:
     _, tasks = studies.planned(studies.running.validated(TREE | {"replicates": 2}))
     monkeypatch.setattr(dying, "__module__", "__main__")  # is sent as it stands here
-    monkeypatch.setattr(spread, "_work_elsewhere", dying)
+    monkeypatch.setattr(executors, "_work_elsewhere", dying)
     ends: dict[int, Any] = {}
-    for done in spread.execute(tasks, tmp_path, spread.Processes(2)):
+    for done in executors.execute(tasks, tmp_path, executors.Processes(2)):
         ends |= done.ends
     assert sorted(ends) == [0, 1, 2, 3]
     failed = {run: end for run, end in ends.items() if end["stop"] == "failed"}
     assert set(failed) == {tasks[0].runs[0].number}
-    assert {end["stop_reason"] for end in failed.values()} == {spread.KILLED}
+    assert {end["stop_reason"] for end in failed.values()} == {executors.KILLED}
 
 
 def test_a_cluster_of_processes_gives_the_same_study(
@@ -200,7 +200,7 @@ def test_a_cluster_of_processes_gives_the_same_study(
 def test_a_scheduler_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     with pytest.MonkeyPatch.context() as context:
-        context.setattr(spread, "CONNECT_S", 0.5)
+        context.setattr(executors, "CONNECT_S", 0.5)
         with pytest.raises(UserError, match="must be the address of a running") as no:
             studies.simulate(TREE, tmp_path / "s", scheduler="tcp://127.0.0.1:9")
     assert "\n" not in str(no.value)
@@ -213,7 +213,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 def test_a_process_does_not_outlive_the_one_that_started_it(watches_late: bool) -> None:
     # The one in the middle is killed, before its child begins to watch it or after.
     child = (
-        "import time; from simulator.studies.spread import _end_with\n"
+        "import time; from simulator.studies.executors import _end_with\n"
         f"print('ready', flush=True); time.sleep({2 if watches_late else 0})\n"
         "_end_with({parent}); time.sleep(60)"
     )

@@ -12,8 +12,7 @@ from analysis import summary
 from simulator import simulation, studies
 from simulator.config.errors import ScenarioError, StudyError
 from simulator.scenario.study import expand
-from simulator.studies import folder as folders
-from simulator.studies import memory, work
+from simulator.studies import memory, study_folder, worker
 from simulator.studies.planning import Task, keeping
 from simulator.timelines import cached
 from simulator.timelines.of_run import set_up
@@ -169,7 +168,7 @@ def test_a_line_that_a_kill_cut_off_is_a_task_to_be_repeated(
 ) -> None:
     path = tmp_path / "s"
     with monkeypatch.context() as context:
-        context.setattr(folders.Folder, "end", lambda self: None)
+        context.setattr(study_folder.StudyFolder, "end", lambda self: None)
         with pytest.raises(AttributeError):  # stands for a kill before the end
             studies.simulate(TREE, path)
     journal = path / "journal-1.log"
@@ -245,7 +244,7 @@ def test_arrays_that_are_given_stay_with_their_study(tmp_path: Path) -> None:
     assert_same(study, studies.resume(tmp_path / "s"))
     with pytest.raises(StudyError, match="must hold the arrays that are given"):
         studies.simulate(TREE, tmp_path / "s", data=data | {"x": x + 1})
-    (tmp_path / "s" / folders.DATA).write_bytes(b"PK")
+    (tmp_path / "s" / study_folder.DATA).write_bytes(b"PK")
     with pytest.raises(StudyError, match="it is damaged"):
         studies.simulate(TREE, tmp_path / "s", data=data)
 
@@ -285,7 +284,7 @@ def test_a_failed_run_leaves_the_others_alone_and_is_tried_again(
     assert all(r.startswith(told) and "\n" not in r for r in reasons)
     assert set(study.table("evaluations")["run"]) == {2, 3}
     if not isinstance(reason, ScenarioError):
-        trace = (path / work.FAILURES / "00000.txt").read_text()
+        trace = (path / worker.FAILURES / "00000.txt").read_text()
         assert "Traceback" in trace
     assert_same(studies.resume(path), studies.simulate(TREE, tmp_path / "fresh"))
 
@@ -321,7 +320,7 @@ def test_a_timeline_that_others_share_is_played_once(
     mine = study.table("evaluations")
     mine = mine[mine["run"].isin([run["run"] for run in runs])].reset_index(drop=True)
     pd.testing.assert_frame_equal(mine, alone.table("evaluations"))
-    assert not (tmp_path / "s" / work.TIMELINES).exists()
+    assert not (tmp_path / "s" / worker.TIMELINES).exists()
 
 
 def test_only_tasks_with_a_common_timeline_keep_theirs() -> None:

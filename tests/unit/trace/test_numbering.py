@@ -17,7 +17,7 @@ from simulator.timelines.of_run import timeline
 from simulator.timelines.replayed import replayed
 from simulator.timelines.saved import record
 from simulator.trace import COLUMNS, load
-from simulator.trace.numbering import NOBODY, inward, outward
+from simulator.trace.numbering import NO_CLIENT, inward, outward
 from tests.support import SGD, everything, scenario
 
 NUMBERED = ("client", "worker", "peer", "node")
@@ -29,13 +29,13 @@ SLOW = {
 
 
 def test_numbers_go_out_and_come_back() -> None:
-    numbers = np.array([0, 3, NOBODY, 1], np.int32)
+    numbers = np.array([0, 3, NO_CLIENT, 1], np.int32)
     column = outward(numbers)
     assert column.to_pylist() == [1, 4, None, 2]
     assert column.type == pa.int32()
     assert inward(pa.chunked_array([column])).tolist() == numbers.tolist()
     assert outward(np.zeros(0, np.int32)).type == pa.int32()
-    assert NOBODY == NO_WORKER == SERVER
+    assert NO_CLIENT == NO_WORKER == SERVER
 
 
 def test_every_column_of_client_numbers_is_numbered() -> None:

@@ -10,24 +10,16 @@ import pytest
 import scipy.stats
 
 from simulator.config.errors import ScenarioError, UserError
-from simulator.laws.drawing import (
-    QUANTILES,
-    Draws,
-    Population,
-    build,
-    common_tick,
-)
-from simulator.laws.parts import (
-    Constant,
-    Empirical,
-    Markov,
-    Mixture,
-    Scaled,
-    Scipy,
-    Truncated,
-)
+from simulator.laws.base import Draws, Population, common_tick
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import QUANTILES, Scipy
+from simulator.laws.empirical import Empirical
+from simulator.laws.markov import Markov
+from simulator.laws.mixture import Mixture
+from simulator.laws.scaled import Scaled
+from simulator.laws.truncated import Truncated
 from simulator.streams import Purpose, Streams
-from simulator.world.stages import LARGE, Stage
+from simulator.world.delays import LARGE, StageDelays
 
 SHAPES = {
     "expon": {},
@@ -45,7 +37,7 @@ MIDDLES = (np.arange(20_000) + 0.5) / 20_000
 
 
 def _law(config: Any, num_clients: int = 1, seed: int = 1):
-    return build(config, Population(num_clients, Streams(seed)))
+    return config.make(Population(num_clients, Streams(seed)))
 
 
 def _draw(law: Any, n: int, client: int = 0, tick: Fraction | None = None):
@@ -109,9 +101,9 @@ def test_an_impossible_duration_is_an_error_when_it_is_drawn() -> None:
         _draw(law, 10_000)
 
 
-def _stage(num_clients: int) -> Stage:
+def _stage(num_clients: int) -> StageDelays:
     law = _law(Scipy(law="expon"), num_clients)
-    return Stage(law, Purpose.COMPUTE, Streams(1), num_clients, None)
+    return StageDelays(law, Purpose.COMPUTE, Streams(1), num_clients, None)
 
 
 @pytest.mark.parametrize("num_clients", [1000, 5000])
@@ -210,8 +202,8 @@ def test_regimes_follow_their_chain() -> None:
 def test_regimes_do_not_depend_on_how_draws_are_blocked() -> None:
     parts = (Constant(value=1), Constant(value=2))
     config = Markov(of=parts, transition=((0.9, 0.1), (0.3, 0.7)))
-    few = Stage(_law(config, 3), Purpose.COMPUTE, Streams(1), 3, None)
-    many = Stage(_law(config, 3), Purpose.COMPUTE, Streams(1), 3000, None)
+    few = StageDelays(_law(config, 3), Purpose.COMPUTE, Streams(1), 3, None)
+    many = StageDelays(_law(config, 3), Purpose.COMPUTE, Streams(1), 3000, None)
     assert [few.next(1) for _ in range(300)] == [many.next(1) for _ in range(300)]
 
 
@@ -303,3 +295,40 @@ def test_every_client_needs_a_measured_duration(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="above 0 for every client, got none for c"):
             _law(law, number)
     assert _draw(_law(law, 1), 3).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Constant(value="1/(2*m)"),
+        Scipy(law="expon", loc=0.5, scale=(1, 2, 3), shift=0.25),
+        Scipy(law="poisson", parameters={"mu": "m"}, loc=1, scale=0.5, shift="m/4"),
+    ],
+)
+def test_a_closed_form_is_what_is_drawn(config: Any) -> None:
+    law, form, middles = _law(config, 3), config.closed_form(3), MIDDLES[::100]
+    for client in range(3):
+        drawn = law.draw(Draws(middles, client, 0), None)
+        loc, scale, shift, *shapes = (
+            np.broadcast_to(column, 3)[client]
+            for column in (form.loc, form.scale, form.shift, *form.shapes.values())
+        )
+        standard = form.family.ppf(middles, *shapes) if form.family else 0
+        if isinstance(form.family, scipy.stats.rv_discrete):
+            expected = shift + scale * (loc + standard)
+        else:
+            expected = shift + loc + scale * standard
+        assert drawn == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (Scaled(of=Constant(value=1), scale=2), "known for the law 'scaled'"),
+        (Constant(value=Scipy(law="expon")), "value is drawn for every client"),
+        (Scipy(law="no_such"), "known for the law 'no_such'"),
+    ],
+)
+def test_other_laws_have_no_closed_form(config: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        config.closed_form(2)

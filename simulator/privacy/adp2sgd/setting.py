@@ -12,22 +12,22 @@ from simulator.config.errors import UserError
 from simulator.privacy.releases import Gaussian, Sampling
 
 On = Literal["sum", "mean"]
-"""Which gradient of a batch has the noise (A-01)."""
+"""Gradient of a batch that gets the noise (A-01)."""
 Reading = Literal["consistent", "paper"]
 """Sensitivity of the gradient that has the noise, or of the mean for both (A-02)."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class GossipSetting:
     """Mini-batches that are released, and the samples that they are drawn from.
 
     Attributes:
-        num_workers: K, >= 1; with one, nothing is claimed for whose turn it is.
-        num_samples: n_(1), samples of the worker that has the fewest.
+        num_workers: K, >= 1; with one, nothing is claimed for the choice of a worker.
+        num_samples: N_(1), samples of the worker that has the fewest.
         batch: B distinct samples of a gradient, in [1, num_samples].
         iterations: T, mini-batches of all workers together, >= 1.
         lipschitz: G, bound of one sample's gradient, > 0.
-        delta: in (0, 1).
+        delta: Failure probability, in (0, 1).
 
     Raises:
         UserError: a value is out of its range.
@@ -65,13 +65,13 @@ class Setting:
 
     def own(
         self, steps: int | None = None, num_samples: int | None = None
-    ) -> "Setting":
+    ) -> "GossipSetting":
         """Returns the setting of one worker's own steps, drawn from its own samples.
 
         Args:
-            steps: of the worker, >= 1; by default T / K rounded up, which is its number
-                only where all are equally fast.
-            num_samples: of the worker; by default n_(1).
+            steps: Steps of the worker, >= 1; by default T / K rounded up, which is its
+                number only where all are equally fast.
+            num_samples: Samples of the worker; by default n_(1).
 
         Raises:
             UserError: a value is out of its range.
@@ -90,8 +90,8 @@ class Setting:
         """Computes the noise over the sensitivity when one sample is replaced.
 
         Args:
-            sigma: standard deviation of the noise, > 0, in units of a gradient.
-            on: which gradient has it.
+            sigma: Standard deviation of the noise, > 0, in units of a gradient.
+            on: Gradient that gets the noise.
             reading: `paper` takes 2 G / B for both, and is B times too much on the sum.
 
         Raises:
@@ -104,8 +104,8 @@ class Setting:
         """Returns one release as accountants count it.
 
         Args:
-            multiplier: noise over the sensitivity under the adjacency of `sampling`.
-            sampling: without replacement (replace-one), or Poisson (add-or-remove).
+            multiplier: Noise over the sensitivity under the adjacency of `sampling`.
+            sampling: Without replacement (replace-one), or Poisson (add-or-remove).
         """
         return Gaussian(multiplier, self.ratio, sampling)
 
@@ -118,7 +118,7 @@ def sensitivity(
     Args:
         lipschitz: G, bound of one sample's gradient, > 0.
         batch: B, >= 1.
-        on: which gradient is released.
+        on: Gradient that is released.
         reading: `paper` has 2 G / B for both, which is that of the mean.
 
     Source: A(DP)2SGD, Theorem 2; A-02.
@@ -131,10 +131,10 @@ def rescaled(sigma: float, batch: int, *, source: On, target: On) -> float:
     """Converts noise on one gradient to the same noise on the other.
 
     Args:
-        sigma: standard deviation on the `source` gradient.
-        batch: B, by which the sum is larger than the mean.
-        source: which gradient has it.
-        target: which gradient it is wanted for.
+        sigma: Standard deviation on the `source` gradient.
+        batch: B, the factor between sum and mean.
+        source: Gradient that has the noise.
+        target: Gradient that the noise is wanted for.
 
     Source: A-01.
     """
@@ -155,6 +155,8 @@ def check_positive(name: str, value: float, remedy: str) -> None:
         raise UserError(f"{name} must be > 0 and finite, got {value}; {remedy}")
 
 
-PUBLISHED = Setting(num_workers=16, num_samples=3125, batch=256, iterations=58_593)
+PUBLISHED = GossipSetting(
+    num_workers=16, num_samples=3125, batch=256, iterations=58_593
+)
 """CIFAR-10 of section 5: 50,000 samples on 16 workers for 300 epochs. G and delta are
 not reported and taken as 1 and 1e-5."""

@@ -12,10 +12,10 @@ import numpy as np
 from scipy import special
 
 from simulator.config.errors import UserError
-from simulator.privacy.decentralised_setting import check_positive
+from simulator.privacy.adp2sgd.setting import check_positive
 
 LEAST_VARIANCE = 1.5
-"""Of the noise over the squared sensitivity, for Lemma 2."""
+"""Least variance of the noise over the squared sensitivity, for Lemma 2."""
 
 
 class Conditions(NamedTuple):
@@ -63,8 +63,8 @@ class Divergence(NamedTuple):
     """A bound of a Renyi divergence, and whether Lemma 2 covers it.
 
     Attributes:
-        value: the formula, >= 0; a bound only where the conditions hold.
-        conditions: of Lemma 2.
+        value: Value of the formula, >= 0; a bound only where the conditions hold.
+        conditions: Conditions of Lemma 2.
     """
 
     value: float
@@ -77,7 +77,7 @@ def conditions(order: float, multiplier: float, ratio: float) -> Conditions:
     Args:
         order: alpha, or nan.
         multiplier: z, > 0.
-        ratio: gamma, in (0, 1].
+        ratio: Gamma, in (0, 1].
 
     Raises:
         UserError: the multiplier or the ratio is out of its range.
@@ -117,7 +117,7 @@ def subsampled_rdp(order: float, multiplier: float, ratio: float) -> Divergence:
     Args:
         order: alpha, > 1.
         multiplier: z, > 0.
-        ratio: gamma, in (0, 1].
+        ratio: Gamma, in (0, 1].
 
     Raises:
         UserError: an argument is out of its range; a failed condition is a result.
@@ -134,7 +134,7 @@ def poisson_rdp(order: int, multiplier: float, ratio: float) -> float:
     Args:
         order: alpha, an integer >= 2.
         multiplier: z, > 0.
-        ratio: gamma, in (0, 1].
+        ratio: Gamma, in (0, 1].
 
     Raises:
         UserError: an argument is out of its range.
@@ -170,7 +170,7 @@ def to_epsilon(divergence: float, order: float, delta: float) -> float:
     Args:
         divergence: >= 0, of the order.
         order: alpha, > 1.
-        delta: in (0, 1).
+        delta: Failure probability, in (0, 1).
 
     Source: A(DP)2SGD, Lemma 4; Mironov (2017), Proposition 3.
     """
@@ -181,9 +181,9 @@ def order_of(mu: float, epsilon: float, delta: float) -> float:
     """Computes the order alpha at which Lemma 4 adds (1 - mu) epsilon.
 
     Args:
-        mu: share of epsilon that is Renyi divergence, in (0, 1).
+        mu: Share of epsilon that is Renyi divergence, in (0, 1).
         epsilon: > 0.
-        delta: in (0, 1).
+        delta: Failure probability, in (0, 1).
 
     Raises:
         UserError: `mu` or `epsilon` is out of its range.

@@ -53,22 +53,22 @@ WORDS = ("name", "source", "question", "claims", "replicates", "seed", "looks")
 MADE = ("commit", "dirty", "environment", "command", "started")
 """Entries of a manifest that stay when the study is continued."""
 AGAIN = ("commit", "dirty", "command", "started")
-"""What is noted each time that it is continued."""
+"""Entries of a manifest that are noted each time that the study is continued."""
 OPEN = ("incomplete", "failed")
 """Ends of runs that are still to be made."""
 UNFINISHED = {"stop": "incomplete", "stop_reason": "the run has not ended"}
-"""What is said of a run that is still to be made."""
+"""Entries of a run that is still to be made."""
 
 Ends = dict[int, dict[str, Any]]
-"""What is to be known of the ends of runs, by their numbers."""
+"""Ends of runs in the manifest, by the runs' numbers."""
 
 
 class Done(NamedTuple):
-    """What a task leaves.
+    """The results of a task.
 
     Attributes:
-        ends: of its runs.
-        files: that hold their rows.
+        ends: Ends of its runs.
+        files: Files that hold their rows.
     """
 
     ends: Ends
@@ -86,19 +86,17 @@ def content(run: Run) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class Folder:
-    """What a study's folder holds, and what is still to be run in it.
+class StudyFolder:
+    """The folder of a study: the runs that it holds, and those still to be made.
 
     Args:
-        path: of the folder, whose lock is held.
-        disk: on which it lies.
+        path: Path of the folder, whose lock is held.
+        disk: Disk of the folder.
 
     Attributes:
-        disk: on which it lies.
-        repeated: labels of runs whose rows are missing or damaged, by their numbers.
-
-    Attributes:
-        inputs: what the study's runs read.
+        disk: Disk of the folder.
+        repeated: Labels of runs whose rows are missing or damaged, by their numbers.
+        inputs: Files and modules that the study's runs read.
 
     Raises:
         StudyError: there are files in it, but no study.
@@ -158,10 +156,10 @@ class Folder:
             )
 
     def read(self, found: Inputs) -> None:
-        """Takes what the runs of a scenario read, all of them, for what the study has.
+        """Takes over the files that the runs of a scenario read, as the study's own.
 
         Raises:
-            StudyError: a file holds something else than when the study was begun.
+            StudyError: a file holds something else than when the study was started.
         """
         if self.manifest:
             origins.check_files(self.path, self.manifest, found)
@@ -195,7 +193,7 @@ class Folder:
         """Returns the tasks that were planned here, whether they have ended or not.
 
         Args:
-            runs: numbered.
+            runs: Numbered.
         """
         members: dict[int, list[Run]] = {}
         for run in runs:
@@ -210,7 +208,7 @@ class Folder:
         """Returns the tasks that have not ended, of those that were planned here.
 
         A task is repeated as it was planned, so that a resumed study is the one that
-        nobody interrupted.
+        was never interrupted.
         """
         return [
             task
@@ -234,13 +232,13 @@ class Folder:
         tasks: list[Task],
         regrouped: list[int] | None = None,
     ) -> None:
-        """Writes what will be run, and removes what unfinished tasks left.
+        """Writes the manifest of the runs, and removes the rows of unfinished tasks.
 
         Args:
-            scenario: of the study.
-            runs: all of it, numbered.
-            tasks: that are to be executed.
-            regrouped: numbers of runs that a study of all these runs, run at once,
+            scenario: Scenario of the study.
+            runs: All runs of the study, numbered.
+            tasks: Tasks to execute.
+            regrouped: Numbers of runs that a study of all these runs, run at once,
                 would have executed together with others; by default those that were
                 noted before.
 
@@ -251,6 +249,7 @@ class Folder:
         if self.repeated or self._spoilt:
             self._forget({*of_run} & {*self._entries})
         writers = {task_name(task.number) for task in tasks}
+        # Rows of a task that is executed again would otherwise be counted twice.
         for mine in self._files.values():
             for file in [file for file in mine if file.split("-")[1] in writers]:
                 del mine[file]
@@ -287,6 +286,8 @@ class Folder:
                 if name.endswith(_done_by(session)):
                     self.disk.remove(self.path / LOCKS / name)
             self.disk.write(journal_of(self.path, session), b"")
+        # The new journal is there before the manifest that names its session, and the
+        # old ones go after it: a kill in between leaves a readable study.
         write_manifest(self.path, self.manifest, self.disk)
         self._place = self.disk.identity(self.path / NAME)
         self._remove_journals(but=self.manifest["session"])
@@ -314,7 +315,7 @@ class Folder:
                 )
 
     def note(self, done: Done) -> None:
-        """Notes what a task has left.
+        """Notes the result of a task.
 
         Raises:
             StudyError: the disk is full, the folder cannot be written, or is gone.
@@ -372,6 +373,8 @@ class Folder:
 
     def _write(self) -> None:
         self.manifest["session"] += 1  # what its journal says is in the manifest now
+        # The new journal is there before the manifest that names its session, and the
+        # old ones go after it: a kill in between leaves a readable study.
         write_manifest(self.path, self.manifest, self.disk)
         self._place = self.disk.identity(self.path / NAME)
         self._remove_journals()
@@ -390,7 +393,7 @@ class Folder:
         files = origins.other_files(self.manifest, self.inputs, scenario)
         if files:
             return StudyError(
-                f"{self.path}: must be continued with the files that it was begun "
+                f"{self.path}: must be continued with the files that it was started "
                 f"with, but {files}"
             )
         return StudyError(
@@ -412,8 +415,8 @@ class Folder:
             if here.get(name) != then.get(name):
                 raise StudyError(
                     f"{self.path}: must be continued with {name} {then.get(name)}, "
-                    f"with which it was begun, got {here.get(name)}; install that, or "
-                    f"choose another folder by --out"
+                    f"with which it was started, got {here.get(name)}; install that, "
+                    f"or choose another folder by --out"
                 )
 
 
@@ -429,7 +432,7 @@ def task_name(number: int) -> str:
 
 
 def done_of(folder: Path, session: int, task: int) -> Path:
-    """Returns where a task notes what it has left, before its study does."""
+    """Returns the file in which a task notes its result, before its study does."""
     return folder / LOCKS / f"{task_name(task)}{_done_by(session)}"
 
 
@@ -438,7 +441,7 @@ def _done_by(session: int) -> str:
 
 
 def checkpoint_of(folder: Path, task: int) -> Path:
-    """Returns where the state of a task is kept."""
+    """Returns the path of a task's state."""
     return folder / CHECKPOINTS / task_name(task)
 
 
@@ -447,7 +450,7 @@ def _text(parameters: dict[str, Any]) -> str:
 
 
 def _entry(run: Run, task: Task) -> dict[str, Any]:
-    """Returns what the manifest says of a run beforehand."""
+    """Returns the entry of a run in the manifest before it is executed."""
     return {
         **run.identity,
         "content": content(run),

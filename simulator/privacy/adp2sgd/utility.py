@@ -1,4 +1,4 @@
-"""What privacy costs in utility: Proposition 2 of A(DP)2SGD and its constant.
+"""The utility that privacy costs: Proposition 2 of A(DP)2SGD and its constant.
 
 It rests on Proposition 1, whose least number of iterations is out of reach (A-17), and
 on Theorem 2, of whose noise it drops the + 1 in alpha.
@@ -9,9 +9,9 @@ Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4; A-17, A-18.
 import math
 from typing import NamedTuple
 
-from simulator.privacy.decentralised_lemmas import order_of
-from simulator.privacy.decentralised_setting import (
-    Setting,
+from simulator.privacy.adp2sgd.lemmas import order_of
+from simulator.privacy.adp2sgd.setting import (
+    GossipSetting,
     check_at_least_one,
     check_positive,
 )
@@ -21,9 +21,9 @@ class Utility(NamedTuple):
     """Proposition 2, or its C_4, in three forms.
 
     Attributes:
-        printed: with B^-2, from a mean gradient's noise in a sum's formula.
-        corrected: without it.
-        exact: without it, and with the + 1 in alpha.
+        printed: Value with B^-2, from a mean gradient's noise in a sum's formula.
+        corrected: Value without B^-2.
+        exact: Value without B^-2, and with the + 1 in alpha.
     """
 
     printed: float
@@ -31,13 +31,13 @@ class Utility(NamedTuple):
     exact: float
 
 
-def c4(setting: Setting, epsilon: float, mu: float) -> Utility:
+def c4(setting: GossipSetting, epsilon: float, mu: float) -> Utility:
     """Computes the constant of Proposition 2, dimensionless.
 
     Args:
-        setting: for its batch and delta.
+        setting: Setting, of which the batch and delta are used.
         epsilon: > 0; without effect on the first two forms.
-        mu: share of epsilon that is Renyi divergence, in (0, 1).
+        mu: Share of epsilon that is Renyi divergence, in (0, 1).
 
     Raises:
         UserError: `mu` or `epsilon` is out of its range.
@@ -51,12 +51,17 @@ def c4(setting: Setting, epsilon: float, mu: float) -> Utility:
 
 
 def proposition2_iterations(
-    setting: Setting, epsilon: float, *, dimension: int, smoothness: float, gap: float
+    setting: GossipSetting,
+    epsilon: float,
+    *,
+    dimension: int,
+    smoothness: float,
+    gap: float,
 ) -> float:
     """Computes the number of mini-batches T at which Proposition 2 holds.
 
     Args:
-        setting: for its workers, samples, G and delta; its own T is not used.
+        setting: Setting, of which all but T and the batch are used.
         epsilon: > 0.
         dimension: d, >= 1.
         smoothness: L, > 0.
@@ -72,7 +77,7 @@ def proposition2_iterations(
 
 
 def proposition2(
-    setting: Setting,
+    setting: GossipSetting,
     epsilon: float,
     mu: float,
     *,
@@ -83,9 +88,9 @@ def proposition2(
     """Bounds E |grad F|^2 at an average or uniformly drawn iterate.
 
     Args:
-        setting: for its workers, samples, batch, G and delta; its own T is not used.
+        setting: Setting, of which all but T is used.
         epsilon: > 0.
-        mu: share of epsilon that is Renyi divergence, in (0, 1).
+        mu: Share of epsilon that is Renyi divergence, in (0, 1).
         dimension: d, >= 1.
         smoothness: L, > 0.
         gap: Gamma, F(w^0) - F* + L (varsigma^2 / B + 6 upsilon^2), > 0.
@@ -100,9 +105,13 @@ def proposition2(
 
 
 def _unit(
-    setting: Setting, epsilon: float, dimension: int, smoothness: float, gap: float
+    setting: GossipSetting,
+    epsilon: float,
+    dimension: int,
+    smoothness: float,
+    gap: float,
 ) -> float:
-    """Returns what C_4 multiplies."""
+    """Returns the factor of C_4."""
     check_positive("epsilon", epsilon, "try 10")
     check_at_least_one("dimension", dimension, "it is the number of weights")
     check_positive("smoothness", smoothness, "it is a Lipschitz constant")

@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from simulator.config.errors import UserError
-from simulator.studies.folder import Done
 from simulator.studies.planning import Task
-from simulator.studies.work import failed, work
+from simulator.studies.study_folder import Done
+from simulator.studies.worker import failed, work
 from simulator.trace import DISK, Disk
 
 Progress = Callable[[float], None]
@@ -34,7 +34,7 @@ class WorkerDiedError(Exception):
     """A process was killed.
 
     Args:
-        started: tasks of which one has killed it, as far as that is known.
+        started: Tasks that it was at, one of which has killed it, as far as known.
     """
 
     def __init__(self, started: list[int]) -> None:
@@ -49,12 +49,12 @@ class Workers(Protocol):
     def execute(
         self, tasks: Mapping[int, Task], folder: Path, hear: Hear
     ) -> Iterator[tuple[int, Done]]:
-        """Yields what each task has left, as it ends.
+        """Yields the result of each task as it ends.
 
         Args:
-            tasks: to be executed, in this order as far as possible.
-            folder: of the study.
-            hear: is told the fraction of each task that is done.
+            tasks: Tasks to execute, in this order as far as possible.
+            folder: Folder of the study.
+            hear: Called with the fraction of each task that is done.
 
         Raises:
             WorkerDiedError: a process was killed. What has not been yielded is to be
@@ -71,24 +71,25 @@ def execute(
     progress: Progress = lambda _: None,
     disk: Disk = DISK,
 ) -> Iterator[Done]:
-    """Executes tasks; yields what each one leaves as it ends.
+    """Executes tasks; yields the result of each as it ends.
 
     The longest are started first, so that no process ends long after the others. Where
     a process is killed, the tasks that it may have been at are executed one by one; the
     one that kills its process again has failed.
 
     Args:
-        tasks: of a study.
-        folder: of the study.
-        workers: that execute them.
-        progress: hears the fraction of all tasks that is done.
-        disk: on which the study lies.
+        tasks: Tasks of a study.
+        folder: Folder of the study.
+        workers: Processes that execute them.
+        progress: Called with the fraction of all tasks that is done.
+        disk: Disk of the folder.
 
     Raises:
         UserError: the folder cannot be written.
     """
     if not tasks:
         return
+    # A task takes about as long as it has runs.
     tasks = sorted(tasks, key=lambda task: -len(task.runs))
     weights = np.array([len(task.runs) for task in tasks], np.float64)
     weights /= weights.sum()
@@ -106,6 +107,7 @@ def execute(
                 hear(index, 1.0)
                 yield found
         except WorkerDiedError as death:
+            # Which of them killed the process is not known: each gets one of its own.
             for index in [i for i in death.started if i in left] or list(left):
                 yield _alone(workers, index, left.pop(index), folder, hear, disk)
 
@@ -131,7 +133,7 @@ class Here:
     """This very process.
 
     Args:
-        disk: on which studies lie.
+        disk: Disk of the studies.
     """
 
     def __init__(self, disk: Disk = DISK) -> None:
@@ -140,7 +142,7 @@ class Here:
     def execute(
         self, tasks: Mapping[int, Task], folder: Path, hear: Hear
     ) -> Iterator[tuple[int, Done]]:
-        """Yields what each task has left, one after the other."""
+        """Yields the result of each task, one after the other."""
         for index, task in tasks.items():
 
             def progress(fraction: float, index: int = index) -> None:
@@ -153,7 +155,7 @@ class Processes:
     """Processes of this machine.
 
     Args:
-        jobs: how many at most.
+        jobs: How many at most.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -162,7 +164,7 @@ class Processes:
     def execute(
         self, tasks: Mapping[int, Task], folder: Path, hear: Hear
     ) -> Iterator[tuple[int, Done]]:
-        """Yields what each task has left, as it ends."""
+        """Yields the result of each task as it ends."""
         import joblib
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -213,7 +215,7 @@ def _end_with(parent: int) -> None:
     It would otherwise go on with its task, and then keep its memory for minutes.
 
     Args:
-        parent: number of that process; it may be gone before this is called.
+        parent: Number of that process; it may be gone before this is called.
     """
 
     def watch() -> None:
@@ -228,9 +230,9 @@ class _Watch:
     """Tells how far other processes are, a few times a second.
 
     Args:
-        shared: file to be made, in which the processes note their tasks' fractions.
-        tasks: their indices, in the order of that file.
-        hear: is told the fraction of each task.
+        shared: New file for the fractions of the processes' tasks.
+        tasks: Their indices, in the order of that file.
+        hear: Is told the fraction of each task.
     """
 
     def __init__(self, shared: Path, tasks: list[int], hear: Hear) -> None:
@@ -263,7 +265,7 @@ class Cluster:
     """The workers of a Dask cluster, which share the study's folder.
 
     Args:
-        scheduler: address of the scheduler.
+        scheduler: Address of the scheduler.
     """
 
     def __init__(self, scheduler: str) -> None:
@@ -272,7 +274,7 @@ class Cluster:
     def execute(
         self, tasks: Mapping[int, Task], folder: Path, hear: Hear
     ) -> Iterator[tuple[int, Done]]:
-        """Yields what each task has left, as it ends.
+        """Yields the result of each task as it ends.
 
         A task whose worker was killed was tried on others by the scheduler.
 
@@ -328,12 +330,12 @@ def _check_workers(client: Any, folder: Path, scheduler: str) -> None:
 
 
 def workers(tasks: list[Task], jobs: int, scheduler: str | None) -> Workers:
-    """Returns what executes tasks.
+    """Returns the executor of some tasks.
 
     Args:
-        tasks: of a study.
-        jobs: processes on this machine.
-        scheduler: address of a Dask scheduler, whose workers are used instead.
+        tasks: Tasks of a study.
+        jobs: Number of processes on this machine.
+        scheduler: Address of a Dask scheduler, whose workers are used instead.
     """
     if scheduler is not None:
         return Cluster(scheduler)

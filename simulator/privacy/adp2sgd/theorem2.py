@@ -1,4 +1,4 @@
-"""What A(DP)2SGD promises: Theorem 2, its inverse, Remark 1, and numbers beside them.
+"""The privacy of A(DP)2SGD: Theorem 2, its inverse, Remark 1, and numeric bounds.
 
 Every step of a worker releases a gradient of B of its n samples with normal noise of
 standard deviation sigma. Two accountings, which are two settings (A-05):
@@ -31,83 +31,35 @@ import numpy as np
 
 from simulator.config.errors import UserError
 from simulator.privacy.accountants import Rdp
-from simulator.privacy.decentralised_lemmas import (
+from simulator.privacy.adp2sgd.lemmas import (
     LEAST_VARIANCE,
     Conditions,
-    Divergence,
     compose,
     conditions,
-    gaussian_rdp,
     order_of,
     poisson_rdp,
-    subsampled_rdp,
     to_epsilon,
 )
-from simulator.privacy.decentralised_setting import (
-    PUBLISHED,
-    On,
-    Reading,
-    Setting,
+from simulator.privacy.adp2sgd.setting import (
+    GossipSetting,
     rescaled,
-    sensitivity,
 )
-from simulator.privacy.decentralised_utility import (
-    Utility,
-    c4,
-    proposition2,
-    proposition2_iterations,
-)
-
-__all__ = [
-    "GRID",
-    "LEAST_VARIANCE",
-    "PUBLISHED",
-    "Achieved",
-    "Conditions",
-    "Divergence",
-    "Intermediate",
-    "Noise",
-    "Numeric",
-    "On",
-    "Reading",
-    "Search",
-    "Setting",
-    "Utility",
-    "achieved",
-    "c4",
-    "compose",
-    "conditions",
-    "gaussian_rdp",
-    "least_noise",
-    "numeric",
-    "order_of",
-    "poisson_rdp",
-    "proposition2",
-    "proposition2_iterations",
-    "remark1",
-    "rescaled",
-    "sensitivity",
-    "smallest_epsilon",
-    "subsampled_rdp",
-    "theorem2",
-    "to_epsilon",
-]
 
 GRID = tuple(step / 100 for step in range(1, 100))
 """Values of mu that are searched (A-06)."""
 _ORDERS = range(2, 257)
 
 
-class Noise(NamedTuple):
-    """What Theorem 2 asks for.
+class SufficientNoise(NamedTuple):
+    """The noise that Theorem 2 demands.
 
     Attributes:
-        epsilon: target.
-        mu: share of epsilon that is Renyi divergence.
+        epsilon: Target.
+        mu: Share of epsilon that is Renyi divergence.
         order: alpha.
-        sigma_mean: standard deviation of the noise on the mean gradient.
-        sigma_sum: the same noise on the sum, B times as large.
-        conditions: equation 7; where they fail the noise guarantees nothing.
+        sigma_mean: Standard deviation of the noise on the mean gradient.
+        sigma_sum: The same noise on the sum, B times as large.
+        conditions: Equation 7; where they fail the noise guarantees nothing.
     """
 
     epsilon: float
@@ -122,11 +74,11 @@ class Search(NamedTuple):
     """The least noise over a grid of mu.
 
     Attributes:
-        best: of the admissible, that with the least noise; None if there is none.
-        why: empty, or a sentence that says why there is none.
+        best: Admissible choice with the least noise; None if none is admissible.
+        why: Empty, or a sentence that says why there is none.
     """
 
-    best: Noise | None
+    best: SufficientNoise | None
     why: str
 
     @property
@@ -140,10 +92,10 @@ class Achieved(NamedTuple):
 
     Attributes:
         epsilon: inf where no order is admissible.
-        mu: share of it that is Renyi divergence; nan where no order is admissible.
-        multiplier: noise over the sensitivity.
-        conditions: of Lemma 2, at the best order.
-        unconstrained: what the same formula gives with the conditions ignored; no
+        mu: Share of it that is Renyi divergence; nan where no order is admissible.
+        multiplier: Noise over the sensitivity.
+        conditions: Conditions of Lemma 2, at the best order.
+        unconstrained: Value of the same formula with the conditions ignored; no
             guarantee below `epsilon`.
     """
 
@@ -169,8 +121,8 @@ class Intermediate(NamedTuple):
 
     Attributes:
         claimed: sqrt(t / T) epsilon.
-        conditions: of Lemma 2, at the order alpha_t that the claim needs.
-        achieved: the least epsilon at the same noise.
+        conditions: Conditions of Lemma 2, at the order alpha_t that the claim needs.
+        achieved: Least epsilon at the same noise.
     """
 
     claimed: float
@@ -187,7 +139,7 @@ class Numeric(NamedTuple):
     """Epsilons by Renyi divergences without Lemma 2.
 
     Attributes:
-        attained: no bound: by Poisson sampling's formula at the sensitivity of a
+        attained: No bound: by Poisson sampling's formula at the sensitivity of a
             replaced sample, integer orders and Lemma 4 (docs/findings.md). Two
             data sets have this divergence without replacement, too (all gradients but
             the replaced one are its opposite).
@@ -200,13 +152,13 @@ class Numeric(NamedTuple):
     poisson: float
 
 
-def theorem2(setting: Setting, epsilon: float, mu: float) -> Noise:
+def theorem2(setting: GossipSetting, epsilon: float, mu: float) -> SufficientNoise:
     """Computes the noise that Theorem 2 asks for, and whether equation 7 holds.
 
     Args:
-        setting: as published, or a worker's own.
-        epsilon: target, > 0.
-        mu: share of it that is Renyi divergence, in (0, 1).
+        setting: Setting as published, or a worker's own.
+        epsilon: Target, > 0.
+        mu: Share of it that is Renyi divergence, in (0, 1).
 
     Raises:
         UserError: an argument is out of its range; a failed condition is a result.
@@ -219,18 +171,18 @@ def theorem2(setting: Setting, epsilon: float, mu: float) -> Noise:
     mean = setting.lipschitz * math.sqrt(square) / data
     whole = rescaled(mean, setting.batch, source="mean", target="sum")
     found = conditions(alpha, setting.multiplier(mean, "mean"), setting.ratio)
-    return Noise(epsilon, mu, alpha, mean, whole, found)
+    return SufficientNoise(epsilon, mu, alpha, mean, whole, found)
 
 
 def least_noise(
-    setting: Setting, epsilon: float, grid: Sequence[float] = GRID
+    setting: GossipSetting, epsilon: float, grid: Sequence[float] = GRID
 ) -> Search:
     """Finds the mu with the least noise among those for which equation 7 holds.
 
     Args:
-        setting: as published, or a worker's own.
-        epsilon: target, > 0.
-        grid: values of mu in (0, 1), at least one.
+        setting: Setting as published, or a worker's own.
+        epsilon: Target, > 0.
+        grid: Values of mu in (0, 1), at least one.
 
     Returns:
         It, or none and why.
@@ -255,13 +207,13 @@ def least_noise(
 
 
 def achieved(
-    setting: Setting, multiplier: float, iterations: int | None = None
+    setting: GossipSetting, multiplier: float, iterations: int | None = None
 ) -> Achieved:
     """Finds the least epsilon of Lemmas 2 to 4 over the admissible orders.
 
     Args:
-        setting: as published, or a worker's own.
-        multiplier: z, noise over the sensitivity, > 0: see `Setting.multiplier`.
+        setting: Setting as published, or a worker's own.
+        multiplier: z, noise over the sensitivity, > 0: see `GossipSetting.multiplier`.
         iterations: t, releases so far, in [1, T]; by default T.
 
     Returns:
@@ -288,13 +240,13 @@ def achieved(
     return Achieved(epsilon, slope * order / epsilon, multiplier, found, free)
 
 
-def smallest_epsilon(setting: Setting) -> Achieved:
+def smallest_epsilon(setting: GossipSetting) -> Achieved:
     """Finds the least epsilon for which there is an admissible noise.
 
     More noise lowers the divergence, and with it the largest order of Lemma 2.
 
     Args:
-        setting: as published, or a worker's own.
+        setting: Setting as published, or a worker's own.
 
     Returns:
         It and its noise; epsilon is inf where no noise is admissible.
@@ -321,14 +273,16 @@ def smallest_epsilon(setting: Setting) -> Achieved:
     return min(both, key=lambda one: one.epsilon)
 
 
-def remark1(setting: Setting, noise: Noise, iterations: int) -> Intermediate:
+def remark1(
+    setting: GossipSetting, noise: SufficientNoise, iterations: int
+) -> Intermediate:
     """Computes what Remark 1 claims of the models at iteration t, and whether it may.
 
     The claim needs the order 1 + (alpha - 1) sqrt(T / t).
 
     Args:
-        setting: of the noise.
-        noise: by Theorem 2.
+        setting: Setting of the noise.
+        noise: Noise by Theorem 2.
         iterations: t, in [1, T].
 
     Raises:
@@ -347,7 +301,7 @@ def remark1(setting: Setting, noise: Noise, iterations: int) -> Intermediate:
 
 
 def numeric(
-    setting: Setting, multiplier: float, iterations: int | None = None
+    setting: GossipSetting, multiplier: float, iterations: int | None = None
 ) -> Numeric:
     """Computes epsilon of the same noise without Lemma 2.
 
@@ -355,8 +309,8 @@ def numeric(
     setting only. They take about half a second.
 
     Args:
-        setting: as published, or a worker's own.
-        multiplier: noise over the sensitivity when a sample is replaced, > 0. One
+        setting: Setting as published, or a worker's own.
+        multiplier: Noise over the sensitivity when a sample is replaced, > 0. One
             sample more or less moves the sum by half of that.
         iterations: t, releases so far, in [1, T]; by default T.
 
@@ -384,7 +338,7 @@ def _lacking(found: Conditions) -> float:
     return max(LEAST_VARIANCE - found.variance, found.order - found.largest_order)
 
 
-def _check_iterations(setting: Setting, iterations: int | None) -> int:
+def _check_iterations(setting: GossipSetting, iterations: int | None) -> int:
     if iterations is None:
         return setting.iterations
     if not 1 <= iterations <= setting.iterations:

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 
 
-class QuotaIsSpent(Exception):  # noqa: N818
+class BudgetExhausted(Exception):  # noqa: N818
     """A client is about to send a message more than it may."""
 
 
-class Quota:
+class MessageBudget:
     """Counts the messages that clients send; ends the run where one may send no more.
 
     Args:
-        most: messages of each client, >= 0.
+        most: Messages of each client, >= 0.
     """
 
     def __init__(self, most: Sequence[int]) -> None:
@@ -30,10 +30,10 @@ class Quota:
         """Counts a message that is about to be sent.
 
         Raises:
-            QuotaIsSpent: the client may send no more.
+            BudgetExhausted: the client may send no more.
         """
         if not self._left[client]:
-            raise QuotaIsSpent
+            raise BudgetExhausted
         self._left[client] -= 1
         self._has_sent[client] = 1
 

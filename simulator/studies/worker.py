@@ -1,4 +1,4 @@
-"""What one process does: a task's runs, executed and written, or why they failed."""
+"""The work of one process: a task's runs executed and written, or the failure noted."""
 
 import contextlib
 import threading
@@ -11,9 +11,9 @@ from simulator import inputs
 from simulator.config.errors import StudyError, UserError
 from simulator.config.text import one_line
 from simulator.engine import device
-from simulator.studies.checkpoints import Keeper
-from simulator.studies.folder import LOCKS, Done, Ends, done_of, task_name
+from simulator.studies.checkpoints import TaskCheckpoint
 from simulator.studies.planning import Task
+from simulator.studies.study_folder import LOCKS, Done, Ends, done_of, task_name
 from simulator.trace import DISK, Disk, Writer, journal
 from simulator.trace.disk import explained, replace
 from simulator.trace.parts import remove_parts
@@ -41,10 +41,10 @@ def work(
     Whatever goes wrong in it ends its own runs alone, as failed.
 
     Args:
-        task: of a study.
-        folder: of the study.
-        progress: hears the fraction that is done.
-        disk: on which the study lies.
+        task: Task of a study.
+        folder: Folder of the study.
+        progress: Called with the fraction that is done.
+        disk: Disk of the folder.
 
     Returns:
         What is to be known of the end of each run, and the files of their rows.
@@ -77,7 +77,7 @@ def work(
 
 def _attempt(task: Task, folder: Path, progress: Progress, disk: Disk) -> Done:
     """Executes a task whose lock is held."""
-    keeper = Keeper(task, folder, disk)
+    keeper = TaskCheckpoint(task, folder, disk)
     saved = keeper.saved()
     stays = saved["writer"]["parts"] if saved else None
     remove_parts(disk, folder, task_name(task.number), but=stays)
@@ -102,7 +102,7 @@ def _execute(
     folder: Path,
     progress: Progress,
     disk: Disk,
-    keeper: Keeper,
+    keeper: TaskCheckpoint,
     saved: dict[str, Any] | None,
 ) -> Done:
     device.before_import()

@@ -7,7 +7,7 @@ from operator import length_hint
 
 import numpy as np
 
-from simulator.laws.drawing import Draws, Law
+from simulator.laws.base import Draws, DurationSampler
 from simulator.streams import Purpose, Streams
 
 LARGE = 256
@@ -19,21 +19,21 @@ def block_size(num_clients: int) -> int:
     return LARGE if num_clients <= 2000 else 32 if num_clients <= 100_000 else 8
 
 
-class Stage:
+class StageDelays:
     """One stage of the cycle: successive durations of every client.
 
     Args:
-        law: of the durations.
-        purpose: keys the stage's draws.
-        streams: of the run.
-        num_clients: how many.
-        tick: seconds of one tick, or None for a clock in seconds.
-        first: number of the first client.
+        law: Sampler of the durations.
+        purpose: Purpose of the stage's draws, part of their key.
+        streams: Random streams of the run.
+        num_clients: Number of clients.
+        tick: Seconds of one tick, or None for a clock in seconds.
+        first: Number of the first client.
     """
 
     def __init__(
         self,
-        law: Law,
+        law: DurationSampler,
         purpose: Purpose,
         streams: Streams,
         num_clients: int,
@@ -62,7 +62,7 @@ class Stage:
         self._block[own] = block = iter(self._law.draw(draws, self._tick).tolist())
         return next(block)
 
-    def foresee(self, clients: np.ndarray) -> None:
+    def prefetch(self, clients: np.ndarray) -> None:
         """Draws the next duration of many clients at once, where there is none yet."""
         ahead, block = self._ahead, self._block
         new = [

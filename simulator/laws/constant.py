@@ -1,0 +1,55 @@
+"""The law of a constant duration."""
+
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool
+
+from simulator.laws.base import ClosedForm, Draws, Durations, Law, Population
+from simulator.laws.distributions import Parameter
+from simulator.laws.parameters import ClientValues, check_drawn, known_values, positive
+
+
+class Constant(Law):
+    """Always the same duration.
+
+    Args of the scenario: `value` in virtual seconds, >= 0.
+    """
+
+    law: Literal["constant"] = "constant"
+    value: Parameter
+
+    def make(self, population: Population) -> "ConstantSampler":
+        """Returns the sampler of the clients' values."""
+        return ConstantSampler(self, population)
+
+    def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
+        """Refuses negative durations."""
+        if check_drawn({"value": self.value}, num_clients, name):
+            return np.ones(num_clients, bool)
+        return positive(self.value, num_clients, f"{name}.value")
+
+    def closed_form(self, num_clients: int) -> ClosedForm:
+        """Returns the constants as the location of no family."""
+        value = known_values(self.value, num_clients, "value")
+        return ClosedForm(None, {}, value, np.ones(1), np.zeros(1))
+
+
+class ConstantSampler:
+    """Always the same duration of a client."""
+
+    def __init__(self, config: Constant, population: Population) -> None:
+        self._value = ClientValues.given(config.value, population, "constant.value")
+
+    def lattice(self) -> set[Fraction] | None:
+        """Returns the distinct values, where all of them are rational."""
+        return self._value.rational
+
+    def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
+        """Returns the clients' values."""
+        if tick is None:
+            value = self._value.of(draws.who)
+            return np.zeros(draws.uniform.size) + value
+        value = self._value.ticks(draws.who, tick)
+        return np.zeros(draws.uniform.size, np.int64) + value

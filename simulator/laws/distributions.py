@@ -1,0 +1,376 @@
+"""Any distribution of `scipy.stats`, by its name.
+
+Draws are quantiles. SciPy's few laws without a quantile function in closed form are
+inverted numerically, which takes about a millisecond a draw.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Annotated, Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+from pydantic import ConfigDict, Field, model_serializer, model_validator
+
+from simulator.config.base import (
+    QUANTITY,
+    Expression,
+    PlacedError,
+    Says,
+    refuse_booleans,
+)
+from simulator.config.catalogue import parts
+from simulator.config.errors import ScenarioError
+from simulator.config.expressions import Number
+from simulator.config.parts import OPEN, tag
+from simulator.config.text import nearest, shown, suggestion
+from simulator.laws.base import ClosedForm, Draws, Durations, Law, Population, Who
+from simulator.laws.parameters import (
+    ClientValues,
+    check_drawn,
+    distinct_values,
+    for_each,
+    keys,
+    known_values,
+)
+
+PLACES = ("loc", "scale", "shift")
+"""Parameters that are no shapes."""
+USUAL_NAMES = {
+    "binomial": "binom",
+    "deterministic": "constant",
+    "exponential": "expon",
+    "fixed": "constant",
+    "gaussian": "norm",
+    "geometric": "geom",
+    "lognormal": "lognorm",
+    "negative_binomial": "nbinom",
+    "normal": "norm",
+    "weibull": "weibull_min",
+}
+"""SciPy's names of laws that are usually named otherwise."""
+
+
+def _flat_schema(schema: dict[str, Any]) -> None:
+    """Tells editors that shape parameters stand next to `law`, and are numbers."""
+    shapes = schema["properties"].pop("parameters", None)
+    if shapes is not None:
+        schema["additionalProperties"] = shapes["additionalProperties"]
+        schema["properties"]["law"]["not"] = {"enum": sorted(own_names())}
+
+
+class Scipy(Law):
+    """Any distribution of `scipy.stats`, by its SciPy name and parameters.
+
+    A continuous law is `shift + loc + scale * X`, as SciPy has it; a discrete law, for
+    which SciPy knows no scale, is `shift + scale * (loc + X)`. All in virtual seconds.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_flat_schema)
+
+    law: Annotated[str, Says("the name of a law", "constant or expon")]
+    loc: "Parameter" = 0
+    scale: "Parameter" = 1
+    shift: "Parameter" = 0
+    parameters: dict[str, "Parameter"] = Field(default_factory=dict)
+    """Shape parameters by SciPy's names, which stand next to `law` in a scenario."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_parameters(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "parameters" in data:
+            return data
+        own = {"law", "loc", "scale", "shift"}
+        for key, value in data.items():
+            if key != "law":
+                refuse_booleans(key, value)
+        shapes = {key: value for key, value in data.items() if key not in own}
+        return {k: v for k, v in data.items() if k in own} | {"parameters": shapes}
+
+    @model_serializer
+    def _flat(self) -> dict[str, Any]:
+        return {
+            "law": self.law,
+            **self.parameters,
+            "loc": self.loc,
+            "scale": self.scale,
+            "shift": self.shift,
+        }
+
+    def make(self, population: Population) -> "ScipySampler":
+        """Returns the sampler of SciPy's distribution of that name."""
+        return ScipySampler(self, population)
+
+    def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
+        """Refuses unknown names and parameters, and durations that may be negative."""
+        placed = {key: getattr(self, key) for key in PLACES}
+        if check_drawn(self.parameters | placed, num_clients, name):
+            distribution(self.law, name)
+            return np.ones(num_clients, bool)
+        return _check_scipy(self.model_dump_json(), num_clients, name)
+
+    def closed_form(self, num_clients: int) -> ClosedForm:
+        """Returns the distribution as it is."""
+        import scipy.stats  # 1 s: only where a law needs it
+
+        family = getattr(scipy.stats, self.law, None)
+        if not isinstance(family, scipy.stats.rv_continuous | scipy.stats.rv_discrete):
+            return super().closed_form(num_clients)
+        shapes = {
+            name: known_values(value, num_clients, name)
+            for name, value in self.parameters.items()
+        }
+        places = (known_values(getattr(self, at), num_clients, at) for at in PLACES)
+        return ClosedForm(family, shapes, *places)
+
+
+Parameter = Annotated[
+    int | float | Expression | tuple[int | float, ...] | Scipy,
+    Field(union_mode="left_to_right", description=f"{QUANTITY}, or a law"),
+    Says(f"{QUANTITY}, or a law", '2, "1/(2*M)", [1, 2, 3] or {law: gamma, a: 2}'),
+]
+"""A quantity, or a law by which every client draws its own, once."""
+
+
+Scipy.model_rebuild()
+
+
+def own_names() -> set[str]:
+    """Returns the names of the laws that are not SciPy's."""
+    return {tag(part) for part in parts("laws")} - {OPEN}
+
+
+def distribution(law: str, name: str) -> Any:
+    """Returns SciPy's distribution of that name.
+
+    Raises:
+        PlacedError: there is none; naming the nearest.
+    """
+    import scipy.stats  # 1 s: only where a law needs it
+
+    kinds = scipy.stats.rv_continuous | scipy.stats.rv_discrete
+    found = getattr(scipy.stats, law, None)
+    if isinstance(found, kinds):
+        return found
+    names = [n for n in dir(scipy.stats) if isinstance(getattr(scipy.stats, n), kinds)]
+    near = USUAL_NAMES.get(law) or nearest(law, [*names, *own_names()])
+    raise PlacedError(
+        f"{name}.law must be {', '.join(sorted(own_names()))} or a distribution of "
+        f"scipy.stats, got {shown(law)}; "
+        + (f"did you mean {near!r}?" if near else "such as expon, gamma or lognorm"),
+        keys(f"{name}.law"),
+    )
+
+
+@lru_cache(maxsize=256)
+def _check_scipy(text: str, num_clients: int, name: str) -> np.ndarray:
+    law = Scipy.model_validate_json(text)
+    known = distribution(law.law, name)
+    names = [n for n in (known.shapes or "").split(", ") if n]
+    check_names(law, names, name)
+    quantities = {n: law.parameters[n] for n in names}
+    quantities |= {"loc": law.loc, "scale": law.scale, "shift": law.shift}
+    columns = {
+        n: distinct_values(quantity, num_clients, f"{name}.{n}")
+        for n, quantity in quantities.items()
+    }
+    most = max(map(len, columns.values()))
+    rows = list(zip(*(_all(values, most) for values in columns.values()), strict=True))
+    moves: dict[tuple[Number, ...], bool] = {}
+    # Clients who share their parameters are checked once, as the first of them.
+    for client, row in enumerate(rows):
+        if row not in moves:
+            own = dict(zip(columns, row, strict=True))
+            moves[row] = _check_row(known, own, name, f"for client {client + 1}")
+    return for_each([moves[row] for row in rows], num_clients)
+
+
+def check_names(law: Scipy, names: list[str], name: str) -> None:
+    """Refuses shape parameters that a distribution does not have, or lacks.
+
+    Args:
+        law: Configuration of the law.
+        names: Names of the distribution's shape parameters.
+        name: Dotted key of the law, for messages.
+
+    Raises:
+        PlacedError: naming the parameter.
+    """
+    for given in law.parameters:
+        if given not in names:
+            shapes = ", ".join(names) or "no shape parameters"
+            near = nearest(given, [*names, "loc", "scale", "shift"])
+            near = f"did you mean {near!r}?" if near else suggestion("", names)
+            raise PlacedError(
+                f"{name}.{given} is not a parameter of the law {law.law!r}, which has "
+                f"{shapes} besides loc, scale and shift; "
+                + (near if names else "remove it"),
+                keys(f"{name}.{given}"),
+            )
+    for needed in names:
+        if needed not in law.parameters:
+            raise PlacedError(
+                f"{name}.{needed} is missing; the law {law.law!r} needs "
+                f"{', '.join(names)}, as in scipy.stats.{law.law}; add it",
+                keys(f"{name}.{needed}"),
+            )
+
+
+def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bool:
+    """Checks a law for one client; returns whether it can take time.
+
+    Args:
+        known: Distribution of SciPy.
+        values: Shape parameters in SciPy's order, then loc, scale, shift.
+        name: Dotted key of the stage.
+        who: Words that name the client.
+    """
+    import scipy.stats
+
+    law = known.name
+    *shapes, loc, scale, shift = values.values()
+    floats = [float(shape) for shape in shapes]
+    if scale <= 0:
+        raise PlacedError(
+            f"{name}.scale must be > 0, got {float(scale):g} {who}; change it",
+            keys(f"{name}.scale"),
+        )
+    low, high = (float(end) for end in known.support(*floats))
+    if np.isnan(low) or np.isnan(high):
+        given = ", ".join(f"{n} = {v:g}" for n, v in zip(values, floats, strict=False))
+        raise PlacedError(
+            f"{name} must be a law that exists, but {law!r} does not for {given} "
+            f"{who}; see scipy.stats.{law} for its parameters' ranges",
+            keys(name),
+        )
+    discrete = isinstance(known, scipy.stats.rv_discrete)
+    # In fractions, where 0.3 - 0.1 - 0.2 is zero.
+    standing: Any = low if np.isinf(low) else type(loc)(low)
+    least = shift + (scale * (loc + standing) if discrete else loc + scale * standing)
+    if least < 0:
+        raise PlacedError(
+            f"{name} must be a law of durations >= 0, got {law!r} that reaches down "
+            f"to {float(least):g} s {who}; shift it, or take a law of positive values "
+            f"such as lognorm, gamma or truncnorm",
+            keys(name),
+        )
+    return bool(least > 0 or known.sf(low, *floats) > 0)
+
+
+def _all(values: list[Number], number: int) -> list[Number]:
+    return values * number if len(values) == 1 else values
+
+
+def _standard_poisson(u: np.ndarray, mu: Any) -> np.ndarray:
+    from scipy.special import pdtr, pdtrik
+
+    found = np.ceil(pdtrik(u, mu))
+    below = np.maximum(found - 1, 0)  # rounding may have gone one too far
+    return np.where(pdtr(below, mu) >= u, below, found)
+
+
+def _normal(u: np.ndarray) -> np.ndarray:
+    from scipy.special import ndtri
+
+    return ndtri(u)
+
+
+def _gamma(u: np.ndarray, a: Any) -> np.ndarray:
+    from scipy.special import gammaincinv
+
+    return gammaincinv(a, u)
+
+
+QUANTILES: dict[str, Callable[..., np.ndarray]] = {
+    "expon": lambda u: -np.log1p(-u),
+    "gamma": _gamma,
+    "lognorm": lambda u, s: np.exp(s * _normal(u)),
+    "norm": _normal,
+    "pareto": lambda u, b: (1 - u) ** (-1 / b),
+    "poisson": _standard_poisson,
+    "uniform": lambda u: u,
+    "weibull_min": lambda u, c: (-np.log1p(-u)) ** (1 / c),
+}
+"""Quantiles of SciPy's standard laws without the 100 microseconds of its `ppf`."""
+
+
+class ScipySampler:
+    """Any distribution of `scipy.stats`, shifted and scaled.
+
+    Args:
+        config: Law as the scenario has it.
+        population: The clients.
+    """
+
+    def __init__(self, config: Scipy, population: Population) -> None:
+        import scipy.stats  # 1 s: only where a law needs it
+
+        self._name, self._first = config.law, population.first
+        self._distribution: Any = getattr(scipy.stats, config.law)
+        self._discrete = isinstance(self._distribution, scipy.stats.rv_discrete)
+        names = [n for n in (self._distribution.shapes or "").split(", ") if n]
+
+        def column(name: str, quantity: Any) -> ClientValues:
+            return ClientValues.given(quantity, population, f"{config.law}.{name}")
+
+        self._shapes = [column(name, config.parameters[name]) for name in names]
+        self._loc = column("loc", config.loc)
+        self._scale = column("scale", config.scale)
+        self._shift = column("shift", config.shift)
+        self._least = self._shift.plus(self._scale, self._loc)
+
+    def lattice(self) -> set[Fraction] | None:
+        """Returns the steps of a discrete law whose parameters are rational."""
+        if not self._discrete:
+            return None
+        scale, loc = self._scale.rational, self._loc.rational
+        shift = self._shift.rational
+        if scale is None or loc is None or shift is None:
+            return None
+        return scale | {s * at for s in scale for at in loc} | shift
+
+    def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
+        """Draws durations; raises ScenarioError if one is negative or not finite."""
+        who = draws.who
+        standard = self.quantile(draws.uniform, who)
+        if tick is not None:
+            scale = self._scale.ticks(who, tick)
+            values = self._least.ticks(who, tick) + scale * standard.astype(np.int64)
+        else:
+            values = self.place(standard, who)
+        wrong = ~(np.isfinite(values) & (values >= 0))
+        if wrong.any():
+            at = int(wrong.argmax())
+            client = who if isinstance(who, int) else int(who[at])
+            raise ScenarioError(
+                f"law {self._name!r} must give finite durations >= 0, gave "
+                f"{values[at]} to client {self._first + client + 1}; shift it, or "
+                f"choose a law of positive values"
+            )
+        return values
+
+    def quantile(self, uniform: Float[np.ndarray, " n"], who: Who) -> np.ndarray:
+        """Returns the standard law's quantiles, neither scaled nor shifted."""
+        shapes = [column.of(who) for column in self._shapes]
+        if self._name in QUANTILES:
+            return QUANTILES[self._name](uniform, *shapes)
+        return self._distribution.ppf(uniform, *shapes)
+
+    def probability(self, seconds: float, who: Who, *, below: bool) -> Any:
+        """Returns the chance of at most (`below`: less than) so many seconds."""
+        shapes = [column.of(who) for column in self._shapes]
+        loc, scale, shift = (c.of(who) for c in (self._loc, self._scale, self._shift))
+        if not self._discrete:
+            at = (seconds - shift - loc) / scale
+        else:
+            at = (seconds - shift) / scale - loc
+            at = np.ceil(at - 1e-9) - 1 if below else np.floor(at + 1e-9)
+        return self._distribution.cdf(at, *shapes)
+
+    def place(self, standard: np.ndarray, who: Who) -> np.ndarray:
+        """Scales and shifts values of the standard law, to seconds."""
+        loc, scale, shift = (c.of(who) for c in (self._loc, self._scale, self._shift))
+        if self._discrete:
+            return shift + scale * (loc + standard)
+        return shift + loc + scale * standard

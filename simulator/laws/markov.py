@@ -1,0 +1,113 @@
+"""Regime switching: a law for each regime of a client, changed by a Markov chain."""
+
+from fractions import Fraction
+from typing import Annotated, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float
+from pydantic import Field, model_validator
+
+from simulator.laws.base import (
+    AnyLaw,
+    Draws,
+    Durations,
+    Law,
+    Population,
+    joint_lattice,
+)
+from simulator.laws.mixture import (
+    check_all,
+    draw_by_law,
+    samplers,
+    stretched_to_unit,
+)
+
+
+class Markov(Law):
+    """Regime switching: a law for each regime of a client, changed by a Markov chain.
+
+    Before each duration the client changes its regime by a row of `transition`; the
+    first regime has the chain's stationary law.
+    """
+
+    law: Literal["markov"] = "markov"
+    of: Annotated[tuple[AnyLaw, ...], Field(min_length=1)]
+    transition: tuple[tuple[Annotated[float, Field(ge=0, le=1)], ...], ...]
+    """A row per regime: the chances of the regime that comes next, adding up to 1."""
+
+    @model_validator(mode="after")
+    def _stochastic(self) -> "Markov":
+        n = len(self.of)
+        if [len(row) for row in self.transition] != [n] * n:
+            raise ValueError(
+                f"must have a transition row of {n} chances for each of its {n} laws; "
+                f"give {n} rows"
+            )
+        for number, row in enumerate(self.transition):
+            if abs(sum(row) - 1) > 1e-9:
+                raise ValueError(
+                    f"must have transition rows that add up to 1, got {sum(row):g} in "
+                    f"row {number + 1}; change it"
+                )
+        return self
+
+    def make(self, population: Population) -> "MarkovSampler":
+        """Returns a sampler that changes regimes, and draws by their laws."""
+        return MarkovSampler(self, population)
+
+    def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
+        """Checks the laws of all regimes; time passes if it does in one."""
+        return np.any(check_all(self.of, num_clients, name), axis=0)
+
+
+class MarkovSampler:
+    """A law for each regime of a client.
+
+    A client's regime depends on those before it, so its durations must be drawn in
+    order, as every stage does.
+    """
+
+    def __init__(self, config: Markov, population: Population) -> None:
+        self._laws = samplers(config.of, population)
+        transition = np.array(config.transition)
+        transition /= transition.sum(axis=1, keepdims=True)
+        first = stationary(transition)
+        cumulative = np.cumsum(np.vstack([transition, first]), axis=1)
+        cumulative[:, -1] = 1
+        self._edges = np.hstack([np.zeros((len(cumulative), 1)), cumulative])
+        # A client that has no regime yet is in the row after the last.
+        self._regime = np.full(population.size, len(self._laws), np.int32)
+
+    def lattice(self) -> set[Fraction] | None:
+        """Returns the steps of all laws, where all of them have some."""
+        return joint_lattice(self._laws)
+
+    def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
+        """Draws durations, each after a change of regime."""
+        uniform, who = draws.uniform, draws.who
+        chosen = np.empty(uniform.size, np.int64)
+        low, high = np.empty(uniform.size), np.empty(uniform.size)
+        owners = [who] * uniform.size if isinstance(who, int) else who.tolist()
+        for at, client in enumerate(owners):
+            edges = self._edges[self._regime[client]]
+            regime = int(np.searchsorted(edges, uniform[at], side="right")) - 1
+            chosen[at], low[at], high[at] = regime, edges[regime], edges[regime + 1]
+            self._regime[client] = regime
+        stretched = draws._replace(uniform=stretched_to_unit(uniform, low, high))
+        return draw_by_law(self._laws, chosen, stretched, tick)
+
+
+def stationary(
+    transition: Float[np.ndarray, "n n"],
+) -> Float[np.ndarray, " n"]:
+    """Returns the stationary law of a Markov chain.
+
+    Of several, that which the uniform law tends to on average.
+    """
+    n = transition.shape[0]
+    law = np.full(n, 1 / n)
+    lazy = (np.eye(n) + transition) / 2  # the same stationary law, without periods
+    for _ in range(64):
+        lazy = lazy @ lazy
+        lazy /= lazy.sum(axis=1, keepdims=True)  # or rounding doubles every time
+    return law @ lazy

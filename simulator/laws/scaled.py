@@ -1,0 +1,79 @@
+"""Any law times a factor, plus a shift."""
+
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool
+
+from simulator.config.base import Quantity
+from simulator.config.errors import ScenarioError
+from simulator.config.expressions import per_client
+from simulator.laws.base import (
+    AnyLaw,
+    Draws,
+    Durations,
+    DurationSampler,
+    Law,
+    Population,
+)
+from simulator.laws.parameters import ClientValues, positive
+
+
+class Scaled(Law):
+    """Any law times a factor, plus a shift: `shift + scale * X`."""
+
+    law: Literal["scaled"] = "scaled"
+    of: AnyLaw
+    scale: Quantity = 1
+    shift: Quantity = 0
+
+    def make(self, population: Population) -> "ScaledSampler":
+        """Returns a sampler that scales and shifts the draws of the other law."""
+        return ScaledSampler(self, population)
+
+    def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
+        """Checks the other law, and refuses a negative factor or shift."""
+        moves = self.of.check(num_clients, f"{name}.of")
+        stretched = positive(self.scale, num_clients, f"{name}.scale")
+        shifted = positive(self.shift, num_clients, f"{name}.shift")
+        return moves & stretched | shifted
+
+
+class ScaledSampler:
+    """Any law times a factor, plus a shift."""
+
+    def __init__(self, config: Scaled, population: Population) -> None:
+        self._law: DurationSampler = config.of.make(population)
+        self._scale, self._shift = (
+            ClientValues(per_client(quantity, population.size, f"scaled.{name}"))
+            for name, quantity in (("scale", config.scale), ("shift", config.shift))
+        )
+
+    def lattice(self) -> set[Fraction] | None:
+        """Returns products of the factors and the law's steps, and the shifts."""
+        steps, scale = self._law.lattice(), self._scale.rational
+        shift = self._shift.rational
+        if steps is None or scale is None or shift is None:
+            return None
+        return {s * step for s in scale for step in steps} | shift
+
+    def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
+        """Draws durations; raises ScenarioError if one is negative."""
+        who = draws.who
+        if tick is None:
+            values = self._shift.of(who) + self._scale.of(who) * self._law.draw(
+                draws, None
+            )
+        else:
+            # A product of lattice numbers is whole in ticks, its factors need not be.
+            seconds = self._law.draw(draws, None)
+            values = np.rint(
+                (self._shift.of(who) + self._scale.of(who) * seconds) / float(tick)
+            ).astype(np.int64)
+        if (values < 0).any():
+            raise ScenarioError(
+                f"law 'scaled' must give durations >= 0, gave {values.min()}; change "
+                f"its scale or shift"
+            )
+        return values
