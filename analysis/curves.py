@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.bounds import AT_LEAST, EXACT
-from analysis.frames import Study, evaluations, metric_of, runs
+from analysis.frames import Study, described, evaluations, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import held, log_log_slope, t_interval
 from analysis.targets import lost, worst_value
-from simulator.scenario.metrics import WORST
 from simulator.trace import StudyError
 
 DECADE = 10.0
@@ -108,6 +107,7 @@ def area_under_curve(
     ranges = sound.groupby("run")["x"].agg(["first", "last"])
     first, last = float(ranges["first"].max()), float(ranges["last"].min())
     worst = worst_value(study, metric)
+    ends_somewhere = described(study, metric).worst is not None
     curves = {
         run: (rows["x"].to_numpy(np.float64), rows["y"].to_numpy(np.float64))
         for run, rows in table.groupby("run")
@@ -117,7 +117,7 @@ def area_under_curve(
         *(ends[name] for name in ("run", "group", "replicate", "lost")), strict=True
     ):
         x, y = curves.get(run, (np.zeros(0), np.zeros(0)))
-        bound = AT_LEAST if bad and metric not in WORST else EXACT
+        bound = AT_LEAST if bad and not ends_somewhere else EXACT
         if bad:
             x, y = _falling_off(x, y, worst, first, last)
         area = _mean_between(x, y, first, last) if x.size else float("nan")

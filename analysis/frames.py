@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pandas as pd
 
+from simulator.metrics import Metric, find
 from simulator.timeline import NO_COMMIT, staleness
 from simulator.trace import COLUMNS, StudyError
 
@@ -164,6 +165,23 @@ def evaluations(study: Study) -> pd.DataFrame:
     Those are its variant, group, replicate, protocol and swept values.
     """
     return joined(study, "evaluations")
+
+
+def described(study: Study, metric: str) -> Metric:
+    """Returns what is known of a column that is compared; of one's own, little.
+
+    Raises:
+        StudyError: It is a plug-in's metric, and the plug-in is not registered here.
+    """
+    found = find(metric)
+    if found is not None:
+        return found
+    if metric in study.manifest["scenario"].get("evaluate", {}).get("metrics", ()):
+        raise StudyError(
+            f"metric {metric!r} must be a known one, to say which way is better; "
+            f"register the module that has it (simulator.register, or --import)"
+        )
+    return Metric(metric, "")
 
 
 def metric_of(frame: pd.DataFrame, column: str) -> pd.Series:

@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.bounds import AT_LEAST, EXACT
-from analysis.frames import Study, evaluations, groups, metric_of, runs
+from analysis.frames import Study, described, evaluations, groups, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import Interval, first_reached, kaplan_meier_median
-from simulator.scenario.metrics import HIGHER_IS_BETTER, WORST
 
 FINAL = 0.1
 """The final value of a run is the mean of its last tenth of evaluations."""
@@ -76,7 +75,8 @@ def final_bounds(study: Study, metric: str) -> pd.DataFrame:
     """
     finals = final_values(study, metric)
     bad, worst = lost(study, metric), worst_value(study, metric)
-    exact = metric in WORST or not np.isfinite(worst)
+    known = described(study, metric).worst is not None
+    exact = known or not np.isfinite(worst)
     return finals.assign(
         value=finals["value"].mask(bad, worst),
         bound=np.where(bad & (not exact), AT_LEAST, EXACT),
@@ -93,8 +93,8 @@ def worst_value(study: Study, metric: str) -> float:
     """
     seen = metric_of(evaluations(study), metric).to_numpy(np.float64)
     seen = seen[np.isfinite(seen)]
-    if metric in WORST:
-        return WORST[metric]
+    if (known := described(study, metric).worst) is not None:
+        return known
     return float(seen.max()) if seen.size else float("nan")
 
 
@@ -124,7 +124,7 @@ def final_quantities(
 
     Args:
         study: finished or not.
-        quantity: of `simulator.scenario.metrics.QUANTITIES`.
+        quantity: of `simulator.metrics.QUANTITIES`.
         diverged: whether a run that diverged has what it had come to by then; else NaN.
 
     Raises:
@@ -159,7 +159,7 @@ def default_target(study: Study) -> MetricTarget:
                 return MetricTarget(metric, float(value), stated=True)
     metric = evaluated[0]
     means = final_values(study, metric).groupby("group")["value"].mean()
-    if metric in HIGHER_IS_BETTER:
+    if described(study, metric).higher_is_better:
         return MetricTarget(metric, OF_BEST * float(means.max()), stated=False)
     return MetricTarget(metric, float(means.min()) / OF_BEST, stated=False)
 
@@ -186,7 +186,7 @@ def times_to_target(
     Raises:
         StudyError: the metric was not evaluated.
     """
-    higher = metric in HIGHER_IS_BETTER
+    higher = described(study, metric).higher_is_better
     table = evaluations_by(study, against)
     curves = _by_run(table, metric, against)
     horizon = max((float(times[-1]) for times, _ in curves.values()), default=0.0)

@@ -28,7 +28,7 @@ from analysis.targets import final_values, time_to_target
 from generators import fedbcd, formulas
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
-from simulator.scenario.claims import ORIGINS
+from simulator.claims import ORIGINS
 from simulator.trace import load
 
 ROOT = experiments.ROOT

@@ -16,6 +16,7 @@ from simulator import inputs
 from simulator.algorithms.part import ProblemShape
 from simulator.config.base import Config
 from simulator.config.errors import ScenarioError
+from simulator.metrics import metric
 from simulator.privacy import ledger
 from simulator.privacy.releases import Guarantee
 from simulator.problems.data.base import Dataset
@@ -170,17 +171,9 @@ def _check_metrics(scenario: Scenario, data: Dataset) -> None:
         ScenarioError: saying which, and what to do.
     """
     problem, metrics = scenario.problem, scenario.evaluate.metrics
-    if "test_auc" in metrics and data.num_classes != 2:
-        raise ScenarioError(
-            f"evaluate.metrics must not have test_auc for the {data.num_classes} "
-            f"classes of {data.name}; remove it, or add problem.data.classes"
-        )
     known = problem.model.is_linear and loss(problem, data) in KNOWN_MINIMUM
-    if "optimality_gap" in metrics and not known:
-        raise ScenarioError(
-            "evaluate.metrics must have optimality_gap only for linear models with the "
-            "loss softmax or sigmoid, whose minimum is known; remove it"
-        )
+    for name in metrics:
+        metric(name).refuse(data.num_classes, data.name, minimum=known)
 
 
 def _check_frames(config: Problem, data: Dataset) -> None:

@@ -24,6 +24,7 @@ from simulator.engine import execute as execution
 from simulator.engine.drive import Drive, Target, Window
 from simulator.engine.execute import Program
 from simulator.engine.feed import Feed, Source
+from simulator.metrics import Need, metric
 from simulator.privacy.ledger import Ledger
 from simulator.privacy.releases import Guarantee
 from simulator.problems import convex, horizontal, losses, transfer, vertical
@@ -185,7 +186,8 @@ def _prepare(run: Run) -> Prepared:
     plan = playing.plan(run)
     played, common = plan.played, plan.common
     N, batch = plan.shape.num_samples, plan.shape.batch
-    wants_minimum = "optimality_gap" in scenario.evaluate.metrics
+    needed = {need for m in scenario.evaluate.metrics for need in metric(m).needs}
+    wants_minimum = Need.MINIMUM in needed
     precision = scenario.engine.precision
     problem = _problem(
         config, precision, with_minimum=wants_minimum, bias=algorithm.has_bias

@@ -9,7 +9,17 @@ worth where a study is looked at several times and claims are many; `findings` d
 import pandas as pd
 
 from analysis.claims.findings import Finding, ReplicatePlan, evaluate, judge
-from analysis.claims.judged import FAILS, HOLDS, LEAST, OPEN
+from analysis.claims.measured import Measured
+from analysis.claims.verdict import (
+    FAILS,
+    HOLDS,
+    LEAST,
+    OPEN,
+    Evidence,
+    Judged,
+    near,
+    side,
+)
 from analysis.frames import Study
 
 __all__ = [
@@ -17,13 +27,18 @@ __all__ = [
     "HOLDS",
     "LEAST",
     "OPEN",
+    "Evidence",
     "Finding",
+    "Judged",
+    "Measured",
     "ReplicatePlan",
     "all_decided",
     "counts",
     "evaluate",
     "in_words",
     "judge",
+    "near",
+    "side",
 ]
 
 

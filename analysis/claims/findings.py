@@ -6,44 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.claims.finals import close, higher, no_worse, ratio, value
-from analysis.claims.judged import FAILS, HOLDS, LEAST, NONE, OPEN, Judged
-from analysis.claims.measured import Measured, measure
+from analysis.claims.measured import Measured, as_written, measure
 from analysis.claims.multiplicity import holm
 from analysis.claims.sequential import overall
-from analysis.claims.slopes import slope
-from analysis.claims.speed import faster, fewer
-from analysis.claims.sweeps import monotone, steady
+from analysis.claims.verdict import FAILS, HOLDS, LEAST, NONE, OPEN, Judged
 from analysis.frames import Study
 from analysis.statistics import LEVEL
-from simulator.scenario.claims import is_at
+from simulator.claims import Claim, is_at
 from simulator.trace import StudyError
-
-JUDGES: dict[str, Any] = {
-    "faster": faster,
-    "fewer": fewer,
-    "higher": higher,
-    "no_worse": no_worse,
-    "close": close,
-    "ratio": ratio,
-    "value": value,
-    "slope": slope,
-    "monotone": monotone,
-    "steady": steady,
-}
-ALONG = ("monotone", "steady")
-"""Kinds that are about a whole sweep, not about each of its points."""
-WORDS = {
-    "faster": " faster than ",
-    "fewer": " in fewer commits than ",
-    "higher": " higher than ",
-    "no_worse": " no worse than ",
-    "close": " as good as ",
-    "ratio": " against ",
-}
-"""What stands between the variants of a claim."""
-PAPER = "paper"
-"""Who claims it where nothing is said."""
 
 
 class Finding(NamedTuple):
@@ -52,7 +22,7 @@ class Finding(NamedTuple):
     Attributes:
         claim: in words.
         says: where the source claims it.
-        origin: who claims it, of `simulator.scenario.claims.ORIGINS`.
+        origin: who claims it, of `simulator.claims.ORIGINS`.
         verdict: holds, does not hold or undecided.
         measured: the numbers below in words; empty if nothing could be measured.
         estimate: mean over replicates or their pairs; NaN if there is none.
@@ -140,7 +110,7 @@ def evaluate(study: Study) -> pd.DataFrame:
         A column per attribute of `Finding`.
     """
     scenario = study.manifest["scenario"]
-    claims = [_renamed(claim) for claim in scenario.get("claims", [])]
+    claims = as_written(scenario.get("claims", []))
     if not claims:
         return pd.DataFrame(columns=pd.Index(Finding._fields))
     measured = measure(study, claims)
@@ -151,19 +121,21 @@ def evaluate(study: Study) -> pd.DataFrame:
 
 
 def judge(
-    measured: Measured, claims: Sequence[Mapping[str, Any]], plan: ReplicatePlan
+    measured: Measured,
+    claims: Sequence[Claim | Mapping[str, Any]],
+    plan: ReplicatePlan,
 ) -> pd.DataFrame:
     """Returns a row per claim, as `evaluate` does, of what was measured of a study.
 
     Args:
         measured: of the study, at least what the claims need.
-        claims: as manifests have them.
+        claims: of the study, also as manifests have them.
         plan: of the study.
     """
     rows = [
         finding
-        for claim in claims
-        for finding in weighed(measured, dict(claim), plan.replicates)
+        for claim in as_written(claims)
+        for finding in weighed(measured, claim, plan.replicates)
     ]
     frame = pd.DataFrame(rows, columns=pd.Index(Finding._fields))
     return corrected(frame, plan)
@@ -211,30 +183,24 @@ def _number(p: float) -> str:
     return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
 
 
-def _renamed(claim: dict[str, Any]) -> dict[str, Any]:
-    """Returns a claim of an older study as it is written today."""
-    return claim | {"monotone": claim["rises"]} if claim.get("rises") else claim
-
-
-def weighed(measured: Measured, claim: dict[str, Any], asked: int) -> Iterator[Finding]:
+def weighed(measured: Measured, claim: Claim, asked: int) -> Iterator[Finding]:
     """Yields a claim's findings before anything is decided, at each of its points.
 
     Args:
         measured: of the study.
-        claim: as manifests have it.
+        claim: of the study.
         asked: replicates of the study.
     """
-    kind = next(kind for kind in JUDGES if claim.get(kind) is not None)
-    named = _named(claim, kind)
-    about = {"says": claim["says"], "origin": claim.get("origin", PAPER)}
+    named = _named(claim)
+    about = {"says": claim.says, "origin": claim.origin}
     for names in points(measured, claim) or [()]:
-        text = WORDS.get(kind, ", ").join(named if kind in ALONG else names or named)
+        text = claim.words.join(named if claim.along_sweep else names or named)
         if not names:
             why = f"the study has no finished runs of {_missing(measured, *named)}"
             yield _open(text, why, about)
             continue
         try:
-            judged: Judged = JUDGES[kind](measured, claim, *names)
+            judged: Judged = claim.judge()(measured, claim, *names)
         except StudyError as error:  # the metric was not evaluated
             yield _open(text, str(error), about)
             continue
@@ -243,7 +209,7 @@ def weighed(measured: Measured, claim: dict[str, Any], asked: int) -> Iterator[F
         if replicates < LEAST:
             evidence, why = NONE, f"needs at least {LEAST} replicates; {why}"
         if replicates < asked:
-            used = "measured" if kind in ("slope", "value") else "compared"
+            used = "compared" if claim.compares else "measured"
             why += f"; {replicates} of {asked} replicates can be {used}"
         yield Finding(
             claim=text + judged.to,
@@ -278,27 +244,23 @@ def _open(text: str, why: str, about: dict[str, str]) -> Finding:
     )
 
 
-def _named(claim: dict[str, Any], kind: str) -> tuple[str, ...]:
-    """Returns the variants that a claim names."""
-    if kind in WORDS:
-        return claim[kind], claim["than"]
-    names = claim[kind]
-    return (names,) if isinstance(names, str) else tuple(names)
+def _named(claim: Claim) -> tuple[str, ...]:
+    """Returns the variants that a claim names, in the order of its words."""
+    return tuple(name for names in claim.variants().values() for name in names)
 
 
-def points(measured: Measured, claim: dict[str, Any]) -> list[tuple[str, ...]]:
+def points(measured: Measured, claim: Claim) -> list[tuple[str, ...]]:
     """Returns the groups that a claim is about: as named, or at each swept point.
 
     A variant that is not swept is compared at every point of the others. A claim along
     a sweep is about all groups of its variant at once.
     """
-    kind = next(kind for kind in JUDGES if claim.get(kind) is not None)
-    names, at = _named(claim, kind), claim.get("at") or {}
+    names, at = _named(claim), claim.at
 
     def is_about(group: str) -> bool:
         return is_at(measured.parameters(group), at)
 
-    if kind in ALONG:
+    if claim.along_sweep:
         mine = tuple(filter(is_about, measured.groups(names[0])))
         return [mine] if mine else []
     if all(name in measured.rows and is_about(name) for name in names):

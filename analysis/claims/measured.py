@@ -11,19 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pydantic import ValidationError
 
 from analysis import targets
 from analysis.bounds import AT_LEAST, AT_MOST, EXACT
-from analysis.curves import decade_slopes, run_means
 from analysis.frames import Study, runs
-from simulator.scenario.metrics import QUANTITIES
+from simulator.claims import Claim, read
 from simulator.trace import StudyError
 
 OF_RUN = ["variant", "group", "parameters", "replicate", "stop"]
 """What is known of every run, before its quantities."""
 SIGNS = {EXACT: "", AT_LEAST: ">=", AT_MOST: "<="}
 """What stands before a number in the table that is kept."""
-TO_STOP = "commits to the target"
 Frame = Callable[[Study], pd.DataFrame]
 
 
@@ -151,13 +150,15 @@ def read_csv(path: Path) -> Measured:
 
 
 def measure(
-    study: Study, claims: Iterable[Mapping[str, Any]], metrics: Sequence[str] = ()
+    study: Study,
+    claims: Iterable[Claim | Mapping[str, Any]],
+    metrics: Sequence[str] = (),
 ) -> Measured:
     """Measures what some claims need of a study.
 
     Args:
         study: finished or not.
-        claims: as manifests have them.
+        claims: of the study, also as manifests have them.
         metrics: whose final values are measured besides.
 
     Raises:
@@ -167,9 +168,9 @@ def measure(
     parameters = {run["run"]: run["parameters"] for run in study.manifest["runs"]}
     table = table.assign(parameters=table["run"].map(parameters))[OF_RUN]
     wanted: dict[str, Frame] = {}
-    for claim in claims:
-        wanted |= quantities(claim)
-    wanted |= {final(metric): _finals(metric) for metric in metrics}
+    for claim in as_written(claims):
+        wanted |= claim.quantities()
+    wanted |= {final(metric): final_frame(metric) for metric in metrics}
     values, bounds, missing = {}, {}, {}
     for quantity, frame_of in wanted.items():
         try:
@@ -188,24 +189,33 @@ def measure(
     )
 
 
-def quantities(claim: Mapping[str, Any]) -> dict[str, Frame]:
-    """Returns the quantities that a claim is about, and how each is measured."""
-    if claim.get("faster") is not None:
-        ((metric, value),) = claim["to"].items()
-        counted = claim.get("counted_in", "time")
-        return {to_target(claim): _times(metric, value, counted)}
-    if claim.get("fewer") is not None:
-        return {TO_STOP: _commits_to_stop}
-    if claim.get("ratio") is not None:
-        of = claim["of"]
-        return {end(of): _ends(of) if of in QUANTITIES else _finals(of)}
-    metric = claim["metric"]
-    slope = claim.get("slope")
-    if slope is None:
-        return {final(metric): _finals(metric)}
-    if isinstance(slope, str):
-        return {decade_slope(metric): lambda study: decade_slopes(study, metric)}
-    return {run_mean(metric): lambda study: run_means(study, metric)}
+def as_written(claims: Iterable[Claim | Mapping[str, Any]]) -> list[Claim]:
+    """Returns claims from the manifest of a study, or of an older one.
+
+    Raises:
+        StudyError: one is of a kind that is not known here, or makes no sense.
+    """
+    found = []
+    for number, claim in enumerate(claims):
+        if isinstance(claim, Claim):
+            found.append(claim)
+            continue
+        if claim.get("rises"):  # what monotone was called
+            claim = {**claim, "monotone": claim["rises"], "rises": None}
+        try:
+            found.append(read(claim))
+        except ValidationError as error:
+            said = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise StudyError(
+                f"claims.{number} of the study cannot be read: {said}; if it is of a "
+                f"plug-in, register its module (--import)"
+            ) from error
+    return found
+
+
+def final_values(claim: Any) -> dict[str, Frame]:
+    """Returns the final values of a claim's metric, which most kinds need."""
+    return {final(claim.metric): final_frame(claim.metric)}
 
 
 def final(metric: str) -> str:
@@ -213,66 +223,11 @@ def final(metric: str) -> str:
     return f"final {metric}"
 
 
-def end(of: str) -> str:
-    """Returns the name of what a run has come to."""
-    return f"{of} at the end" if of in QUANTITIES else final(of)
-
-
-def to_target(claim: Mapping[str, Any]) -> str:
-    """Returns the name of what it took to reach the target of a claim `faster`."""
-    ((metric, value),) = claim["to"].items()
-    return f"{claim.get('counted_in', 'time')} to {metric} {value!r}"
-
-
-def decade_slope(metric: str) -> str:
-    """Returns the name of a metric's slope over the last decade of commits."""
-    return f"slope of {metric}"
-
-
-def run_mean(metric: str) -> str:
-    """Returns the name of a metric's mean over a run."""
-    return f"mean {metric}"
-
-
 def horizon(quantity: str) -> str:
     """Returns the name of the commits that a mean is over."""
     return f"commits of {quantity}"
 
 
-def _finals(metric: str) -> Frame:
+def final_frame(metric: str) -> Frame:
+    """Returns the function that measures a metric's final values."""
     return lambda study: targets.final_bounds(study, metric)
-
-
-def _ends(of: str) -> Frame:
-    """Returns what runs came to; one that diverged would have come to more."""
-
-    def measured(study: Study) -> pd.DataFrame:
-        table = targets.final_quantities(study, of, diverged=True)
-        lost = (runs(study)["stop"] == "diverged").to_numpy(bool)
-        return table.assign(bound=np.where(lost, AT_LEAST, EXACT))
-
-    return measured
-
-
-def _times(metric: str, value: float, counted: str) -> Frame:
-    def measured(study: Study) -> pd.DataFrame:
-        table = targets.times_to_target(study, metric, value, counted)
-        bounds = np.where(table["reached"], EXACT, AT_LEAST)
-        return table.assign(value=table["time"], bound=bounds)
-
-    return measured
-
-
-def _commits_to_stop(study: Study) -> pd.DataFrame:
-    """Returns the commits until runs stopped at their target.
-
-    A run that diverged or stalled would never have reached it: it counts as waiting as
-    long as the longest run.
-    """
-    table = runs(study)
-    commits = table["commits"].astype(np.float64)
-    never = table["stop"].isin(targets.HOPELESS)
-    return table[["group", "replicate"]].assign(
-        value=commits.mask(never, commits.max()),
-        bound=np.where(table["stop"] == "target", EXACT, AT_LEAST),
-    )

@@ -7,10 +7,9 @@ from matplotlib.patches import Patch
 
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
-from analysis.frames import Study, groups, metric_of, runs
+from analysis.frames import Study, described, groups, metric_of, runs
 from analysis.phases import PHASES, with_phases
 from analysis.statistics import first_reached, t_interval
-from analysis.targets import HIGHER_IS_BETTER
 
 NAMES = ("computation", "communication and idling")
 HATCHES = ("", "////")
@@ -35,7 +34,7 @@ def costs(
     """
     table = with_phases(study)
     values = metric_of(table, metric).to_numpy(np.float64)
-    higher = metric in HIGHER_IS_BETTER
+    higher = described(study, metric).higher_is_better
     ends = runs(study)[["run", "group", "replicate"]]
     rows = []
     for run, mine in table.assign(value=values).groupby("run"):
@@ -105,7 +104,7 @@ def cost_bars(
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.margins(x=0.25)
-        axes.set_xlabel(f"Virtual time {_until(metric, target)} (s)")
+        axes.set_xlabel(f"Virtual time {_until(study, metric, target)} (s)")
         handles = [
             Patch(facecolor=color, hatch=hatch, edgecolor="white", label=name)
             for name, color, hatch in zip(NAMES, colors, HATCHES, strict=False)
@@ -120,8 +119,8 @@ def cost_bars(
     return figure
 
 
-def _until(metric: str, target: float | None) -> str:
+def _until(study: Study, metric: str, target: float | None) -> str:
     if target is None:
         return "of whole runs"
-    sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
+    sign = "≥" if described(study, metric).higher_is_better else "≤"
     return f"to {style.in_words(metric)} {sign} {target:.4g}"

@@ -17,8 +17,8 @@ from analysis.figures import layout, style
 from analysis.figures.layout import Size
 from analysis.figures.lines import pinned, swept_keys
 from analysis.figures.sweeps import RATIO
-from analysis.frames import Study, ordered, runs, short, swept_columns
-from analysis.targets import HIGHER_IS_BETTER, final_values, time_to_target
+from analysis.frames import Study, described, ordered, runs, short, swept_columns
+from analysis.targets import final_values, time_to_target
 from simulator.trace import StudyError
 
 CELL = (0.62, 0.46)
@@ -62,7 +62,7 @@ def heat_map(
     told = "mean of the last tenth of evaluations"
     scale = style.Axis(f"{style.final_label(metric)}\n({told})")
     if target is not None:
-        sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
+        sign = "≥" if described(study, metric).higher_is_better else "≤"
         goal = f"{style.in_words(metric)} {sign} {target:.4g}"
         scale = layout.axis(study, against)
         scale = scale._replace(label=f"{scale.label} to {goal}")

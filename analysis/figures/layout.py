@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.frames import Study, runs
+from simulator.metrics import find
 from simulator.scenario.study import BASE
 
 LINES_OF_LEGEND = 20
@@ -94,9 +95,10 @@ def within(
     Returns:
         Lower and upper ends, and words on where intervals were cut, if any were.
     """
-    if metric not in style.BOUNDS:
+    known = find(metric)
+    if known is None or known.bounds is None:
         return low, high, ""
-    least, most = style.BOUNDS[metric]
+    least, most = known.bounds
     ends = [f"{least:g}"] if (low < least).any() else []
     ends += [f"{most:g}"] if (high > most).any() else []
     cut = f", cut at {' and '.join(ends)}" if ends else ""

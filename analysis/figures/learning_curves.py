@@ -13,6 +13,7 @@ from analysis.phases import evaluations_by
 from analysis.targets import (
     final_values,
 )
+from simulator.metrics import find
 from simulator.trace import StudyError
 
 
@@ -74,7 +75,7 @@ def convergence(
             axes.set_xscale("log")
         else:
             axes.set_xlim(left=0)
-        if metric in style.LOGARITHMIC:
+        if (record := find(metric)) is not None and record.logarithmic:
             layout.make_logarithmic(axes)
         axes.set(xlabel=axis.label, ylabel=style.metric_label(metric))
         layout.add_legend(figure, handles, labels, size)

@@ -9,9 +9,8 @@ from matplotlib.figure import Figure
 
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
-from analysis.frames import Study
+from analysis.frames import Study, described
 from analysis.targets import (
-    HIGHER_IS_BETTER,
     time_to_target,
     times_to_target,
 )
@@ -43,7 +42,7 @@ def speed_up_bars(
     furthest = ROOM * max(float(ends.max()), float(horizons.max()))
     highs = table["high"].to_numpy(np.float64)[reached]
     cut = bool((highs > furthest).any())
-    sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
+    sign = "≥" if described(study, metric).higher_is_better else "≤"
     goal = style.in_words(metric)
     names = [style.text(layout.label(study, group), 26) for group in table.index]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))

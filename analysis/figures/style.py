@@ -19,6 +19,7 @@ from matplotlib import style as styles_of_matplotlib
 
 from simulator.config.errors import UserError
 from simulator.config.text import printable, shortened, suggestion
+from simulator.metrics import find
 
 INK = "#000000"
 OKABE_ITO = (
@@ -81,29 +82,12 @@ RC: dict[Any, Any] = {
     "ytick.labelsize": 8.0,
 }
 
-METRICS = {
-    "test_accuracy": "Test accuracy",
-    "test_loss": "Test loss (nats)",
-    "test_auc": "Test AUC",
-    "objective": "Objective (nats)",
-    "gradient_norm_squared": "Squared norm of the gradient",
-    "optimality_gap": "Optimality gap (nats)",
-}
-"""Labels of metrics, columns of `evaluations`."""
-
-LOGARITHMIC = ("gradient_norm_squared", "optimality_gap")
-"""Metrics that go to zero, whose decay is read off a logarithmic axis."""
-
-
 LONGEST = 120
 """Characters of a name in a figure."""
 TELLING = 4
 """Letters of a key that is clear by itself: `batch` is, `b` is not."""
 VAGUE = ("kind", "number", "scale", "value")
 """Keys that stand in many places of a scenario."""
-
-BOUNDS = {"test_accuracy": (0.0, 1.0), "test_auc": (0.0, 1.0)}
-"""Metrics that cannot leave an interval, though an interval of their mean may."""
 
 
 class Axis(NamedTuple):
@@ -185,7 +169,9 @@ def _words(group: str) -> tuple[str, ...]:
 
 def metric_label(metric: str) -> str:
     """Returns the label of a metric; a user's own is named like its column."""
-    return METRICS.get(metric) or text(metric.replace("_", " ").capitalize(), 60)
+    known = find(metric)
+    label = "" if known is None else known.label
+    return label or text(metric.replace("_", " ").capitalize(), 60)
 
 
 def in_words(metric: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Discriminator, GetCoreSchemaHandler, Tag
+from pydantic_core import core_schema
 
 from simulator.config import plugins
 from simulator.config.base import Config
@@ -89,6 +90,29 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.model_parts:ViewCnn",
         "simulator.problems.model_parts:Lstm",
     ),
+    "metrics": (
+        "simulator.metrics:TEST_ACCURACY",
+        "simulator.metrics:TEST_LOSS",
+        "simulator.metrics:TEST_AUC",
+        "simulator.metrics:OBJECTIVE",
+        "simulator.metrics:GRADIENT_NORM_SQUARED",
+        "simulator.metrics:OPTIMALITY_GAP",
+        "simulator.metrics:CONSENSUS_DISTANCE",
+        "simulator.metrics:WORKER_ACCURACY",
+        "simulator.metrics:WORKER_LOSS",
+    ),
+    "claims": (
+        "simulator.claims.faster:Faster",
+        "simulator.claims.fewer:Fewer",
+        "simulator.claims.higher:Higher",
+        "simulator.claims.no_worse:NoWorse",
+        "simulator.claims.close:Close",
+        "simulator.claims.ratio:Ratio",
+        "simulator.claims.value:Value",
+        "simulator.claims.slope:Slope",
+        "simulator.claims.monotone:Monotone",
+        "simulator.claims.steady:Steady",
+    ),
 }
 """Every part of this package as `"module:Class"`, in the order of lists."""
 BASES = {
@@ -98,17 +122,19 @@ BASES = {
     "data": "simulator.problems.data.parts:Data",
     "partitions": "simulator.config.parts:Part",
     "models": "simulator.problems.model_parts:Model",
+    "metrics": "simulator.metrics:Metric",
+    "claims": "simulator.claims.base:Claim",
 }
 """What a part of each kind inherits from."""
 
 
 @cache
-def own(kind: str) -> tuple[type[Part], ...]:
+def own(kind: str) -> tuple[Any, ...]:
     """Returns this package's parts of a kind."""
     return tuple(map(_named, KINDS[kind]))
 
 
-def parts(kind: str) -> tuple[type[Part], ...]:
+def parts(kind: str) -> tuple[Any, ...]:
     """Returns the parts of a kind: ours, then those of plug-ins."""
     return own(kind) + tuple(plugin.part for plugin in registered(kind))
 
@@ -130,10 +156,11 @@ def sources(used: Iterable[Config]) -> dict[str, Source]:
         used: parts; those of this package are not looked at.
     """
     plugins_of = [plugin for kind in KINDS for plugin in registered(kind)]
-    others: dict[type[Config], str] = {p.part: p.source for p in plugins_of}
+    others: dict[Any, str] = {p.part: p.source for p in plugins_of}
     if not others:
         return {}
-    names = {others[type(each)] for each in used if type(each) in others}
+    named = (one for each in used for one in (type(each), *each.records()))
+    names = {others[one] for one in named if one in others}
     return {name: plugins.source(name) for name in sorted(names)}
 
 
@@ -196,6 +223,28 @@ class AnyPart:
         """Returns pydantic's schema of the union."""
         del source
         return handler.generate_schema(_union(self.configs()))
+
+
+class AnyName:
+    """Stands in an annotation for the names of all records of a kind.
+
+    Args:
+        kind: a key of `KINDS`.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def names(self) -> list[str]:
+        """Returns the names: this package's, then those of plug-ins."""
+        return [tag(record) for record in parts(self.kind)]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> Any:
+        """Returns pydantic's schema of one of the names."""
+        del source, handler
+        return core_schema.literal_schema(self.names())
 
 
 def _union(classes: tuple[type[Part], ...]) -> Any:

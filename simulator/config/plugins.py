@@ -9,6 +9,7 @@ the processes of a study find the same ones.
 import contextlib
 import hashlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +22,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from simulator.config.errors import UserError
 from simulator.config.files import unmarked
 from simulator.config.parts import Part, tag
+from simulator.config.records import Record
 from simulator.config.text import one_line, shown, suggestion
 
 VARIABLE = "STALESIM_IMPORT"
@@ -34,6 +36,7 @@ MEMBERS = {
     "algorithms": ("family", "protocols", "messages"),
     "models": ("families", "num_weights"),
     "partitions": ("family", "num_clients"),
+    "claims": ("named", "judged_by"),
 }
 """What the parts of a kind must have that they do not inherit."""
 
@@ -59,7 +62,7 @@ class Plugin(NamedTuple):
         source: name of the plug-in.
     """
 
-    part: type[Part]
+    part: Any
     source: str
 
 
@@ -68,7 +71,7 @@ _sources: dict[str, Source] = {}
 
 
 def everything(
-    known: Mapping[str, set[str]], bases: Mapping[str, type[Part]]
+    known: Mapping[str, set[str]], bases: Mapping[str, type[Part] | type[Record]]
 ) -> dict[str, tuple[Plugin, ...]]:
     """Returns the parts of every kind that plug-ins add, in the order of their names.
 
@@ -82,7 +85,11 @@ def everything(
     found: dict[str, list[Plugin]] = {kind: [] for kind in known}
     owners = {(kind, name): "stalesim" for kind in known for name in known[kind]}
     for kind, given, place, source in (*_of_entry_points(known), *_of_modules(known)):
-        part = _checked(given, kind, place, bases[kind])
+        base = bases[kind]
+        if issubclass(base, Record):
+            part = _checked_record(given, place, base)
+        else:
+            part = _checked(given, kind, place, base)
         name = tag(part)
         if (kind, name) in owners:
             raise UserError(
@@ -182,7 +189,8 @@ def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
             f"{getattr(given, '__name__', shown(given))}; inherit from it"
         )
     part: type[Part] = given
-    _check_name(part, kind, place)
+    if kind != "claims":
+        _check_name(part, kind, place)
     for member in MEMBERS.get(kind, ()):
         if not hasattr(part, member):
             raise UserError(
@@ -203,6 +211,26 @@ def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
             f"it if it names none"
         )
     return part
+
+
+def _checked_record(given: Any, place: str, base: type[Record]) -> Record:
+    """Returns a record of a plug-in.
+
+    Raises:
+        UserError: it is none, or its name is no word.
+    """
+    if not isinstance(given, base):
+        got = getattr(given, "__name__", shown(given))
+        raise UserError(
+            f"{place} must be a {base.__module__}.{base.__name__}, got {got}; write "
+            f'{base.__name__}("name", ...)'
+        )
+    if not re.fullmatch(r"[A-Za-z][\w-]*", given.name, re.ASCII):
+        raise UserError(
+            f"{place} must have a name of letters, digits, _ and -, got "
+            f"{shown(given.name)}; rename it"
+        )
+    return given
 
 
 def _check_name(part: type[Part], kind: str, place: str) -> None:

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from simulator import metrics
+from simulator.claims import AnyClaim
 from simulator.config.base import Config, PlacedError
-from simulator.config.catalogue import AnyPart
+from simulator.config.catalogue import AnyName, AnyPart
+from simulator.config.records import Record
 from simulator.config.text import suggestion
 from simulator.problems.model_parts import Linear
-from simulator.scenario.claims import Claim
-from simulator.scenario.metrics import METRICS, OF_WORKERS, Metric
 from simulator.scenario.privacy import Privacy, check_privacy
 from simulator.scenario.setting import Recording, Setting
 
@@ -73,10 +74,13 @@ class Evaluate(Config):
     """When the model is evaluated, and by which metrics."""
 
     every: Every
-    metrics: Annotated[tuple[Metric, ...], Field(min_length=1)] = (
-        "test_accuracy",
-        "test_loss",
-    )
+    metrics: Annotated[
+        tuple[Annotated[str, AnyName("metrics")], ...], Field(min_length=1)
+    ] = ("test_accuracy", "test_loss")
+
+    def records(self) -> tuple[Record, ...]:
+        """Returns the metrics."""
+        return tuple(map(metrics.metric, self.metrics))
 
 
 class Probe(Config):
@@ -122,7 +126,7 @@ class Scenario(Setting):
     """Accounts for what clients send; for algorithms whose messages are noisy."""
     timeline: Recording | None = None
     """Replays a recorded timeline; by default the world is played."""
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[Annotated[Any, AnyClaim()], ...] = ()
     looks: Annotated[
         tuple[Annotated[int, Field(ge=3)], ...], AfterValidator(_rising)
     ] = ()
@@ -173,10 +177,10 @@ class Scenario(Setting):
                 ("evaluate", "every", "rounds"),
             )
         own = self.algorithm.worker_metrics
-        for metric in () if own else self.evaluate.metrics:
-            if metric in OF_WORKERS:
+        for name in () if own else self.evaluate.metrics:
+            if metrics.metric(name).of_workers:
                 raise PlacedError(
-                    f"evaluate.metrics must not have {metric} for the algorithm "
+                    f"evaluate.metrics must not have {name} for the algorithm "
                     f"{self.algorithm.kind!r}, whose workers have no models of their "
                     f"own; remove it",
                     ("evaluate", "metrics"),
@@ -186,7 +190,7 @@ class Scenario(Setting):
                 raise PlacedError(
                     f"stop.target must name a metric of evaluate.metrics "
                     f"({', '.join(self.evaluate.metrics)}), got {metric!r}; "
-                    f"{suggestion(metric, METRICS)}",
+                    f"{suggestion(metric, metrics.names())}",
                     ("stop", "target", metric),
                 )
         return self

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
+from simulator.claims import Claim
 from simulator.config.base import PlacedError
 from simulator.config.messages import first_error
 from simulator.config.text import shown, suggestion
@@ -301,14 +302,11 @@ def _check_claims(scenario: Setting, runs: list[Run]) -> None:
             for key, value in run.parameters.items():
                 if value not in (found := of_name.setdefault(key, [])):
                     found.append(value)
-    claims: tuple[Any, ...] = getattr(scenario, "claims", ())
+    claims: tuple[Claim, ...] = getattr(scenario, "claims", ())
     for index, claim in enumerate(claims):
         about: list[dict[str, list[Any]]] = []
-        for key in (*claim.KINDS, "than"):
-            named = getattr(claim, key)
-            for name in named if isinstance(named, tuple) else (named,):
-                if name is None:
-                    continue
+        for key, names in claim.variants().items():
+            for name in names:
                 if name not in swept:
                     raise VariantError(
                         f"claims.{index}.{key} must name a variant, got {name!r}; "
@@ -316,10 +314,11 @@ def _check_claims(scenario: Setting, runs: list[Run]) -> None:
                         ("claims", index, key),
                     )
                 about.append(swept[name])
-        if claim.over is not None and claim.over not in about[0]:
+        over = claim.swept_key
+        if over is not None and over not in about[0]:
             raise VariantError(
                 f"claims.{index}.over must name a key that is swept, got "
-                f"{claim.over!r}; {suggestion(claim.over, about[0])}",
+                f"{over!r}; {suggestion(over, about[0])}",
                 ("claims", index, "over"),
             )
         for key, values in claim.at.items():

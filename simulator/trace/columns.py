@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from simulator import metrics
+
 
 class Column(NamedTuple):
     """One column of a table: its type, its unit (`""` if none) and its meaning.
@@ -124,25 +126,19 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "rounds": Column("float64", "rounds", "completed so far, where there are any"),
         "messages": Column("int64", "messages", "sent so far that carry anything"),
         # every further column is a metric:
-        "test_accuracy": Column("float64", "fraction", "of the test rows"),
-        "test_loss": Column("float64", "nats", "mean over the test rows"),
-        "test_auc": Column("float64", "", "area under the ROC curve, test rows"),
-        "objective": Column("float64", "nats", "F on all training rows, regularised"),
-        "gradient_norm_squared": Column("float64", "", "squared norm of F's gradient"),
-        "optimality_gap": Column("float64", "nats", "F minus its minimum"),
-        "consensus_distance": Column(
-            "float64", "", "mean squared distance of workers' models from their mean"
-        ),
-        "worker_accuracy": Column("float64", "fraction", "mean of the workers' own"),
-        "worker_loss": Column("float64", "nats", "mean of the workers' own"),
+        **{m.name: Column("float64", m.unit, m.meaning) for m in metrics.own()},
     },
     "workers": {
         "run": _RUN,
         "time": Column("float64", "virtual s", "of the evaluation"),
         "commits": Column("int64", "commits", "made so far"),
         "client": _CLIENT,
-        "worker_accuracy": Column("float64", "fraction", "of its own model, test rows"),
-        "worker_loss": Column("float64", "nats", "of its own model, test rows"),
+        # every further column is a metric of its own model:
+        **{
+            m.name: Column("float64", m.unit, "of its own model, test rows")
+            for m in metrics.own()
+            if m.models is metrics.Models.EACH_WORKER
+        },
     },
     "clients": {
         "run": _RUN,
@@ -242,5 +238,8 @@ COLUMNS: dict[str, dict[str, Column]] = {
     },
 }
 
+FURTHER = {"evaluations": "float64", "workers": "float64"}
+"""Types of columns that are not listed: metrics of plug-ins. Of other tables such a
+column is a diagnostic of an algorithm, and float32."""
 ORDERS = {"commits": ["run", "commit"], "rows": ["run", "row", "place"]}
 """By what tables are sorted that are not sorted by run, time, client and job."""

@@ -1,0 +1,15 @@
+"""Claims that final values of one variant are larger than those of another."""
+
+from analysis.claims.final_values import difference, judged
+from analysis.claims.measured import Measured
+from analysis.claims.verdict import Judged, side
+from simulator.claims.higher import Higher
+
+
+def judge(measured: Measured, claim: Higher, one: str, other: str) -> Judged:
+    """Judges the difference of final values, whether more of them is good or not."""
+    metric = claim.metric
+    sample, said = difference(measured, metric, one, other)
+    why = f"difference against 0{said}"
+    evidence = side(sample, 0.0)
+    return judged(f" in {metric}", f"difference of {metric}", sample, evidence, why)
