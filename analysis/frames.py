@@ -1,13 +1,13 @@
 """Tidy frames of a study: one row an observation, parameters as columns."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import pandas as pd
 
 from simulator.metrics import Metric, find
 from simulator.timeline import NO_COMMIT, staleness
-from simulator.trace import COLUMNS, StudyError
+from simulator.trace import COLUMNS, Study, StudyError
 
 FIRST_OPTIONAL = {
     "commits": "loss",
@@ -31,17 +31,6 @@ COUNTED = (
     *("upload_bytes", "download_bytes", "bytes", "epsilon"),
 )
 """What has been counted by an evaluation, columns of `tidy`."""
-
-
-@runtime_checkable
-class Study(Protocol):
-    """What analysis needs of a study; `simulator.trace.load` gives one."""
-
-    manifest: dict[str, Any]
-
-    def table(self, name: str) -> pd.DataFrame:
-        """Returns one table of `simulator.trace.COLUMNS`."""
-        ...
 
 
 def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from typing import Any
 
 from simulator.config import catalogue
 from simulator.config.errors import ScenarioError, UserError
-from simulator.config.records import Record, function_at
+from simulator.config.named import NamedPart, function_at
 from simulator.config.text import suggestion
 
 
@@ -32,7 +32,7 @@ class Need(Enum):
 
 
 @dataclass(frozen=True)
-class Metric(Record):
+class Metric(NamedPart):
     """Everything that is to be said of a metric.
 
     Attributes:

@@ -8,6 +8,7 @@ worth where a study is looked at several times and claims are many; `findings` d
 
 import pandas as pd
 
+from analysis.claims.final_values import difference, judged, of_group
 from analysis.claims.findings import Finding, ReplicatePlan, evaluate, judge
 from analysis.claims.measured import Measured
 from analysis.claims.verdict import (
@@ -34,10 +35,13 @@ __all__ = [
     "ReplicatePlan",
     "all_decided",
     "counts",
+    "difference",
     "evaluate",
     "in_words",
     "judge",
+    "judged",
     "near",
+    "of_group",
     "side",
 ]
 

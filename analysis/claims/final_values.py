@@ -28,6 +28,15 @@ def difference(
     return sample, remarks(sides[0], one) + remarks(sides[1], other)
 
 
+def of_group(measured: Measured, metric: str, group: str) -> tuple[Sample, str]:
+    """Returns the final values of a group, and remarks on runs that diverged."""
+    numbers = measured.of(final(metric), group)
+    known = ~np.isnan(numbers.values)
+    values, open_ends = numbers.values[known], numbers.bounds[known]
+    sample = bounds.contrast(values[:, None], open_ends[:, None], np.ones(1))
+    return sample, remarks(numbers, group)
+
+
 def paired(first: Numbers, second: Numbers) -> tuple[Numbers, Numbers]:
     """Returns the replicates in which both sides have a number, in one order."""
     first, second = _known(first), _known(second)

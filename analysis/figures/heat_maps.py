@@ -1,7 +1,7 @@
 """Heat maps: a number for every point of a sweep over two keys."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import matplotlib as mpl
@@ -16,6 +16,7 @@ from matplotlib.patches import Rectangle
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
 from analysis.figures.lines import pinned, swept_keys
+from analysis.figures.names import plain
 from analysis.figures.sweeps import RATIO
 from analysis.frames import Study, described, ordered, runs, short, swept_columns
 from analysis.targets import final_values, time_to_target
@@ -25,6 +26,22 @@ CELL = (0.62, 0.46)
 """Inches."""
 MAX_COLUMNS = 3
 """Of panels."""
+
+
+CAPTIONS = {
+    "^(?!commits-over-).*-over-.*-and-": "Final values (of the last tenth of "
+    "evaluations) over what is swept, means over replicates"
+}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields final values of the first metric over two keys swept across each other."""
+    keys = swept_keys(study)
+    if len(keys) == 2 and _is_a_grid(study, keys):
+        metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+        name = f"{metric}-over-{plain(keys[0])}-and-{plain(keys[1])}"
+        yield name, heat_map(study, metric, (keys[0], keys[1]))
 
 
 def heat_map(
@@ -224,3 +241,11 @@ def _not_swept(table: pd.DataFrame, swept: pd.DataFrame) -> str:
         for variant, rows in rest.groupby("variant", sort=False)
     ]
     return style.text(f"not swept over both: {', '.join(words)}", 80) if words else ""
+
+
+def _is_a_grid(study: Study, keys: list[str]) -> bool:
+    """Says whether two keys were swept across each other, and not drawn or zipped."""
+    x, y = (swept_columns(study)[key] for key in keys)
+    points = runs(study)[[x, y]].dropna().drop_duplicates()
+    sides = points[x].nunique(), points[y].nunique()
+    return min(sides) > 1 and 2 * len(points) > math.prod(sides)

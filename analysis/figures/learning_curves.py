@@ -1,5 +1,7 @@
 """Learning curves: means over replicates, against time or what else is counted."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -15,6 +17,23 @@ from analysis.targets import (
 )
 from simulator.metrics import find
 from simulator.trace import StudyError
+
+CAPTIONS = {"^convergence-": "Mean over replicates with its 95 % interval"}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields the first metric against time and commits, the others against commits.
+
+    Where all protocols have rounds, these are counted in place of commits: a sequential
+    round has several commits, a parallel one has one.
+    """
+    first, *others = study.manifest["scenario"]["evaluate"]["metrics"]
+    counted = "rounds" if set(runs(study)["protocol"]) == {"rounds"} else "commits"
+    for against in ("time", counted):
+        yield f"convergence-{against}", convergence(study, first, against)
+    for other in others:
+        yield f"convergence-{counted}-{other}", convergence(study, other, counted)
 
 
 def convergence(

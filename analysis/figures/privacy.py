@@ -1,5 +1,7 @@
 """The cost of privacy: final values against the spent epsilon."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
@@ -45,6 +47,20 @@ def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
         rows.append((first["variant"], group, epsilon, *interval, values.size))
     names = ["variant", "group", "epsilon", "mean", "low", "high", "replicates"]
     return pd.DataFrame(rows, columns=pd.Index(names))
+
+
+CAPTIONS = {
+    "-against-privacy$": "Final values (of the last tenth of evaluations) against what "
+    "clients spent of their privacy"
+}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields the first metric against epsilon, where that differs between groups."""
+    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    if _differs(study, metric):
+        yield f"{metric}-against-privacy", privacy_utility(study, metric)
 
 
 def privacy_utility(
@@ -146,3 +162,13 @@ def _with_keys(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     """Returns a table of groups with a column per swept key."""
     known = runs(study).drop_duplicates("group")
     return table.merge(known[["group", *swept_columns(study).values()]], on="group")
+
+
+def _differs(study: Study, metric: str) -> bool:
+    """Says whether groups have spent different finite epsilons."""
+    told = [run.get("privacy") or {} for run in study.manifest["runs"]]
+    if all(entry.get("delta") is None for entry in told):
+        return False
+    spent = utility(study, metric)["epsilon"].to_numpy(np.float64)
+    spent = spent[np.isfinite(spent)]
+    return spent.size > 1 and float(spent.max()) > float(spent.min())

@@ -1,6 +1,7 @@
 """Bars of times to a target, with how many times faster each group is."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -9,14 +10,26 @@ from matplotlib.figure import Figure
 
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
-from analysis.frames import Study, described
+from analysis.frames import Study, described, groups
 from analysis.targets import (
+    default_target,
     time_to_target,
     times_to_target,
 )
 
 ROOM = 2.0
 """Times the longest time, as far as intervals of others are drawn."""
+
+
+CAPTIONS = {"^time-to-target$": "Virtual time until the target; interval of the median"}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields the time to the study's target, where there are groups to compare."""
+    if len(groups(study)) > 1:
+        target = default_target(study)
+        yield "time-to-target", speed_up_bars(study, target.metric, target.value)
 
 
 def speed_up_bars(

@@ -1,6 +1,7 @@
 """Histograms of staleness, a panel for each client."""
 
 import math
+from collections.abc import Iterator
 
 import matplotlib as mpl
 import numpy as np
@@ -12,11 +13,28 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis import clients, staleness
 from analysis.figures import layout, style
+from analysis.figures.names import plain
 from analysis.frames import Study, groups, joined, runs
 
 MAX_PANELS = 12
 SHOWN = 0.995
 """Part of a distribution that a panel shows; it says how much lies beyond."""
+
+
+CAPTIONS = {
+    "^staleness-": "How stale what each client's work used was; line: mean or law"
+}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields each variant at its first point of the sweep, unless it is never stale."""
+    measured = set(joined(study, "staleness")["group"])
+    names = _file_names(groups(study))
+    for group in runs(study).drop_duplicates("variant")["group"]:
+        if group in measured and not staleness.is_always_zero(study, group):
+            law = staleness.staleness_law(study, group)
+            yield f"staleness-{names[group]}", staleness_histogram(study, group, law)
 
 
 def staleness_histogram(
@@ -106,3 +124,16 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     return f"mean {middle:.3g}" + (
         f"; {beyond:.1g} % > {right - 1:g}" if right < edges[-1] else ""
     )
+
+
+def _file_names(known: list[str]) -> dict[str, str]:
+    """Returns a different name for each group that any file system takes."""
+    found: dict[str, str] = {}
+    for group in known:
+        first = plain(group).lower() or "group"
+        name, number = first, 1
+        while name in found.values():
+            number += 1
+            name = f"{first}-{number}"
+        found[group] = name
+    return found

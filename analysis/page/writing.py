@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import jinja2
 import pandas as pd
 
-from analysis import claims, figures, staleness, summary, timelines
+from analysis import claims, staleness, summary, timelines
+from analysis.figures import report as study_report
 from analysis.files import replaced
 from analysis.page import method, pictures, repeating, runs
 from analysis.page.item import Marked
 from analysis.page.world import imported
+from analysis.timelines import report as timeline_report
 from simulator.config.text import counted, printable
 from simulator.scenario import dialect
 from simulator.scenario.study import without_nothing
@@ -80,7 +82,7 @@ def html(study: Study) -> str:
     is_timeline = manifest.get("kind") == "timeline"
     tables = list(_timeline_tables(study) if is_timeline else _tables(study))
     found = None if is_timeline else claims.evaluate(study)
-    drawn = timelines.standard(study) if is_timeline else figures.standard(study)
+    drawn = timeline_report if is_timeline else study_report
     sentence, complete = runs.status(manifest)
     troubled = runs.troubled(manifest)
     scenario = yaml_of(manifest["scenario"])
@@ -92,7 +94,10 @@ def html(study: Study) -> str:
         tables=tables,
         claims=None if found is None else found.to_dict("records"),
         verdicts=None if found is None else _verdicts(found),
-        figures=[pictures.picture(*each) for each in drawn],
+        figures=[
+            pictures.picture(name, figure, drawn.caption(name))
+            for name, figure in drawn.standard(study)
+        ],
         reasons=_table("", runs.reasons(manifest)),
         troubled=_table("", troubled) if len(troubled) else None,
         sections=method.checklist(manifest),

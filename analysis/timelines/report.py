@@ -184,6 +184,19 @@ def export(study: Study | View, file: str | Path) -> None:
         ) from error
 
 
+CAPTIONS = {
+    "gantt": "Who does what when: the first jobs",
+    "staleness": "How stale contributions were, beside closed forms where known",
+    "comparison": "What was measured beside closed forms where known",
+}
+"""Captions of the figures, by name."""
+
+
+def caption(name: str) -> str:
+    """Returns what a figure of a timeline shows."""
+    return CAPTIONS[name]
+
+
 def standard(
     study: Study | View, seconds: float | None = None
 ) -> Iterator[tuple[str, Figure]]:

@@ -18,8 +18,8 @@ from pydantic_core import core_schema
 
 from simulator.config.base import Config, PlacedError, Says
 from simulator.config.catalogue import AnyPart, parts
+from simulator.config.named import function_at
 from simulator.config.parts import Part
-from simulator.config.records import function_at
 from simulator.config.text import suggestion
 
 Origin = Literal["paper", "specification", "own", "identity"]

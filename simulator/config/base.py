@@ -13,7 +13,7 @@ from pydantic import (
 
 from simulator.config.errors import ScenarioError
 from simulator.config.expressions import check_syntax
-from simulator.config.records import Record
+from simulator.config.named import NamedPart
 
 
 class Says(NamedTuple):
@@ -113,7 +113,7 @@ class Config(BaseModel):
                 refuse_booleans(key, value)
         return data
 
-    def records(self) -> tuple[Record, ...]:
+    def named_parts(self) -> tuple[NamedPart, ...]:
         """Returns the records that the entries name, such as metrics."""
         return ()
 

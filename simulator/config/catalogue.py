@@ -113,8 +113,10 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.claims.monotone:Monotone",
         "simulator.claims.steady:Steady",
     ),
+    "figures": (),
 }
-"""Every part of this package as `"module:Class"`, in the order of lists."""
+"""Every part of this package as `"module:name"`, in the order of lists. Our figures
+are listed by `analysis.figures`."""
 BASES = {
     "laws": "simulator.config.parts:Part",
     "protocols": "simulator.protocols.base:Protocol",
@@ -124,6 +126,7 @@ BASES = {
     "models": "simulator.problems.model_parts:Model",
     "metrics": "simulator.metrics:Metric",
     "claims": "simulator.claims.base:Claim",
+    "figures": "analysis.figures.plugin:StudyFigure",
 }
 """What a part of each kind inherits from."""
 
@@ -159,7 +162,7 @@ def sources(used: Iterable[Config]) -> dict[str, Source]:
     others: dict[Any, str] = {p.part: p.source for p in plugins_of}
     if not others:
         return {}
-    named = (one for each in used for one in (type(each), *each.records()))
+    named = (one for each in used for one in (type(each), *each.named_parts()))
     names = {others[one] for one in named if one in others}
     return {name: plugins.source(name) for name in sorted(names)}
 
@@ -191,8 +194,7 @@ def register(*modules: str | Path) -> None:
 
 def _plugins() -> dict[str, tuple[Plugin, ...]]:
     known = {kind: {tag(part) for part in own(kind)} for kind in KINDS}
-    bases = {kind: _named(text) for kind, text in BASES.items()}
-    return plugins.everything(known, bases)
+    return plugins.everything(known, lambda kind: _named(BASES[kind]))
 
 
 def _named(text: str) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from simulator.config.base import Config
-from simulator.config.records import Record, function_at
+from simulator.config.named import NamedPart, function_at
 
 TAGS = ("kind", "law")
 """Keys by which a scenario chooses a part."""
@@ -43,9 +43,9 @@ class Part(Config):
         return self.maker()(self, *facts)
 
 
-def tag(part: type[Config] | Record) -> str:
+def tag(part: type[Config] | NamedPart) -> str:
     """Returns the name by which a scenario chooses a part."""
-    if isinstance(part, Record):
+    if isinstance(part, NamedPart):
         return part.name
     if named := getattr(part, "named", ""):
         return named
@@ -54,8 +54,8 @@ def tag(part: type[Config] | Record) -> str:
     return OPEN if field is None or field.is_required() else str(field.default)
 
 
-def described(part: type[Config] | Record) -> str:
+def described(part: type[Config] | NamedPart) -> str:
     """Returns what a part is, in a line."""
-    if isinstance(part, Record):
+    if isinstance(part, NamedPart):
         return part.meaning
     return (part.__doc__ or "").strip().partition("\n")[0]

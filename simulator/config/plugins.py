@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module, invalidate_caches
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -21,8 +21,8 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from simulator.config.errors import UserError
 from simulator.config.files import unmarked
+from simulator.config.named import NamedPart
 from simulator.config.parts import Part, tag
-from simulator.config.records import Record
 from simulator.config.text import one_line, shown, suggestion
 
 VARIABLE = "STALESIM_IMPORT"
@@ -71,13 +71,13 @@ _sources: dict[str, Source] = {}
 
 
 def everything(
-    known: Mapping[str, set[str]], bases: Mapping[str, type[Part] | type[Record]]
+    known: Mapping[str, set[str]], base_of: Callable[[str], type[Any]]
 ) -> dict[str, tuple[Plugin, ...]]:
     """Returns the parts of every kind that plug-ins add, in the order of their names.
 
     Args:
         known: names of the parts of every kind that are there already.
-        bases: what a part of each kind must inherit from.
+        base_of: returns what parts of a kind must inherit from, or be.
 
     Raises:
         UserError: one line with the plug-in, what is wrong and the remedy.
@@ -85,8 +85,8 @@ def everything(
     found: dict[str, list[Plugin]] = {kind: [] for kind in known}
     owners = {(kind, name): "stalesim" for kind in known for name in known[kind]}
     for kind, given, place, source in (*_of_entry_points(known), *_of_modules(known)):
-        base = bases[kind]
-        if issubclass(base, Record):
+        base = base_of(kind)
+        if issubclass(base, NamedPart):
             part = _checked_record(given, place, base)
         else:
             part = _checked(given, kind, place, base)
@@ -213,7 +213,7 @@ def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
     return part
 
 
-def _checked_record(given: Any, place: str, base: type[Record]) -> Record:
+def _checked_record(given: Any, place: str, base: type[NamedPart]) -> NamedPart:
     """Returns a record of a plug-in.
 
     Raises:

@@ -31,7 +31,7 @@ Swept = Annotated[
 """What a key takes: a list, or a mapping as `Range`, `zipped` and `random` have it."""
 
 
-class Value(NamedTuple):
+class SweptValue(NamedTuple):
     """A value of a swept key at one point.
 
     Attributes:
@@ -43,7 +43,7 @@ class Value(NamedTuple):
     place: Keys
 
 
-Point = dict[str, Value]
+Point = dict[str, SweptValue]
 """One point of a sweep, by dotted key."""
 
 
@@ -115,7 +115,7 @@ def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
     ]
 
 
-def _values(entry: Any, place: Keys) -> list[Value]:
+def _values(entry: Any, place: Keys) -> list[SweptValue]:
     """Returns the values of one key, all different."""
     values = _column(entry, place)
     remedy = "lower num" if isinstance(entry, Mapping) else "remove one"
@@ -131,12 +131,12 @@ def _values(entry: Any, place: Keys) -> list[Value]:
     return values
 
 
-def _column(entry: Any, place: Keys) -> list[Value]:
+def _column(entry: Any, place: Keys) -> list[SweptValue]:
     """Returns what one key takes: the values of a list, or of a range."""
     if isinstance(entry, Mapping):
-        return [Value(number, place) for number in _range(entry, place).values()]
+        return [SweptValue(number, place) for number in _range(entry, place).values()]
     if isinstance(entry, list | tuple) and entry:
-        return [Value(value, (*place, i)) for i, value in enumerate(entry)]
+        return [SweptValue(value, (*place, i)) for i, value in enumerate(entry)]
     raise _mistake(
         place,
         f"must be a list of values, or a range, got {shown(entry)}; write for example "
@@ -198,14 +198,14 @@ def _random(entry: Any, seed: int) -> list[Point]:
     return _different(rows, RANDOM, "lower num, or draw from a continuous law")
 
 
-def _draws(key: str, law: Any, num: int, seed: int) -> Iterator[Value]:
+def _draws(key: str, law: Any, num: int, seed: int) -> Iterator[SweptValue]:
     """Yields a key's draws, by inversion of a stream that is its own."""
     place: Keys = (RANDOM, key)
     entropy = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(key.encode()), 1))
     uniform = np.random.default_rng(entropy).random(num)
     if isinstance(law, list | tuple) and law:
         for index in (uniform * len(law)).astype(int).tolist():
-            yield Value(law[index], (*place, index))
+            yield SweptValue(law[index], (*place, index))
         return
     quantile = _quantile(law, place)
     for number in quantile(uniform).tolist():
@@ -215,7 +215,7 @@ def _draws(key: str, law: Any, num: int, seed: int) -> Iterator[Value]:
                 f"must be a law that exists, but {shown(law)} does not; see "
                 f"scipy.stats for the parameters' ranges",
             )
-        yield Value(_short(number), place)
+        yield SweptValue(_short(number), place)
 
 
 def _quantile(entry: Any, place: Keys) -> Any:
@@ -261,7 +261,7 @@ def _quantile(entry: Any, place: Keys) -> Any:
     return quantile
 
 
-def _rows(columns: dict[str, list[Value]]) -> list[Point]:
+def _rows(columns: dict[str, list[SweptValue]]) -> list[Point]:
     rows = zip(*columns.values(), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 

@@ -12,11 +12,11 @@ from simulator import metrics
 from simulator.claims import AnyClaim
 from simulator.config.base import Config, PlacedError
 from simulator.config.catalogue import AnyName, AnyPart
-from simulator.config.records import Record
+from simulator.config.named import NamedPart
 from simulator.config.text import suggestion
 from simulator.problems.model_parts import Linear
 from simulator.scenario.privacy import Privacy, check_privacy
-from simulator.scenario.setting import Recording, Setting
+from simulator.scenario.setting import BaseScenario, Recording
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -78,7 +78,7 @@ class Evaluate(Config):
         tuple[Annotated[str, AnyName("metrics")], ...], Field(min_length=1)
     ] = ("test_accuracy", "test_loss")
 
-    def records(self) -> tuple[Record, ...]:
+    def named_parts(self) -> tuple[NamedPart, ...]:
         """Returns the metrics."""
         return tuple(map(metrics.metric, self.metrics))
 
@@ -114,7 +114,7 @@ def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
     return looks
 
 
-class Scenario(Setting):
+class Scenario(BaseScenario):
     """One study: a base, variants and a sweep of it, replicated."""
 
     problem: Problem

@@ -34,7 +34,7 @@ class Recording(Config):
     the one with the same label and replicate, or else the only one."""
 
 
-class Setting(Config, ABC):
+class BaseScenario(Config, ABC):
     """Clients, server, protocol and end of a study; and how it is varied."""
 
     name: Annotated[
@@ -115,7 +115,7 @@ class Job(Config):
     """Of all steps together."""
 
 
-class WorldScenario(Setting):
+class WorldScenario(BaseScenario):
     """A world without numerics, for `stalesim timeline`: who acts when, how stale."""
 
     job: Job = Job()

@@ -14,7 +14,7 @@ from simulator.problems.data.parts import OF_REPLICATE
 from simulator.scenario import dialect, grid
 from simulator.scenario.dialect import Keys
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.setting import Setting
+from simulator.scenario.setting import BaseScenario
 
 BASE = "base"
 """Name of the only variant of a scenario without variants."""
@@ -74,7 +74,7 @@ class VariantError(PlacedError):
     """
 
 
-def expand(scenario: Setting) -> list[Run]:
+def expand(scenario: BaseScenario) -> list[Run]:
     """Returns every run of a study.
 
     Raises:
@@ -102,7 +102,7 @@ def expand(scenario: Setting) -> list[Run]:
     return runs
 
 
-def check(scenario: Setting) -> None:
+def check(scenario: BaseScenario) -> None:
     """Refuses what `expand` refuses, without making every replicate.
 
     Raises:
@@ -198,7 +198,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def to_yaml(scenario: Setting) -> str:
+def to_yaml(scenario: BaseScenario) -> str:
     """Returns a scenario with all its defaults as YAML that `read` reads back."""
     tree = scenario.model_dump(mode="json")
     kept = {key: tree.pop(key) for key in ("variants", "sweep")}
@@ -225,7 +225,7 @@ def _brief(value: Any) -> str:
     return f"{name}({' '.join(rest)})" if rest else name
 
 
-def _check_study_wide(scenario: Setting) -> None:
+def _check_study_wide(scenario: BaseScenario) -> None:
     for variant, changes in scenario.variants.items():
         for key in changes:
             if key in OF_STUDY and key != "sweep":
@@ -236,7 +236,7 @@ def _check_study_wide(scenario: Setting) -> None:
                 )
 
 
-def _check_number(scenario: Setting) -> None:
+def _check_number(scenario: BaseScenario) -> None:
     """Refuses studies of more runs than a manifest holds.
 
     Raises:
@@ -260,7 +260,7 @@ def _check_number(scenario: Setting) -> None:
 
 
 def _points(
-    scenario: Setting, variant: str, changes: Mapping[str, Any]
+    scenario: BaseScenario, variant: str, changes: Mapping[str, Any]
 ) -> list[grid.Point]:
     """Returns the points of a variant: of its own sweep, if it has one.
 
@@ -293,7 +293,7 @@ def _points(
     return found
 
 
-def _check_claims(scenario: Setting, runs: list[Run]) -> None:
+def _check_claims(scenario: BaseScenario, runs: list[Run]) -> None:
     """Refuses claims about variants that there are not, or over what is not swept."""
     swept: dict[str, dict[str, list[Any]]] = {}
     for run in runs:
@@ -360,8 +360,8 @@ def _resolved(
     variant: str,
     changes: Mapping[str, Any],
     point: grid.Point,
-    scenario: Setting,
-) -> Setting:
+    scenario: BaseScenario,
+) -> BaseScenario:
     """Returns the scenario of a variant at a sweep point.
 
     Raises:

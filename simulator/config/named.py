@@ -9,7 +9,7 @@ from simulator.config.errors import UserError
 
 
 @dataclass(frozen=True)
-class Record:
+class NamedPart:
     """A part that is one row of a table: what there is to say of a metric or a figure.
 
     Attributes:
