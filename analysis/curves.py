@@ -33,10 +33,10 @@ def mean_curve(
 
     Args:
         study: finished or not.
-        group: of runs.
+        group: Group of runs.
         metric: a column of evaluations.
-        against: what is counted, of `frames.COUNTED` or `phases.PHASES`.
-        points: of the grid.
+        against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
+        points: Number of points of the grid.
 
     Returns:
         Columns x, mean, low, high, replicates (that are averaged).
@@ -86,7 +86,7 @@ def area_under_curve(
     Args:
         study: finished or not.
         metric: a column of evaluations.
-        against: what is counted, of `frames.COUNTED` or `phases.PHASES`.
+        against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
         among: groups that are compared; by default all.
 
     Returns:

@@ -14,7 +14,7 @@ FIRST_OPTIONAL = {
     "evaluations": "test_accuracy",
     "clients": "num_features",
 }
-"""From here on, columns of a table depend on what was run."""
+"""First columns of tables that depend on what was run; so do those after them."""
 OPTIONAL = (
     *("embedding_staleness_mean", "embedding_staleness_max"),
     *("mu", "epsilon", "delta"),
@@ -23,14 +23,14 @@ OPTIONAL = (
 """Columns of vertical studies, of one way or another of accounting for privacy, and of
 clients that have names."""
 OF_RUN = ("variant", "group", "replicate", "protocol")
-"""What is said of every row's run, with the swept values."""
+"""Columns on the run of every row; those of swept values come with them."""
 UNFINISHED = ("incomplete", "failed")
 """Stops of runs that have no results, or not all of them."""
 COUNTED = (
     *("time", "commits", "contributions", "epochs", "rounds", "messages"),
     *("upload_bytes", "download_bytes", "bytes", "epsilon"),
 )
-"""What has been counted by an evaluation, columns of `tidy`."""
+"""Counts up to an evaluation, columns of `tidy`."""
 
 
 def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
@@ -39,7 +39,7 @@ def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
     Further columns are metrics and diagnostics, a user's own among them.
 
     Args:
-        frame: to look at.
+        frame: Frame to look at.
         table: a key of `simulator.trace.COLUMNS`.
 
     Raises:

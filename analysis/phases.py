@@ -8,28 +8,28 @@ from analysis.frames import Study, evaluations, joined, tidy
 from simulator.trace import StudyError
 
 PHASES = ("computation_s", "communication_s")
-"""What virtual time is divided into; the two add up to it."""
+"""Parts of virtual time; the two add up to it."""
 ADDED = ("bytes", "epsilon")
-"""What is counted by an evaluation without being a column of its table."""
+"""Counts up to an evaluation that are no columns of its table."""
 
 
 def covered(
-    begun: Float[np.ndarray, " n"],
+    started: Float[np.ndarray, " n"],
     ended: Float[np.ndarray, " n"],
     until: Float[np.ndarray, " t"],
 ) -> Float[np.ndarray, " t"]:
     """Returns how much of the time up to some instants lies in any of some intervals.
 
     Args:
-        begun: of the intervals, virtual seconds.
-        ended: of them, none before its beginning; NaN if an interval is still open.
+        started: Starts of the intervals, virtual seconds.
+        ended: Ends, none before its start; NaN if an interval is still open.
         until: instants.
     """
-    order = np.argsort(begun)
-    begun, ended = begun[order], np.where(np.isnan(ended), np.inf, ended)[order]
+    order = np.argsort(started)
+    started, ended = started[order], np.where(np.isnan(ended), np.inf, ended)[order]
     # An interval adds what reaches beyond all that began before it.
     before = np.maximum.accumulate(np.concatenate([[-np.inf], ended[:-1]]))
-    first = np.maximum(begun, before)
+    first = np.maximum(started, before)
     new = ended > first
     first, ended = first[new], ended[new]
     lengths = np.concatenate([[0.0], np.cumsum(ended - first)])

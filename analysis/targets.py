@@ -24,8 +24,8 @@ class MetricTarget(NamedTuple):
 
     Attributes:
         metric: a column of evaluations.
-        value: of it.
-        stated: by the scenario; else it is 95 % of the best group's final mean.
+        value: Value of the metric.
+        stated: Whether the scenario states it; else it is 95 % of the best mean.
     """
 
     metric: str
@@ -124,7 +124,7 @@ def final_quantities(
 
     Args:
         study: finished or not.
-        quantity: of `simulator.metrics.QUANTITIES`.
+        quantity: Quantity, of `simulator.metrics.QUANTITIES`.
         diverged: whether a run that diverged has what it had come to by then; else NaN.
 
     Raises:
@@ -175,8 +175,8 @@ def times_to_target(
     Args:
         study: finished or not.
         metric: a column of evaluations.
-        value: of it.
-        against: what is counted, of `frames.COUNTED` or `phases.PHASES`: updates are
+        value: Value of the metric.
+        against: Count, of `frames.COUNTED` or `phases.PHASES`: updates are
             `commits`, and what of a privacy budget it took is `epsilon`.
 
     Returns:
@@ -214,8 +214,8 @@ def time_to_target(
     Args:
         study: finished or not.
         metric: a column of evaluations.
-        value: of it.
-        against: what is counted, as in `times_to_target`.
+        value: Value of the metric.
+        against: Count, as in `times_to_target`.
 
     Returns:
         Columns group, median, low, high (in its unit; infinite where fewer than half of

@@ -64,9 +64,9 @@ class _Writer:
     """Writes classes of a schema.
 
     Args:
-        definitions: of the schema, by the name of the class.
-        families: classes of each kind of part.
-        classes: by name, for what their attributes' docstrings say.
+        definitions: Definitions of the schema, by the name of the class.
+        families: Classes of each kind of part.
+        classes: Classes by name, whose attributes have docstrings.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ def invert(gradient: Float[np.ndarray, "C F+1"]) -> Float[np.ndarray, " F"]:
     The gradient of a batch gives a mean image, weighted by slopes (M-24).
 
     Args:
-        gradient: of the outputs' weights, the bias last, without that of a regulariser
+        gradient: Gradient of the outputs' weights, bias last, without the regulariser's
             (`without_regulariser`).
 
     Returns:
@@ -58,8 +58,8 @@ def without_regulariser(
     """Returns a gradient less that of `l2 / 2 * |weights|^2`, which spares biases.
 
     Args:
-        gradient: of the loss and the regulariser.
-        weights: at which it was taken, and which the server knows.
+        gradient: Gradient of the loss and the regulariser.
+        weights: Weights at which it was taken; the server knows them.
         l2: coefficient of the regulariser, >= 0.
     """
     pulled = l2 * np.asarray(weights, np.float64)

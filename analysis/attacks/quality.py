@@ -12,17 +12,17 @@ WIDE, NARROW = 11, 7
 SMALL = 2 * WIDE
 """Pixels; an image with a shorter side takes the narrow window."""
 STABILISERS = (0.01, 0.03)
-"""Of luminance and of contrast, in multiples of the range of a pixel."""
+"""Constants of luminance and of contrast, in multiples of a pixel's range."""
 
 
 class Quality(NamedTuple):
     """Measures of one recovered image; NaN where nothing was recovered.
 
     Attributes:
-        psnr: of the image as it was recovered, dB.
-        psnr_aligned: with the brightness and contrast that fit best, dB.
-        ssim: of the image as it was recovered, in [-1, 1].
-        correlation: of pixels, without sign, in [0, 1].
+        psnr: Peak signal-to-noise ratio of the image as it was recovered, dB.
+        psnr_aligned: The same with the brightness and contrast that fit best, dB.
+        ssim: Structural similarity of the image as it was recovered, in [-1, 1].
+        correlation: Correlation of pixels, without sign, in [0, 1].
     """
 
     psnr: float
@@ -38,7 +38,7 @@ def compare(
 
     Args:
         true: the client's image, in [0, 1].
-        found: what was recovered, of any scale.
+        found: Recovered image, of any scale.
 
     Raises:
         ValueError: the shapes differ, or a side is shorter than the window.
@@ -58,7 +58,7 @@ def psnr(
 
     Args:
         true: the client's image.
-        found: what was recovered.
+        found: Recovered image.
         peak: the largest value that a pixel may have.
 
     Raises:
@@ -73,7 +73,7 @@ def psnr(
 def aligned(
     true: Float[np.ndarray, "..."], found: Float[np.ndarray, "..."]
 ) -> Float[np.ndarray, "..."]:
-    """Returns `a * found + b` with the numbers that bring it nearest to the truth.
+    """Returns `a * found + b` with the numbers that make it nearest to the truth.
 
     A ratio is the exact image without noise, but has any scale and sign with it, though
     an eye may still see the image. No attacker can choose so, who does not know the
@@ -82,7 +82,7 @@ def aligned(
 
     Args:
         true: the client's image.
-        found: what was recovered; if it is constant, so is what is returned.
+        found: Recovered image; if it is constant, so is the result.
 
     Raises:
         ValueError: the shapes differ.
@@ -127,7 +127,7 @@ def ssim(
 
     Args:
         true: the client's image; planes are compared one by one and averaged.
-        found: what was recovered.
+        found: Recovered image.
         peak: the largest value that a pixel may have, the smallest being 0.
 
     Raises:

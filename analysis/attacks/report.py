@@ -1,4 +1,4 @@
-"""What attacks on the probed messages of a study recovered, as tables and a figure."""
+"""Tables and a figure of what attacks on the probed messages of a study recovered."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ def matching_attack(model: "Cnn", **options: Any) -> Attack:
 
     Args:
         model: the clients'.
-        options: of `matching.invert`.
+        options: Options of `matching.invert`.
     """
     from analysis.attacks import matching
 
@@ -85,8 +85,8 @@ def recover(
     Args:
         probes: rows of the table `probes`, with the `group` of their run.
         samples: training rows, that probes count; pixels in [0, 1], plane by plane.
-        attack: to carry out.
-        shape: of an image: height and width, behind the number of planes if several.
+        attack: Attack to carry out.
+        shape: Height and width of an image, after the number of planes if several.
         what: a column of probes: `message`, or `gradient` for what no noise would give.
 
     Returns:
@@ -134,7 +134,7 @@ def summary(
     Several probes of a run are averaged first, as they are not independent.
 
     Args:
-        recovered: as `recover` returns it.
+        recovered: Table as `recover` returns it.
         by: columns whose values make a row each: `("group",)` for all commits at once.
 
     Returns:
@@ -166,8 +166,8 @@ def grid(recovered: pd.DataFrame, title: str) -> Figure:
     from the first to the last.
 
     Args:
-        recovered: as `recover` returns it; groups stand in its order.
-        title: of the figure.
+        recovered: Table as `recover` returns it; groups stand in its order.
+        title: Title of the figure.
 
     Raises:
         ValueError: there are no probes.

@@ -23,7 +23,7 @@ NOT_EVERYWHERE = {
     "rounds": "the protocol of {} has no rounds",
     "epsilon": "the runs of {} have no epsilon",
 }
-"""What cannot be counted in every run."""
+"""Counts that not every run has."""
 
 
 def quantities(claim: Faster) -> dict[str, Frame]:

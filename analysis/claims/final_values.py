@@ -1,4 +1,4 @@
-"""What claims on final values have in common: pairs, words and intervals."""
+"""Parts that claims on final values share: pairs, remarks and intervals."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from analysis.claims.verdict import NONE, NOTHING, Evidence, Judged
 from simulator.metrics import find
 
 COUNTED = {EXACT: "counted as", AT_LEAST: "at least", AT_MOST: "at most"}
-"""What the number of a run that diverged is."""
+"""Words before the number of a run that diverged."""
 
 
 def difference(

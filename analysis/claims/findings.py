@@ -17,21 +17,21 @@ from simulator.trace import StudyError
 
 
 class Finding(NamedTuple):
-    """What a study says of a claim.
+    """Verdict on a claim of a study.
 
     Attributes:
-        claim: in words.
-        says: where the source claims it.
-        origin: who claims it, of `simulator.claims.ORIGINS`.
+        claim: Claim in words.
+        says: Place where the source claims it.
+        origin: Source of the claim, one of `simulator.claims.ORIGINS`.
         verdict: holds, does not hold or undecided.
         measured: the numbers below in words; empty if nothing could be measured.
         estimate: mean over replicates or their pairs; NaN if there is none.
-        low: of its 95 % interval.
-        high: of its 95 % interval.
-        replicates: that were measured, or pairs that were compared.
+        low: Lower end of its 95 % interval.
+        high: Upper end of its 95 % interval.
+        replicates: Number of replicates that were measured, or of pairs compared.
         p: two-sided p-value of this claim alone; NaN if nothing could be tested.
         corrected: p for all looks of the study, and for all its claims of one origin.
-        why: what the verdict rests on.
+        why: Reason of the verdict.
     """
 
     claim: str
@@ -52,7 +52,7 @@ class ReplicatePlan(NamedTuple):
     """How many replicates a study was to have.
 
     Attributes:
-        replicates: that it was asked for.
+        replicates: Number of replicates that the study was asked for.
         looks: replicates at which its claims are judged; none if there was one look.
     """
 
@@ -61,7 +61,7 @@ class ReplicatePlan(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Which look this is."""
+        """Words on the number of this look, for reasons of verdicts."""
         if not self.looks:
             return ""
         most, number = self.looks[-1], 1 + sum(n < self.replicates for n in self.looks)
@@ -128,9 +128,9 @@ def judge(
     """Returns a row per claim, as `evaluate` does, of what was measured of a study.
 
     Args:
-        measured: of the study, at least what the claims need.
-        claims: of the study, also as manifests have them.
-        plan: of the study.
+        measured: Quantities of the study, at least those that the claims need.
+        claims: Claims of the study, also as manifests have them.
+        plan: Replicates and looks of the study.
     """
     rows = [
         finding
@@ -150,7 +150,7 @@ def corrected(found: pd.DataFrame, plan: ReplicatePlan) -> pd.DataFrame:
     Args:
         found: a column per attribute of `Finding`, whose `verdict` says which way the
             evidence points, whatever it weighs.
-        plan: of the study.
+        plan: Replicates and looks of the study.
     """
     chances = found["p"].to_numpy(np.float64)
     worth = np.array([overall(p, plan.replicates, plan.looks) for p in chances])
@@ -187,8 +187,8 @@ def weighed(measured: Measured, claim: Claim, asked: int) -> Iterator[Finding]:
     """Yields a claim's findings before anything is decided, at each of its points.
 
     Args:
-        measured: of the study.
-        claim: of the study.
+        measured: Quantities of the study.
+        claim: Claim of the study.
         asked: replicates of the study.
     """
     named = _named(claim)

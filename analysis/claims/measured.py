@@ -1,4 +1,4 @@
-"""What the claims of a study need to be judged: a row per run, a column per quantity.
+"""Quantities that claims of a study are judged by: a row per run, a column each.
 
 It is measured once from the study, or read from the small table that
 `docs/generate.py` keeps of a study, so that a study is judged again without its runs.
@@ -20,9 +20,9 @@ from simulator.claims import Claim, read
 from simulator.trace import StudyError
 
 OF_RUN = ["variant", "group", "parameters", "replicate", "stop"]
-"""What is known of every run, before its quantities."""
+"""Columns that every run has, before its quantities."""
 SIGNS = {EXACT: "", AT_LEAST: ">=", AT_MOST: "<="}
-"""What stands before a number in the table that is kept."""
+"""Signs before numbers in the table that is kept, by the meaning of the number."""
 Frame = Callable[[Study], pd.DataFrame]
 
 
@@ -32,8 +32,8 @@ class Numbers(NamedTuple):
     Attributes:
         replicates: their numbers, ascending.
         values: NaN where there is none.
-        bounds: of `analysis.bounds`.
-        diverged: which runs did.
+        bounds: Meaning of each value, of `analysis.bounds`.
+        diverged: Whether each run diverged.
     """
 
     replicates: np.ndarray
@@ -48,7 +48,7 @@ class Measured:
     Args:
         table: a row per run, columns `OF_RUN`.
         values: a column per quantity, rows as in the table; NaN where there is none.
-        bounds: what each value says, of `analysis.bounds`.
+        bounds: Meaning of each value, of `analysis.bounds`.
         missing: why a quantity could not be measured at all.
     """
 
@@ -158,8 +158,8 @@ def measure(
 
     Args:
         study: finished or not.
-        claims: of the study, also as manifests have them.
-        metrics: whose final values are measured besides.
+        claims: Claims of the study, also as manifests have them.
+        metrics: Metrics whose final values are measured besides.
 
     Raises:
         StudyError: no run has ended.

@@ -21,11 +21,11 @@ TARGETS: dict[str, Callable[[Study, Path], None]] = {
 
 
 class Exported(NamedTuple):
-    """What an export wrote.
+    """Result of an export.
 
     Attributes:
-        folder: that it wrote.
-        num_runs: that it wrote the results of.
+        folder: Folder that was written.
+        num_runs: Number of runs whose results were written.
         left_out: how many runs have no results, by how they ended.
     """
 

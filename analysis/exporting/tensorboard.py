@@ -16,7 +16,7 @@ def write(study: Study, folder: Path) -> None:
     tags as text. Event files hold scalars in 32 bits: large counts are rounded.
 
     Args:
-        study: with at least one run that has ended.
+        study: Study with at least one run that has ended.
         folder: empty.
 
     Raises:

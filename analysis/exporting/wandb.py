@@ -19,7 +19,7 @@ def write(study: Study, folder: Path) -> None:
     scenario with `run.NAME` for the tags; runs of one group differ in replicate alone.
 
     Args:
-        study: with at least one run that has ended.
+        study: Study with at least one run that has ended.
         folder: empty.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What virtual time went to, computation or communication, as bars."""
+"""Bars of virtual time, divided into computation and communication."""
 
 import numpy as np
 import pandas as pd

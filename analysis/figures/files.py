@@ -48,9 +48,9 @@ def save_figure(figure: Figure, path: Path) -> Path:
                 figure.savefig(new, dpi=DOTS_PER_INCH, metadata=_without_date(path))
             if path.suffix == ".png":
                 figure.set_layout_engine("none")  # is laid out, which takes long
-                beside = path.with_suffix(".pdf")
-                with replaced(beside) as new:
-                    figure.savefig(new, metadata=_without_date(beside))
+                twin = path.with_suffix(".pdf")
+                with replaced(twin) as new:
+                    figure.savefig(new, metadata=_without_date(twin))
     except OSError as error:
         raise StudyError(
             f"{path}: the figure must be written, but {error.strerror or error}; make "

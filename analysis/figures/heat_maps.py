@@ -25,7 +25,7 @@ from simulator.trace import StudyError
 CELL = (0.62, 0.46)
 """Inches."""
 MAX_COLUMNS = 3
-"""Of panels."""
+"""Most panels in a row."""
 
 
 CAPTIONS = {
@@ -66,7 +66,7 @@ def heat_map(
         metric: a column of evaluations.
         keys: swept keys, to the right and upwards; by default the only two.
         target: value of the metric; final values are drawn without one.
-        against: what is counted until the target, as in `time_to_target`.
+        against: Count until the target, as in `time_to_target`.
         at: values of the other keys that are swept.
         size: inches, such as `style.size("two")`; by default as the cells need.
 

@@ -52,7 +52,7 @@ def convergence(
     Args:
         study: finished or not.
         metric: a column of evaluations.
-        against: what is counted, of `frames.COUNTED` or `phases.PHASES`.
+        against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
         size: inches, such as `style.size("one")`; by default as the legend needs.
 
     Raises:

@@ -32,7 +32,7 @@ def save(
     are groups to compare; figures of plug-ins. The same study gives the same bytes.
 
     Args:
-        study: with at least one run that has ended.
+        study: Study with at least one run that has ended.
         folder: parent of the folder `figures`, which is created if missing.
         form: `pdf`, `svg`, or `png` for PNGs (200 dots per inch) and PDFs.
         styles: Matplotlib styles, names or files, over this package's own.

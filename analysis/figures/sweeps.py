@@ -18,7 +18,7 @@ from analysis.statistics import t_interval
 from analysis.targets import final_values
 
 RATIO = 20.0
-"""From the smallest to the largest swept value; from there on the axis is
+"""Ratio of the largest to the smallest swept value; from there on the axis is
 logarithmic."""
 
 

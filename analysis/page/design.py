@@ -13,9 +13,9 @@ PARTS = ("clients", "server", "job", "protocol", "algorithm", "privacy")
 OF_PROBLEM = ("model", "loss", "reduction", "l2", "transfer")
 """Entries of a scenario, and of its problem, that are parameters of the model."""
 UNITS = {"time": "virtual s"}
-"""Of what evaluations are counted in, where its key is no unit."""
+"""Units of periods of evaluation whose keys are no units."""
 UNKNOWN = "of a package that is not here."
-"""What is said of a part that others bring and this installation does not have."""
+"""Words on a part of a plug-in that this installation does not have."""
 _OF_TIMELINE: tuple[list[str], Rows] = (
     [
         (

@@ -10,19 +10,19 @@ from matplotlib.figure import Figure
 from analysis.figures import style
 
 MOST_BYTES = 600_000
-"""Of a drawing; what has more lines than that is shown as dots."""
+"""Most bytes of a drawing; one with more lines than that is shown as dots."""
 DOTS_PER_INCH = 200
 PIXELS_PER_INCH = 110
 SALT = "stalesim"
-"""Of the names inside a drawing, which else are random."""
+"""Salt of the names inside a drawing, which else are random."""
 
 
 class Picture(NamedTuple):
     """A figure as a page shows it.
 
     Attributes:
-        name: of the file that `stalesim plot` writes of it.
-        caption: what it shows.
+        name: Name of the file that `stalesim plot` writes.
+        caption: Caption in the report.
         source: data URI.
         width: pixels of a screen.
     """
@@ -39,9 +39,9 @@ def picture(name: str, figure: Figure, caption: str) -> Picture:
     The same figure gives the same picture.
 
     Args:
-        name: of the figure among those of its study.
+        name: Name of the figure among those of its study.
         figure: is laid out.
-        caption: what it shows.
+        caption: Caption in the report.
     """
     file = io.BytesIO()
     undated: dict = {"Date": None, "Creator": None}

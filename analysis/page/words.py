@@ -74,7 +74,7 @@ def about(kind: str, name: str) -> list[str]:
 
     Args:
         kind: a key of `catalogue.KINDS`.
-        name: by which a scenario chooses the part; none if it is not installed here.
+        name: Name by which a scenario chooses the part.
     """
     for part in catalogue.parts(kind):
         if tag(part) == name:

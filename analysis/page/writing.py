@@ -21,7 +21,7 @@ from simulator.scenario.study import without_nothing
 from simulator.trace import Study, StudyError
 
 NAME = "report.html"
-"""Of the page in a study's folder."""
+"""Name of the page in a study's folder."""
 ENDINGS = (".html", ".htm")
 NUMBERS = re.compile(r"(?:[-+±\d.,e%/()\[\]\s]|never|none|nan|inf)*")
 
@@ -72,7 +72,7 @@ def html(study: Study) -> str:
     The same study gives the same page.
 
     Args:
-        study: with at least one run that has ended.
+        study: Study with at least one run that has ended.
 
     Raises:
         StudyError: the study is damaged, or no run has ended.
@@ -148,7 +148,7 @@ def _table(title: str, frame: pd.DataFrame, notes: Sequence[str] = ()) -> TextTa
 
 
 def _are_numbers(cells: tuple[str, ...]) -> bool:
-    """Whether cells are numbers, with intervals and counts beside them."""
+    """Says whether cells are numbers, also with intervals and counts."""
     return all(NUMBERS.fullmatch(cell) for cell in cells)
 
 

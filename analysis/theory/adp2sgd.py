@@ -18,8 +18,8 @@ class Theorem1Constants(NamedTuple):
 
     Attributes:
         c1: 1 minus the staleness and disagreement that a step feeds back.
-        c2: of the gradients' norms, in units of eta B / K.
-        c3: of the disagreement.
+        c2: Constant of the gradients' norms, in units of eta B / K.
+        c3: Constant of the disagreement.
     """
 
     c1: float

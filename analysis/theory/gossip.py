@@ -12,10 +12,10 @@ import numpy as np
 from jaxtyping import Float
 
 Pairing = Literal["random_receiver", "ring_neighbour", "any"]
-"""Whom a worker averages with (A-08): one of the other half, either neighbour on the
+"""Workers that a worker averages with (A-08): the other half, both neighbours on the
 ring, or any other. Even workers are senders, odd ones receivers."""
 Initiator = Literal["sender", "every"]
-"""Whose gradients come with an averaging (A-09)."""
+"""Workers whose gradients come with an averaging (A-09)."""
 
 
 def second_eigenvalue_modulus(averaging: Float[np.ndarray, "K K"]) -> float:
@@ -153,7 +153,7 @@ def partner_law(
     _check_name("initiator", initiator, get_args(Initiator))
     if num_workers < 2:
         raise ValueError(
-            f"num_workers must be >= 2, got {num_workers}; one has nobody to average"
+            f"num_workers must be >= 2, got {num_workers}; one has no other to average"
         )
     senders = initiator == "sender"
     if senders and pairing == "ring_neighbour" and num_workers % 2:

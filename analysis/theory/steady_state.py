@@ -105,9 +105,8 @@ def mean_staleness_in_flight(num_jobs: int) -> float:
 def mean_staleness_buffered(num_jobs: int, buffer_size: int) -> float:
     """Computes the mean staleness where every `buffer_size` contributions are a commit.
 
-    (C - 1) / Z versions for any law of delays: a commit ages the C - 1 jobs in flight
-    beside the one that filled the buffer, which reads the new version, and applies Z
-    contributions.
+    (C - 1) / Z versions for any law of delays: a commit applies Z contributions and
+    ages the C - 1 jobs in flight; the job that filled the buffer reads the new version.
 
     Args:
         num_jobs: C jobs always in flight, each replaced at once.

@@ -294,8 +294,8 @@ def _utilisation(jobs: pd.DataFrame, run: Any, number: int) -> Float[np.ndarray,
     computed = work["computed_time"].to_numpy(np.float64)
     computing = (work["outcome"] == "IN_FLIGHT").to_numpy() & np.isnan(computed)
     until = np.minimum(np.where(computing, end, computed), end)
-    begun = np.maximum(work["read_time"].to_numpy(np.float64), since)
-    busy = np.maximum(np.nan_to_num(until - begun), 0)
+    started = np.maximum(work["read_time"].to_numpy(np.float64), since)
+    busy = np.maximum(np.nan_to_num(until - started), 0)
     return _sums(work, busy, number) / ((end - since) or np.nan)
 
 

@@ -24,12 +24,12 @@ from analysis.timelines.view import View, view
 from simulator.trace import StudyError
 
 MOST_GROUPS = 4
-"""Whose clients are listed; more would scroll the rest away."""
+"""Most groups whose clients are listed; more would scroll the rest away."""
 MOST_CLIENTS = 20
-"""That a table lists one by one."""
+"""Most rows that a table lists one by one."""
 START = "start (s)"
 NOT_OVER = "not over"
-"""In place of the end of a start that is not over: all of the run is measured."""
+"""Words for a start that is not over: all of the run is measured."""
 RUNS = {
     "start_s": START,
     "updates_per_s": "updates/s",
@@ -128,7 +128,7 @@ def save(
     """Draws the Gantt picture and the staleness of a timeline into `folder/figures`.
 
     Args:
-        study: with at least one run that has ended.
+        study: Timeline with at least one run that has ended.
         folder: parent of the folder `figures`, which is created if missing.
         seconds: virtual seconds of the Gantt picture; by default those in which the
             first jobs of the first group end.
@@ -155,7 +155,7 @@ def export(study: Study | View, file: str | Path) -> None:
     """Writes all runs that have ended as Chrome's trace events.
 
     Args:
-        study: with at least one run that has ended.
+        study: Timeline with at least one run that has ended.
         file: JSON file to write.
 
     Raises:
@@ -186,8 +186,8 @@ def export(study: Study | View, file: str | Path) -> None:
 
 CAPTIONS = {
     "gantt": "Who does what when: the first jobs",
-    "staleness": "How stale contributions were, beside closed forms where known",
-    "comparison": "What was measured beside closed forms where known",
+    "staleness": "How stale contributions were, with closed forms where known",
+    "comparison": "What was measured, with closed forms where known",
 }
 """Captions of the figures, by name."""
 

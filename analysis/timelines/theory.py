@@ -20,7 +20,7 @@ from analysis.timelines.laws import ScenarioWorld, distinct, laws
 BEYOND = 1e-6
 """Probability beyond the last staleness at which a law is given."""
 MOST_AGES = 4096
-"""At which a law is given; of more, some that lie further and further apart."""
+"""Most ages at which a law is given; of more, some ever further apart."""
 MOST_RATES = 10_000
 """Different rates of clients whose laws are mixed."""
 
@@ -215,7 +215,7 @@ RULES: dict[str, tuple[Callable[..., None], ...]] = {
     "buffered": (_buffered,),
     "centralised": (_centralised,),
 }
-"""By protocol; each adds what it knows, or nothing."""
+"""Closed forms by protocol; each adds what it knows, or nothing."""
 
 
 def _staleness_law(

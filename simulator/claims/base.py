@@ -1,4 +1,4 @@
-"""What all kinds of claims have in common, and how a claim is read and written."""
+"""Entries and rules of all kinds of claims, and their reading and writing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache

@@ -13,7 +13,7 @@ import yaml
 from simulator.config.errors import ScenarioError
 
 Keys = tuple[str | int, ...]
-"""Where an entry stands in a scenario: keys of mappings and positions in lists."""
+"""Place of an entry in a scenario: keys of mappings and positions in lists."""
 
 DEEPEST = 50
 MOST_ENTRIES = 100_000
@@ -30,12 +30,12 @@ _SCALARS = {
         "-+0123456789.",
     ),
 }
-"""What a word without quotes is, by its form and its first letters."""
+"""Types of words without quotes, by their forms and first letters."""
 _KNOWN_TAGS = {_YAML + tag for tag in (*_SCALARS, "str", "map", "seq")}
 
 
 class Mark(NamedTuple):
-    """Where something stands in a text; both from 1."""
+    """Place in a text: line and column, both from 1."""
 
     line: int
     column: int

@@ -28,15 +28,15 @@ Swept = Annotated[
     Annotated[tuple[Any, ...], Field(min_length=1)] | dict[str, Any],
     Field(union_mode="left_to_right"),
 ]
-"""What a key takes: a list, or a mapping as `Range`, `zipped` and `random` have it."""
+"""Entry of a swept key: a list, or a mapping as `Range`, `zipped` and `random`."""
 
 
 class SweptValue(NamedTuple):
     """A value of a swept key at one point.
 
     Attributes:
-        value: number, word, list or sub-tree.
-        place: where in the scenario it is written, from the sweep on.
+        value: Number, word, list or sub-tree.
+        place: Place of the value in the scenario, from the sweep on.
     """
 
     value: Any
@@ -84,8 +84,8 @@ def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
     and so are the draws of `random`.
 
     Args:
-        sweep: of a scenario or of a variant.
-        seed: of the study. Each key's draws are its own: other keys, and a larger
+        sweep: Sweep of a scenario or of a variant.
+        seed: Seed of the study. Each key's draws are its own: other keys, and a larger
             `num`, leave them as they are.
 
     Raises:
@@ -193,7 +193,7 @@ def _random(entry: Any, seed: int) -> list[Point]:
         if key != NUM
     }
     if not columns:
-        raise _mistake((RANDOM,), "must have a key to draw; add one beside num")
+        raise _mistake((RANDOM,), "must have a key to draw; add one next to num")
     rows = _rows(columns)
     return _different(rows, RANDOM, "lower num, or draw from a continuous law")
 

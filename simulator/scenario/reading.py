@@ -23,7 +23,7 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     """Reads and validates a scenario file, with all its variants and sweep points.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         overrides: `dotted.key=value`, each replacing an entry, in this order.
 
     Raises:
@@ -39,11 +39,11 @@ def read_any(
     """Reads a scenario as `read` does, or a world with neither problem nor algorithm.
 
     Args:
-        path: of the file.
-        overrides: as in `read`.
+        path: Path of the file.
+        overrides: Overrides as in `read`.
 
     Raises:
-        ScenarioError: as in `read`.
+        ScenarioError: The same as in `read`.
     """
     text, shown = _text(path)
     return _loads_in_one_line(text, shown, overrides, worlds=True)
@@ -77,11 +77,11 @@ def loads(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
 
     Args:
         text: YAML.
-        name: of the file, for messages.
-        overrides: as in `read`.
+        name: Name of the file, for messages.
+        overrides: Overrides as in `read`.
 
     Raises:
-        ScenarioError: as in `read`.
+        ScenarioError: The same as in `read`.
     """
     return _loads_in_one_line(text, name, overrides, worlds=False)
 

@@ -35,7 +35,7 @@ class Transfer(Config):
 
 
 class Problem(Config):
-    """What is learned, from what, divided how."""
+    """Learning problem: model, data and their division."""
 
     data: Annotated[Any, AnyPart("data")]
     partition: Annotated[Any, AnyPart("partitions")]
@@ -71,7 +71,7 @@ class Every(Config):
 
 
 class Evaluate(Config):
-    """When the model is evaluated, and by which metrics."""
+    """Evaluation of the model: its period and its metrics."""
 
     every: Every
     metrics: Annotated[
@@ -91,8 +91,8 @@ class Probe(Config):
     what: Annotated[
         tuple[Literal["message", "gradient", "state"], ...], Field(min_length=1)
     ] = ("message",)
-    """What is sent; the gradient in it, before clipping and noise; the weights that it
-    was taken at."""
+    """Message as it is sent; gradient in it, before clipping and noise; state, the
+    weights that it was taken at."""
 
 
 class Engine(Config):

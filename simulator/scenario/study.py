@@ -1,4 +1,4 @@
-"""From one scenario to its runs: variants, sweep points and replicates."""
+"""Runs of a scenario: its variants, sweep points and replicates."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from simulator.scenario.setting import BaseScenario
 BASE = "base"
 """Name of the only variant of a scenario without variants."""
 MOST_RUNS = 100_000
-"""Of a study. Each takes 3 kB in its manifest, which is read and written as a whole."""
+"""Most runs of a study: each takes 3 kB in its manifest, which is read as a whole."""
 OF_STUDY = ("name", "seed", "replicates", "variants", "sweep", "claims", "looks")
 """Entries that are the same for all runs of a study."""
 
@@ -28,14 +28,14 @@ class Run(NamedTuple):
     """One run of a study.
 
     Attributes:
-        number: from 0, in the order of variants, sweep points, replicates.
-        variant: its name, or `base`.
-        parameters: swept keys and their values.
-        replicate: from 0.
-        seed: of everything random; the same for a replicate in all variants and sweep
-            points, so that differences are paired.
-        scenario: resolved, without variants, sweep and replicates; of the class that
-            the study's is of, `Scenario` or `WorldScenario`.
+        number: Number in the study, from 0, by variants, sweep points and replicates.
+        variant: Name of the variant, or `base`.
+        parameters: Swept keys and their values.
+        replicate: Number of the replicate, from 0.
+        seed: Seed of everything random; the same for a replicate in all variants and
+            sweep points, so that differences are paired.
+        scenario: Resolved scenario, without variants, sweep and replicates; of the
+            study's class, `Scenario` or `WorldScenario`.
     """
 
     number: int
@@ -56,7 +56,7 @@ class Run(NamedTuple):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a manifest says of which run it is."""
+        """Entries of a manifest that tell the run from others."""
         return {
             "run": self.number,
             "label": self.label,
@@ -106,7 +106,7 @@ def check(scenario: BaseScenario) -> None:
     """Refuses what `expand` refuses, without making every replicate.
 
     Raises:
-        VariantError: as `expand` does.
+        VariantError: A claim, variant or swept value that `expand` refuses.
     """
     _check_number(scenario)
     expand(scenario.model_copy(update={"replicates": 1}))
@@ -166,7 +166,7 @@ def replace(
 ) -> dict[str, Any]:
     """Returns a tree with one entry merged as in `merge`; the rest stays as it is.
 
-    In particular a `kind` that is replaced alone leaves what stands beside it.
+    In particular a `kind` that is replaced alone leaves the entries next to it.
     """
     head, *rest = keys
     if not rest:
@@ -331,10 +331,10 @@ def _check_at(
     """Refuses a claim for values that a variant does not take.
 
     Args:
-        key: that is swept.
-        values: that the claim is made for.
-        about: of each variant that it names, the values of each swept key.
-        index: of the claim.
+        key: Swept key.
+        values: Values that the claim is made for.
+        about: Values of each swept key, for each variant that the claim names.
+        index: Number of the claim, from 0.
     """
     place = ("claims", index, "at")
     taken = [keys[key] for keys in about if key in keys]

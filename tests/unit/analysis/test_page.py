@@ -215,7 +215,7 @@ def test_modules_that_bring_parts_are_brought_again(
     text = read(page.html(changed(study, tmp_path / "brought", bring))).text
     assert "stalesim --import 'my laws.py' run tiny.yaml -o tiny-again" in text
     assert "stalesim --import 'my laws.py' run x.yaml stalesim resume x" in text
-    assert "--import executes Python code with all rights of whoever calls" in text
+    assert "--import executes Python code with all rights of the user" in text
     before, beware, _ = text.partition("Beware.")
     assert beware, "said before the commands"
     assert "stalesim --import" not in before
