@@ -22,8 +22,8 @@ class Sample(NamedTuple):
 
     Attributes:
         values: Values of the replicates; finite.
-        above: whether some true numbers may be any larger.
-        below: whether some may be any smaller.
+        above: Whether some true numbers may be any larger.
+        below: Whether some may be any smaller.
         chance: p-value of the open side where every replicate is unbounded there; 1
             elsewhere.
     """

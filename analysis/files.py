@@ -41,11 +41,11 @@ def filled(folder: Path) -> Iterator[Path]:
     killed writer has left in it, which has names of its own, is removed by the next.
 
     Args:
-        folder: new or empty.
+        folder: New or empty folder.
 
     Raises:
-        StudyError: it holds something, or another process is filling it.
-        OSError: it cannot be written.
+        StudyError: The folder holds something, or another process is filling it.
+        OSError: It cannot be written.
     """
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)

@@ -40,10 +40,10 @@ def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
 
     Args:
         frame: Frame to look at.
-        table: a key of `simulator.trace.COLUMNS`.
+        table: Key of `simulator.trace.COLUMNS`.
 
     Raises:
-        StudyError: naming the column that is missing or of another type.
+        StudyError: A column is missing or of another type; the message names it.
     """
     if table not in COLUMNS:
         raise StudyError(f"table must be one of {', '.join(COLUMNS)}, got {table!r}")
@@ -85,7 +85,7 @@ def runs(study: Study) -> pd.DataFrame:
     A swept value that is a list or a sub-tree is told in a few words.
 
     Raises:
-        StudyError: no run has ended.
+        StudyError: No run has ended.
     """
     rows, columns = [], swept_columns(study)
     for run in study.manifest["runs"]:
@@ -177,7 +177,7 @@ def metric_of(frame: pd.DataFrame, column: str) -> pd.Series:
     """Returns a column of evaluations.
 
     Raises:
-        StudyError: nothing of that name was evaluated.
+        StudyError: Nothing of that name was evaluated.
     """
     if column not in frame:
         known = ", ".join(map(str, frame.columns))
@@ -205,7 +205,7 @@ def joined(study: Study, table: str) -> pd.DataFrame:
     """Returns any table, each row with what is said of its run; jobs as of `jobs`.
 
     Raises:
-        StudyError: the table is not one of a trace, or no run has ended.
+        StudyError: The table is not one of a trace, or no run has ended.
     """
     rows = validated(study.table(table), table) if table != "jobs" else jobs(study)
     more = [key for key in (*OF_RUN, *swept_columns(study).values()) if key not in rows]
@@ -224,7 +224,7 @@ def tidy(study: Study) -> pd.DataFrame:
     where privacy is not accounted for.
 
     Raises:
-        StudyError: no run has ended, or a table is damaged.
+        StudyError: No run has ended, or a table is damaged.
     """
     table = evaluations(study)
     if "seed" in (known := runs(study)):

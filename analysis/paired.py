@@ -25,14 +25,14 @@ class Difference(NamedTuple):
     Attributes:
         group: Group that is compared.
         quantity: `final`, `area` or `to target`.
-        difference: mean over pairs of group less baseline; NaN if not known, or only
+        difference: Mean over pairs of group less baseline; NaN if not known, or only
             bounded.
         low: Lower end of its 95 % t-interval.
         high: Upper end of its 95 % t-interval.
         pairs: Number of pairs whose difference is known.
         replicates: Number of replicates that both sides have.
         mean: Mean of the group, over these pairs.
-        baseline: the mean of the baseline over them.
+        baseline: Mean of the baseline over them.
     """
 
     group: str
@@ -68,9 +68,9 @@ def against(
     three are NaN.
 
     Args:
-        study: finished or not.
-        baseline: the group that others are compared with.
-        metric: a column of evaluations.
+        study: Study, finished or not.
+        baseline: Group that others are compared with.
+        metric: Column of the table `evaluations`.
         counted: Count, of `frames.COUNTED` or `phases.PHASES`.
         target: Target of the metric; by default the study's, if it is of this metric.
 
@@ -78,8 +78,8 @@ def against(
         A column per attribute of `Difference`.
 
     Raises:
-        ValueError: there is no such group.
-        StudyError: there is no such column.
+        ValueError: There is no such group.
+        StudyError: There is no such column.
     """
     known = groups(study)
     if baseline not in known:

@@ -23,7 +23,7 @@ def covered(
     Args:
         started: Starts of the intervals, virtual seconds.
         ended: Ends, none before its start; NaN if an interval is still open.
-        until: instants.
+        until: Instants up to which they are.
     """
     order = np.argsort(started)
     started, ended = started[order], np.where(np.isnan(ended), np.inf, ended)[order]
@@ -46,11 +46,11 @@ def evaluations_by(study: Study, against: str) -> pd.DataFrame:
     """Returns all evaluations with a column of what is counted by each of them.
 
     Args:
-        study: finished or not.
-        against: one of `frames.COUNTED` or of `PHASES`.
+        study: Study, finished or not.
+        against: One of `frames.COUNTED` or of `PHASES`.
 
     Raises:
-        StudyError: it is the privacy spent, and no run accounts for it.
+        StudyError: It is the privacy spent, and no run accounts for it.
     """
     if against in PHASES:
         return with_phases(study)
@@ -74,7 +74,7 @@ def with_phases(study: Study) -> pd.DataFrame:
     one after the other, their computations add up.
 
     Raises:
-        StudyError: no run has ended, or a table is damaged.
+        StudyError: No run has ended, or a table is damaged.
     """
     table = evaluations(study)
     jobs = joined(study, "jobs")

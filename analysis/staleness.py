@@ -42,7 +42,7 @@ def histogram(
     """Returns the distribution of a staleness in a group of replicates.
 
     Args:
-        study: finished or not.
+        study: Study, finished or not.
         group: Group of runs.
         client: Client, from 1; None takes all together.
         quantity: `contribution` (commits since a contribution's read) or `embedding`
@@ -66,7 +66,7 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
     """Returns how stale each client of a group was.
 
     Args:
-        study: finished or not.
+        study: Study, finished or not.
         group: Group of runs.
         quantity: Quantity of the table, as in `histogram`.
 
@@ -89,7 +89,7 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     """Returns how stale all clients and each group of clients of a scenario were.
 
     Args:
-        study: finished or not.
+        study: Study, finished or not.
         quantity: Quantity of the table, as in `histogram`, by group of runs.
 
     Returns:
@@ -131,7 +131,7 @@ def staleness_law(study: Study, group: str) -> Law | None:
     geometric from 1, if each upload refreshes those of all samples.
 
     Args:
-        study: finished or not.
+        study: Study, finished or not.
         group: Group of runs.
 
     Returns:
@@ -188,7 +188,7 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
     A bin of several integers counts as evenly filled.
 
     Args:
-        frame: a histogram, bins in increasing order.
+        frame: Histogram, bins in increasing order.
         part: Part of all counts, in (0, 1].
     """
     total = int(frame["count"].sum())

@@ -55,7 +55,7 @@ def paired_t_interval(
         second: Values of the other's, in the same order; they share their randomness.
 
     Raises:
-        ValueError: there are not equally many.
+        ValueError: There are not equally many.
     """
     first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if first.shape != second.shape:
@@ -104,7 +104,7 @@ def first_reached(
         times: Times of the evaluations, increasing; at least one.
         values: Values of the metric.
         target: Value to reach.
-        higher: whether it is reached from below.
+        higher: Whether the target is reached from below.
     """
     there = np.flatnonzero(values >= target if higher else values <= target)
     if there.size:
@@ -120,7 +120,7 @@ def kaplan_meier_median(
     Args:
         times: Times of the event, or of the last observation; infinite for a replicate
             that will never see it.
-        reached: whether the event came.
+        reached: Whether the event came.
 
     Returns:
         The first time at which at most half are still waiting, infinite if there is

@@ -184,7 +184,7 @@ def _number(value: float, width: int = WIDTH, digits: int = 4) -> str:
 
     Args:
         value: >= 0; from 1000 on without decimals if there is room.
-        width: characters; one digit takes more where it must.
+        width: Number of characters; one digit takes more where it must.
         digits: Most digits.
     """
     if value >= 1000 and len(text := f"{value:.0f}") <= width:

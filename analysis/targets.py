@@ -23,7 +23,7 @@ class MetricTarget(NamedTuple):
     """A metric and the value that is to be reached.
 
     Attributes:
-        metric: a column of evaluations.
+        metric: Column of the table `evaluations`.
         value: Value of the metric.
         stated: Whether the scenario states it; else it is 95 % of the best mean.
     """
@@ -44,7 +44,7 @@ def final_values(study: Study, metric: str) -> pd.DataFrame:
     NaN for a run that diverged or was never evaluated.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     curves = _by_run(evaluations(study), metric)
     rows = []
@@ -63,15 +63,15 @@ def final_bounds(study: Study, metric: str) -> pd.DataFrame:
     value of any evaluation of the study.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
 
     Returns:
         Columns group, replicate, value (NaN for a run that was never evaluated and did
         not diverge), bound (of `bounds.EXACT`, `bounds.AT_LEAST`).
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     finals = final_values(study, metric)
     bad, worst = lost(study, metric), worst_value(study, metric)
@@ -89,7 +89,7 @@ def worst_value(study: Study, metric: str) -> float:
     NaN if the metric has no worst value and nothing finite was seen.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     seen = metric_of(evaluations(study), metric).to_numpy(np.float64)
     seen = seen[np.isfinite(seen)]
@@ -102,7 +102,7 @@ def lost(study: Study, metric: str) -> np.ndarray:
     """Returns which runs that ended diverged, or were left with what is no number.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     table = evaluations(study)
     values = metric_of(table, metric).astype(np.float64)
@@ -123,12 +123,12 @@ def final_quantities(
     of its last evaluation. NaN for a run that counts no such thing.
 
     Args:
-        study: finished or not.
+        study: Study, finished or not.
         quantity: Quantity, of `simulator.metrics.QUANTITIES`.
-        diverged: whether a run that diverged has what it had come to by then; else NaN.
+        diverged: Whether a run that diverged has what it had come to by then; else NaN.
 
     Raises:
-        StudyError: it is the privacy spent, and no run accounts for it.
+        StudyError: It is the privacy spent, and no run accounts for it.
     """
     table = runs(study)
     values = table.get(quantity)
@@ -173,8 +173,8 @@ def times_to_target(
     stalled, counts as waiting until the study's last evaluation.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
         value: Value of the metric.
         against: Count, of `frames.COUNTED` or `phases.PHASES`: updates are
             `commits`, and what of a privacy budget it took is `epsilon`.
@@ -184,7 +184,7 @@ def times_to_target(
         not reached; NaN for a run that counts no such thing), reached.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     higher = described(study, metric).higher_is_better
     table = evaluations_by(study, against)
@@ -212,8 +212,8 @@ def time_to_target(
     """Returns each group's Kaplan-Meier median time to a target.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
         value: Value of the metric.
         against: Count, as in `times_to_target`.
 
@@ -223,7 +223,7 @@ def time_to_target(
         replicates.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     times = times_to_target(study, metric, value, against)
     rows = []

@@ -215,7 +215,7 @@ def metric(name: str) -> Metric:
     found = find(name)
     if found is None:
         raise UserError(
-            f"metric must be a known one, got {name!r}; {suggestion(name, names())} "
-            f"Register the module of a plug-in's (--import)."
+            f"metric must be a known one, got {name!r}; {suggestion(name, names())}; "
+            f"that of a plug-in is known once its module is registered (--import)"
         )
     return found

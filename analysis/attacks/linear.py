@@ -28,7 +28,7 @@ def invert(gradient: Float[np.ndarray, "C F+1"]) -> Float[np.ndarray, " F"]:
         loss whose margins are all kept, whose gradient is zero and tells nothing.
 
     Raises:
-        ValueError: it is not a matrix of at least two columns.
+        ValueError: It is not a matrix of at least two columns.
 
     Source: Phong, Aono, Hayashi, Wang and Moriai, Privacy-Preserving Deep Learning via
     Additively Homomorphic Encryption (2018), section III; MAPA, figure 4.
@@ -60,7 +60,7 @@ def without_regulariser(
     Args:
         gradient: Gradient of the loss and the regulariser.
         weights: Weights at which it was taken; the server knows them.
-        l2: coefficient of the regulariser, >= 0.
+        l2: Coefficient of the regulariser, >= 0.
     """
     pulled = l2 * np.asarray(weights, np.float64)
     pulled[:, -1] = 0

@@ -54,8 +54,8 @@ class Course(NamedTuple):
 
     Attributes:
         sharpness: Sharpness of the smooth networks, one after the other.
-        variation: weight of total variation in the first of them, and in the last.
-        first: weight of the first convolution's gradient, that of the other layers
+        variation: Weight of total variation in the first of them, and in the last.
+        first: Weight of the first convolution's gradient, that of the other layers
             being 1. It adds what the others lack, and many poor minima.
     """
 
@@ -76,8 +76,8 @@ class Recovered(NamedTuple):
     """Result of a search.
 
     Attributes:
-        image: plane by plane, in [0, 1]; NaN where the message is zero.
-        label: the class that the message names.
+        image: Image, plane by plane, in [0, 1]; NaN where the message is zero.
+        label: Class that the message names.
         distance: Distance to the message in the network itself; all layers weigh 1, and
             the first convolution weighs 0 where it is not used. Below 1e-3 the image is
             as good as sure.
@@ -102,19 +102,19 @@ def invert(
     """Returns the image and the class of the one sample whose gradient this is.
 
     Args:
-        model: the client's, whose form the server knows.
+        model: Client's network, whose form the server knows.
         weights: Weights at which the gradient was taken; the server knows them too.
-        message: gradient of softmax cross-entropy, or of any other loss of the logits
+        message: Gradient of softmax cross-entropy, or of any other loss of the logits
             (the class is right only for those that pull one logit up), times any
             positive number: clipping does not matter.
-        use_first: whether the first convolution's gradient counts. Where only that one
+        use_first: Whether the first convolution's gradient counts. Where only that one
             is noised the others are the sample's own, and enough (M-14).
-        l2: coefficient of the regulariser in the message, which spares biases.
+        l2: Coefficient of the regulariser in the message, which spares biases.
         courses: Courses to try until one ends within `ENOUGH`; the nearest is kept.
 
     Raises:
-        ValueError: weights or message are not as long as the model's, or not finite, or
-            there is no course.
+        ValueError: The weights or message are not as long as the model's, or not
+            finite, or there is no course.
     """
     if not courses:
         raise ValueError("courses must have at least one, got none; leave them out")
@@ -211,9 +211,9 @@ def _smooth(
 
     Args:
         model: Network to smooth.
-        parts: its weights.
+        parts: Weights of the network.
         targets: Targets of the search.
-        numbers: weights of the first convolution and of the variation; sharpness.
+        numbers: Weights of the first convolution and of the variation; sharpness.
         image: Image at which they are compared.
     """
     first, smoothness, sharpness = numbers

@@ -37,11 +37,11 @@ def compare(
     """Returns all measures.
 
     Args:
-        true: the client's image, in [0, 1].
+        true: Client's image, in [0, 1].
         found: Recovered image, of any scale.
 
     Raises:
-        ValueError: the shapes differ, or a side is shorter than the window.
+        ValueError: The shapes differ, or a side is shorter than the window.
     """
     return Quality(
         psnr(true, found),
@@ -57,12 +57,12 @@ def psnr(
     """Returns the peak signal-to-noise ratio, dB; infinite for equal images.
 
     Args:
-        true: the client's image.
+        true: Client's image.
         found: Recovered image.
-        peak: the largest value that a pixel may have.
+        peak: Largest value that a pixel may have.
 
     Raises:
-        ValueError: the shapes differ.
+        ValueError: The shapes differ.
     """
     true, found = _checked(true, found)
     with np.errstate(divide="ignore", over="ignore"):
@@ -81,11 +81,11 @@ def aligned(
     is never farther from the truth than an even grey.
 
     Args:
-        true: the client's image.
+        true: Client's image.
         found: Recovered image; if it is constant, so is the result.
 
     Raises:
-        ValueError: the shapes differ.
+        ValueError: The shapes differ.
     """
     true, found = _checked(true, found)
     if not np.isfinite(found).all():
@@ -103,7 +103,7 @@ def correlation(
     NaN where one image is constant or not finite.
 
     Raises:
-        ValueError: the shapes differ.
+        ValueError: The shapes differ.
     """
     true, found = _checked(true, found)
     if not np.isfinite(found).all():
@@ -126,12 +126,12 @@ def ssim(
     has fewer than 22; its standard deviation is 1.5 pixels in both.
 
     Args:
-        true: the client's image; planes are compared one by one and averaged.
+        true: Client's image; planes are compared one by one and averaged.
         found: Recovered image.
-        peak: the largest value that a pixel may have, the smallest being 0.
+        peak: Largest value that a pixel may have, the smallest being 0.
 
     Raises:
-        ValueError: the shapes differ, or a side has fewer than 7 pixels.
+        ValueError: The shapes differ, or a side has fewer than 7 pixels.
 
     Source: Wang, Bovik, Sheikh and Simoncelli, Image Quality Assessment: From Error
     Visibility to Structural Similarity (2004), equations 13 to 16.

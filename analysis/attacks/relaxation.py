@@ -23,7 +23,7 @@ class Targets(NamedTuple):
     """Targets of a search: gradients of kernels, over the norm of the logits' slopes.
 
     Attributes:
-        kernels_1: gradient of the first convolution's kernels.
+        kernels_1: Gradient of the first convolution's kernels.
         kernels_2: Gradient of the second convolution's kernels.
         dense: Gradient of the dense layer's weights, which is the outer product of the
             slopes and its inputs.
@@ -46,8 +46,8 @@ def smooth_logits(
 
     Args:
         model: Network whose layers are smoothed.
-        parts: its weights.
-        image: plane by plane, in [0, 1].
+        parts: Weights of the network.
+        image: Image, plane by plane, in [0, 1].
         sharpness: > 0, dimensionless: differences in a layer are measured in what its
             kernels make of differences in the image.
     """

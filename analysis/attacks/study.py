@@ -22,13 +22,13 @@ def attack(study: Study, what: str = "message", most: int = 20) -> pd.DataFrame:
     Args:
         study: Study whose scenario has a `probe`.
         what: `message`, or `gradient` for what no noise would give.
-        most: probes of a group and commit that are looked at, >= 1.
+        most: Probes of a group and commit that are looked at, >= 1.
 
     Returns:
         As `report.recover` returns it, all groups one after the other.
 
     Raises:
-        StudyError: nothing was probed, or not what the attack needs.
+        StudyError: Nothing was probed, or not what the attack needs.
     """
     probes = joined(study, "probes")
     if probes.empty or what not in probes:
@@ -63,7 +63,7 @@ def save(study: Study, recovered: pd.DataFrame, folder: str | Path) -> list[Path
         Paths of the CSV and the PNG.
 
     Raises:
-        StudyError: something cannot be written.
+        StudyError: Something cannot be written.
     """
     where = Path(folder) / "attack"
     table = where / "recovered.csv"

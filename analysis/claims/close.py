@@ -7,7 +7,11 @@ from simulator.claims.close import Close
 
 
 def judge(measured: Measured, claim: Close, one: str, other: str) -> Judged:
-    """Judges whether final values are equivalent, which is more than not different."""
+    """Judges whether final values are equivalent, which is more than not different.
+
+    The claim holds if the mean difference is within `within` of zero, and does not hold
+    if it is outside.
+    """
     metric, within = claim.metric, claim.within
     sample, said = difference(measured, metric, one, other)
     evidence = near(sample, -within, within)

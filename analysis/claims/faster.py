@@ -35,12 +35,13 @@ def quantities(claim: Faster) -> dict[str, Frame]:
 def judge(measured: Measured, claim: Faster, one: str, other: str) -> Judged:
     """Judges the ratio of times to a target, replicate by replicate.
 
+    The geometric mean of the ratios counts, against `by_at_least`.
     A replicate in which one side did not reach the target bounds its ratio from one
     side. The mean of such bounds bounds the mean ratio, so they can speak for a claim
     (the slower did not arrive) or against it (the faster did not).
 
     Raises:
-        StudyError: there is nothing to count in one of the groups.
+        StudyError: There is nothing to count in one of the groups.
     """
     ((metric, value),) = claim.to.items()
     counted = claim.counted_in

@@ -21,7 +21,10 @@ def quantities(claim: Fewer) -> dict[str, Frame]:
 
 
 def judge(measured: Measured, claim: Fewer, one: str, other: str) -> Judged:
-    """Judges the ratio of commits until runs stopped at their target."""
+    """Judges the ratio of commits until runs stopped at their target.
+
+    The geometric mean of the ratios counts, against `by_at_least`.
+    """
     sides = [measured.of(TO_STOP, group) for group in (one, other)]
     words = "times fewer commits"
     return ratio_to_target(claim, one, other, sides, " to the target", words)

@@ -23,13 +23,13 @@ class Finding(NamedTuple):
         claim: Claim in words.
         says: Place where the source claims it.
         origin: Source of the claim, one of `simulator.claims.ORIGINS`.
-        verdict: holds, does not hold or undecided.
-        measured: the numbers below in words; empty if nothing could be measured.
-        estimate: mean over replicates or their pairs; NaN if there is none.
+        verdict: Verdict: holds, does not hold or undecided.
+        measured: Numbers below in words; empty if nothing could be measured.
+        estimate: Mean over replicates or their pairs; NaN if there is none.
         low: Lower end of its 95 % interval.
         high: Upper end of its 95 % interval.
         replicates: Number of replicates that were measured, or of pairs compared.
-        p: two-sided p-value of this claim alone; NaN if nothing could be tested.
+        p: Two-sided p-value of this claim alone; NaN if nothing could be tested.
         corrected: p for all looks of the study, and for all its claims of one origin.
         why: Reason of the verdict.
     """
@@ -53,7 +53,7 @@ class ReplicatePlan(NamedTuple):
 
     Attributes:
         replicates: Number of replicates that the study was asked for.
-        looks: replicates at which its claims are judged; none if there was one look.
+        looks: Replicates at which its claims are judged; none if there was one look.
     """
 
     replicates: int
@@ -79,31 +79,12 @@ def evaluate(study: Study) -> pd.DataFrame:
     `at` names. A run that diverged counts as the worst value that a metric can have, or
     as no better than the worst that was seen; intervals are then open on that side.
 
-    - `faster`: geometric mean of the ratios of times to the target, or of what else is
-      counted until then, against `by_at_least`.
-    - `fewer`: the same of the commits at which runs stopped at their target.
-    - `higher`: mean difference of final values against zero.
-    - `no_worse`: the same difference. Holds if it is worse by less than `within`, does
-      not hold if it is worse by more; better it may be by any amount.
-    - `close`: the same difference. Holds if it is within `within` of zero, does not
-      hold if it is outside.
-    - `ratio`: geometric mean of the ratios of final values, or of what else runs came
-      to. Holds if it is within `within` of `is`, does not hold if it is outside.
-    - `value`: the same of the mean final value.
-    - `slope`: mean exponent with which the metric falls with the commits, of one
-      variant over its last decade, of several by their means over all commits. What
-      theorems bound may fall faster than they say: holds if it is at or below
-      `is` + `within`, does not hold if it is above.
-    - `monotone`: of each replicate the slope of its final values over the ranks of the
-      swept values. Rising holds if its mean is above zero and no step from one swept
-      value to the next goes down significantly; it does not hold if the slope is below
-      zero or a step goes down. Falling is its mirror image.
-    - `steady`: the differences of final values between all pairs of swept values. Holds
-      if all are within `within`, does not hold if one is outside.
+    What speaks for and against a kind of claim is said by its judge: the function that
+    the claim's class names (`simulator.claims`), as `analysis.claims.faster.judge`.
 
-    All of it by one-sided t-tests at 2.5 % on either side, which is where the 95 %
-    interval lies; corrected for the looks at the study, if there were several, and by
-    Holm for all its claims of one origin. Whatever is left, and anything on fewer than
+    Tests are one-sided t-tests at 2.5 % on either side, at the ends of the 95 %
+    interval; corrected for the looks at the study, if there were several, and by Holm
+    for all its claims of one origin. Everything else, and every claim on fewer than
     three pairs or replicates, is undecided.
 
     Returns:
@@ -148,7 +129,7 @@ def corrected(found: pd.DataFrame, plan: ReplicatePlan) -> pd.DataFrame:
     one study, which is one figure, table or theorem.
 
     Args:
-        found: a column per attribute of `Finding`, whose `verdict` says which way the
+        found: Column per attribute of `Finding`, whose `verdict` says which way the
             evidence points, whatever it weighs.
         plan: Replicates and looks of the study.
     """
@@ -189,7 +170,7 @@ def weighed(measured: Measured, claim: Claim, asked: int) -> Iterator[Finding]:
     Args:
         measured: Quantities of the study.
         claim: Claim of the study.
-        asked: replicates of the study.
+        asked: Replicates of the study.
     """
     named = _named(claim)
     about = {"says": claim.says, "origin": claim.origin}

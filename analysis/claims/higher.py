@@ -7,7 +7,10 @@ from simulator.claims.higher import Higher
 
 
 def judge(measured: Measured, claim: Higher, one: str, other: str) -> Judged:
-    """Judges the difference of final values, whether more of them is good or not."""
+    """Judges the mean difference of final values against zero.
+
+    A higher value need not be a better one.
+    """
     metric = claim.metric
     sample, said = difference(measured, metric, one, other)
     why = f"difference against 0{said}"

@@ -30,7 +30,7 @@ class Numbers(NamedTuple):
     """One quantity of the replicates of a group.
 
     Attributes:
-        replicates: their numbers, ascending.
+        replicates: Numbers of the replicates, ascending.
         values: NaN where there is none.
         bounds: Meaning of each value, of `analysis.bounds`.
         diverged: Whether each run diverged.
@@ -46,10 +46,10 @@ class Measured:
     """The runs of a study that have ended, with what claims need of them.
 
     Args:
-        table: a row per run, columns `OF_RUN`.
-        values: a column per quantity, rows as in the table; NaN where there is none.
+        table: Row per run, columns `OF_RUN`.
+        values: Column per quantity, rows as in the table; NaN where there is none.
         bounds: Meaning of each value, of `analysis.bounds`.
-        missing: why a quantity could not be measured at all.
+        missing: Reason why a quantity could not be measured at all.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Measured:
         """Returns a quantity of a group's replicates.
 
         Raises:
-            StudyError: it was not measured.
+            StudyError: It was not measured.
         """
         if quantity in self._missing:
             raise StudyError(self._missing[quantity])
@@ -157,12 +157,12 @@ def measure(
     """Measures what some claims need of a study.
 
     Args:
-        study: finished or not.
+        study: Study, finished or not.
         claims: Claims of the study, also as manifests have them.
         metrics: Metrics whose final values are measured besides.
 
     Raises:
-        StudyError: no run has ended.
+        StudyError: No run has ended.
     """
     table = runs(study)
     parameters = {run["run"]: run["parameters"] for run in study.manifest["runs"]}
@@ -193,7 +193,7 @@ def as_written(claims: Iterable[Claim | Mapping[str, Any]]) -> list[Claim]:
     """Returns claims from the manifest of a study, or of an older one.
 
     Raises:
-        StudyError: one is of a kind that is not known here, or makes no sense.
+        StudyError: One is of a kind that is not known here, or makes no sense.
     """
     found = []
     for number, claim in enumerate(claims):

@@ -16,9 +16,11 @@ WORDS = {"rising": ("rises", "down"), "falling": ("falls", "up")}
 def judge(measured: Measured, claim: Monotone, *groups: str) -> Judged:
     """Judges whether final values grow along a sweep, or whether they fall.
 
-    For it speaks the slope over the ranks of the swept values; against it do the slope
-    and each step that goes the other way, by Bonferroni's correction. While a step does
-    so significantly, nothing speaks for it.
+    Of each replicate the slope of its final values over the ranks of the swept values
+    counts. A rise holds if the mean slope is above zero and no step from one swept
+    value to the next goes down significantly; it does not hold if the slope is below
+    zero or a step goes down. A fall is the mirror image. Steps and slope are corrected
+    by Bonferroni.
     """
     metric, over = claim.metric, claim.over
     sign = 1.0 if claim.direction == "rising" else -1.0

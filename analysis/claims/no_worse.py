@@ -9,7 +9,11 @@ from simulator.metrics import higher_is_better
 
 
 def judge(measured: Measured, claim: NoWorse, one: str, other: str) -> Judged:
-    """Judges whether final values are worse by less than so much, if they are."""
+    """Judges whether final values are worse by less than `within`, if they are worse.
+
+    The mean difference counts: the claim holds if it is worse by less than `within`,
+    and does not hold if it is worse by more; it may be better by any amount.
+    """
     metric, within = claim.metric, claim.within
     sample, said = difference(measured, metric, one, other)
     rising = higher_is_better(metric)

@@ -45,10 +45,10 @@ def overall(chance: float, replicates: int, looks: tuple[int, ...]) -> float:
     of at most 0.05.
 
     Args:
-        chance: two-sided p-value.
+        chance: Two-sided p-value.
         replicates: Replicates that there are now. A look that was not planned is one
             more; with more than planned, the plan is judged as though it ended here.
-        looks: replicates at each look of the plan; none if there was none.
+        looks: Replicates at each look of the plan; none if there was none.
     """
     if not looks or np.isnan(chance):
         return chance

@@ -20,7 +20,13 @@ def quantities(claim: Slope) -> dict[str, Frame]:
 
 
 def judge(measured: Measured, claim: Slope, *names: str) -> Judged:
-    """Judges whether a metric falls at least as steeply as a bound on it."""
+    """Judges whether a metric falls at least as steeply as a bound on it.
+
+    The mean exponent counts with which the metric falls with the commits: of one
+    variant over its last decade of commits, of several variants by their means over all
+    commits. A metric may fall faster than a theorem bounds it: the claim holds if the
+    exponent is at or below `is` + `within`, and does not hold if it is above.
+    """
     metric, border = claim.metric, claim.is_ + claim.within
     if len(names) == 1:
         numbers = measured.of(_decade_slope(metric), *names)

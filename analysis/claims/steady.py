@@ -14,8 +14,9 @@ from simulator.claims.steady import Steady
 def judge(measured: Measured, claim: Steady, *groups: str) -> Judged:
     """Judges whether final values stay the same along a sweep.
 
-    All pairs must be near each other for it; against it speaks each that is not, by
-    Bonferroni's correction.
+    The claim holds if the differences of final values between all pairs of swept values
+    are within `within`, and does not hold if one is outside, by Bonferroni's
+    correction.
     """
     metric, over, within = claim.metric, claim.over, claim.within
     _, values, ends, missing = along(measured, claim, groups)

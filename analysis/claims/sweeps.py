@@ -22,7 +22,7 @@ def along(
         have all of them; and words on those that have not.
 
     Raises:
-        StudyError: the key is not swept, or others are as well.
+        StudyError: The key is not swept, or others are as well.
     """
     metric, over = claim.metric, claim.over
     ((variant,),) = claim.variants().values()

@@ -7,7 +7,11 @@ from simulator.claims.value import Value
 
 
 def judge(measured: Measured, claim: Value, name: str) -> Judged:
-    """Judges whether final values are a number, to some tolerance."""
+    """Judges whether the mean final value is `is`, to `within`.
+
+    The claim holds if the mean is within `within` of `is`, and does not hold if it is
+    outside.
+    """
     metric, expected, within = claim.metric, claim.is_, claim.within
     sample, said = of_group(measured, metric, name)
     evidence = near(sample, expected - within, expected + within)

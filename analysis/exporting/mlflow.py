@@ -30,7 +30,7 @@ def write(study: Study, folder: Path) -> None:
 
     Args:
         study: Study with at least one run that has ended.
-        folder: empty; its content is moved into the one that it lies in.
+        folder: Empty folder; its content is moved into the one that it lies in.
 
     Raises:
         UserError: mlflow-skinny is not installed, or what its database needs.

@@ -26,14 +26,14 @@ class RunRecord(NamedTuple):
     """One run, as experiment trackers see it.
 
     Attributes:
-        name: different for each run of a study, and good as the name of a file.
-        label: variant and swept values; runs that share it differ in replicate alone.
-        config: the resolved scenario by dotted keys, without what is null or empty.
+        name: Name that each run of a study has alone, and that a file may have.
+        label: Variant and swept values; runs that share it differ in replicate alone.
+        config: Resolved scenario by dotted keys, without what is null or empty.
         tags: Place of the run in its study, and why it ended; where epsilon is
             accounted for, delta, and by accountant whether it is proved.
-        points: an evaluation a row: `commits`, `time` (virtual s), the other counters
-            and every metric; epsilon and mu of the client that has spent most, by
-            accountant. NaN where something was not measured.
+        points: One row per evaluation: `commits`, `time` (virtual s), the other
+            counters and every metric; epsilon and mu of the client that has spent most,
+            by accountant. NaN where something was not measured.
         final: Numbers that are known at the end alone, by name: counts, seconds,
             staleness.
     """
@@ -94,7 +94,7 @@ def library(name: str, extra: str) -> Any:
     """Imports a library that an export needs.
 
     Raises:
-        UserError: it is not installed.
+        UserError: It is not installed.
     """
     try:
         return importlib.import_module(name)

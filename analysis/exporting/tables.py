@@ -33,7 +33,7 @@ def write(study: Study, folder: Path) -> None:
 
     Args:
         study: Study with at least one run that has ended.
-        folder: empty.
+        folder: Empty folder.
     """
     described = [_described(run) for run in study.manifest["runs"]]
     # A carriage return in a name would end its row, were not all text in quotes.
@@ -66,7 +66,7 @@ def _literal(table: pd.DataFrame, words: list[str]) -> pd.DataFrame:
 
     Args:
         table: Table to look at.
-        words: columns that hold text; few different ones, where rows are many.
+        words: Columns that hold text; few different ones, where rows are many.
     """
     formulas = {
         column: {word: _quoted(word) for word in table[column].unique()}

@@ -17,10 +17,10 @@ def write(study: Study, folder: Path) -> None:
 
     Args:
         study: Study with at least one run that has ended.
-        folder: empty.
+        folder: Empty folder.
 
     Raises:
-        UserError: tensorboardX is not installed.
+        UserError: The library tensorboardX is not installed.
     """
     written = library("tensorboardX", "tensorboard")
     summaries = library("tensorboardX.summary", "tensorboard")

@@ -20,10 +20,10 @@ def write(study: Study, folder: Path) -> None:
 
     Args:
         study: Study with at least one run that has ended.
-        folder: empty.
+        folder: Empty folder.
 
     Raises:
-        UserError: wandb is not installed.
+        UserError: The library wandb is not installed.
     """
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # before it is imported
     wandb = library("wandb", "wandb")

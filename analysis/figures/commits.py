@@ -42,13 +42,14 @@ def commits_over(
     `final_over`.
 
     Args:
-        study: finished or not, whose runs stop at a target.
-        key: key swept over numbers.
-        at: values of other keys that are swept, to which the figure is confined.
-        size: inches, such as `style.size("one")`; by default as the legend needs.
+        study: Study, finished or not, whose runs stop at a target.
+        key: Key swept over numbers.
+        at: Values of other keys that are swept, to which the figure is confined.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            legend needs.
 
     Raises:
-        StudyError: the key is not swept over numbers, or others have too many values.
+        StudyError: The key is not swept over numbers, or others have too many values.
     """
     drawn = lines_over(study, key, at)
     table = runs(study)

@@ -21,16 +21,16 @@ def costs(
     """Returns the seconds of computation and communication of every run.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        target: value of the metric; whole runs are counted without one.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        target: Value of the metric; whole runs are counted without one.
 
     Returns:
         Columns group, replicate, computation_s, communication_s (until the target, or
         the last evaluation if it was not reached), reached.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     table = with_phases(study)
     values = metric_of(table, metric).to_numpy(np.float64)
@@ -62,13 +62,14 @@ def cost_bars(
     pale, with how many replicates reached it.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        target: value of the metric; whole runs are counted without one.
-        size: inches, such as `style.size("one")`; by default as the bars need.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        target: Value of the metric; whole runs are counted without one.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            bars need.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     table = costs(study, metric, target)
     known = [group for group in groups(study) if group in set(table["group"])]

@@ -62,16 +62,17 @@ def heat_map(
     have no panel, and are named on top.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        keys: swept keys, to the right and upwards; by default the only two.
-        target: value of the metric; final values are drawn without one.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        keys: Swept keys, to the right and upwards; by default the only two.
+        target: Value of the metric; final values are drawn without one.
         against: Count until the target, as in `time_to_target`.
-        at: values of the other keys that are swept.
-        size: inches, such as `style.size("two")`; by default as the cells need.
+        at: Values of the other keys that are swept.
+        size: Width and height in inches, such as `style.size("two")`; by default as the
+            cells need.
 
     Raises:
-        StudyError: not two keys are swept, or more than these two; the metric was not
+        StudyError: Not two keys are swept, or more than these two; the metric was not
             evaluated.
     """
     table = cells(study, metric, keys, target, against, at)

@@ -51,9 +51,9 @@ def add_note(
     """Writes a note below a figure; `supxlabel("")` removes it.
 
     Args:
-        figure: figure with its legend.
-        words: parts of the note; empty ones are left out.
-        legend_below: whether the legend stands at the bottom; the note is above it.
+        figure: Figure with its legend.
+        words: Parts of the note; empty ones are left out.
+        legend_below: Whether the legend stands at the bottom; the note is above it.
     """
     note = "; ".join(word for word in words if word)
     note = textwrap.fill(note, int(CHARACTERS * figure.get_figwidth()))

@@ -50,13 +50,14 @@ def convergence(
     counts no such thing, as one without privacy against epsilon.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
         against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
-        size: inches, such as `style.size("one")`; by default as the legend needs.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            legend needs.
 
     Raises:
-        StudyError: there is no such column, or nothing is counted in any group.
+        StudyError: There is no such column, or nothing is counted in any group.
     """
     known = groups(study)
     looks, axis = style.looks(known), layout.axis(study, against)
@@ -136,7 +137,7 @@ def _references(study: Study, against: str) -> set[str]:
     Centralised ones are curves where there are no others to compare with them.
 
     Raises:
-        StudyError: nothing is counted in any group.
+        StudyError: Nothing is counted in any group.
     """
     table = runs(study)
     found = set(table.loc[table["protocol"] == "centralised", "group"])

@@ -21,8 +21,8 @@ def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
     """Returns each group's final value and the epsilon that its runs have spent.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
 
     Returns:
         Columns variant, group, epsilon (mean over replicates of the largest of a
@@ -31,7 +31,7 @@ def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
         replicates that did not diverge), replicates (those).
 
     Raises:
-        StudyError: the metric was not evaluated, or no run accounts for privacy.
+        StudyError: The metric was not evaluated, or no run accounts for privacy.
     """
     finals, spent = final_values(study, metric), final_quantities(study, "epsilon")
     rows = []
@@ -75,12 +75,13 @@ def privacy_utility(
     line.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        size: inches, such as `style.size("one")`; by default as the legend needs.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            legend needs.
 
     Raises:
-        StudyError: the metric was not evaluated, or no run's epsilon is finite.
+        StudyError: The metric was not evaluated, or no run's epsilon is finite.
     """
     table = utility(study, metric)
     finite = np.isfinite(table["epsilon"].to_numpy(np.float64))

@@ -33,7 +33,7 @@ def save(
 
     Args:
         study: Study with at least one run that has ended.
-        folder: parent of the folder `figures`, which is created if missing.
+        folder: Parent of the folder `figures`, which is created if missing.
         form: `pdf`, `svg`, or `png` for PNGs (200 dots per inch) and PDFs.
         styles: Matplotlib styles, names or files, over this package's own.
 
@@ -41,8 +41,8 @@ def save(
         Paths of the files, in that order, without the PDFs of PNGs.
 
     Raises:
-        StudyError: a figure cannot be written.
-        UserError: there is no such format or style, or a plug-in's figure is none.
+        StudyError: A figure cannot be written.
+        UserError: There is no such format or style, or a plug-in's figure is none.
     """
     check_format(form)
     where = Path(folder) / "figures"
@@ -57,7 +57,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields the standard figures with their file names, one at a time, as `save`.
 
     Raises:
-        UserError: a plug-in's figure is none, or has the name of another one.
+        UserError: The figure of a plug-in is none, or has the name of another one.
     """
     names: set[str] = set()
     for module in _modules():

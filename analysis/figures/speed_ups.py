@@ -41,10 +41,11 @@ def speed_up_bars(
     where one was not there by its horizon, where its bar, hatched, ends.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        value: value of the metric to reach.
-        size: inches, such as `style.size("one")`; by default as its bars need.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        value: Value of the metric to reach.
+        size: Width and height in inches, such as `style.size("one")`; by default as its
+            bars need.
     """
     table = time_to_target(study, metric, value).set_index("group")
     horizons = times_to_target(study, metric, value).groupby("group")["time"].max()
@@ -109,11 +110,11 @@ def _draw_interval(
     """Draws a median's interval, with an arrow where it goes on.
 
     Args:
-        axes: axes to draw on.
-        row: row of the group.
-        one: median and interval of the group.
-        open_until: end of an open interval in the figure.
-        furthest: largest end of a closed interval in the figure.
+        axes: Axes to draw on.
+        row: Row of the group.
+        one: Median and interval of the group.
+        open_until: End of an open interval in the figure.
+        furthest: Largest end of a closed interval in the figure.
 
     Returns:
         The end of the interval.

@@ -46,13 +46,13 @@ def staleness_histogram(
     They have the names that the group's first run gives them.
 
     Args:
-        study: finished or not.
-        group: name of a group of runs.
-        law: ages in commits and their probabilities, for a client, in the steady
+        study: Study, finished or not.
+        group: Name of a group of runs.
+        law: Ages in commits and their probabilities, for a client, in the steady
             state; drawn over the bars, which then leave out the start of each run.
 
     Raises:
-        ValueError: nothing was measured in such a group.
+        ValueError: Nothing was measured in such a group.
     """
     table = joined(study, "staleness")
     table = table[table["group"] == group]

@@ -94,8 +94,8 @@ class Axis(NamedTuple):
     """A quantity on an axis.
 
     Attributes:
-        label: name with the shown unit.
-        scale: multiplies the column to give that unit.
+        label: Name with the shown unit.
+        scale: Factor of the column that gives that unit.
     """
 
     label: str
@@ -139,7 +139,7 @@ def looks(groups: Iterable[str]) -> dict[str, Look]:
     is named like it otherwise, if there is one.
 
     Args:
-        groups: all of a study's, in order.
+        groups: All groups of a study, in order.
     """
     groups = list(groups)
     public = {_words(group): group for group in groups if "private" not in group}
@@ -205,8 +205,8 @@ def text(name: str, width: int = 34) -> str:
     fonts lack, are escapes such as `\u5feb`.
 
     Args:
-        name: name of a group or study.
-        width: characters of a line.
+        name: Name of a group or study.
+        width: Number of characters of a line.
     """
     name = printable(shortened(" ".join(name.split()), LONGEST))
     if not name.isascii():
@@ -241,8 +241,8 @@ def size(
     """Returns inches of a figure for print, width and height.
 
     Args:
-        columns: width of the figure in columns of a page.
-        aspect: height over width; by default 0.75 for one column and 0.5 for two.
+        columns: Width of the figure in columns of a page.
+        aspect: Height over width; by default 0.75 for one column and 0.5 for two.
     """
     if columns not in WIDTHS:
         raise UserError(f"columns must be 'one' or 'two', got {columns!r}; take one")
@@ -273,10 +273,10 @@ def using(*styles: str | Path) -> Iterator[None]:
     Unlike `plt.style.context` it also keeps what they set to Matplotlib's own defaults.
 
     Args:
-        styles: names that Matplotlib knows, or files.
+        styles: Names that Matplotlib knows, or files.
 
     Raises:
-        UserError: there is no such style.
+        UserError: There is no such style.
     """
     token = _CHOSEN.set((*_CHOSEN.get(), *styles))
     try:

@@ -52,14 +52,15 @@ def final_over(
     band.
 
     Args:
-        study: finished or not.
-        key: key swept over numbers.
-        metric: a column of evaluations.
-        at: values of other keys that are swept, to which the figure is confined.
-        size: inches, such as `style.size("one")`; by default as the legend needs.
+        study: Study, finished or not.
+        key: Key swept over numbers.
+        metric: Column of the table `evaluations`.
+        at: Values of other keys that are swept, to which the figure is confined.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            legend needs.
 
     Raises:
-        StudyError: the key is not swept over numbers, others have too many values, or
+        StudyError: The key is not swept over numbers, others have too many values, or
             the metric was not evaluated.
     """
     drawn = lines_over(study, key, at)
@@ -129,12 +130,12 @@ def figure_of_lines(
     """Draws all lines, and a legend next to them.
 
     Args:
-        study: study with the figure's title.
-        key: swept key.
-        drawn: the lines.
-        draw: draws one into axes, at some places and in a look; returns its handle.
-        note: stands below the title.
-        size: inches, or None.
+        study: Study with the figure's title.
+        key: Swept key.
+        drawn: Lines to draw.
+        draw: Function that draws a line into axes, in a look, and returns its handle.
+        note: Words below the title.
+        size: Width and height in inches, or None.
     """
     labels = [style.text(line.label) for line in drawn.lines]
     looks = style.looks(line.label for line in drawn.lines)

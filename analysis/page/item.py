@@ -21,8 +21,8 @@ class Item(NamedTuple):
     Attributes:
         number: Number in the checklist.
         title: Title of the item.
-        text: paragraphs; some may be `Marked`.
-        rows: a table.
+        text: Paragraphs, of which some may be `Marked`.
+        rows: Rows of a table.
         steps: Events that happen one after the other.
     """
 

@@ -23,8 +23,8 @@ class Picture(NamedTuple):
     Attributes:
         name: Name of the file that `stalesim plot` writes.
         caption: Caption in the report.
-        source: data URI.
-        width: pixels of a screen.
+        source: Data URI.
+        width: Width on a screen, pixels.
     """
 
     name: str
@@ -40,7 +40,7 @@ def picture(name: str, figure: Figure, caption: str) -> Picture:
 
     Args:
         name: Name of the figure among those of its study.
-        figure: is laid out.
+        figure: Figure that is laid out.
         caption: Caption in the report.
     """
     file = io.BytesIO()

@@ -40,14 +40,14 @@ def write(study: Study, file: str | Path | None = None) -> Path:
     """Writes a study's page, as `html` returns it.
 
     Args:
-        study: finished or interrupted, with numerics or a timeline.
-        file: ends in .html; by default `report.html` in the study's folder.
+        study: Study, finished or interrupted, with numerics or a timeline.
+        file: Path that ends in .html; by default `report.html` in the study's folder.
 
     Returns:
         Path of the page.
 
     Raises:
-        StudyError: the study is damaged or empty, or the page cannot be written.
+        StudyError: The study is damaged or empty, or the page cannot be written.
     """
     path = study.folder / NAME if file is None else Path(file)
     if path.suffix.lower() not in ENDINGS:
@@ -75,7 +75,7 @@ def html(study: Study) -> str:
         study: Study with at least one run that has ended.
 
     Raises:
-        StudyError: the study is damaged, or no run has ended.
+        StudyError: The study is damaged, or no run has ended.
     """
     manifest = study.manifest
     runs.check(manifest, str(study.folder / "manifest.json"))

@@ -65,7 +65,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     Closed forms follow measures in brackets, except where clients are summarised.
 
     Raises:
-        StudyError: no run has ended.
+        StudyError: No run has ended.
     """
     seen = view(study)
     jobs, known, forms, name = seen.jobs, seen.runs, seen.forms, seen.name
@@ -129,18 +129,18 @@ def save(
 
     Args:
         study: Timeline with at least one run that has ended.
-        folder: parent of the folder `figures`, which is created if missing.
-        seconds: virtual seconds of the Gantt picture; by default those in which the
+        folder: Parent of the folder `figures`, which is created if missing.
+        seconds: Virtual seconds of the Gantt picture; by default those in which the
             first jobs of the first group end.
-        form: format of the files, as in `figures.save`.
+        form: Format of the files, as in `figures.save`.
         styles: Matplotlib styles, as in `figures.save`.
 
     Returns:
         Paths of the files, without the PDFs of PNGs.
 
     Raises:
-        StudyError: a figure cannot be written.
-        UserError: there is no such format or style.
+        StudyError: A figure cannot be written.
+        UserError: There is no such format or style.
     """
     check_format(form)
     where = Path(folder) / "figures"
@@ -159,7 +159,7 @@ def export(study: Study | View, file: str | Path) -> None:
         file: JSON file to write.
 
     Raises:
-        StudyError: the file cannot be written.
+        StudyError: The file cannot be written.
     """
     events: list[dict[str, Any]] = []
     seen = view(study)

@@ -78,11 +78,11 @@ def compose(text: str, place: Callable[[int], str]) -> tuple[Any, dict[Keys, Mar
     """Returns the value of a YAML text, and where every entry stands in it.
 
     Args:
-        text: one YAML document.
-        place: names a line of it, for messages.
+        text: Text of one YAML document.
+        place: Name of a line of it, for messages.
 
     Raises:
-        ScenarioError: it is not YAML, or uses what scenarios do without.
+        ScenarioError: It is not YAML, or uses what scenarios do without.
     """
     marks: dict[Keys, Mark] = {}
     loader = None

@@ -89,7 +89,7 @@ def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
             `num`, leave them as they are.
 
     Raises:
-        PlacedError: something in the sweep is no list, range, `zipped` or `random`; a
+        PlacedError: Something in the sweep is no list, range, `zipped` or `random`; a
             key is swept twice, or a point would be run twice.
     """
     axes: list[list[Point]] = []

@@ -41,7 +41,7 @@ def apply(tree: Mapping[str, Any], override: str, places: Places) -> dict[str, A
         places: Places of its entries; those that the override changes are changed here.
 
     Raises:
-        ScenarioError: it is not of this form, or goes through a value that has no keys.
+        ScenarioError: It is not of this form, or goes through a value that has no keys.
     """
     where = f"override {shortened(repr(override), LONGEST)}"
     key, equals, text = override.partition("=")

@@ -58,7 +58,7 @@ def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> 
         replays: Whether the timeline was recorded.
 
     Raises:
-        PlacedError: saying where, what and what to do.
+        PlacedError: Something does not fit; the message says where and what to do.
     """
     law = algorithm.noise_law
     if privacy is None:

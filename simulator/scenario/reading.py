@@ -27,7 +27,7 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
         overrides: `dotted.key=value`, each replacing an entry, in this order.
 
     Raises:
-        ScenarioError: one line with the file, the line, what is wrong and the remedy.
+        ScenarioError: One line with the file, the line, what is wrong and the remedy.
     """
     text, shown = _text(path)
     return loads(text, shown, overrides)
@@ -90,7 +90,7 @@ def validated(tree: Mapping[str, Any]) -> Scenario:
     """Validates a scenario that is there as nested mappings, and not in a file.
 
     Raises:
-        ScenarioError: one line with the dotted key, what is wrong and the remedy.
+        ScenarioError: One line with the dotted key, what is wrong and the remedy.
     """
     try:
         scenario = Scenario.model_validate(tree)

@@ -80,7 +80,7 @@ class BaseScenario(Config, ABC):
         """Refuses clients and protocols that do not fit each other.
 
         Raises:
-            PlacedError: saying where, what and what to do.
+            PlacedError: Something does not fit; the message says where and what to do.
         """
         protocol, n = self.protocol, self.num_clients
         if n > MOST_CLIENTS:

@@ -78,7 +78,7 @@ def expand(scenario: BaseScenario) -> list[Run]:
     """Returns every run of a study.
 
     Raises:
-        VariantError: a variant or a swept value does not give a valid scenario, or a
+        VariantError: A variant or a swept value does not give a valid scenario, or a
             claim names none.
     """
     _check_study_wide(scenario)
@@ -141,8 +141,8 @@ def merge(
     `law`: then it replaces it.
 
     Args:
-        tree: nested mappings; left as it is.
-        changes: nested mappings with the entries that are replaced.
+        tree: Nested mappings; left as it is.
+        changes: Nested mappings with the entries that are replaced.
         nulls_remove: False keeps nulls, which in a variant are yet to remove something.
     """
     merged = dict(tree)
@@ -240,7 +240,7 @@ def _check_number(scenario: BaseScenario) -> None:
     """Refuses studies of more runs than a manifest holds.
 
     Raises:
-        VariantError: naming the replicates, or the sweep if that is too large alone.
+        VariantError: There are too many replicates, or points of the sweep alone.
     """
     variants = scenario.variants or {BASE: {}}
     number = sum(len(_points(scenario, *each)) for each in variants.items())
@@ -265,7 +265,7 @@ def _points(
     """Returns the points of a variant: of its own sweep, if it has one.
 
     Raises:
-        VariantError: the sweep is none, or sweeps what is the same for all runs.
+        VariantError: The sweep is none, or sweeps what is the same for all runs.
     """
     own = "sweep" in changes
     place: Keys = ("variants", variant) if own else ()
@@ -365,7 +365,8 @@ def _resolved(
     """Returns the scenario of a variant at a sweep point.
 
     Raises:
-        VariantError: it is none; blames the variant if it is none without the sweep.
+        VariantError: It gives no valid scenario; blames the variant if it is none
+            without the sweep.
     """
     kind, swept = type(scenario), tree
     for key, (value, _) in point.items():
