@@ -66,6 +66,7 @@ def commits_over(
             return axes.axhline(level, zorder=2, **look)
         marks.update(["open"] * bool(np.isinf(high[known]).any()))
         marks.update(["missed"] * bool((~known).any()))
+        # An open interval ends at the longest run, where observation ended.
         high = np.where(np.isfinite(high), high, np.maximum(most, median))
         middle = median[known]
         errors = np.nan_to_num(np.array([middle - low[known], high[known] - middle]))

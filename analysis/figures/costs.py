@@ -94,13 +94,13 @@ def cost_bars(
             ends = np.nan_to_num([[left - total.low], [total.high - left]])
             axes.errorbar(left, row, xerr=ends, color=style.ink(), lw=1.2, capsize=3)
             text = f"{left:.4g} s"
-            if done < len(mine):
+            if done < len(mine):  # what the others took counts until their end
                 text = f"≥ {text} ({done} of {len(mine)})"
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
             tip = left + float(ends[1][0])
             axes.annotate(text, (tip, row), fontsize=layout.small(), **where)
         axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_ylim(len(names) - 0.5, -0.5)  # the first group on top
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)

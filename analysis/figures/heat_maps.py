@@ -98,6 +98,7 @@ def heat_map(
         note = "\n".join(word for word in words if word)
         figure = layout.titled(study, size or wanted, note)
         panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        # One scale for all panels, so that colours can be compared between them.
         norm = _norm(scale.scale * swept["value"], logarithmic=target is not None)
         images = []
         for axes, variant in zip(panels.flat, variants, strict=False):

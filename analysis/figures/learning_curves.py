@@ -72,9 +72,10 @@ def convergence(
         width, height, _ = layout.legend_size(labels)
         figure = layout.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
         axes = figure.add_subplot()
+        # Different groups may be cut at different ends; the longest words cover all.
         handles, cuts = [], dict.fromkeys([""])
         for group in known:
-            if group in references:
+            if group in references:  # its time is not that of any clients
                 final = _final_mean(study, group, metric)
                 look = looks[group]._replace(linestyle=style.DASHED)
                 handles.append(axes.axhline(final, zorder=2, **look._asdict()))
@@ -91,6 +92,7 @@ def convergence(
             line = {"drawstyle": "steps-post", "zorder": 3, **looks[group]._asdict()}
             handles += axes.plot(x, curve["mean"], **line)
         ends = pd.Series([curve["x"].iloc[-1] for curve in curves.values()])
+        # Budgets may differ by powers of ten; a linear axis shows only the last.
         if against == "epsilon" and is_wide(ends):
             axes.set_xscale("log")
         else:

@@ -108,7 +108,7 @@ def privacy_utility(
         handles: list[Artist] = []
         cuts = [""]
         for name, mine in lines.items():
-            mine = mine.sort_values("epsilon")
+            mine = mine.sort_values("epsilon")  # lines go from left to right
             mean, low, high = mine[["mean", "low", "high"]].to_numpy(np.float64).T
             low, high, cut = layout.within(metric, low, high)
             cuts.append(cut)
@@ -120,6 +120,7 @@ def privacy_utility(
                 marker="o", ms=3.5, capsize=2, **look._asdict(),
             )  # fmt: skip
             handles.append(bars)  # pyright: ignore[reportArgumentType]
+        # A group without noise has no finite epsilon: a level for all of the axis.
         for _, row in free.iterrows():
             look = looks[row["variant"]]._replace(linestyle=style.DASHED)
             handles.append(axes.axhline(row["mean"], zorder=1, **look._asdict()))

@@ -53,6 +53,7 @@ def speed_up_bars(
     medians = table["median"].to_numpy(np.float64)
     reached = np.isfinite(medians)
     ends = np.where(reached, medians, horizons.loc[table.index].to_numpy(np.float64))
+    # An interval may be open or far longer than all bars, which would then be dots.
     furthest = ROOM * max(float(ends.max()), float(horizons.max()))
     highs = table["high"].to_numpy(np.float64)[reached]
     cut = bool((highs > furthest).any())
@@ -82,7 +83,7 @@ def speed_up_bars(
                 f"{label} {share}", (tip, row), fontsize=layout.small(), **where
             )
         axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_ylim(len(names) - 0.5, -0.5)  # the first group on top
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)

@@ -61,6 +61,7 @@ def staleness_histogram(
     embeddings = (table["quantity"] == "embedding").any()
     quantity = "embedding" if embeddings else "contribution"
     everyone = np.unique(table.loc[table["quantity"] == quantity, "client"])
+    # Of many clients some are shown, evenly from the first to the last.
     spread = np.linspace(0, len(everyone) - 1, min(len(everyone), MAX_PANELS))
     shown = [int(client) for client in everyone[np.rint(spread).astype(int)]]
     known = clients.of_run(study, int(table["run"].iloc[0]))

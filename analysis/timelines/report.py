@@ -91,7 +91,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
             f"{name}: staleness (commits) by groups of clients, after the start",
             frame,
         )
-    if len(forms) > MOST_GROUPS:
+    if len(forms) > MOST_GROUPS:  # a terminal would lose the tables above
         return
     measured = measures.by_client(jobs, seen.incidents, known)
     for group, form in forms.items():

@@ -125,6 +125,7 @@ def _loads(text: str, name: str, changes: Sequence[str], *, worlds: bool) -> Any
     }
     for change in changes:
         tree = overrides.apply(tree, change, places)
+    # A mapping without protocol is more likely an unfinished scenario than a world.
     kind: type[Scenario] | type[WorldScenario] = Scenario
     if not any(key in tree for key in LEARNING) and "protocol" in tree:
         kind = WorldScenario

@@ -170,6 +170,11 @@ class Scenario(BaseScenario):
         self.algorithm.check(self.problem, self.protocol)
         replays = self.timeline is not None
         check_privacy(self.privacy, self.algorithm, replays=replays)
+        self._check_evaluation()
+        return self
+
+    def _check_evaluation(self) -> None:
+        """Refuses periods and metrics that the protocol or algorithm does not have."""
         if self.evaluate.every.rounds is not None and not self.protocol.in_rounds:
             raise PlacedError(
                 f"evaluate.every.rounds must not be set for the protocol "
@@ -193,7 +198,6 @@ class Scenario(BaseScenario):
                     f"{suggestion(metric, metrics.names())}",
                     ("stop", "target", metric),
                 )
-        return self
 
     def _check_transfer(self) -> None:
         """Refuses what transfer learning does not know."""
