@@ -14,16 +14,16 @@ from scipy.special import stdtr
 from analysis.statistics import Interval, t_interval
 
 EXACT, AT_LEAST, AT_MOST = 0, 1, -1
-"""What a number says: itself, or that the true one is no smaller, or no larger."""
+"""Meaning of a number: the true one is the same, or no smaller, or no larger."""
 
 
 class Sample(NamedTuple):
     """One number of each replicate.
 
     Attributes:
-        values: of the replicates; finite.
-        above: whether some true numbers may be any larger.
-        below: whether some may be any smaller.
+        values: Values of the replicates; finite.
+        above: Whether some true numbers may be any larger.
+        below: Whether some may be any smaller.
         chance: p-value of the open side where every replicate is unbounded there; 1
             elsewhere.
     """
@@ -47,9 +47,9 @@ def contrast(
     """Returns of each replicate a sum of its numbers, some of which are bounds.
 
     Args:
-        values: of each replicate.
-        bounds: what each says: `EXACT`, `AT_LEAST` or `AT_MOST`.
-        weights: of the sum; 1 and -1 for a difference.
+        values: Values of each replicate.
+        bounds: Meaning of each value: `EXACT`, `AT_LEAST` or `AT_MOST`.
+        weights: Weights of the sum; 1 and -1 for a difference.
     """
     direction = np.sign(weights) * bounds
     return Sample(
@@ -71,10 +71,10 @@ def difference(
     would be like this with a chance of at most q (1 - q) <= 1/4.
 
     Args:
-        first: of one group's replicates.
-        second: of the other's, in the same order.
-        first_bounds: what the numbers say, as in `contrast`.
-        second_bounds: of the other side.
+        first: Values of one group's replicates.
+        second: Values of the other group's, in the same order.
+        first_bounds: Meaning of the first values, as in `contrast`.
+        second_bounds: Meaning of the second values.
     """
     values = np.column_stack([first, second]).astype(np.float64)
     bounds = np.column_stack([first_bounds, second_bounds]).astype(np.int8)

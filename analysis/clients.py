@@ -1,4 +1,4 @@
-"""What clients are called: by their numbers, the labels of a log, their groups."""
+"""Names of clients: their numbers, the labels of a log, their groups."""
 
 import re
 from collections.abc import Iterable
@@ -31,11 +31,11 @@ def of_run(study: Study, run: int) -> pd.DataFrame:
 def names(known: pd.DataFrame, numbers: Iterable[Any]) -> list[str]:
     """Returns short names: a label, or a number with its group, such as `3 (fast)`.
 
-    A label that is a number itself stands beside the client's own: `1 (log: 7)`.
+    A label that is a number itself follows the client's own: `1 (log: 7)`.
 
     Args:
-        known: as of `of_run`.
-        numbers: of clients, from 1.
+        known: Labels, as `of_run` returns them.
+        numbers: Numbers of clients, from 1.
     """
     wanted = [int(number) for number in numbers]
     found = known.reindex(wanted)

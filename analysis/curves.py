@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.bounds import AT_LEAST, EXACT
-from analysis.frames import Study, evaluations, metric_of, runs
+from analysis.frames import Study, described, evaluations, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import held, log_log_slope, t_interval
 from analysis.targets import lost, worst_value
-from simulator.scenario.metrics import WORST
 from simulator.trace import StudyError
 
 DECADE = 10.0
@@ -33,18 +32,18 @@ def mean_curve(
     curve could only end where the first of them broke off.
 
     Args:
-        study: finished or not.
-        group: of runs.
-        metric: a column of evaluations.
-        against: what is counted, of `frames.COUNTED` or `phases.PHASES`.
-        points: of the grid.
+        study: Study, finished or not.
+        group: Group of runs.
+        metric: Column of the table `evaluations`.
+        against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
+        points: Number of points of the grid.
 
     Returns:
         Columns x, mean, low, high, replicates (that are averaged).
 
     Raises:
-        ValueError: there is no such group.
-        StudyError: there is no such column, or nothing is counted in this group.
+        ValueError: There is no such group.
+        StudyError: There is no such column, or nothing is counted in this group.
     """
     table = evaluations_by(study, against)
     table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
@@ -85,17 +84,17 @@ def area_under_curve(
     seen. A run that counts nothing has no area.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        against: what is counted, of `frames.COUNTED` or `phases.PHASES`.
-        among: groups that are compared; by default all.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
+        among: Groups that are compared; by default all.
 
     Returns:
         Columns group, replicate, value (NaN where there is no common range), bound (of
         `bounds.EXACT`, `bounds.AT_LEAST`).
 
     Raises:
-        StudyError: there is no such column.
+        StudyError: There is no such column.
     """
     table = evaluations_by(study, against)
     table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
@@ -108,6 +107,7 @@ def area_under_curve(
     ranges = sound.groupby("run")["x"].agg(["first", "last"])
     first, last = float(ranges["first"].max()), float(ranges["last"].min())
     worst = worst_value(study, metric)
+    ends_somewhere = described(study, metric).worst is not None
     curves = {
         run: (rows["x"].to_numpy(np.float64), rows["y"].to_numpy(np.float64))
         for run, rows in table.groupby("run")
@@ -117,7 +117,7 @@ def area_under_curve(
         *(ends[name] for name in ("run", "group", "replicate", "lost")), strict=True
     ):
         x, y = curves.get(run, (np.zeros(0), np.zeros(0)))
-        bound = AT_LEAST if bad and metric not in WORST else EXACT
+        bound = AT_LEAST if bad and not ends_somewhere else EXACT
         if bad:
             x, y = _falling_off(x, y, worst, first, last)
         area = _mean_between(x, y, first, last) if x.size else float("nan")
@@ -130,8 +130,8 @@ def decade_slopes(study: Study, metric: str) -> pd.DataFrame:
     """Returns how each run's metric fell over the last decade of its commits.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
 
     Returns:
         Columns group, replicate, value, bound: the slope of the metric's logarithm over
@@ -140,7 +140,7 @@ def decade_slopes(study: Study, metric: str) -> pd.DataFrame:
         slope is no less than zero, nor than any other.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     slopes = []
     for commits, values in _over_commits(study, metric):
@@ -163,8 +163,8 @@ def run_means(study: Study, metric: str) -> pd.DataFrame:
     of the straight lines between evaluations.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
 
     Returns:
         Columns group, replicate, value, bound, commits (the last one that was
@@ -172,7 +172,7 @@ def run_means(study: Study, metric: str) -> pd.DataFrame:
         is no better than the worst value that was seen.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     ends = [_last_and_mean(*curve) for curve in _over_commits(study, metric)]
     last, means = np.array(ends, np.float64).reshape(-1, 2).T

@@ -20,7 +20,7 @@ def escapes(study: Study) -> pd.Series:
     The loss is the first of `LOSSES` that was evaluated, else that of the batches.
 
     Args:
-        study: finished or not.
+        study: Study, finished or not.
 
     Returns:
         By run, those alone whose loss ended more than `FAR` times as high.

@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 from simulator.trace import StudyError
 
 PARTIAL, WHOLE = ".stalesim-partial", ".stalesim-whole"
-"""In a folder: what is being written; what is written and to be moved up."""
+"""Names inside a folder: files being written; files to be moved up when whole."""
 LOCK = ".stalesim-lock"
 OURS = (PARTIAL, WHOLE, LOCK)
 
@@ -23,7 +23,7 @@ def replaced(path: Path) -> Iterator[Path]:
     left behind is replaced by the next one.
 
     Args:
-        path: of the file; its folder exists.
+        path: Path of the file; its folder exists.
     """
     partial = path.with_name(f".stalesim-partial-{path.name}")
     try:
@@ -41,11 +41,11 @@ def filled(folder: Path) -> Iterator[Path]:
     killed writer has left in it, which has names of its own, is removed by the next.
 
     Args:
-        folder: new or empty.
+        folder: New or empty folder.
 
     Raises:
-        StudyError: it holds something, or another process is filling it.
-        OSError: it cannot be written.
+        StudyError: The folder holds something, or another process is filling it.
+        OSError: It cannot be written.
     """
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,19 +1,20 @@
 """Tidy frames of a study: one row an observation, parameters as columns."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import pandas as pd
 
+from simulator.metrics import Metric, find
 from simulator.timeline import NO_COMMIT, staleness
-from simulator.trace import COLUMNS, StudyError
+from simulator.trace import COLUMNS, Study, StudyError
 
 FIRST_OPTIONAL = {
     "commits": "loss",
     "evaluations": "test_accuracy",
     "clients": "num_features",
 }
-"""From here on, columns of a table depend on what was run."""
+"""First columns of tables that depend on what was run; so do those after them."""
 OPTIONAL = (
     *("embedding_staleness_mean", "embedding_staleness_max"),
     *("mu", "epsilon", "delta"),
@@ -22,25 +23,14 @@ OPTIONAL = (
 """Columns of vertical studies, of one way or another of accounting for privacy, and of
 clients that have names."""
 OF_RUN = ("variant", "group", "replicate", "protocol")
-"""What is said of every row's run, with the swept values."""
+"""Columns on the run of every row; those of swept values come with them."""
 UNFINISHED = ("incomplete", "failed")
 """Stops of runs that have no results, or not all of them."""
 COUNTED = (
     *("time", "commits", "contributions", "epochs", "rounds", "messages"),
     *("upload_bytes", "download_bytes", "bytes", "epsilon"),
 )
-"""What has been counted by an evaluation, columns of `tidy`."""
-
-
-@runtime_checkable
-class Study(Protocol):
-    """What analysis needs of a study; `simulator.trace.load` gives one."""
-
-    manifest: dict[str, Any]
-
-    def table(self, name: str) -> pd.DataFrame:
-        """Returns one table of `simulator.trace.COLUMNS`."""
-        ...
+"""Counts up to an evaluation, columns of `tidy`."""
 
 
 def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
@@ -49,11 +39,11 @@ def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
     Further columns are metrics and diagnostics, a user's own among them.
 
     Args:
-        frame: to look at.
-        table: a key of `simulator.trace.COLUMNS`.
+        frame: Frame to look at.
+        table: Key of `simulator.trace.COLUMNS`.
 
     Raises:
-        StudyError: naming the column that is missing or of another type.
+        StudyError: A column is missing or of another type; the message names it.
     """
     if table not in COLUMNS:
         raise StudyError(f"table must be one of {', '.join(COLUMNS)}, got {table!r}")
@@ -95,7 +85,7 @@ def runs(study: Study) -> pd.DataFrame:
     A swept value that is a list or a sub-tree is told in a few words.
 
     Raises:
-        StudyError: no run has ended.
+        StudyError: No run has ended.
     """
     rows, columns = [], swept_columns(study)
     for run in study.manifest["runs"]:
@@ -166,11 +156,28 @@ def evaluations(study: Study) -> pd.DataFrame:
     return joined(study, "evaluations")
 
 
+def described(study: Study, metric: str) -> Metric:
+    """Returns what is known of a column that is compared; of one's own, little.
+
+    Raises:
+        StudyError: It is a plug-in's metric, and the plug-in is not registered here.
+    """
+    found = find(metric)
+    if found is not None:
+        return found
+    if metric in study.manifest["scenario"].get("evaluate", {}).get("metrics", ()):
+        raise StudyError(
+            f"metric {metric!r} must be a known one, to say which way is better; "
+            f"register the module that has it (simulator.register, or --import)"
+        )
+    return Metric(metric, "")
+
+
 def metric_of(frame: pd.DataFrame, column: str) -> pd.Series:
     """Returns a column of evaluations.
 
     Raises:
-        StudyError: nothing of that name was evaluated.
+        StudyError: Nothing of that name was evaluated.
     """
     if column not in frame:
         known = ", ".join(map(str, frame.columns))
@@ -198,7 +205,7 @@ def joined(study: Study, table: str) -> pd.DataFrame:
     """Returns any table, each row with what is said of its run; jobs as of `jobs`.
 
     Raises:
-        StudyError: the table is not one of a trace, or no run has ended.
+        StudyError: The table is not one of a trace, or no run has ended.
     """
     rows = validated(study.table(table), table) if table != "jobs" else jobs(study)
     more = [key for key in (*OF_RUN, *swept_columns(study).values()) if key not in rows]
@@ -217,7 +224,7 @@ def tidy(study: Study) -> pd.DataFrame:
     where privacy is not accounted for.
 
     Raises:
-        StudyError: no run has ended, or a table is damaged.
+        StudyError: No run has ended, or a table is damaged.
     """
     table = evaluations(study)
     if "seed" in (known := runs(study)):

@@ -17,7 +17,7 @@ def markdown(frame: pd.DataFrame) -> str:
     Numbers stand to the right, with four digits; missing cells are empty.
 
     Args:
-        frame: frame of words and numbers.
+        frame: Frame of words and numbers.
     """
     names = [_cell(name) for name in frame.columns]
     rules = [

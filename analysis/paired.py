@@ -16,23 +16,23 @@ from analysis.frames import Study, groups
 from analysis.targets import default_target, final_bounds, times_to_target
 
 FINAL, AREA, TO_TARGET = "final", "area", "to target"
-"""What is compared: final values, means over what is counted, what a target takes."""
+"""Quantities that are compared: final values, means over a count, a target's cost."""
 
 
 class Difference(NamedTuple):
     """A group less a baseline.
 
     Attributes:
-        group: that is compared.
+        group: Group that is compared.
         quantity: `final`, `area` or `to target`.
-        difference: mean over pairs of group less baseline; NaN if not known, or only
+        difference: Mean over pairs of group less baseline; NaN if not known, or only
             bounded.
-        low: of its 95 % t-interval.
-        high: of its 95 % t-interval.
-        pairs: whose difference is known.
-        replicates: that both sides have.
-        mean: of the group, over these pairs.
-        baseline: the mean of the baseline over them.
+        low: Lower end of its 95 % t-interval.
+        high: Upper end of its 95 % t-interval.
+        pairs: Number of pairs whose difference is known.
+        replicates: Number of replicates that both sides have.
+        mean: Mean of the group, over these pairs.
+        baseline: Mean of the baseline over them.
     """
 
     group: str
@@ -68,18 +68,18 @@ def against(
     three are NaN.
 
     Args:
-        study: finished or not.
-        baseline: the group that others are compared with.
-        metric: a column of evaluations.
-        counted: of `frames.COUNTED` or `phases.PHASES`.
-        target: of the metric; by default that of the study, if it is of this metric.
+        study: Study, finished or not.
+        baseline: Group that others are compared with.
+        metric: Column of the table `evaluations`.
+        counted: Count, of `frames.COUNTED` or `phases.PHASES`.
+        target: Target of the metric; by default the study's, if it is of this metric.
 
     Returns:
         A column per attribute of `Difference`.
 
     Raises:
-        ValueError: there is no such group.
-        StudyError: there is no such column.
+        ValueError: There is no such group.
+        StudyError: There is no such column.
     """
     known = groups(study)
     if baseline not in known:

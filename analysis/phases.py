@@ -8,28 +8,28 @@ from analysis.frames import Study, evaluations, joined, tidy
 from simulator.trace import StudyError
 
 PHASES = ("computation_s", "communication_s")
-"""What virtual time is divided into; the two add up to it."""
+"""Parts of virtual time; the two add up to it."""
 ADDED = ("bytes", "epsilon")
-"""What is counted by an evaluation without being a column of its table."""
+"""Counts up to an evaluation that are no columns of its table."""
 
 
 def covered(
-    begun: Float[np.ndarray, " n"],
+    started: Float[np.ndarray, " n"],
     ended: Float[np.ndarray, " n"],
     until: Float[np.ndarray, " t"],
 ) -> Float[np.ndarray, " t"]:
     """Returns how much of the time up to some instants lies in any of some intervals.
 
     Args:
-        begun: of the intervals, virtual seconds.
-        ended: of them, none before its beginning; NaN if an interval is still open.
-        until: instants.
+        started: Starts of the intervals, virtual seconds.
+        ended: Ends, none before its start; NaN if an interval is still open.
+        until: Instants up to which they are.
     """
-    order = np.argsort(begun)
-    begun, ended = begun[order], np.where(np.isnan(ended), np.inf, ended)[order]
+    order = np.argsort(started)
+    started, ended = started[order], np.where(np.isnan(ended), np.inf, ended)[order]
     # An interval adds what reaches beyond all that began before it.
     before = np.maximum.accumulate(np.concatenate([[-np.inf], ended[:-1]]))
-    first = np.maximum(begun, before)
+    first = np.maximum(started, before)
     new = ended > first
     first, ended = first[new], ended[new]
     lengths = np.concatenate([[0.0], np.cumsum(ended - first)])
@@ -46,11 +46,11 @@ def evaluations_by(study: Study, against: str) -> pd.DataFrame:
     """Returns all evaluations with a column of what is counted by each of them.
 
     Args:
-        study: finished or not.
-        against: one of `frames.COUNTED` or of `PHASES`.
+        study: Study, finished or not.
+        against: One of `frames.COUNTED` or of `PHASES`.
 
     Raises:
-        StudyError: it is the privacy spent, and no run accounts for it.
+        StudyError: It is the privacy spent, and no run accounts for it.
     """
     if against in PHASES:
         return with_phases(study)
@@ -74,7 +74,7 @@ def with_phases(study: Study) -> pd.DataFrame:
     one after the other, their computations add up.
 
     Raises:
-        StudyError: no run has ended, or a table is damaged.
+        StudyError: No run has ended, or a table is damaged.
     """
     table = evaluations(study)
     jobs = joined(study, "jobs")

@@ -15,11 +15,11 @@ from analysis.theory import (
 )
 
 Law = Callable[[int], tuple[np.ndarray, np.ndarray]]
-"""Of a client: ages in commits, and their probability per commit."""
+"""Law of a client's staleness: ages in commits, and their probability."""
 
 QUANTILES = (0.5, 0.95)
 PARTS_SHOWN = tuple(f"{100 * part:g} %" for part in QUANTILES)
-"""That tables show beside the mean."""
+"""Quantiles that tables show besides the mean."""
 BEYOND = 1e-6
 """Probability beyond the last age at which a law is given."""
 UPLOADED = ("all", "upload_first")
@@ -42,14 +42,14 @@ def histogram(
     """Returns the distribution of a staleness in a group of replicates.
 
     Args:
-        study: finished or not.
-        group: of runs.
-        client: from 1; None takes all together.
+        study: Study, finished or not.
+        group: Group of runs.
+        client: Client, from 1; None takes all together.
         quantity: `contribution` (commits since a contribution's read) or `embedding`
             (age of a stored embedding when others used it); by default the latter
             where it exists.
-        steady: leaves out the start of each run, in which everybody is fresh; what
-            stands beside a law or a mean of the steady state is to be without it.
+        steady: Whether the start of each run is left out, in which all clients are
+            fresh; comparisons with a law or mean of the steady state leave it out.
 
     Returns:
         Columns low, high (bins of commits, half open), count, density (per commit).
@@ -66,9 +66,9 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
     """Returns how stale each client of a group was.
 
     Args:
-        study: finished or not.
-        group: of runs.
-        quantity: as of `histogram`.
+        study: Study, finished or not.
+        group: Group of runs.
+        quantity: Quantity of the table, as in `histogram`.
 
     Returns:
         Columns client, count, mean, 50 %, 95 % (commits); `clients` has the maxima.
@@ -89,8 +89,8 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     """Returns how stale all clients and each group of clients of a scenario were.
 
     Args:
-        study: finished or not.
-        quantity: as of `histogram`, of each group of runs.
+        study: Study, finished or not.
+        quantity: Quantity of the table, as in `histogram`, by group of runs.
 
     Returns:
         Columns group (of runs), clients (`all`, or the name of their group and how many
@@ -131,8 +131,8 @@ def staleness_law(study: Study, group: str) -> Law | None:
     geometric from 1, if each upload refreshes those of all samples.
 
     Args:
-        study: finished or not.
-        group: of runs.
+        study: Study, finished or not.
+        group: Group of runs.
 
     Returns:
         From a client's number, ages in commits and their probabilities, of the quantity
@@ -188,8 +188,8 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
     A bin of several integers counts as evenly filled.
 
     Args:
-        frame: a histogram, bins in increasing order.
-        part: of all counts, in (0, 1].
+        frame: Histogram, bins in increasing order.
+        part: Part of all counts, in (0, 1].
     """
     total = int(frame["count"].sum())
     if not total:

@@ -8,7 +8,7 @@ import scipy.stats
 from jaxtyping import Bool, Float
 
 LEVEL = 0.95
-"""Of every interval."""
+"""Level of every interval."""
 ROUNDING = 1e-12
 """A product of survivals that is so close to a half is a half."""
 
@@ -51,11 +51,11 @@ def paired_t_interval(
     """Returns the mean of `first - second` and its t-interval.
 
     Args:
-        first: of one group's replicates.
-        second: of the other's, in the same order; replicates share their randomness.
+        first: Values of one group's replicates.
+        second: Values of the other's, in the same order; they share their randomness.
 
     Raises:
-        ValueError: there are not equally many.
+        ValueError: There are not equally many.
     """
     first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if first.shape != second.shape:
@@ -101,10 +101,10 @@ def first_reached(
     """Returns when a curve first is at its target, or its last time and False.
 
     Args:
-        times: of the evaluations, increasing; at least one.
-        values: of the metric.
-        target: to reach.
-        higher: whether it is reached from below.
+        times: Times of the evaluations, increasing; at least one.
+        values: Values of the metric.
+        target: Value to reach.
+        higher: Whether the target is reached from below.
     """
     there = np.flatnonzero(values >= target if higher else values <= target)
     if there.size:
@@ -118,9 +118,9 @@ def kaplan_meier_median(
     """Returns the median time to an event that some replicates did not live to see.
 
     Args:
-        times: of the event, or until when it was waited for; infinite for a replicate
+        times: Times of the event, or of the last observation; infinite for a replicate
             that will never see it.
-        reached: whether the event came.
+        reached: Whether the event came.
 
     Returns:
         The first time at which at most half are still waiting, infinite if there is
@@ -167,7 +167,7 @@ def kaplan_meier_median(
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         bounds = waiting.confidence_interval(LEVEL, method="log-log")
-    # Where the last one has arrived the transform has no value; nobody waits then.
+    # Where the last one has arrived the transform has no value; then none waits.
     low = np.where(waiting.probabilities == 0, 0.0, bounds.low.probabilities)
     return Interval(median, fall(low), fall(bounds.high.probabilities))
 
@@ -184,7 +184,7 @@ def median_interval(times: Float[np.ndarray, " n"]) -> tuple[float, float]:
     logarithm, it is from zero to the end of the t-interval of the times themselves.
 
     Args:
-        times: at least two, >= 0.
+        times: Times, at least two, >= 0.
 
     Source: Hahn and Meeker, Statistical Intervals (1991), chapter 5, for six or more.
     """

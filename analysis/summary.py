@@ -10,7 +10,7 @@ from analysis.targets import MetricTarget, default_target, final_values, time_to
 from simulator.config.text import ranges
 
 WIDTH = 7
-"""Characters of a number, so that names of 16 fit beside all columns into 80."""
+"""Characters of a number, so that names of 16 and all columns fit into 80."""
 IN_BRACKETS = WIDTH - 2
 
 
@@ -66,7 +66,7 @@ def notes(study: Study) -> list[str]:
     """Returns what the columns of `summary` are, a sentence each.
 
     Args:
-        study: as of `summary`.
+        study: Study as in `summary`.
     """
     target = default_target(study)
     goal = f"{target.metric} {target.value:.3g}"
@@ -184,8 +184,8 @@ def _number(value: float, width: int = WIDTH, digits: int = 4) -> str:
 
     Args:
         value: >= 0; from 1000 on without decimals if there is room.
-        width: characters; one digit takes more where it must.
-        digits: at most.
+        width: Number of characters; one digit takes more where it must.
+        digits: Most digits.
     """
     if value >= 1000 and len(text := f"{value:.0f}") <= width:
         return text

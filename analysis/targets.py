@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.bounds import AT_LEAST, EXACT
-from analysis.frames import Study, evaluations, groups, metric_of, runs
+from analysis.frames import Study, described, evaluations, groups, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import Interval, first_reached, kaplan_meier_median
-from simulator.scenario.metrics import HIGHER_IS_BETTER, WORST
 
 FINAL = 0.1
 """The final value of a run is the mean of its last tenth of evaluations."""
@@ -24,9 +23,9 @@ class MetricTarget(NamedTuple):
     """A metric and the value that is to be reached.
 
     Attributes:
-        metric: a column of evaluations.
-        value: of it.
-        stated: by the scenario; else it is 95 % of the best group's final mean.
+        metric: Column of the table `evaluations`.
+        value: Value of the metric.
+        stated: Whether the scenario states it; else it is 95 % of the best mean.
     """
 
     metric: str
@@ -45,7 +44,7 @@ def final_values(study: Study, metric: str) -> pd.DataFrame:
     NaN for a run that diverged or was never evaluated.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     curves = _by_run(evaluations(study), metric)
     rows = []
@@ -64,19 +63,20 @@ def final_bounds(study: Study, metric: str) -> pd.DataFrame:
     value of any evaluation of the study.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
 
     Returns:
         Columns group, replicate, value (NaN for a run that was never evaluated and did
         not diverge), bound (of `bounds.EXACT`, `bounds.AT_LEAST`).
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     finals = final_values(study, metric)
     bad, worst = lost(study, metric), worst_value(study, metric)
-    exact = metric in WORST or not np.isfinite(worst)
+    known = described(study, metric).worst is not None
+    exact = known or not np.isfinite(worst)
     return finals.assign(
         value=finals["value"].mask(bad, worst),
         bound=np.where(bad & (not exact), AT_LEAST, EXACT),
@@ -89,12 +89,12 @@ def worst_value(study: Study, metric: str) -> float:
     NaN if the metric has no worst value and nothing finite was seen.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     seen = metric_of(evaluations(study), metric).to_numpy(np.float64)
     seen = seen[np.isfinite(seen)]
-    if metric in WORST:
-        return WORST[metric]
+    if (known := described(study, metric).worst) is not None:
+        return known
     return float(seen.max()) if seen.size else float("nan")
 
 
@@ -102,7 +102,7 @@ def lost(study: Study, metric: str) -> np.ndarray:
     """Returns which runs that ended diverged, or were left with what is no number.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     table = evaluations(study)
     values = metric_of(table, metric).astype(np.float64)
@@ -123,12 +123,12 @@ def final_quantities(
     of its last evaluation. NaN for a run that counts no such thing.
 
     Args:
-        study: finished or not.
-        quantity: of `simulator.scenario.metrics.QUANTITIES`.
-        diverged: whether a run that diverged has what it had come to by then; else NaN.
+        study: Study, finished or not.
+        quantity: Quantity, of `simulator.metrics.QUANTITIES`.
+        diverged: Whether a run that diverged has what it had come to by then; else NaN.
 
     Raises:
-        StudyError: it is the privacy spent, and no run accounts for it.
+        StudyError: It is the privacy spent, and no run accounts for it.
     """
     table = runs(study)
     values = table.get(quantity)
@@ -159,7 +159,7 @@ def default_target(study: Study) -> MetricTarget:
                 return MetricTarget(metric, float(value), stated=True)
     metric = evaluated[0]
     means = final_values(study, metric).groupby("group")["value"].mean()
-    if metric in HIGHER_IS_BETTER:
+    if described(study, metric).higher_is_better:
         return MetricTarget(metric, OF_BEST * float(means.max()), stated=False)
     return MetricTarget(metric, float(means.min()) / OF_BEST, stated=False)
 
@@ -173,10 +173,10 @@ def times_to_target(
     stalled, counts as waiting until the study's last evaluation.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        value: of it.
-        against: what is counted, of `frames.COUNTED` or `phases.PHASES`: updates are
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        value: Value of the metric.
+        against: Count, of `frames.COUNTED` or `phases.PHASES`: updates are
             `commits`, and what of a privacy budget it took is `epsilon`.
 
     Returns:
@@ -184,9 +184,9 @@ def times_to_target(
         not reached; NaN for a run that counts no such thing), reached.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
-    higher = metric in HIGHER_IS_BETTER
+    higher = described(study, metric).higher_is_better
     table = evaluations_by(study, against)
     curves = _by_run(table, metric, against)
     horizon = max((float(times[-1]) for times, _ in curves.values()), default=0.0)
@@ -212,10 +212,10 @@ def time_to_target(
     """Returns each group's Kaplan-Meier median time to a target.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        value: of it.
-        against: what is counted, as in `times_to_target`.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        value: Value of the metric.
+        against: Count, as in `times_to_target`.
 
     Returns:
         Columns group, median, low, high (in its unit; infinite where fewer than half of
@@ -223,7 +223,7 @@ def time_to_target(
         replicates.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     times = times_to_target(study, metric, value, against)
     rows = []

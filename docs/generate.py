@@ -28,7 +28,7 @@ from analysis.targets import final_values, time_to_target
 from generators import fedbcd, formulas
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
-from simulator.scenario.claims import ORIGINS
+from simulator.claims import ORIGINS
 from simulator.trace import load
 
 ROOT = experiments.ROOT
@@ -70,7 +70,9 @@ def take_in(study: Study) -> None:
     if (attacked / "recovered.csv").exists():
         take_in_attack(attacked, folder)
     if manifest["name"] in TABLES:
-        beside(study).to_csv(folder / "exchanges.csv", index=False, float_format="%.4g")
+        with_paper(study).to_csv(
+            folder / "exchanges.csv", index=False, float_format="%.4g"
+        )
     if manifest["name"] == CALIBRATION:
         calibration(study).to_csv(folder / "calibration.csv", index=False)
 
@@ -116,7 +118,7 @@ def take_in_world(study: Study, folder: Path) -> None:
 
 
 def calibration(study: Study) -> pd.DataFrame:
-    """Returns our times and accuracies beside the specification's, row by row."""
+    """Returns our times and accuracies next to the specification's, row by row."""
     finals = final_values(study, "test_accuracy").groupby("group")["value"]
     times = {v: time_to_target(study, "test_accuracy", v) for v in (0.85, 0.88, 0.89)}
     rows = []
@@ -138,8 +140,8 @@ def calibration(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def beside(study: Study) -> pd.DataFrame:
-    """Returns what our groups took to reach the targets, beside the paper's numbers."""
+def with_paper(study: Study) -> pd.DataFrame:
+    """Returns what our groups took to reach targets, with the paper's numbers."""
     _, (metric, per, base), said = TABLES[study.manifest["name"]]
     targets = list(dict.fromkeys(target for target, _ in said))
     mine = fedbcd.exchange_table(study, metric, targets, per)
@@ -198,17 +200,17 @@ def _tally(claimed: pd.DataFrame) -> pd.DataFrame:
 
 
 def readme_table() -> str:
-    """Returns what the README says of every experiment, and of the studies beside."""
+    """Returns the README's table of experiments, and links to all other studies."""
     listed = experiments.read(ROOT / experiments.LISTED)
     return (
         "A row is a figure, table or theorem of VAFL, MAPA, FedBCD (BCD) or A(DP)²SGD\n"
         "(ADP), or a comparison across them (X); counted are the paper's own claims,\n"
         "and the replicates behind them. Claims of the specification, our own, and\n"
-        "identities (equal by algebra) stand beside: hold/do not hold/undecided.\n"
+        "identities (equal by algebra) have a column: hold/do not hold/undecided.\n"
         "Where a row has no claim, a *test* or generated *table* shows it. What is\n"
         "*not run* has no results in `docs/results` yet.\n\n"
         f"{markdown(experiments.table(listed))}\n\n"
-        f"Studies beside these: {experiments.beside(listed)}."
+        f"Other studies: {experiments.others(listed)}."
     )
 
 
@@ -254,7 +256,7 @@ def documents() -> dict[Path, str]:
     if compared := _compared():
         found[ROOT / "docs" / "fedbcd_tables.md"] = (
             f"# Tables 1 and 2 of FedBCD, side by side\n\n{NOTE}\n"
-            "Kaplan-Meier medians until the target was reached, and beside them what\n"
+            "Kaplan-Meier medians until the target was reached, and next to them what\n"
             "the paper says of its own data; `ratio` is to FedSGD's rounds. Ours are\n"
             "on the data that the title names: compare ratios, not rounds. Verdicts\n"
             f"stand in [reproduction.md](reproduction.md).\n\n{compared}"

@@ -16,6 +16,7 @@ FAMILIES = {
     "partitions": ("Partitions", "a partition"),
     "models": ("Models", "a model"),
     "laws": ("Laws of durations", "a law of durations"),
+    "claims": ("Claims", "a claim"),
 }
 """Kinds of parts, each with its heading and what one of them is called."""
 LIMITS = {
@@ -63,9 +64,9 @@ class _Writer:
     """Writes classes of a schema.
 
     Args:
-        definitions: of the schema, by the name of the class.
-        families: classes of each kind of part.
-        classes: by name, for what their attributes' docstrings say.
+        definitions: Definitions of the schema, by the name of the class.
+        families: Classes of each kind of part.
+        classes: Classes by name, whose attributes have docstrings.
     """
 
     def __init__(
@@ -113,6 +114,8 @@ class _Writer:
         for key in ("kind", "law"):
             if "const" in properties.get(key, {}):
                 return f"{key}: {properties[key]['const']}"
+        if named := getattr(self._classes.get(name), "named", ""):
+            return f"{named}: VARIANT"
         return "law: NAME" if name == "Scipy" else name
 
     def _heading(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What the papers and the specification print, beside which ours is shown."""
+"""Numbers that the papers and the specification print, to compare ours with."""
 
 TABLES = {
     # Study: title, metric, minutes or seconds, the group that others are compared with,

@@ -27,10 +27,11 @@ import rows as experiments
 from analysis.bounds import AT_LEAST, EXACT
 from analysis.claims import Finding, ReplicatePlan, judge
 from analysis.claims import measured as measuring
-from analysis.claims.findings import JUDGES, corrected, points, weighed
-from analysis.claims.judged import HOLDS, OPEN
+from analysis.claims.findings import corrected, points, weighed
 from analysis.claims.measured import Measured, read_csv
+from analysis.claims.verdict import HOLDS, OPEN
 from generators.formulas import markdown
+from simulator.claims import Claim
 from simulator.scenario.reading import loads, read
 from simulator.scenario.study import expand
 
@@ -41,7 +42,7 @@ BEFORE = "7542d8a"
 PAGE = ROOT / "docs" / "rejudged.md"
 NOT_KEPT = "not kept: run the study again"
 OF_INTERVAL = ("claim", "measured", "estimate", "low", "high", "replicates")
-"""What is kept of a verdict that cannot be judged again."""
+"""Columns that are kept of a verdict that cannot be judged again."""
 OF_DIFFERENCE = ("higher", "no_worse", "close")
 BECAME = {"close": ("close", "no_worse")}
 """Kinds that a claim of another kind may have become."""
@@ -60,7 +61,7 @@ DROPPED = {
 class Said(NamedTuple):
     """A verdict of before: the claim, the groups that it is about, and its row."""
 
-    claim: dict[str, Any]
+    claim: Claim
     names: tuple[str, ...]
     row: dict[str, Any]
 
@@ -73,7 +74,7 @@ def main(arguments: list[str]) -> int:
         if not (folder / "claims.csv").exists():
             continue
         path = ROOT / experiments.file_of(folder.name)
-        claims = dumped(read(path))
+        claims = claims_of(read(path))
         old = list(before(commit, folder.name, path))
         if (folder / "values.csv").exists():
             found = again(folder, claims)
@@ -92,9 +93,9 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def dumped(scenario: Any) -> list[dict[str, Any]]:
-    """Returns the claims of a scenario as manifests have them."""
-    return scenario.model_dump(mode="json")["claims"]
+def claims_of(scenario: Any) -> list[Claim]:
+    """Returns the claims of a scenario."""
+    return list(scenario.claims)
 
 
 def before(commit: str, name: str, path: Path) -> Iterator[Said]:
@@ -108,7 +109,7 @@ def before(commit: str, name: str, path: Path) -> Iterator[Said]:
     scenario = loads(text, relative)
     groups = _groups(scenario)
     left = iter(rows)
-    for claim in dumped(scenario):
+    for claim in claims_of(scenario):
         for names in points(groups, claim):
             yield Said(claim, names, next(left))
     if next(left, None) is not None:
@@ -127,7 +128,7 @@ def _shown(commit: str, file: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def again(folder: Path, claims: list[dict[str, Any]]) -> pd.DataFrame:
+def again(folder: Path, claims: list[Claim]) -> pd.DataFrame:
     """Returns the verdicts on a study whose numbers are kept."""
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
     plan = ReplicatePlan(about["replicates"], tuple(about.get("looks", ())))
@@ -135,7 +136,7 @@ def again(folder: Path, claims: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def reconstructed(
-    folder: Path, path: Path, claims: list[dict[str, Any]], old: list[Said]
+    folder: Path, path: Path, claims: list[Claim], old: list[Said]
 ) -> pd.DataFrame:
     """Returns the verdicts on a study of which intervals alone are kept."""
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
@@ -150,7 +151,7 @@ def reconstructed(
             if sample is None:
                 rounded = _of_summary(groups, claim, names, summary, asked)
             numbers = sample or rounded or _nothing(groups, names)
-            rows += weighed(numbers, claim | {"at": {}}, asked)
+            rows += weighed(numbers, claim.model_copy(update={"at": {}}), asked)
             if rounded:
                 why = f"{rows[-1].why}; by the closing table, which is rounded"
                 rows[-1] = rows[-1]._replace(why=why)
@@ -174,22 +175,18 @@ def _unmeasured(finding: Finding, said: Said | None, why: str) -> Finding:
     return finding._replace(**row, why=why)
 
 
-def _key(claim: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
+def _key(claim: Claim, names: tuple[str, ...]) -> tuple[Any, ...]:
     """Returns what was measured of which groups; alike for kinds that share it."""
-    kind = _kind(claim)
+    kind = claim.kind
     way = "difference" if kind in OF_DIFFERENCE else kind
-    return way, tuple(measuring.quantities(claim)), names
-
-
-def _kind(claim: dict[str, Any]) -> str:
-    return next(kind for kind in JUDGES if claim.get(kind) is not None)
+    return way, tuple(claim.quantities()), names
 
 
 def _sample(
-    groups: Measured, claim: dict[str, Any], names: tuple[str, ...], said: Said
+    groups: Measured, claim: Claim, names: tuple[str, ...], said: Said
 ) -> Measured | None:
     """Returns numbers with the interval of before; none if that does not suffice."""
-    row, kind = said.row, _kind(claim)
+    row, kind = said.row, claim.kind
     n = int(row["replicates"])
     logarithmic = kind in ("faster", "fewer", "ratio")
     values = _like(row, n, logarithmic=logarithmic)
@@ -198,7 +195,7 @@ def _sample(
         values = np.ones(n)  # neither side always arrived, whatever the times
     if values is None:
         return None
-    quantity = next(iter(measuring.quantities(claim)))
+    quantity = next(iter(claim.quantities()))
     numbers = {name: np.zeros(n) for name in names}
     bounds = {name: np.full(n, EXACT) for name in names}
     if kind in OF_DIFFERENCE or kind == "value":
@@ -250,7 +247,7 @@ def _of_slopes(
 
 def _of_summary(
     groups: Measured,
-    claim: dict[str, Any],
+    claim: Claim,
     names: tuple[str, ...],
     summary: pd.DataFrame,
     asked: int,
@@ -260,7 +257,7 @@ def _of_summary(
     It tells mean and interval of those that did not; the others count as zero. Only of
     pairs whose one side diverged always: their differences are then the other side's.
     """
-    if _kind(claim) not in OF_DIFFERENCE or claim["metric"] != "test_accuracy":
+    if claim.kind not in OF_DIFFERENCE or _metric(claim) != "test_accuracy":
         return None
     numbers = {}
     for name in names:
@@ -270,10 +267,15 @@ def _of_summary(
         numbers[name] = values
     if all(values.any() for values in numbers.values()):
         return None
-    found = _measured(groups, measuring.final(claim["metric"]), numbers, {})
+    found = _measured(groups, measuring.final(_metric(claim)), numbers, {})
     lost = (found.numbers == 0).any(axis=1)
     table = found.table.assign(stop=np.where(lost, "diverged", "time"))
     return Measured(table, found.numbers, found.bounds)
+
+
+def _metric(claim: Claim) -> str:
+    """Returns the metric of a claim on final values."""
+    return getattr(claim, "metric", "")
 
 
 def _finals(cell: str, asked: int) -> np.ndarray | None:
@@ -343,7 +345,7 @@ def _groups(scenario: Any) -> Measured:
 def compared(
     name: str,
     path: Path,
-    claims: list[dict[str, Any]],
+    claims: list[Claim],
     old: list[Said],
     found: pd.DataFrame,
 ) -> Iterator[tuple[str, ...]]:
@@ -362,7 +364,7 @@ def compared(
         same = [
             (claim, row)
             for claim, row in now.get(_key(said.claim, said.names), ())
-            if _kind(claim) in BECAME.get(_kind(said.claim), (_kind(said.claim),))
+            if claim.kind in BECAME.get(said.claim.kind, (said.claim.kind,))
         ]
         if not same:
             why = next((w for t, w in DROPPED.items() if t in said.row["says"]), "")
@@ -381,15 +383,16 @@ def compared(
                 yield name, words, "-", verdict, str(row["origin"]), why
 
 
-def _why(said: Said, claim: dict[str, Any], row: dict[str, Any]) -> str:
+def _why(said: Said, claim: Claim, row: dict[str, Any]) -> str:
     """Returns why a verdict changed, or what else did; empty if nothing did."""
-    then, kind = said.claim, _kind(claim)
+    then, kind = said.claim, claim.kind
     parts = []
-    if kind != _kind(then):
+    if kind != then.kind:
         parts.append("one-sided: better is not worse")
     for entry, what in (("within", "tolerance"), ("by_at_least", "border")):
-        if then.get(entry) is not None and claim.get(entry) != then.get(entry):
-            parts.append(f"{what} {then.get(entry):g}, now {claim.get(entry):g}")
+        old, new = (getattr(one, entry, None) for one in (then, claim))
+        if old is not None and new is not None and new != old:
+            parts.append(f"{what} {old:g}, now {new:g}")
     if row["origin"] not in ("paper", "identity"):
         parts.append(f"not the paper's: {row['origin']}")
     if NOT_KEPT in str(row["why"]):
@@ -435,7 +438,7 @@ def page(
         "Generated by `python docs/rejudge.py`; do not edit.\n\n"
         f"What became of the verdicts of commit {commit}. Since then a run that\n"
         "diverged counts as the worst value, claims that say *at least as good* are\n"
-        "one-sided, a claim says for which swept values and by whom it is made, and\n"
+        "one-sided, a claim names its swept values and its origin, and\n"
         "the claims of one origin in a study are corrected by Holm\n"
         "([judging.md](judging.md)). Studies that were not run again are judged by\n"
         "the intervals that were kept of them. Claims whose verdict, words and origin\n"

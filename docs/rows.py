@@ -18,9 +18,9 @@ RESULTS = Path("docs/results")
 LISTED = Path("docs/rows.csv")
 VERDICTS = ["holds", "does not hold", "undecided"]
 PAPER = "paper"
-"""Origin of the claims that are counted; those of others stand beside."""
+"""Origin of the claims that are counted; those of others are listed apart."""
 NO_CLAIM = "-"
-"""In the column `claims`: none of the study's claims speaks of this experiment."""
+"""Mark in the column `claims`: the study has no claim on this experiment."""
 NONE_COLLECTED = 5
 """Exit status of pytest if it finds the tests, but none of them is marked."""
 NOT_RUN, NOTHING_CLAIMED = "not run", "no claim"
@@ -30,13 +30,13 @@ class Row(NamedTuple):
     """One experiment.
 
     Attributes:
-        id: of the figure, table, theorem or comparison.
-        what: in a few words.
+        id: Name of the figure, table, theorem or comparison.
+        what: Description in a few words.
         scenarios: its files in scenarios/, without their ending.
         claims: regular expression that is found in what the claims of this experiment
             say; empty for all claims of the files, `NO_CLAIM` for none.
         shown: tests (`FILE::NAME`), generated tables (`FILE#HEADING`) and notebooks
-            that show it, beside the claims or in place of them.
+            that show it, besides the claims or in place of them.
     """
 
     id: str
@@ -92,7 +92,7 @@ def table(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
 
     Args:
         rows: the experiments.
-        root: of the repository.
+        root: Root of the repository.
     """
     columns = ["row", "what", "study", "data", *VERDICTS, "replicates"]
     columns += ["other claims", "test or table"]
@@ -162,7 +162,7 @@ def _link(shown: str) -> str:
     return f"[{Path(target.split('#')[0]).stem}]({target})"
 
 
-def beside(rows: list[Row], root: Path = ROOT) -> str:
+def others(rows: list[Row], root: Path = ROOT) -> str:
     """Returns links to the studies with results that belong to no experiment."""
     listed = {
         f"scenarios/{scenario}.yaml" for row in rows for scenario in row.scenarios

@@ -33,6 +33,9 @@ def attach(package: str, file: str) -> Lazy:
         file: File of the package, its `__file__`.
     """
     modules = listed(Path(file).read_text(encoding="utf-8"))
+    for name in [name for name in modules if name.startswith("*")]:
+        inner = modules.pop(name)
+        modules = dict.fromkeys(import_module(inner).__all__, inner) | modules
     names = sorted(modules)
 
     def get(name: str) -> Any:
@@ -57,7 +60,7 @@ def listed(source: str) -> dict[str, str]:
         and block.test.id == "TYPE_CHECKING"
     ]
     return {
-        alias.name: line.module
+        f"*{line.module}" if alias.name == "*" else alias.name: line.module
         for block in blocks
         for line in block.body
         if isinstance(line, ast.ImportFrom) and line.module

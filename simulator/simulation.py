@@ -24,6 +24,7 @@ from simulator.engine.drive import Drive
 from simulator.engine.execute import Program
 from simulator.engine.feed import Feed
 from simulator.keys import key_of
+from simulator.metrics import Need, metric
 from simulator.problems import building
 from simulator.problems.constants import Constants
 from simulator.results import Results
@@ -85,7 +86,8 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     scenario = setup.scenario
     config, algorithm = scenario.problem, scenario.algorithm
     precision, bias = scenario.engine.precision, algorithm.has_bias
-    with_minimum = "optimality_gap" in scenario.evaluate.metrics
+    needs = {need for name in scenario.evaluate.metrics for need in metric(name).needs}
+    with_minimum = Need.MINIMUM in needs
     constants = _constants(setup)
     problem = building.build(config, precision, with_minimum=with_minimum, bias=bias)
     constants = building.with_estimates(

@@ -19,7 +19,7 @@ def invert(gradient: Float[np.ndarray, "C F+1"]) -> Float[np.ndarray, " F"]:
     The gradient of a batch gives a mean image, weighted by slopes (M-24).
 
     Args:
-        gradient: of the outputs' weights, the bias last, without that of a regulariser
+        gradient: Gradient of the outputs' weights, bias last, without the regulariser's
             (`without_regulariser`).
 
     Returns:
@@ -28,7 +28,7 @@ def invert(gradient: Float[np.ndarray, "C F+1"]) -> Float[np.ndarray, " F"]:
         loss whose margins are all kept, whose gradient is zero and tells nothing.
 
     Raises:
-        ValueError: it is not a matrix of at least two columns.
+        ValueError: It is not a matrix of at least two columns.
 
     Source: Phong, Aono, Hayashi, Wang and Moriai, Privacy-Preserving Deep Learning via
     Additively Homomorphic Encryption (2018), section III; MAPA, figure 4.
@@ -58,9 +58,9 @@ def without_regulariser(
     """Returns a gradient less that of `l2 / 2 * |weights|^2`, which spares biases.
 
     Args:
-        gradient: of the loss and the regulariser.
-        weights: at which it was taken, and which the server knows.
-        l2: coefficient of the regulariser, >= 0.
+        gradient: Gradient of the loss and the regulariser.
+        weights: Weights at which it was taken; the server knows them.
+        l2: Coefficient of the regulariser, >= 0.
     """
     pulled = l2 * np.asarray(weights, np.float64)
     pulled[:, -1] = 0

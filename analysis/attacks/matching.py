@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from simulator.problems.models.cnn.network import CnnNetwork, Parts
 
 NO_LABEL = 2**31 - 1
-"""Of a message that is zero and so tells nothing."""
+"""Distance of a message that is zero and so tells nothing."""
 START = 0.1
-"""Of all pixels; about the mean of handwritten digits."""
+"""Value of all pixels at first; about the mean of handwritten digits."""
 ENOUGH = 1e-3
 """Distance at which no further course is tried."""
 STEPS, LAST_STEPS = 150, 400
@@ -53,9 +53,9 @@ class Course(NamedTuple):
     """One way from the even grey to an image.
 
     Attributes:
-        sharpness: of the smooth networks, one after the other.
-        variation: weight of total variation in the first of them, and in the last.
-        first: weight of the first convolution's gradient, that of the other layers
+        sharpness: Sharpness of the smooth networks, one after the other.
+        variation: Weight of total variation in the first of them, and in the last.
+        first: Weight of the first convolution's gradient, that of the other layers
             being 1. It adds what the others lack, and many poor minima.
     """
 
@@ -69,19 +69,19 @@ COURSES = (
     Course((1, 3, 10, 30), (0.1, 0.01), 0.1),
     Course((3, 10, 30, 90), (0.3, 0.03), 0.3),
 )
-"""What is tried, in this order."""
+"""Courses that are tried, in this order."""
 
 
 class Recovered(NamedTuple):
-    """What was found.
+    """Result of a search.
 
     Attributes:
-        image: plane by plane, in [0, 1]; NaN where the message is zero.
-        label: the class that the message names.
-        distance: to the message, in the network itself; all layers' weights are 1, and
-            that of the first convolution is 0 where it is not used. Below 1e-3 the
-            image is as good as sure.
-        tried: number of courses.
+        image: Image, plane by plane, in [0, 1]; NaN where the message is zero.
+        label: Class that the message names.
+        distance: Distance to the message in the network itself; all layers weigh 1, and
+            the first convolution weighs 0 where it is not used. Below 1e-3 the image is
+            as good as sure.
+        tried: Number of courses.
     """
 
     image: Float[np.ndarray, " F"]
@@ -102,19 +102,19 @@ def invert(
     """Returns the image and the class of the one sample whose gradient this is.
 
     Args:
-        model: the client's, whose form the server knows.
-        weights: at which the gradient was taken, and which the server knows too.
-        message: gradient of softmax cross-entropy, or of any other loss of the logits
+        model: Client's network, whose form the server knows.
+        weights: Weights at which the gradient was taken; the server knows them too.
+        message: Gradient of softmax cross-entropy, or of any other loss of the logits
             (the class is right only for those that pull one logit up), times any
             positive number: clipping does not matter.
-        use_first: whether the first convolution's gradient counts. Where only that one
+        use_first: Whether the first convolution's gradient counts. Where only that one
             is noised the others are the sample's own, and enough (M-14).
-        l2: coefficient of the regulariser in the message, which spares biases.
-        courses: to try until one ends within `ENOUGH`; the nearest is kept.
+        l2: Coefficient of the regulariser in the message, which spares biases.
+        courses: Courses to try until one ends within `ENOUGH`; the nearest is kept.
 
     Raises:
-        ValueError: weights or message are not as long as the model's, or not finite, or
-            there is no course.
+        ValueError: The weights or message are not as long as the model's, or not
+            finite, or there is no course.
     """
     if not courses:
         raise ValueError("courses must have at least one, got none; leave them out")
@@ -210,11 +210,11 @@ def _smooth(
     """Returns what is minimised in the smooth network, and its gradient.
 
     Args:
-        model: to be smoothed.
-        parts: its weights.
-        targets: of the search.
-        numbers: weights of the first convolution and of the variation; sharpness.
-        image: at which.
+        model: Network to smooth.
+        parts: Weights of the network.
+        targets: Targets of the search.
+        numbers: Weights of the first convolution and of the variation; sharpness.
+        image: Image at which they are compared.
     """
     first, smoothness, sharpness = numbers
 

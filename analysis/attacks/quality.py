@@ -12,17 +12,17 @@ WIDE, NARROW = 11, 7
 SMALL = 2 * WIDE
 """Pixels; an image with a shorter side takes the narrow window."""
 STABILISERS = (0.01, 0.03)
-"""Of luminance and of contrast, in multiples of the range of a pixel."""
+"""Constants of luminance and of contrast, in multiples of a pixel's range."""
 
 
 class Quality(NamedTuple):
     """Measures of one recovered image; NaN where nothing was recovered.
 
     Attributes:
-        psnr: of the image as it was recovered, dB.
-        psnr_aligned: with the brightness and contrast that fit best, dB.
-        ssim: of the image as it was recovered, in [-1, 1].
-        correlation: of pixels, without sign, in [0, 1].
+        psnr: Peak signal-to-noise ratio of the image as it was recovered, dB.
+        psnr_aligned: The same with the brightness and contrast that fit best, dB.
+        ssim: Structural similarity of the image as it was recovered, in [-1, 1].
+        correlation: Correlation of pixels, without sign, in [0, 1].
     """
 
     psnr: float
@@ -37,11 +37,11 @@ def compare(
     """Returns all measures.
 
     Args:
-        true: the client's image, in [0, 1].
-        found: what was recovered, of any scale.
+        true: Client's image, in [0, 1].
+        found: Recovered image, of any scale.
 
     Raises:
-        ValueError: the shapes differ, or a side is shorter than the window.
+        ValueError: The shapes differ, or a side is shorter than the window.
     """
     return Quality(
         psnr(true, found),
@@ -57,12 +57,12 @@ def psnr(
     """Returns the peak signal-to-noise ratio, dB; infinite for equal images.
 
     Args:
-        true: the client's image.
-        found: what was recovered.
-        peak: the largest value that a pixel may have.
+        true: Client's image.
+        found: Recovered image.
+        peak: Largest value that a pixel may have.
 
     Raises:
-        ValueError: the shapes differ.
+        ValueError: The shapes differ.
     """
     true, found = _checked(true, found)
     with np.errstate(divide="ignore", over="ignore"):
@@ -73,7 +73,7 @@ def psnr(
 def aligned(
     true: Float[np.ndarray, "..."], found: Float[np.ndarray, "..."]
 ) -> Float[np.ndarray, "..."]:
-    """Returns `a * found + b` with the numbers that bring it nearest to the truth.
+    """Returns `a * found + b` with the numbers that make it nearest to the truth.
 
     A ratio is the exact image without noise, but has any scale and sign with it, though
     an eye may still see the image. No attacker can choose so, who does not know the
@@ -81,11 +81,11 @@ def aligned(
     is never farther from the truth than an even grey.
 
     Args:
-        true: the client's image.
-        found: what was recovered; if it is constant, so is what is returned.
+        true: Client's image.
+        found: Recovered image; if it is constant, so is the result.
 
     Raises:
-        ValueError: the shapes differ.
+        ValueError: The shapes differ.
     """
     true, found = _checked(true, found)
     if not np.isfinite(found).all():
@@ -103,7 +103,7 @@ def correlation(
     NaN where one image is constant or not finite.
 
     Raises:
-        ValueError: the shapes differ.
+        ValueError: The shapes differ.
     """
     true, found = _checked(true, found)
     if not np.isfinite(found).all():
@@ -126,12 +126,12 @@ def ssim(
     has fewer than 22; its standard deviation is 1.5 pixels in both.
 
     Args:
-        true: the client's image; planes are compared one by one and averaged.
-        found: what was recovered.
-        peak: the largest value that a pixel may have, the smallest being 0.
+        true: Client's image; planes are compared one by one and averaged.
+        found: Recovered image.
+        peak: Largest value that a pixel may have, the smallest being 0.
 
     Raises:
-        ValueError: the shapes differ, or a side has fewer than 7 pixels.
+        ValueError: The shapes differ, or a side has fewer than 7 pixels.
 
     Source: Wang, Bovik, Sheikh and Simoncelli, Image Quality Assessment: From Error
     Visibility to Structural Similarity (2004), equations 13 to 16.

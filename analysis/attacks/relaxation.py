@@ -20,14 +20,14 @@ CONTRAST = 0.3
 
 
 class Targets(NamedTuple):
-    """What a search aims at: gradients of kernels, over the norm of the logits' slopes.
+    """Targets of a search: gradients of kernels, over the norm of the logits' slopes.
 
     Attributes:
-        kernels_1: gradient of the first convolution's kernels.
-        kernels_2: that of the second's.
-        dense: that of the dense layer's weights, which is the outer product of the
+        kernels_1: Gradient of the first convolution's kernels.
+        kernels_2: Gradient of the second convolution's kernels.
+        dense: Gradient of the dense layer's weights, which is the outer product of the
             slopes and its inputs.
-        slopes: of the loss in each logit, of norm 1: the gradient of the biases.
+        slopes: Slopes of the loss in each logit, of norm 1: the gradient of the biases.
     """
 
     kernels_1: Float[Array, "C1 D K K"]
@@ -45,9 +45,9 @@ def smooth_logits(
     """Returns the logits of the smooth network, which tend to the network's own.
 
     Args:
-        model: whose layers are smoothed.
-        parts: its weights.
-        image: plane by plane, in [0, 1].
+        model: Network whose layers are smoothed.
+        parts: Weights of the network.
+        image: Image, plane by plane, in [0, 1].
         sharpness: > 0, dimensionless: differences in a layer are measured in what its
             kernels make of differences in the image.
     """

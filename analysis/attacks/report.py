@@ -1,4 +1,4 @@
-"""What attacks on the probed messages of a study recovered, as tables and a figure."""
+"""Tables and a figure of what attacks on the probed messages of a study recovered."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ def linear_attack(num_outputs: int, l2: float = 0.0) -> Attack:
 
     Args:
         num_outputs: `C`: 1 of logistic regression in two classes.
-        l2: coefficient of the regulariser in the message; needs the weights if > 0.
+        l2: Coefficient of the regulariser in the message; needs the weights if > 0.
     """
 
     def attack(message: np.ndarray, state: np.ndarray | None) -> np.ndarray:
@@ -60,8 +60,8 @@ def matching_attack(model: "CnnNetwork", **options: Any) -> Attack:
     """Returns gradient matching for the convolutional network, which needs the weights.
 
     Args:
-        model: the clients'.
-        options: of `matching.invert`.
+        model: Network of the clients.
+        options: Options of `matching.invert`.
     """
     from analysis.attacks import matching
 
@@ -83,11 +83,11 @@ def recover(
     """Returns what an attack makes of each probe, and how near it is to the truth.
 
     Args:
-        probes: rows of the table `probes`, with the `group` of their run.
-        samples: training rows, that probes count; pixels in [0, 1], plane by plane.
-        attack: to carry out.
-        shape: of an image: height and width, behind the number of planes if several.
-        what: a column of probes: `message`, or `gradient` for what no noise would give.
+        probes: Rows of the table `probes`, with the `group` of their run.
+        samples: Training rows, that probes count; pixels in [0, 1], plane by plane.
+        attack: Attack to carry out.
+        shape: Height and width of an image, after the number of planes if several.
+        what: Column of probes: `message`, or `gradient` for what no noise would give.
 
     Returns:
         A row per probe: whose it is, `sample` (the batch's first) and `num_samples`,
@@ -95,7 +95,7 @@ def recover(
         image), and the images `true` (the batch's mean) and `found`.
 
     Raises:
-        ValueError: there is no such column, or the message gives no image of the shape.
+        ValueError: There is no such column, or the message gives no image of the shape.
     """
     if what not in probes:
         raise ValueError(
@@ -134,8 +134,8 @@ def summary(
     Several probes of a run are averaged first, as they are not independent.
 
     Args:
-        recovered: as `recover` returns it.
-        by: columns whose values make a row each: `("group",)` for all commits at once.
+        recovered: Table as `recover` returns it.
+        by: Columns whose values make a row each: `("group",)` for all commits at once.
 
     Returns:
         Those columns, `metric`, `replicates` (runs with an image), `blank` (probes
@@ -166,11 +166,11 @@ def grid(recovered: pd.DataFrame, title: str) -> Figure:
     from the first to the last.
 
     Args:
-        recovered: as `recover` returns it; groups stand in its order.
-        title: of the figure.
+        recovered: Table as `recover` returns it; groups stand in its order.
+        title: Title of the figure.
 
     Raises:
-        ValueError: there are no probes.
+        ValueError: There are no probes.
     """
     if recovered.empty:
         raise ValueError("recovered must have rows, got none; were messages probed?")

@@ -20,15 +20,15 @@ def attack(study: Study, what: str = "message", most: int = 20) -> pd.DataFrame:
     for which the weights must have been probed as well.
 
     Args:
-        study: whose scenario has a `probe`.
+        study: Study whose scenario has a `probe`.
         what: `message`, or `gradient` for what no noise would give.
-        most: probes of a group and commit that are looked at, >= 1.
+        most: Probes of a group and commit that are looked at, >= 1.
 
     Returns:
         As `report.recover` returns it, all groups one after the other.
 
     Raises:
-        StudyError: nothing was probed, or not what the attack needs.
+        StudyError: Nothing was probed, or not what the attack needs.
     """
     probes = joined(study, "probes")
     if probes.empty or what not in probes:
@@ -55,15 +55,15 @@ def save(study: Study, recovered: pd.DataFrame, folder: str | Path) -> list[Path
     """Writes the measures as CSV and the images as a figure, PNG and PDF.
 
     Args:
-        study: that was attacked.
-        recovered: as `attack` returns it.
-        folder: of the study.
+        study: Study that was attacked.
+        recovered: Table as `attack` returns it.
+        folder: Folder of the study.
 
     Returns:
         Paths of the CSV and the PNG.
 
     Raises:
-        StudyError: something cannot be written.
+        StudyError: Something cannot be written.
     """
     where = Path(folder) / "attack"
     table = where / "recovered.csv"

@@ -1,15 +1,27 @@
-"""Whether what a source says holds here: a verdict on each claim of a study.
+"""Verdicts on the claims of a study: whether what a source says holds here.
 
-`measured` takes from the study what its claims need, and is all that is kept to judge
-them again; `speed`, `finals`, `sweeps` and `slopes` weigh the evidence for and against
-one kind of claim each, as `judged` says; `sequential` and `multiplicity` say what it is
-worth where a study is looked at several times and claims are many; `findings` decides.
+`measured` takes from the study the quantities that its claims need; they are all that
+is kept to judge them again. A module for each kind of claim (`faster`, `close`, ...)
+weighs the evidence for and against it, in the terms of `verdict`; `speed`,
+`final_values` and `sweeps` are shared by several. `sequential` and `multiplicity`
+correct p-values for several looks and many claims; `findings` decides.
 """
 
 import pandas as pd
 
+from analysis.claims.final_values import difference, judged, of_group
 from analysis.claims.findings import Finding, ReplicatePlan, evaluate, judge
-from analysis.claims.judged import FAILS, HOLDS, LEAST, OPEN
+from analysis.claims.measured import Measured
+from analysis.claims.verdict import (
+    FAILS,
+    HOLDS,
+    LEAST,
+    OPEN,
+    Evidence,
+    Judged,
+    near,
+    side,
+)
 from analysis.frames import Study
 
 __all__ = [
@@ -17,13 +29,21 @@ __all__ = [
     "HOLDS",
     "LEAST",
     "OPEN",
+    "Evidence",
     "Finding",
+    "Judged",
+    "Measured",
     "ReplicatePlan",
     "all_decided",
     "counts",
+    "difference",
     "evaluate",
     "in_words",
     "judge",
+    "judged",
+    "near",
+    "of_group",
+    "side",
 ]
 
 

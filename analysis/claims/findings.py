@@ -6,62 +6,32 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.claims.finals import close, higher, no_worse, ratio, value
-from analysis.claims.judged import FAILS, HOLDS, LEAST, NONE, OPEN, Judged
-from analysis.claims.measured import Measured, measure
+from analysis.claims.measured import Measured, as_written, measure
 from analysis.claims.multiplicity import holm
 from analysis.claims.sequential import overall
-from analysis.claims.slopes import slope
-from analysis.claims.speed import faster, fewer
-from analysis.claims.sweeps import monotone, steady
+from analysis.claims.verdict import FAILS, HOLDS, LEAST, NONE, OPEN, Judged
 from analysis.frames import Study
 from analysis.statistics import LEVEL
-from simulator.scenario.claims import is_at
+from simulator.claims import Claim, is_at
 from simulator.trace import StudyError
-
-JUDGES: dict[str, Any] = {
-    "faster": faster,
-    "fewer": fewer,
-    "higher": higher,
-    "no_worse": no_worse,
-    "close": close,
-    "ratio": ratio,
-    "value": value,
-    "slope": slope,
-    "monotone": monotone,
-    "steady": steady,
-}
-ALONG = ("monotone", "steady")
-"""Kinds that are about a whole sweep, not about each of its points."""
-WORDS = {
-    "faster": " faster than ",
-    "fewer": " in fewer commits than ",
-    "higher": " higher than ",
-    "no_worse": " no worse than ",
-    "close": " as good as ",
-    "ratio": " against ",
-}
-"""What stands between the variants of a claim."""
-PAPER = "paper"
-"""Who claims it where nothing is said."""
 
 
 class Finding(NamedTuple):
-    """What a study says of a claim.
+    """Verdict on a claim of a study.
 
     Attributes:
-        claim: in words.
-        says: where the source claims it.
-        origin: who claims it, of `simulator.scenario.claims.ORIGINS`.
-        verdict: holds, does not hold or undecided.
-        measured: the numbers below in words; empty if nothing could be measured.
-        estimate: mean over replicates or their pairs; NaN if there is none.
-        low: of its 95 % interval.
-        high: of its 95 % interval.
-        replicates: that were measured, or pairs that were compared.
-        p: two-sided p-value of this claim alone; NaN if nothing could be tested.
+        claim: Claim in words.
+        says: Place where the source claims it.
+        origin: Source of the claim, one of `simulator.claims.ORIGINS`.
+        verdict: Verdict: holds, does not hold or undecided.
+        measured: Numbers below in words; empty if nothing could be measured.
+        estimate: Mean over replicates or their pairs; NaN if there is none.
+        low: Lower end of its 95 % interval.
+        high: Upper end of its 95 % interval.
+        replicates: Number of replicates that were measured, or of pairs compared.
+        p: Two-sided p-value of this claim alone; NaN if nothing could be tested.
         corrected: p for all looks of the study, and for all its claims of one origin.
-        why: what the verdict rests on.
+        why: Reason of the verdict.
     """
 
     claim: str
@@ -82,8 +52,8 @@ class ReplicatePlan(NamedTuple):
     """How many replicates a study was to have.
 
     Attributes:
-        replicates: that it was asked for.
-        looks: replicates at which its claims are judged; none if there was one look.
+        replicates: Number of replicates that the study was asked for.
+        looks: Replicates at which its claims are judged; none if there was one look.
     """
 
     replicates: int
@@ -91,7 +61,7 @@ class ReplicatePlan(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Which look this is."""
+        """Words on the number of this look, for reasons of verdicts."""
         if not self.looks:
             return ""
         most, number = self.looks[-1], 1 + sum(n < self.replicates for n in self.looks)
@@ -109,38 +79,19 @@ def evaluate(study: Study) -> pd.DataFrame:
     `at` names. A run that diverged counts as the worst value that a metric can have, or
     as no better than the worst that was seen; intervals are then open on that side.
 
-    - `faster`: geometric mean of the ratios of times to the target, or of what else is
-      counted until then, against `by_at_least`.
-    - `fewer`: the same of the commits at which runs stopped at their target.
-    - `higher`: mean difference of final values against zero.
-    - `no_worse`: the same difference. Holds if it is worse by less than `within`, does
-      not hold if it is worse by more; better it may be by any amount.
-    - `close`: the same difference. Holds if it is within `within` of zero, does not
-      hold if it is outside.
-    - `ratio`: geometric mean of the ratios of final values, or of what else runs came
-      to. Holds if it is within `within` of `is`, does not hold if it is outside.
-    - `value`: the same of the mean final value.
-    - `slope`: mean exponent with which the metric falls with the commits, of one
-      variant over its last decade, of several by their means over all commits. What
-      theorems bound may fall faster than they say: holds if it is at or below
-      `is` + `within`, does not hold if it is above.
-    - `monotone`: of each replicate the slope of its final values over the ranks of the
-      swept values. Rising holds if its mean is above zero and no step from one swept
-      value to the next goes down significantly; it does not hold if the slope is below
-      zero or a step goes down. Falling is its mirror image.
-    - `steady`: the differences of final values between all pairs of swept values. Holds
-      if all are within `within`, does not hold if one is outside.
+    What speaks for and against a kind of claim is said by its judge: the function that
+    the claim's class names (`simulator.claims`), as `analysis.claims.faster.judge`.
 
-    All of it by one-sided t-tests at 2.5 % on either side, which is where the 95 %
-    interval lies; corrected for the looks at the study, if there were several, and by
-    Holm for all its claims of one origin. Whatever is left, and anything on fewer than
+    Tests are one-sided t-tests at 2.5 % on either side, at the ends of the 95 %
+    interval; corrected for the looks at the study, if there were several, and by Holm
+    for all its claims of one origin. Everything else, and every claim on fewer than
     three pairs or replicates, is undecided.
 
     Returns:
         A column per attribute of `Finding`.
     """
     scenario = study.manifest["scenario"]
-    claims = [_renamed(claim) for claim in scenario.get("claims", [])]
+    claims = as_written(scenario.get("claims", []))
     if not claims:
         return pd.DataFrame(columns=pd.Index(Finding._fields))
     measured = measure(study, claims)
@@ -151,19 +102,21 @@ def evaluate(study: Study) -> pd.DataFrame:
 
 
 def judge(
-    measured: Measured, claims: Sequence[Mapping[str, Any]], plan: ReplicatePlan
+    measured: Measured,
+    claims: Sequence[Claim | Mapping[str, Any]],
+    plan: ReplicatePlan,
 ) -> pd.DataFrame:
     """Returns a row per claim, as `evaluate` does, of what was measured of a study.
 
     Args:
-        measured: of the study, at least what the claims need.
-        claims: as manifests have them.
-        plan: of the study.
+        measured: Quantities of the study, at least those that the claims need.
+        claims: Claims of the study, also as manifests have them.
+        plan: Replicates and looks of the study.
     """
     rows = [
         finding
-        for claim in claims
-        for finding in weighed(measured, dict(claim), plan.replicates)
+        for claim in as_written(claims)
+        for finding in weighed(measured, claim, plan.replicates)
     ]
     frame = pd.DataFrame(rows, columns=pd.Index(Finding._fields))
     return corrected(frame, plan)
@@ -176,9 +129,9 @@ def corrected(found: pd.DataFrame, plan: ReplicatePlan) -> pd.DataFrame:
     one study, which is one figure, table or theorem.
 
     Args:
-        found: a column per attribute of `Finding`, whose `verdict` says which way the
+        found: Column per attribute of `Finding`, whose `verdict` says which way the
             evidence points, whatever it weighs.
-        plan: of the study.
+        plan: Replicates and looks of the study.
     """
     chances = found["p"].to_numpy(np.float64)
     worth = np.array([overall(p, plan.replicates, plan.looks) for p in chances])
@@ -211,30 +164,24 @@ def _number(p: float) -> str:
     return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
 
 
-def _renamed(claim: dict[str, Any]) -> dict[str, Any]:
-    """Returns a claim of an older study as it is written today."""
-    return claim | {"monotone": claim["rises"]} if claim.get("rises") else claim
-
-
-def weighed(measured: Measured, claim: dict[str, Any], asked: int) -> Iterator[Finding]:
+def weighed(measured: Measured, claim: Claim, asked: int) -> Iterator[Finding]:
     """Yields a claim's findings before anything is decided, at each of its points.
 
     Args:
-        measured: of the study.
-        claim: as manifests have it.
-        asked: replicates of the study.
+        measured: Quantities of the study.
+        claim: Claim of the study.
+        asked: Replicates of the study.
     """
-    kind = next(kind for kind in JUDGES if claim.get(kind) is not None)
-    named = _named(claim, kind)
-    about = {"says": claim["says"], "origin": claim.get("origin", PAPER)}
+    named = _named(claim)
+    about = {"says": claim.says, "origin": claim.origin}
     for names in points(measured, claim) or [()]:
-        text = WORDS.get(kind, ", ").join(named if kind in ALONG else names or named)
+        text = claim.words.join(named if claim.along_sweep else names or named)
         if not names:
             why = f"the study has no finished runs of {_missing(measured, *named)}"
             yield _open(text, why, about)
             continue
         try:
-            judged: Judged = JUDGES[kind](measured, claim, *names)
+            judged: Judged = claim.judge()(measured, claim, *names)
         except StudyError as error:  # the metric was not evaluated
             yield _open(text, str(error), about)
             continue
@@ -243,7 +190,7 @@ def weighed(measured: Measured, claim: dict[str, Any], asked: int) -> Iterator[F
         if replicates < LEAST:
             evidence, why = NONE, f"needs at least {LEAST} replicates; {why}"
         if replicates < asked:
-            used = "measured" if kind in ("slope", "value") else "compared"
+            used = "compared" if claim.compares else "measured"
             why += f"; {replicates} of {asked} replicates can be {used}"
         yield Finding(
             claim=text + judged.to,
@@ -278,27 +225,23 @@ def _open(text: str, why: str, about: dict[str, str]) -> Finding:
     )
 
 
-def _named(claim: dict[str, Any], kind: str) -> tuple[str, ...]:
-    """Returns the variants that a claim names."""
-    if kind in WORDS:
-        return claim[kind], claim["than"]
-    names = claim[kind]
-    return (names,) if isinstance(names, str) else tuple(names)
+def _named(claim: Claim) -> tuple[str, ...]:
+    """Returns the variants that a claim names, in the order of its words."""
+    return tuple(name for names in claim.variants().values() for name in names)
 
 
-def points(measured: Measured, claim: dict[str, Any]) -> list[tuple[str, ...]]:
+def points(measured: Measured, claim: Claim) -> list[tuple[str, ...]]:
     """Returns the groups that a claim is about: as named, or at each swept point.
 
     A variant that is not swept is compared at every point of the others. A claim along
     a sweep is about all groups of its variant at once.
     """
-    kind = next(kind for kind in JUDGES if claim.get(kind) is not None)
-    names, at = _named(claim, kind), claim.get("at") or {}
+    names, at = _named(claim), claim.at
 
     def is_about(group: str) -> bool:
         return is_at(measured.parameters(group), at)
 
-    if kind in ALONG:
+    if claim.along_sweep:
         mine = tuple(filter(is_about, measured.groups(names[0])))
         return [mine] if mine else []
     if all(name in measured.rows and is_about(name) for name in names):

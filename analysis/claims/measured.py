@@ -1,4 +1,4 @@
-"""What the claims of a study need to be judged: a row per run, a column per quantity.
+"""Quantities that claims of a study are judged by: a row per run, a column each.
 
 It is measured once from the study, or read from the small table that
 `docs/generate.py` keeps of a study, so that a study is judged again without its runs.
@@ -11,19 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pydantic import ValidationError
 
 from analysis import targets
 from analysis.bounds import AT_LEAST, AT_MOST, EXACT
-from analysis.curves import decade_slopes, run_means
 from analysis.frames import Study, runs
-from simulator.scenario.metrics import QUANTITIES
+from simulator.claims import Claim, read
 from simulator.trace import StudyError
 
 OF_RUN = ["variant", "group", "parameters", "replicate", "stop"]
-"""What is known of every run, before its quantities."""
+"""Columns that every run has, before its quantities."""
 SIGNS = {EXACT: "", AT_LEAST: ">=", AT_MOST: "<="}
-"""What stands before a number in the table that is kept."""
-TO_STOP = "commits to the target"
+"""Signs before numbers in the table that is kept, by the meaning of the number."""
 Frame = Callable[[Study], pd.DataFrame]
 
 
@@ -31,10 +30,10 @@ class Numbers(NamedTuple):
     """One quantity of the replicates of a group.
 
     Attributes:
-        replicates: their numbers, ascending.
+        replicates: Numbers of the replicates, ascending.
         values: NaN where there is none.
-        bounds: of `analysis.bounds`.
-        diverged: which runs did.
+        bounds: Meaning of each value, of `analysis.bounds`.
+        diverged: Whether each run diverged.
     """
 
     replicates: np.ndarray
@@ -47,10 +46,10 @@ class Measured:
     """The runs of a study that have ended, with what claims need of them.
 
     Args:
-        table: a row per run, columns `OF_RUN`.
-        values: a column per quantity, rows as in the table; NaN where there is none.
-        bounds: what each value says, of `analysis.bounds`.
-        missing: why a quantity could not be measured at all.
+        table: Row per run, columns `OF_RUN`.
+        values: Column per quantity, rows as in the table; NaN where there is none.
+        bounds: Meaning of each value, of `analysis.bounds`.
+        missing: Reason why a quantity could not be measured at all.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class Measured:
         """Returns a quantity of a group's replicates.
 
         Raises:
-            StudyError: it was not measured.
+            StudyError: It was not measured.
         """
         if quantity in self._missing:
             raise StudyError(self._missing[quantity])
@@ -151,25 +150,27 @@ def read_csv(path: Path) -> Measured:
 
 
 def measure(
-    study: Study, claims: Iterable[Mapping[str, Any]], metrics: Sequence[str] = ()
+    study: Study,
+    claims: Iterable[Claim | Mapping[str, Any]],
+    metrics: Sequence[str] = (),
 ) -> Measured:
     """Measures what some claims need of a study.
 
     Args:
-        study: finished or not.
-        claims: as manifests have them.
-        metrics: whose final values are measured besides.
+        study: Study, finished or not.
+        claims: Claims of the study, also as manifests have them.
+        metrics: Metrics whose final values are measured besides.
 
     Raises:
-        StudyError: no run has ended.
+        StudyError: No run has ended.
     """
     table = runs(study)
     parameters = {run["run"]: run["parameters"] for run in study.manifest["runs"]}
     table = table.assign(parameters=table["run"].map(parameters))[OF_RUN]
     wanted: dict[str, Frame] = {}
-    for claim in claims:
-        wanted |= quantities(claim)
-    wanted |= {final(metric): _finals(metric) for metric in metrics}
+    for claim in as_written(claims):
+        wanted |= claim.quantities()
+    wanted |= {final(metric): final_frame(metric) for metric in metrics}
     values, bounds, missing = {}, {}, {}
     for quantity, frame_of in wanted.items():
         try:
@@ -188,24 +189,33 @@ def measure(
     )
 
 
-def quantities(claim: Mapping[str, Any]) -> dict[str, Frame]:
-    """Returns the quantities that a claim is about, and how each is measured."""
-    if claim.get("faster") is not None:
-        ((metric, value),) = claim["to"].items()
-        counted = claim.get("counted_in", "time")
-        return {to_target(claim): _times(metric, value, counted)}
-    if claim.get("fewer") is not None:
-        return {TO_STOP: _commits_to_stop}
-    if claim.get("ratio") is not None:
-        of = claim["of"]
-        return {end(of): _ends(of) if of in QUANTITIES else _finals(of)}
-    metric = claim["metric"]
-    slope = claim.get("slope")
-    if slope is None:
-        return {final(metric): _finals(metric)}
-    if isinstance(slope, str):
-        return {decade_slope(metric): lambda study: decade_slopes(study, metric)}
-    return {run_mean(metric): lambda study: run_means(study, metric)}
+def as_written(claims: Iterable[Claim | Mapping[str, Any]]) -> list[Claim]:
+    """Returns claims from the manifest of a study, or of an older one.
+
+    Raises:
+        StudyError: One is of a kind that is not known here, or makes no sense.
+    """
+    found = []
+    for number, claim in enumerate(claims):
+        if isinstance(claim, Claim):
+            found.append(claim)
+            continue
+        if claim.get("rises"):  # what monotone was called
+            claim = {**claim, "monotone": claim["rises"], "rises": None}
+        try:
+            found.append(read(claim))
+        except ValidationError as error:
+            said = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise StudyError(
+                f"claims.{number} of the study cannot be read: {said}; if it is of a "
+                f"plug-in, register its module (--import)"
+            ) from error
+    return found
+
+
+def final_values(claim: Any) -> dict[str, Frame]:
+    """Returns the final values of a claim's metric, which most kinds need."""
+    return {final(claim.metric): final_frame(claim.metric)}
 
 
 def final(metric: str) -> str:
@@ -213,66 +223,11 @@ def final(metric: str) -> str:
     return f"final {metric}"
 
 
-def end(of: str) -> str:
-    """Returns the name of what a run has come to."""
-    return f"{of} at the end" if of in QUANTITIES else final(of)
-
-
-def to_target(claim: Mapping[str, Any]) -> str:
-    """Returns the name of what it took to reach the target of a claim `faster`."""
-    ((metric, value),) = claim["to"].items()
-    return f"{claim.get('counted_in', 'time')} to {metric} {value!r}"
-
-
-def decade_slope(metric: str) -> str:
-    """Returns the name of a metric's slope over the last decade of commits."""
-    return f"slope of {metric}"
-
-
-def run_mean(metric: str) -> str:
-    """Returns the name of a metric's mean over a run."""
-    return f"mean {metric}"
-
-
 def horizon(quantity: str) -> str:
     """Returns the name of the commits that a mean is over."""
     return f"commits of {quantity}"
 
 
-def _finals(metric: str) -> Frame:
+def final_frame(metric: str) -> Frame:
+    """Returns the function that measures a metric's final values."""
     return lambda study: targets.final_bounds(study, metric)
-
-
-def _ends(of: str) -> Frame:
-    """Returns what runs came to; one that diverged would have come to more."""
-
-    def measured(study: Study) -> pd.DataFrame:
-        table = targets.final_quantities(study, of, diverged=True)
-        lost = (runs(study)["stop"] == "diverged").to_numpy(bool)
-        return table.assign(bound=np.where(lost, AT_LEAST, EXACT))
-
-    return measured
-
-
-def _times(metric: str, value: float, counted: str) -> Frame:
-    def measured(study: Study) -> pd.DataFrame:
-        table = targets.times_to_target(study, metric, value, counted)
-        bounds = np.where(table["reached"], EXACT, AT_LEAST)
-        return table.assign(value=table["time"], bound=bounds)
-
-    return measured
-
-
-def _commits_to_stop(study: Study) -> pd.DataFrame:
-    """Returns the commits until runs stopped at their target.
-
-    A run that diverged or stalled would never have reached it: it counts as waiting as
-    long as the longest run.
-    """
-    table = runs(study)
-    commits = table["commits"].astype(np.float64)
-    never = table["stop"].isin(targets.HOPELESS)
-    return table[["group", "replicate"]].assign(
-        value=commits.mask(never, commits.max()),
-        bound=np.where(table["stop"] == "target", EXACT, AT_LEAST),
-    )

@@ -1,7 +1,7 @@
 """Looks at claims while replicates are added: what a p-value is worth at each of them.
 
-Whoever looks at data again and again, and stops when they please, is wrong more often
-than once in twenty. A plan of looks spends the five percent over them, little at first:
+A study that is looked at again and again, and stopped at will, is wrong more often than
+once in twenty. A plan of looks spends the five percent over them, little at first:
 O'Brien and Fleming's way, so that the last look is hardly worse than a single one.
 
 A p-value of a t-test at some look is compared with the nominal level of that look, as
@@ -30,9 +30,9 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 NODES = 96
-"""Of Gauss and Legendre's rule, between the borders of a look."""
+"""Points of Gauss and Legendre's rule, between the borders of a look."""
 LEAST_ERROR = 1e-14
-"""Of a whole plan that is told from none."""
+"""Least error of a whole plan that is told from none."""
 FAR = 40.0
 """Standard deviations beyond which a normal probability is zero."""
 
@@ -45,10 +45,10 @@ def overall(chance: float, replicates: int, looks: tuple[int, ...]) -> float:
     of at most 0.05.
 
     Args:
-        chance: two-sided p-value.
-        replicates: that there are now. A look that was not planned is one more look; if
-            there are more than planned, the plan is judged as though it had ended here.
-        looks: replicates at each look of the plan; none if there was none.
+        chance: Two-sided p-value.
+        replicates: Replicates that there are now. A look that was not planned is one
+            more; with more than planned, the plan is judged as though it ended here.
+        looks: Replicates at each look of the plan; none if there was none.
     """
     if not looks or np.isnan(chance):
         return chance
@@ -72,8 +72,8 @@ def nominal(error: float, fractions: tuple[float, ...]) -> list[float]:
     """Returns the two-sided level of each look of a plan.
 
     Args:
-        error: of all looks together, two-sided, in (0, 1).
-        fractions: of the plan's replicates at each look, rising, at most 1.
+        error: Error of all looks together, two-sided, in (0, 1).
+        fractions: Fractions of the plan's replicates at each look, rising, at most 1.
     """
     return [2 * float(ndtr(-border)) for border in borders(error, fractions)]
 
@@ -82,8 +82,8 @@ def borders(error: float, fractions: tuple[float, ...]) -> list[float]:
     """Returns by how many standard errors a claim is decided at each look.
 
     Args:
-        error: as in `nominal`.
-        fractions: as in `nominal`.
+        error: Error of all looks together, as in `nominal`.
+        fractions: Fractions at each look, as in `nominal`.
     """
     found: list[float] = []
     nodes, parts = _rule()

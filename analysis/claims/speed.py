@@ -1,58 +1,18 @@
-"""Claims on what it takes to reach a target: `faster` and `fewer`."""
-
-from typing import Any
+"""The ratio of what it takes two variants to reach a target."""
 
 import numpy as np
 
 from analysis import bounds
 from analysis.bounds import EXACT
-from analysis.claims.judged import NONE, NOTHING, Judged, side
-from analysis.claims.measured import TO_STOP, Measured, Numbers, to_target
+from analysis.claims.measured import Numbers
+from analysis.claims.verdict import NONE, NOTHING, Judged, side
 from analysis.statistics import Interval
-from simulator.trace import StudyError
-
-LESS = {
-    "time": "faster",
-    "computation_s": "less computation",
-    "communication_s": "less communication",
-    "epsilon": "less epsilon",
-}
-"""How much less is said; of what else is counted there are fewer."""
-NOT_EVERYWHERE = {
-    "rounds": "the protocol of {} has no rounds",
-    "epsilon": "the runs of {} have no epsilon",
-}
-"""What cannot be counted in every run."""
+from simulator.claims.faster import Faster
+from simulator.claims.fewer import Fewer
 
 
-def faster(measured: Measured, claim: dict[str, Any], one: str, other: str) -> Judged:
-    """Judges the ratio of times to a target, replicate by replicate.
-
-    A replicate in which one side did not reach the target bounds its ratio from one
-    side. The mean of such bounds bounds the mean ratio, so they can speak for a claim
-    (the slower did not arrive) or against it (the faster did not).
-
-    Raises:
-        StudyError: there is nothing to count in one of the groups.
-    """
-    ((metric, value),) = claim["to"].items()
-    counted = claim.get("counted_in", "time")
-    sides = [measured.of(to_target(claim), group) for group in (one, other)]
-    for name, numbers in zip((one, other), sides, strict=True):
-        if counted in NOT_EVERYWHERE and np.isnan(numbers.values).all():
-            raise StudyError(f"{NOT_EVERYWHERE[counted].format(name)} to be counted")
-    words = f"times {LESS.get(counted, f'fewer {counted}')}"
-    return _ratio(claim, one, other, sides, f" to {metric} {value:g}", words)
-
-
-def fewer(measured: Measured, claim: dict[str, Any], one: str, other: str) -> Judged:
-    """Judges the ratio of commits until runs stopped at their target."""
-    sides = [measured.of(TO_STOP, group) for group in (one, other)]
-    return _ratio(claim, one, other, sides, " to the target", "times fewer commits")
-
-
-def _ratio(
-    claim: dict[str, Any],
+def ratio_to_target(
+    claim: Faster | Fewer,
     one: str,
     other: str,
     sides: list[Numbers],
@@ -60,7 +20,7 @@ def _ratio(
     words: str,
 ) -> Judged:
     """Judges the ratio of times, or of counts, until something was reached."""
-    least = claim.get("by_at_least", 1.0)
+    least = claim.by_at_least
     if least != 1:
         to += f", {least:g} times"
     fast, slow = sides

@@ -21,12 +21,12 @@ TARGETS: dict[str, Callable[[Study, Path], None]] = {
 
 
 class Exported(NamedTuple):
-    """What an export wrote.
+    """Result of an export.
 
     Attributes:
-        folder: that it wrote.
-        num_runs: that it wrote the results of.
-        left_out: how many runs have no results, by how they ended.
+        folder: Folder that was written.
+        num_runs: Number of runs whose results were written.
+        left_out: Numbers of runs that have no results, by how they ended.
     """
 
     folder: Path
@@ -41,17 +41,17 @@ def export(study: Study, target: str, folder: str | Path) -> Exported:
     can be repeated at once.
 
     Args:
-        study: finished or not.
-        target: a key of `TARGETS`. All but `csv` need their extra to be installed.
-        folder: new or empty.
+        study: Study, finished or not.
+        target: Key of `TARGETS`. All but `csv` need their extra to be installed.
+        folder: New or empty folder.
 
     Returns:
         Where it was written, and how many runs were left out.
 
     Raises:
-        StudyError: no run has ended, or the folder holds something or cannot be
+        StudyError: No run has ended, or the folder holds something or cannot be
             written, or there is no such target.
-        UserError: the target's library is not installed.
+        UserError: The target's library is not installed.
     """
     if target not in TARGETS:
         raise StudyError(f"target must be one of {', '.join(TARGETS)}, got {target!r}")

@@ -13,10 +13,10 @@ from analysis.frames import Study
 LONGEST = 6_000
 """Characters of a parameter that MLflow keeps; all are in `config.json`."""
 MOST_METRICS, MOST_PARAMS = 1_000, 100
-"""Of one request."""
+"""Most metrics and most parameters of one request."""
 ARTIFACTS = "artifacts"
 KEY = re.compile(r"[\w.\- :/]{1,250}", re.ASCII)
-"""What MLflow takes as the name of a parameter."""
+"""Names of parameters that MLflow takes."""
 
 
 def write(study: Study, folder: Path) -> None:
@@ -29,8 +29,8 @@ def write(study: Study, folder: Path) -> None:
     artifact, `config.json`, for entries that are too long or oddly named for MLflow.
 
     Args:
-        study: with at least one run that has ended.
-        folder: empty; its content is moved into the one that it lies in.
+        study: Study with at least one run that has ended.
+        folder: Empty folder; its content is moved into the one that it lies in.
 
     Raises:
         UserError: mlflow-skinny is not installed, or what its database needs.

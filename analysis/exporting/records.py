@@ -1,4 +1,4 @@
-"""What a run exports: its configuration, its evaluations and where it ended."""
+"""Contents of an exported run: its configuration, its evaluations and its end."""
 
 import importlib
 import json
@@ -26,15 +26,16 @@ class RunRecord(NamedTuple):
     """One run, as experiment trackers see it.
 
     Attributes:
-        name: different for each run of a study, and good as the name of a file.
-        label: variant and swept values; runs that share it differ in replicate alone.
-        config: the resolved scenario by dotted keys, without what is null or empty.
-        tags: which run of which study it is, and why it ended; where epsilon is
+        name: Name that each run of a study has alone, and that a file may have.
+        label: Variant and swept values; runs that share it differ in replicate alone.
+        config: Resolved scenario by dotted keys, without what is null or empty.
+        tags: Place of the run in its study, and why it ended; where epsilon is
             accounted for, delta, and by accountant whether it is proved.
-        points: an evaluation a row: `commits`, `time` (virtual s), the other counters
-            and every metric; epsilon and mu of the client that has spent most, by
-            accountant. NaN where something was not measured.
-        final: what is known at the end alone, by name: counts, seconds, staleness.
+        points: One row per evaluation: `commits`, `time` (virtual s), the other
+            counters and every metric; epsilon and mu of the client that has spent most,
+            by accountant. NaN where something was not measured.
+        final: Numbers that are known at the end alone, by name: counts, seconds,
+            staleness.
     """
 
     name: str
@@ -76,7 +77,7 @@ def values(row: Any) -> dict[str, float]:
     """Returns what was measured in a row of `RunRecord.points`, by name.
 
     Args:
-        row: of `DataFrame.to_dict("records")`.
+        row: Row of `DataFrame.to_dict("records")`.
     """
     return {name: float(value) for name, value in row.items() if not pd.isna(value)}
 
@@ -93,7 +94,7 @@ def library(name: str, extra: str) -> Any:
     """Imports a library that an export needs.
 
     Raises:
-        UserError: it is not installed.
+        UserError: It is not installed.
     """
     try:
         return importlib.import_module(name)

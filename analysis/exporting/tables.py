@@ -1,7 +1,7 @@
 """A study as CSV files: one per table of its trace that has rows, and `runs.csv`.
 
-Spreadsheets take a text that begins like a formula for one and compute it, whoever
-wrote it. Such a text has a single quote in front, which they do not show.
+Spreadsheets compute a text that begins like a formula, whatever its origin. Such a text
+has a single quote in front, which they do not show.
 
 Source: OWASP, CSV Injection.
 """
@@ -32,8 +32,8 @@ def write(study: Study, folder: Path) -> None:
     written as they are, texts that begin like a formula with a single quote in front.
 
     Args:
-        study: with at least one run that has ended.
-        folder: empty.
+        study: Study with at least one run that has ended.
+        folder: Empty folder.
     """
     described = [_described(run) for run in study.manifest["runs"]]
     # A carriage return in a name would end its row, were not all text in quotes.
@@ -65,8 +65,8 @@ def _literal(table: pd.DataFrame, words: list[str]) -> pd.DataFrame:
     """Returns a table whose words are no formulas.
 
     Args:
-        table: to look at.
-        words: columns that hold text; few different ones, where rows are many.
+        table: Table to look at.
+        words: Columns that hold text; few different ones, where rows are many.
     """
     formulas = {
         column: {word: _quoted(word) for word in table[column].unique()}

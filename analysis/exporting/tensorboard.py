@@ -16,11 +16,11 @@ def write(study: Study, folder: Path) -> None:
     tags as text. Event files hold scalars in 32 bits: large counts are rounded.
 
     Args:
-        study: with at least one run that has ended.
-        folder: empty.
+        study: Study with at least one run that has ended.
+        folder: Empty folder.
 
     Raises:
-        UserError: tensorboardX is not installed.
+        UserError: The library tensorboardX is not installed.
     """
     written = library("tensorboardX", "tensorboard")
     summaries = library("tensorboardX.summary", "tensorboard")

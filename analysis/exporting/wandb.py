@@ -19,11 +19,11 @@ def write(study: Study, folder: Path) -> None:
     scenario with `run.NAME` for the tags; runs of one group differ in replicate alone.
 
     Args:
-        study: with at least one run that has ended.
-        folder: empty.
+        study: Study with at least one run that has ended.
+        folder: Empty folder.
 
     Raises:
-        UserError: wandb is not installed.
+        UserError: The library wandb is not installed.
     """
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # before it is imported
     wandb = library("wandb", "wandb")

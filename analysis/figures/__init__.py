@@ -1,29 +1,29 @@
 """Figures of studies, and how they are drawn, labelled and written.
 
-Each figure has a module: `learning_curves`, `sweeps`, `heat_maps`, `privacy`, `costs`,
-and `gantt` of timelines. `report` draws the standard ones of a study. They share
-`style` (colours, names, Matplotlib's settings), `layout` (titles, legends, notes),
-`lines` (which groups a line joins) and `files`.
+Each figure has a module: a function that draws it and, if a report shows it,
+`standard(study)`, which yields file names and figures, and `CAPTIONS`. The list below
+is the only one; `report` draws the standard figures in its order, then those of
+plug-ins (`plugin`). Modules share `style` (colours, names, Matplotlib's settings),
+`layout` (titles, legends, notes), `lines` (groups that a line joins), `names` and
+`files`; `gantt` is of timelines. Names are imported when they are used.
 """
 
-from analysis.figures.costs import cost_bars
-from analysis.figures.heat_maps import heat_map
-from analysis.figures.learning_curves import convergence
-from analysis.figures.privacy import privacy_utility
-from analysis.figures.report import save, standard
-from analysis.figures.speed_ups import speed_up_bars
-from analysis.figures.staleness import staleness_histogram
-from analysis.figures.sweeps import commits_over, final_over
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "commits_over",
-    "convergence",
-    "cost_bars",
-    "final_over",
-    "heat_map",
-    "privacy_utility",
-    "save",
-    "speed_up_bars",
-    "staleness_histogram",
-    "standard",
-]
+from simulator.lazy import attach
+
+if TYPE_CHECKING:
+    # isort: off
+    from analysis.figures.learning_curves import convergence
+    from analysis.figures.sweeps import final_over
+    from analysis.figures.heat_maps import heat_map
+    from analysis.figures.privacy import privacy_utility
+    from analysis.figures.commits import commits_over
+    from analysis.figures.staleness import staleness_histogram
+    from analysis.figures.speed_ups import speed_up_bars
+    from analysis.figures.costs import cost_bars
+    from analysis.figures.plugin import StudyFigure
+    from analysis.figures.report import save, standard
+    from analysis.figures import report, style
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,4 +1,4 @@
-"""What virtual time went to, computation or communication, as bars."""
+"""Bars of virtual time, divided into computation and communication."""
 
 import numpy as np
 import pandas as pd
@@ -7,10 +7,9 @@ from matplotlib.patches import Patch
 
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
-from analysis.frames import Study, groups, metric_of, runs
+from analysis.frames import Study, described, groups, metric_of, runs
 from analysis.phases import PHASES, with_phases
 from analysis.statistics import first_reached, t_interval
-from analysis.targets import HIGHER_IS_BETTER
 
 NAMES = ("computation", "communication and idling")
 HATCHES = ("", "////")
@@ -22,20 +21,20 @@ def costs(
     """Returns the seconds of computation and communication of every run.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        target: value of the metric; whole runs are counted without one.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        target: Value of the metric; whole runs are counted without one.
 
     Returns:
         Columns group, replicate, computation_s, communication_s (until the target, or
         the last evaluation if it was not reached), reached.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     table = with_phases(study)
     values = metric_of(table, metric).to_numpy(np.float64)
-    higher = metric in HIGHER_IS_BETTER
+    higher = described(study, metric).higher_is_better
     ends = runs(study)[["run", "group", "replicate"]]
     rows = []
     for run, mine in table.assign(value=values).groupby("run"):
@@ -63,13 +62,14 @@ def cost_bars(
     pale, with how many replicates reached it.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        target: value of the metric; whole runs are counted without one.
-        size: inches, such as `style.size("one")`; by default as the bars need.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        target: Value of the metric; whole runs are counted without one.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            bars need.
 
     Raises:
-        StudyError: the metric was not evaluated.
+        StudyError: The metric was not evaluated.
     """
     table = costs(study, metric, target)
     known = [group for group in groups(study) if group in set(table["group"])]
@@ -94,18 +94,18 @@ def cost_bars(
             ends = np.nan_to_num([[left - total.low], [total.high - left]])
             axes.errorbar(left, row, xerr=ends, color=style.ink(), lw=1.2, capsize=3)
             text = f"{left:.4g} s"
-            if done < len(mine):
+            if done < len(mine):  # what the others took counts until their end
                 text = f"≥ {text} ({done} of {len(mine)})"
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
             tip = left + float(ends[1][0])
             axes.annotate(text, (tip, row), fontsize=layout.small(), **where)
         axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_ylim(len(names) - 0.5, -0.5)  # the first group on top
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.margins(x=0.25)
-        axes.set_xlabel(f"Virtual time {_until(metric, target)} (s)")
+        axes.set_xlabel(f"Virtual time {_until(study, metric, target)} (s)")
         handles = [
             Patch(facecolor=color, hatch=hatch, edgecolor="white", label=name)
             for name, color, hatch in zip(NAMES, colors, HATCHES, strict=False)
@@ -120,8 +120,8 @@ def cost_bars(
     return figure
 
 
-def _until(metric: str, target: float | None) -> str:
+def _until(study: Study, metric: str, target: float | None) -> str:
     if target is None:
         return "of whole runs"
-    sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
+    sign = "≥" if described(study, metric).higher_is_better else "≤"
     return f"to {style.in_words(metric)} {sign} {target:.4g}"

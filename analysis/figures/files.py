@@ -18,7 +18,7 @@ def check_format(name: str) -> None:
     """Refuses a name that is no format of figures.
 
     Raises:
-        UserError: naming the formats.
+        UserError: The format is not known; the message names those that are.
     """
     if name not in FORMATS:
         raise UserError(
@@ -33,12 +33,12 @@ def save_figure(figure: Figure, path: Path) -> Path:
     The same figure gives the same bytes.
 
     Args:
-        figure: figure, laid out once for all formats.
-        path: file with the format's suffix; its folder is created if missing.
+        figure: Figure, laid out once for all formats.
+        path: File with the format's suffix; its folder is created if missing.
 
     Raises:
-        UserError: there is no such format.
-        StudyError: it cannot be written.
+        UserError: There is no such format.
+        StudyError: It cannot be written.
     """
     check_format(path.suffix[1:])
     try:
@@ -48,9 +48,9 @@ def save_figure(figure: Figure, path: Path) -> Path:
                 figure.savefig(new, dpi=DOTS_PER_INCH, metadata=_without_date(path))
             if path.suffix == ".png":
                 figure.set_layout_engine("none")  # is laid out, which takes long
-                beside = path.with_suffix(".pdf")
-                with replaced(beside) as new:
-                    figure.savefig(new, metadata=_without_date(beside))
+                twin = path.with_suffix(".pdf")
+                with replaced(twin) as new:
+                    figure.savefig(new, metadata=_without_date(twin))
     except OSError as error:
         raise StudyError(
             f"{path}: the figure must be written, but {error.strerror or error}; make "

@@ -56,14 +56,14 @@ class Panel(NamedTuple):
     """One run of a picture.
 
     Attributes:
-        title: name of its group.
-        jobs: jobs of the run.
-        commits: times of new versions, virtual seconds.
-        incidents: incidents of the run.
+        title: Name of the group.
+        jobs: Jobs of the run.
+        commits: Times of new versions, virtual seconds.
+        incidents: Incidents of the run.
         num_clients: K.
-        end: end of the run, virtual seconds.
-        known: names and groups of the clients, from `clients.of_run`.
-        downloads: seconds of each client's download, where they are constant.
+        end: End of the run, virtual seconds.
+        known: Names and groups of the clients, from `clients.of_run`.
+        downloads: Seconds of each client's download, where they are constant.
     """
 
     title: str
@@ -82,7 +82,7 @@ def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
     Of more, those that read first; where more do so at once, evenly spread over them.
 
     Args:
-        jobs: jobs of one run.
+        jobs: Jobs of one run.
         num_clients: K.
     """
     if num_clients <= MOST_CLIENTS:
@@ -98,9 +98,9 @@ def first_seconds(jobs: pd.DataFrame, num_clients: int, num_jobs: int = JOBS) ->
     """Returns the virtual seconds in which some jobs of the drawn clients ended.
 
     Args:
-        jobs: jobs of one run.
+        jobs: Jobs of one run.
         num_clients: K; of more than are drawn, each ends two jobs or so.
-        num_jobs: number of jobs, where all clients are drawn.
+        num_jobs: Number of jobs, where all clients are drawn.
     """
     shown = lines(jobs, num_clients)
     mine = jobs.loc[jobs["client"].isin(shown)]
@@ -119,9 +119,9 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
     markers. A job under way whose stages are not known yet is not drawn.
 
     Args:
-        panels: one per run; the first 4 are drawn.
-        seconds: shown virtual seconds, > 0.
-        name: name of the study.
+        panels: Panels, one per run; the first 4 are drawn.
+        seconds: Shown virtual seconds, > 0.
+        name: Name of the study.
     """
     drawn = list(panels)[:MOST_PANELS]
     shown = [lines(panel.jobs, panel.num_clients) for panel in drawn]
@@ -159,10 +159,10 @@ def staleness(
     """Draws the staleness of the contributions of each group.
 
     Args:
-        histograms: tables of `timelines.histogram`, by group.
-        laws: known laws by group, drawn over the bars.
-        means: means of theory by group, drawn where no law is known.
-        name: name of the study.
+        histograms: Tables of `timelines.histogram`, by group.
+        laws: Known laws by group, drawn over the bars.
+        means: Means of theory by group, drawn where no law is known.
+        name: Name of the study.
     """
     columns = min(len(histograms), 3)
     rows = -(-len(histograms) // columns)
@@ -203,9 +203,9 @@ def stages(
     Where clients do not wait for what they sent, waiting ends with their next read.
 
     Args:
-        jobs: jobs of one run.
-        incidents: incidents of the run; a job ends with a crash of its client.
-        downloads: seconds of each client's download, where they are constant; else a
+        jobs: Jobs of one run.
+        incidents: Incidents of the run; a job ends with a crash of its client.
+        downloads: Seconds of each client's download, where they are constant; else a
             download is not told from the computing that follows it.
 
     Returns:

@@ -1,7 +1,7 @@
 """Heat maps: a number for every point of a sweep over two keys."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import matplotlib as mpl
@@ -16,15 +16,32 @@ from matplotlib.patches import Rectangle
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
 from analysis.figures.lines import pinned, swept_keys
+from analysis.figures.names import plain
 from analysis.figures.sweeps import RATIO
-from analysis.frames import Study, ordered, runs, short, swept_columns
-from analysis.targets import HIGHER_IS_BETTER, final_values, time_to_target
+from analysis.frames import Study, described, ordered, runs, short, swept_columns
+from analysis.targets import final_values, time_to_target
 from simulator.trace import StudyError
 
 CELL = (0.62, 0.46)
 """Inches."""
 MAX_COLUMNS = 3
-"""Of panels."""
+"""Most panels in a row."""
+
+
+CAPTIONS = {
+    "^(?!commits-over-).*-over-.*-and-": "Final values (of the last tenth of "
+    "evaluations) over what is swept, means over replicates"
+}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields final values of the first metric over two keys swept across each other."""
+    keys = swept_keys(study)
+    if len(keys) == 2 and _is_a_grid(study, keys):
+        metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+        name = f"{metric}-over-{plain(keys[0])}-and-{plain(keys[1])}"
+        yield name, heat_map(study, metric, (keys[0], keys[1]))
 
 
 def heat_map(
@@ -45,16 +62,17 @@ def heat_map(
     have no panel, and are named on top.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        keys: swept keys, to the right and upwards; by default the only two.
-        target: value of the metric; final values are drawn without one.
-        against: what is counted until the target, as in `time_to_target`.
-        at: values of the other keys that are swept.
-        size: inches, such as `style.size("two")`; by default as the cells need.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        keys: Swept keys, to the right and upwards; by default the only two.
+        target: Value of the metric; final values are drawn without one.
+        against: Count until the target, as in `time_to_target`.
+        at: Values of the other keys that are swept.
+        size: Width and height in inches, such as `style.size("two")`; by default as the
+            cells need.
 
     Raises:
-        StudyError: not two keys are swept, or more than these two; the metric was not
+        StudyError: Not two keys are swept, or more than these two; the metric was not
             evaluated.
     """
     table = cells(study, metric, keys, target, against, at)
@@ -62,7 +80,7 @@ def heat_map(
     told = "mean of the last tenth of evaluations"
     scale = style.Axis(f"{style.final_label(metric)}\n({told})")
     if target is not None:
-        sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
+        sign = "≥" if described(study, metric).higher_is_better else "≤"
         goal = f"{style.in_words(metric)} {sign} {target:.4g}"
         scale = layout.axis(study, against)
         scale = scale._replace(label=f"{scale.label} to {goal}")
@@ -80,6 +98,7 @@ def heat_map(
         note = "\n".join(word for word in words if word)
         figure = layout.titled(study, size or wanted, note)
         panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        # One scale for all panels, so that colours can be compared between them.
         norm = _norm(scale.scale * swept["value"], logarithmic=target is not None)
         images = []
         for axes, variant in zip(panels.flat, variants, strict=False):
@@ -224,3 +243,11 @@ def _not_swept(table: pd.DataFrame, swept: pd.DataFrame) -> str:
         for variant, rows in rest.groupby("variant", sort=False)
     ]
     return style.text(f"not swept over both: {', '.join(words)}", 80) if words else ""
+
+
+def _is_a_grid(study: Study, keys: list[str]) -> bool:
+    """Says whether two keys were swept across each other, and not drawn or zipped."""
+    x, y = (swept_columns(study)[key] for key in keys)
+    points = runs(study)[[x, y]].dropna().drop_duplicates()
+    sides = points[x].nunique(), points[y].nunique()
+    return min(sides) > 1 and 2 * len(points) > math.prod(sides)

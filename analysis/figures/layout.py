@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.frames import Study, runs
+from simulator.metrics import find
 from simulator.scenario.study import BASE
 
 LINES_OF_LEGEND = 20
@@ -50,9 +51,9 @@ def add_note(
     """Writes a note below a figure; `supxlabel("")` removes it.
 
     Args:
-        figure: figure with its legend.
-        words: parts of the note; empty ones are left out.
-        legend_below: whether the legend stands at the bottom; the note is above it.
+        figure: Figure with its legend.
+        words: Parts of the note; empty ones are left out.
+        legend_below: Whether the legend stands at the bottom; the note is above it.
     """
     note = "; ".join(word for word in words if word)
     note = textwrap.fill(note, int(CHARACTERS * figure.get_figwidth()))
@@ -94,9 +95,10 @@ def within(
     Returns:
         Lower and upper ends, and words on where intervals were cut, if any were.
     """
-    if metric not in style.BOUNDS:
+    known = find(metric)
+    if known is None or known.bounds is None:
         return low, high, ""
-    least, most = style.BOUNDS[metric]
+    least, most = known.bounds
     ends = [f"{least:g}"] if (low < least).any() else []
     ends += [f"{most:g}"] if (high > most).any() else []
     cut = f", cut at {' and '.join(ends)}" if ends else ""

@@ -1,5 +1,7 @@
 """Learning curves: means over replicates, against time or what else is counted."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,7 +15,25 @@ from analysis.phases import evaluations_by
 from analysis.targets import (
     final_values,
 )
+from simulator.metrics import find
 from simulator.trace import StudyError
+
+CAPTIONS = {"^convergence-": "Mean over replicates with its 95 % interval"}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields the first metric against time and commits, the others against commits.
+
+    Where all protocols have rounds, these are counted in place of commits: a sequential
+    round has several commits, a parallel one has one.
+    """
+    first, *others = study.manifest["scenario"]["evaluate"]["metrics"]
+    counted = "rounds" if set(runs(study)["protocol"]) == {"rounds"} else "commits"
+    for against in ("time", counted):
+        yield f"convergence-{against}", convergence(study, first, against)
+    for other in others:
+        yield f"convergence-{counted}-{other}", convergence(study, other, counted)
 
 
 def convergence(
@@ -30,13 +50,14 @@ def convergence(
     counts no such thing, as one without privacy against epsilon.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        against: what is counted, of `frames.COUNTED` or `phases.PHASES`.
-        size: inches, such as `style.size("one")`; by default as the legend needs.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            legend needs.
 
     Raises:
-        StudyError: there is no such column, or nothing is counted in any group.
+        StudyError: There is no such column, or nothing is counted in any group.
     """
     known = groups(study)
     looks, axis = style.looks(known), layout.axis(study, against)
@@ -51,9 +72,10 @@ def convergence(
         width, height, _ = layout.legend_size(labels)
         figure = layout.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
         axes = figure.add_subplot()
+        # Different groups may be cut at different ends; the longest words cover all.
         handles, cuts = [], dict.fromkeys([""])
         for group in known:
-            if group in references:
+            if group in references:  # its time is not that of any clients
                 final = _final_mean(study, group, metric)
                 look = looks[group]._replace(linestyle=style.DASHED)
                 handles.append(axes.axhline(final, zorder=2, **look._asdict()))
@@ -70,11 +92,12 @@ def convergence(
             line = {"drawstyle": "steps-post", "zorder": 3, **looks[group]._asdict()}
             handles += axes.plot(x, curve["mean"], **line)
         ends = pd.Series([curve["x"].iloc[-1] for curve in curves.values()])
+        # Budgets may differ by powers of ten; a linear axis shows only the last.
         if against == "epsilon" and is_wide(ends):
             axes.set_xscale("log")
         else:
             axes.set_xlim(left=0)
-        if metric in style.LOGARITHMIC:
+        if (record := find(metric)) is not None and record.logarithmic:
             layout.make_logarithmic(axes)
         axes.set(xlabel=axis.label, ylabel=style.metric_label(metric))
         layout.add_legend(figure, handles, labels, size)
@@ -116,7 +139,7 @@ def _references(study: Study, against: str) -> set[str]:
     Centralised ones are curves where there are no others to compare with them.
 
     Raises:
-        StudyError: nothing is counted in any group.
+        StudyError: Nothing is counted in any group.
     """
     table = runs(study)
     found = set(table.loc[table["protocol"] == "centralised", "group"])

@@ -19,9 +19,9 @@ class Line(NamedTuple):
     """The groups of a variant that differ in one swept number alone.
 
     Attributes:
-        label: variant, and values of the other keys that are swept.
-        groups: names of groups of runs, in the order of `numbers`.
-        numbers: swept values, increasing; NaN where the variant is not swept.
+        label: Variant, and values of the other keys that are swept.
+        groups: Names of groups of runs, in the order of `numbers`.
+        numbers: Swept values, increasing; NaN where the variant is not swept.
     """
 
     label: str
@@ -38,8 +38,8 @@ class Lines(NamedTuple):
     """Lines of a figure over a swept number.
 
     Attributes:
-        lines: one for each variant and value of the other keys.
-        along: keys that change along a line together with the swept number.
+        lines: One line for each variant and value of the other keys.
+        along: Keys that change along a line together with the swept number.
     """
 
     lines: list[Line]
@@ -67,12 +67,12 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
     """Returns the lines of a figure over a swept number; no group is in two of them.
 
     Args:
-        study: finished or not.
-        key: key swept over numbers.
-        at: values of other keys that are swept; groups that have others are left out.
+        study: Study, finished or not.
+        key: Key swept over numbers.
+        at: Values of other keys that are swept; groups that have others are left out.
 
     Raises:
-        StudyError: a key is not swept, or not over numbers; nothing has the values; or
+        StudyError: A key is not swept, or not over numbers; nothing has the values; or
             there are more lines than can be told apart.
     """
     columns, fixed = swept_columns(study), dict(at or {})
@@ -118,9 +118,9 @@ def split(
     """Divides groups of runs by variant and the values of some swept keys.
 
     Args:
-        study: study of the groups.
-        table: a row per group, with its variant and a column per swept key.
-        keys: keys to divide by.
+        study: Study of the groups.
+        table: Row per group, with its variant and a column per swept key.
+        keys: Keys to divide by.
 
     Returns:
         The rows of each part, by what it is called.

@@ -1,5 +1,7 @@
 """The cost of privacy: final values against the spent epsilon."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
@@ -19,8 +21,8 @@ def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
     """Returns each group's final value and the epsilon that its runs have spent.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
 
     Returns:
         Columns variant, group, epsilon (mean over replicates of the largest of a
@@ -29,7 +31,7 @@ def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
         replicates that did not diverge), replicates (those).
 
     Raises:
-        StudyError: the metric was not evaluated, or no run accounts for privacy.
+        StudyError: The metric was not evaluated, or no run accounts for privacy.
     """
     finals, spent = final_values(study, metric), final_quantities(study, "epsilon")
     rows = []
@@ -47,6 +49,20 @@ def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=pd.Index(names))
 
 
+CAPTIONS = {
+    "-against-privacy$": "Final values (of the last tenth of evaluations) against what "
+    "clients spent of their privacy"
+}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields the first metric against epsilon, where that differs between groups."""
+    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    if _differs(study, metric):
+        yield f"{metric}-against-privacy", privacy_utility(study, metric)
+
+
 def privacy_utility(
     study: Study, metric: str = "test_accuracy", size: Size | None = None
 ) -> Figure:
@@ -59,12 +75,13 @@ def privacy_utility(
     line.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        size: inches, such as `style.size("one")`; by default as the legend needs.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            legend needs.
 
     Raises:
-        StudyError: the metric was not evaluated, or no run's epsilon is finite.
+        StudyError: The metric was not evaluated, or no run's epsilon is finite.
     """
     table = utility(study, metric)
     finite = np.isfinite(table["epsilon"].to_numpy(np.float64))
@@ -91,7 +108,7 @@ def privacy_utility(
         handles: list[Artist] = []
         cuts = [""]
         for name, mine in lines.items():
-            mine = mine.sort_values("epsilon")
+            mine = mine.sort_values("epsilon")  # lines go from left to right
             mean, low, high = mine[["mean", "low", "high"]].to_numpy(np.float64).T
             low, high, cut = layout.within(metric, low, high)
             cuts.append(cut)
@@ -103,6 +120,7 @@ def privacy_utility(
                 marker="o", ms=3.5, capsize=2, **look._asdict(),
             )  # fmt: skip
             handles.append(bars)  # pyright: ignore[reportArgumentType]
+        # A group without noise has no finite epsilon: a level for all of the axis.
         for _, row in free.iterrows():
             look = looks[row["variant"]]._replace(linestyle=style.DASHED)
             handles.append(axes.axhline(row["mean"], zorder=1, **look._asdict()))
@@ -146,3 +164,13 @@ def _with_keys(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     """Returns a table of groups with a column per swept key."""
     known = runs(study).drop_duplicates("group")
     return table.merge(known[["group", *swept_columns(study).values()]], on="group")
+
+
+def _differs(study: Study, metric: str) -> bool:
+    """Says whether groups have spent different finite epsilons."""
+    told = [run.get("privacy") or {} for run in study.manifest["runs"]]
+    if all(entry.get("delta") is None for entry in told):
+        return False
+    spent = utility(study, metric)["epsilon"].to_numpy(np.float64)
+    spent = spent[np.isfinite(spent)]
+    return spent.size > 1 and float(spent.max()) > float(spent.min())

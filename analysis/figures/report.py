@@ -1,21 +1,19 @@
 """The standard figures of a study, and their files."""
 
-import math
 import re
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
-import numpy as np
 from matplotlib.figure import Figure
 
-from analysis import staleness
-from analysis.figures import heat_maps, lines, privacy, style, sweeps
+from analysis.figures import style
 from analysis.figures.files import check_format, save_figure
-from analysis.figures.learning_curves import convergence
-from analysis.figures.speed_ups import speed_up_bars
-from analysis.figures.staleness import staleness_histogram
-from analysis.frames import Study, groups, joined, runs, swept_columns
-from analysis.targets import default_target
+from analysis.frames import Study
+from simulator.config.catalogue import parts
+from simulator.config.errors import UserError
+from simulator.lazy import listed
 
 
 def save(
@@ -31,11 +29,11 @@ def save(
     a heat map over two swept keys; against the privacy spent, where that differs
     between groups; how stale each variant was at the first point of a sweep, unless it
     never was, with its law where one is known; time to the study's target where there
-    are groups to compare. The same study gives the same bytes.
+    are groups to compare; figures of plug-ins. The same study gives the same bytes.
 
     Args:
-        study: with at least one run that has ended.
-        folder: parent of the folder `figures`, which is created if missing.
+        study: Study with at least one run that has ended.
+        folder: Parent of the folder `figures`, which is created if missing.
         form: `pdf`, `svg`, or `png` for PNGs (200 dots per inch) and PDFs.
         styles: Matplotlib styles, names or files, over this package's own.
 
@@ -43,8 +41,8 @@ def save(
         Paths of the files, in that order, without the PDFs of PNGs.
 
     Raises:
-        StudyError: a figure cannot be written.
-        UserError: there is no such format or style.
+        StudyError: A figure cannot be written.
+        UserError: There is no such format or style, or a plug-in's figure is none.
     """
     check_format(form)
     where = Path(folder) / "figures"
@@ -56,81 +54,54 @@ def save(
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
-    """Yields the standard figures with their file names, one at a time, as `save`."""
-    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
-    known = groups(study)
-    # A sequential round has several commits, a parallel one has one.
-    in_rounds = set(runs(study)["protocol"]) == {"rounds"}
-    counted = "rounds" if in_rounds else "commits"
-    for against in ("time", counted):
-        yield f"convergence-{against}", convergence(study, metric, against)
-    for other in study.manifest["scenario"]["evaluate"]["metrics"][1:]:
-        figure = convergence(study, other, counted)
-        yield f"convergence-{counted}-{other}", figure
-    key = lines.swept_key(study)
-    if key is not None:
-        yield f"{metric}-over-{_plain(key)}", sweeps.final_over(study, key, metric)
-    two = lines.swept_keys(study)
-    if len(two) == 2 and _is_a_grid(study, two):
-        name = f"{metric}-over-{_plain(two[0])}-and-{_plain(two[1])}"
-        yield name, heat_maps.heat_map(study, metric, (two[0], two[1]))
-    if _privacy_differs(study, metric):
-        yield f"{metric}-against-privacy", privacy.privacy_utility(study, metric)
-    if key is not None and study.manifest["scenario"]["stop"].get("windowed"):
-        yield f"commits-over-{_plain(key)}", sweeps.commits_over(study, key)
-    measured = set(joined(study, "staleness")["group"])
-    names = _file_names(known)
-    for group in _first_groups(study):
-        if group in measured and not staleness.is_always_zero(study, group):
-            law = staleness.staleness_law(study, group)
-            yield (
-                f"staleness-{names[group]}",
-                staleness_histogram(study, group, law),
+    """Yields the standard figures with their file names, one at a time, as `save`.
+
+    Raises:
+        UserError: The figure of a plug-in is none, or has the name of another one.
+    """
+    names: set[str] = set()
+    for module in _modules():
+        for name, figure in getattr(module, "standard", _nothing)(study):
+            names.add(name)
+            yield name, figure
+    for drawing in parts("figures"):
+        figure = drawing.function()(study)
+        if figure is None:
+            continue
+        if not isinstance(figure, Figure):
+            raise UserError(
+                f"the figure {drawing.name!r} must be drawn as a Matplotlib Figure, or "
+                f"be None, got {type(figure).__name__}; return the figure"
             )
-    if len(known) > 1:
-        target = default_target(study)
-        yield (
-            "time-to-target",
-            speed_up_bars(study, target.metric, target.value),
-        )
+        if drawing.name in names:
+            raise UserError(
+                f"the figure {drawing.name!r} must have a name of its own in this "
+                f"study, got that of another figure; rename it"
+            )
+        yield drawing.name, figure
 
 
-def _is_a_grid(study: Study, keys: list[str]) -> bool:
-    """Says whether two keys were swept across each other, and not drawn or zipped."""
-    x, y = (swept_columns(study)[key] for key in keys)
-    points = runs(study)[[x, y]].dropna().drop_duplicates()
-    sides = points[x].nunique(), points[y].nunique()
-    return min(sides) > 1 and 2 * len(points) > math.prod(sides)
+def caption(name: str) -> str:
+    """Returns what a standard figure shows; its name if that is not known."""
+    known = {
+        pattern: words
+        for module in _modules()
+        for pattern, words in getattr(module, "CAPTIONS", {}).items()
+    }
+    known |= {f"^{re.escape(d.name)}$": d.meaning for d in parts("figures")}
+    found = (words for pattern, words in known.items() if re.search(pattern, name))
+    return next(found, "") or name
 
 
-def _privacy_differs(study: Study, metric: str) -> bool:
-    """Says whether groups have spent different finite epsilons."""
-    told = [run.get("privacy") or {} for run in study.manifest["runs"]]
-    if all(entry.get("delta") is None for entry in told):
-        return False
-    spent = privacy.utility(study, metric)["epsilon"].to_numpy(np.float64)
-    spent = spent[np.isfinite(spent)]
-    return spent.size > 1 and float(spent.max()) > float(spent.min())
+def _modules() -> list[ModuleType]:
+    """Returns the modules of figures, in the order in which the package lists them."""
+    text = Path(__file__).with_name("__init__.py").read_text(encoding="utf-8")
+    modules = dict.fromkeys(listed(text).values())
+    others = [name for name in modules if name not in (__name__, __package__)]
+    return [import_module(name) for name in others]
 
 
-def _first_groups(study: Study) -> list[str]:
-    """Returns the first group of each variant."""
-    return list(runs(study).drop_duplicates("variant")["group"])
-
-
-def _file_names(known: list[str]) -> dict[str, str]:
-    """Returns a different name for each group that any file system takes."""
-    found: dict[str, str] = {}
-    for group in known:
-        plain = _plain(group).lower() or "group"
-        name, number = plain, 1
-        while name in found.values():
-            number += 1
-            name = f"{plain}-{number}"
-        found[group] = name
-    return found
-
-
-def _plain(name: str) -> str:
-    """Returns a user's name as any file system takes it; empty if nothing is left."""
-    return re.sub(r"[^\w.]+", "-", name, flags=re.ASCII).strip("-.")[:80]
+def _nothing(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields nothing, for figures that are drawn on demand alone."""
+    del study
+    yield from ()

@@ -1,6 +1,7 @@
 """Bars of times to a target, with how many times faster each group is."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -9,15 +10,26 @@ from matplotlib.figure import Figure
 
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
-from analysis.frames import Study
+from analysis.frames import Study, described, groups
 from analysis.targets import (
-    HIGHER_IS_BETTER,
+    default_target,
     time_to_target,
     times_to_target,
 )
 
 ROOM = 2.0
 """Times the longest time, as far as intervals of others are drawn."""
+
+
+CAPTIONS = {"^time-to-target$": "Virtual time until the target; interval of the median"}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields the time to the study's target, where there are groups to compare."""
+    if len(groups(study)) > 1:
+        target = default_target(study)
+        yield "time-to-target", speed_up_bars(study, target.metric, target.value)
 
 
 def speed_up_bars(
@@ -29,10 +41,11 @@ def speed_up_bars(
     where one was not there by its horizon, where its bar, hatched, ends.
 
     Args:
-        study: finished or not.
-        metric: a column of evaluations.
-        value: value of the metric to reach.
-        size: inches, such as `style.size("one")`; by default as its bars need.
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        value: Value of the metric to reach.
+        size: Width and height in inches, such as `style.size("one")`; by default as its
+            bars need.
     """
     table = time_to_target(study, metric, value).set_index("group")
     horizons = times_to_target(study, metric, value).groupby("group")["time"].max()
@@ -40,10 +53,11 @@ def speed_up_bars(
     medians = table["median"].to_numpy(np.float64)
     reached = np.isfinite(medians)
     ends = np.where(reached, medians, horizons.loc[table.index].to_numpy(np.float64))
+    # An interval may be open or far longer than all bars, which would then be dots.
     furthest = ROOM * max(float(ends.max()), float(horizons.max()))
     highs = table["high"].to_numpy(np.float64)[reached]
     cut = bool((highs > furthest).any())
-    sign = "≥" if metric in HIGHER_IS_BETTER else "≤"
+    sign = "≥" if described(study, metric).higher_is_better else "≤"
     goal = style.in_words(metric)
     names = [style.text(layout.label(study, group), 26) for group in table.index]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
@@ -69,7 +83,7 @@ def speed_up_bars(
                 f"{label} {share}", (tip, row), fontsize=layout.small(), **where
             )
         axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_ylim(len(names) - 0.5, -0.5)  # the first group on top
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
@@ -97,11 +111,11 @@ def _draw_interval(
     """Draws a median's interval, with an arrow where it goes on.
 
     Args:
-        axes: axes to draw on.
-        row: row of the group.
-        one: median and interval of the group.
-        open_until: end of an open interval in the figure.
-        furthest: largest end of a closed interval in the figure.
+        axes: Axes to draw on.
+        row: Row of the group.
+        one: Median and interval of the group.
+        open_until: End of an open interval in the figure.
+        furthest: Largest end of a closed interval in the figure.
 
     Returns:
         The end of the interval.

@@ -1,6 +1,7 @@
 """Histograms of staleness, a panel for each client."""
 
 import math
+from collections.abc import Iterator
 
 import matplotlib as mpl
 import numpy as np
@@ -12,11 +13,28 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis import clients, staleness
 from analysis.figures import layout, style
+from analysis.figures.names import plain
 from analysis.frames import Study, groups, joined, runs
 
 MAX_PANELS = 12
 SHOWN = 0.995
 """Part of a distribution that a panel shows; it says how much lies beyond."""
+
+
+CAPTIONS = {
+    "^staleness-": "How stale what each client's work used was; line: mean or law"
+}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields each variant at its first point of the sweep, unless it is never stale."""
+    measured = set(joined(study, "staleness")["group"])
+    names = _file_names(groups(study))
+    for group in runs(study).drop_duplicates("variant")["group"]:
+        if group in measured and not staleness.is_always_zero(study, group):
+            law = staleness.staleness_law(study, group)
+            yield f"staleness-{names[group]}", staleness_histogram(study, group, law)
 
 
 def staleness_histogram(
@@ -28,13 +46,13 @@ def staleness_histogram(
     They have the names that the group's first run gives them.
 
     Args:
-        study: finished or not.
-        group: name of a group of runs.
-        law: ages in commits and their probabilities, for a client, in the steady
+        study: Study, finished or not.
+        group: Name of a group of runs.
+        law: Ages in commits and their probabilities, for a client, in the steady
             state; drawn over the bars, which then leave out the start of each run.
 
     Raises:
-        ValueError: nothing was measured in such a group.
+        ValueError: Nothing was measured in such a group.
     """
     table = joined(study, "staleness")
     table = table[table["group"] == group]
@@ -43,6 +61,7 @@ def staleness_histogram(
     embeddings = (table["quantity"] == "embedding").any()
     quantity = "embedding" if embeddings else "contribution"
     everyone = np.unique(table.loc[table["quantity"] == quantity, "client"])
+    # Of many clients some are shown, evenly from the first to the last.
     spread = np.linspace(0, len(everyone) - 1, min(len(everyone), MAX_PANELS))
     shown = [int(client) for client in everyone[np.rint(spread).astype(int)]]
     known = clients.of_run(study, int(table["run"].iloc[0]))
@@ -106,3 +125,16 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     return f"mean {middle:.3g}" + (
         f"; {beyond:.1g} % > {right - 1:g}" if right < edges[-1] else ""
     )
+
+
+def _file_names(known: list[str]) -> dict[str, str]:
+    """Returns a different name for each group that any file system takes."""
+    found: dict[str, str] = {}
+    for group in known:
+        first = plain(group).lower() or "group"
+        name, number = first, 1
+        while name in found.values():
+            number += 1
+            name = f"{first}-{number}"
+        found[group] = name
+    return found

@@ -19,6 +19,7 @@ from matplotlib import style as styles_of_matplotlib
 
 from simulator.config.errors import UserError
 from simulator.config.text import printable, shortened, suggestion
+from simulator.metrics import find
 
 INK = "#000000"
 OKABE_ITO = (
@@ -81,20 +82,6 @@ RC: dict[Any, Any] = {
     "ytick.labelsize": 8.0,
 }
 
-METRICS = {
-    "test_accuracy": "Test accuracy",
-    "test_loss": "Test loss (nats)",
-    "test_auc": "Test AUC",
-    "objective": "Objective (nats)",
-    "gradient_norm_squared": "Squared norm of the gradient",
-    "optimality_gap": "Optimality gap (nats)",
-}
-"""Labels of metrics, columns of `evaluations`."""
-
-LOGARITHMIC = ("gradient_norm_squared", "optimality_gap")
-"""Metrics that go to zero, whose decay is read off a logarithmic axis."""
-
-
 LONGEST = 120
 """Characters of a name in a figure."""
 TELLING = 4
@@ -102,16 +89,13 @@ TELLING = 4
 VAGUE = ("kind", "number", "scale", "value")
 """Keys that stand in many places of a scenario."""
 
-BOUNDS = {"test_accuracy": (0.0, 1.0), "test_auc": (0.0, 1.0)}
-"""Metrics that cannot leave an interval, though an interval of their mean may."""
-
 
 class Axis(NamedTuple):
     """A quantity on an axis.
 
     Attributes:
-        label: name with the shown unit.
-        scale: multiplies the column to give that unit.
+        label: Name with the shown unit.
+        scale: Factor of the column that gives that unit.
     """
 
     label: str
@@ -155,7 +139,7 @@ def looks(groups: Iterable[str]) -> dict[str, Look]:
     is named like it otherwise, if there is one.
 
     Args:
-        groups: all of a study's, in order.
+        groups: All groups of a study, in order.
     """
     groups = list(groups)
     public = {_words(group): group for group in groups if "private" not in group}
@@ -185,7 +169,9 @@ def _words(group: str) -> tuple[str, ...]:
 
 def metric_label(metric: str) -> str:
     """Returns the label of a metric; a user's own is named like its column."""
-    return METRICS.get(metric) or text(metric.replace("_", " ").capitalize(), 60)
+    known = find(metric)
+    label = "" if known is None else known.label
+    return label or text(metric.replace("_", " ").capitalize(), 60)
 
 
 def in_words(metric: str) -> str:
@@ -219,8 +205,8 @@ def text(name: str, width: int = 34) -> str:
     fonts lack, are escapes such as `\u5feb`.
 
     Args:
-        name: name of a group or study.
-        width: characters of a line.
+        name: Name of a group or study.
+        width: Number of characters of a line.
     """
     name = printable(shortened(" ".join(name.split()), LONGEST))
     if not name.isascii():
@@ -255,8 +241,8 @@ def size(
     """Returns inches of a figure for print, width and height.
 
     Args:
-        columns: width of the figure in columns of a page.
-        aspect: height over width; by default 0.75 for one column and 0.5 for two.
+        columns: Width of the figure in columns of a page.
+        aspect: Height over width; by default 0.75 for one column and 0.5 for two.
     """
     if columns not in WIDTHS:
         raise UserError(f"columns must be 'one' or 'two', got {columns!r}; take one")
@@ -287,10 +273,10 @@ def using(*styles: str | Path) -> Iterator[None]:
     Unlike `plt.style.context` it also keeps what they set to Matplotlib's own defaults.
 
     Args:
-        styles: names that Matplotlib knows, or files.
+        styles: Names that Matplotlib knows, or files.
 
     Raises:
-        UserError: there is no such style.
+        UserError: There is no such style.
     """
     token = _CHOSEN.set((*_CHOSEN.get(), *styles))
     try:

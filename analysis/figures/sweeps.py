@@ -1,25 +1,40 @@
-"""Figures over a swept number: final values, and commits until a target."""
+"""Final values over a swept number."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
-from analysis.figures.lines import Line, Lines, lines_over, pinned
-from analysis.frames import Study, runs
-from analysis.statistics import kaplan_meier_median, t_interval
+from analysis.figures.lines import Line, Lines, lines_over, pinned, swept_key
+from analysis.figures.names import plain
+from analysis.frames import Study
+from analysis.statistics import t_interval
 from analysis.targets import final_values
 
 RATIO = 20.0
-"""From the smallest to the largest swept value; from there on the axis is
+"""Ratio of the largest to the smallest swept value; from there on the axis is
 logarithmic."""
+
+
+CAPTIONS = {
+    "^(?!commits-over-).*-over-(?!.*-and-)": "Final values (of the last tenth of "
+    "evaluations) over what is swept, with 95 % intervals"
+}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields the first metric over the swept number, if there is one."""
+    key = swept_key(study)
+    if key is not None:
+        metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+        yield f"{metric}-over-{plain(key)}", final_over(study, key, metric)
 
 
 def final_over(
@@ -37,14 +52,15 @@ def final_over(
     band.
 
     Args:
-        study: finished or not.
-        key: key swept over numbers.
-        metric: a column of evaluations.
-        at: values of other keys that are swept, to which the figure is confined.
-        size: inches, such as `style.size("one")`; by default as the legend needs.
+        study: Study, finished or not.
+        key: Key swept over numbers.
+        metric: Column of the table `evaluations`.
+        at: Values of other keys that are swept, to which the figure is confined.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            legend needs.
 
     Raises:
-        StudyError: the key is not swept over numbers, others have too many values, or
+        StudyError: The key is not swept over numbers, others have too many values, or
             the metric was not evaluated.
     """
     drawn = lines_over(study, key, at)
@@ -70,7 +86,7 @@ def final_over(
         return bars
 
     with style.context():
-        figure, axes = _figure(study, key, drawn, draw, pinned(at), size)
+        figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at), size)
         axes.set_ylabel(style.final_label(metric))
         several = max(counts, default=0) > 1
         ends = f"bars: 95 % t-intervals{max(cuts, key=len)}" if several else ""
@@ -80,88 +96,17 @@ def final_over(
                 "Final: mean of the last tenth of a run's evaluations",
                 f"points: means over {layout.replicates(counts)}" if several else "",
                 ends,
-                _along(drawn),
+                words_along(drawn),
             ),
             legend_below=size is not None,
         )
     return figure
 
 
-def commits_over(
-    study: Study,
-    key: str,
-    at: Mapping[str, Any] | None = None,
-    size: Size | None = None,
-) -> Figure:
-    """Draws the commits until runs stopped at their target against a swept number.
-
-    Kaplan-Meier medians with 95 % intervals; a triangle stands where fewer than half of
-    the replicates stopped there, at the commits of the longest run. Lines are those of
-    `final_over`.
-
-    Args:
-        study: finished or not, whose runs stop at a target.
-        key: key swept over numbers.
-        at: values of other keys that are swept, to which the figure is confined.
-        size: inches, such as `style.size("one")`; by default as the legend needs.
-
-    Raises:
-        StudyError: the key is not swept over numbers, or others have too many values.
-    """
-    drawn = lines_over(study, key, at)
-    table = runs(study)
-    mine = {str(group): rows for group, rows in table.groupby("group")}
-    marks: set[str] = set()
-
-    def draw(axes: Axes, line: Line, x: np.ndarray, look: dict) -> Artist:
-        found = [_median(mine[group]) for group in line.groups]
-        median, low, high = np.array(found, np.float64).T
-        most = np.array([mine[group]["commits"].max() for group in line.groups])
-        known = np.isfinite(median)
-        if line.is_level:
-            level = median[0] if known[0] else math.nan
-            return axes.axhline(level, zorder=2, **look)
-        marks.update(["open"] * bool(np.isinf(high[known]).any()))
-        marks.update(["missed"] * bool((~known).any()))
-        high = np.where(np.isfinite(high), high, np.maximum(most, median))
-        middle = median[known]
-        errors = np.nan_to_num(np.array([middle - low[known], high[known] - middle]))
-        bars: Any = axes.errorbar(
-            x[known], middle, np.maximum(errors, 0),
-            marker="o", ms=3, capsize=2, **look,
-        )  # fmt: skip
-        missed = {"ls": "none", "marker": "^", "mfc": "none", "color": look["color"]}
-        (triangles,) = axes.plot(x[~known], most[~known], **missed)
-        return bars if known.any() else triangles
-
-    with style.context():
-        figure, axes = _figure(study, key, drawn, draw, pinned(at), size)
-        axes.set_yscale("log")
-        axes.set_ylabel("Commits to the target")
-        counts = {len(mine[group]) for line in drawn.lines for group in line.groups}
-        layout.add_note(
-            figure,
-            (
-                f"Points: medians over {layout.replicates(counts)}",
-                "bars: 95 % intervals" if max(counts) > 1 else "",
-                "open ones up to the longest run" if "open" in marks else "",
-                "△: not reached by then" if "missed" in marks else "",
-                _along(drawn),
-            ),
-            legend_below=size is not None,
-        )
-    return figure
-
-
-def _along(drawn: Lines) -> str:
+def words_along(drawn: Lines) -> str:
     """Returns words on keys that change together with the swept number."""
     keys = " and ".join(map(style.text, drawn.along))
     return f"along with it changes {keys}" if keys else ""
-
-
-def _median(rows: pd.DataFrame) -> tuple[float, float, float]:
-    reached = (rows["stop"] == "target").to_numpy(bool)
-    return kaplan_meier_median(rows["commits"].to_numpy(np.float64), reached)
 
 
 def is_wide(values: Any) -> bool:
@@ -179,18 +124,18 @@ def _shifted(x: np.ndarray, number: int, of: int, *, logarithmic: bool) -> np.nd
     return x + part * (x.max() - x.min())
 
 
-def _figure(
+def figure_of_lines(
     study: Study, key: str, drawn: Lines, draw: Any, note: str, size: Size | None
 ) -> tuple[Figure, Axes]:
     """Draws all lines, and a legend next to them.
 
     Args:
-        study: study with the figure's title.
-        key: swept key.
-        drawn: the lines.
-        draw: draws one into axes, at some places and in a look; returns its handle.
-        note: stands below the title.
-        size: inches, or None.
+        study: Study with the figure's title.
+        key: Swept key.
+        drawn: Lines to draw.
+        draw: Function that draws a line into axes, in a look, and returns its handle.
+        note: Words below the title.
+        size: Width and height in inches, or None.
     """
     labels = [style.text(line.label) for line in drawn.lines]
     looks = style.looks(line.label for line in drawn.lines)

@@ -7,15 +7,15 @@ from analysis.page import world
 from analysis.page.item import Item, Marked, Rows
 from analysis.page.words import about, entries, listed, shown
 from simulator.config.text import counted
-from simulator.trace import COLUMNS
+from simulator.metrics import find
 
 PARTS = ("clients", "server", "job", "protocol", "algorithm", "privacy")
 OF_PROBLEM = ("model", "loss", "reduction", "l2", "transfer")
 """Entries of a scenario, and of its problem, that are parameters of the model."""
 UNITS = {"time": "virtual s"}
-"""Of what evaluations are counted in, where its key is no unit."""
+"""Units of periods of evaluation whose keys are no units."""
 UNKNOWN = "of a package that is not here."
-"""What is said of a part that others bring and this installation does not have."""
+"""Words on a part of a plug-in that this installation does not have."""
 _OF_TIMELINE: tuple[list[str], Rows] = (
     [
         (
@@ -58,9 +58,9 @@ def _outputs(scenario: dict[str, Any]) -> tuple[list[str], Rows]:
     """Returns what is measured, how and when."""
     rows: Rows = []
     for metric in scenario["evaluate"]["metrics"]:
-        column = COLUMNS["evaluations"].get(metric)
-        unit = f" ({column.unit})" if column and column.unit else ""
-        text = f"{column.meaning}{unit}" if column else "a metric of the user's own"
+        known = find(str(metric))
+        unit = f" ({known.unit})" if known and known.unit else ""
+        text = f"{known.meaning}{unit}" if known else "a metric of the user's own"
         rows.append((str(metric), text))
     rows.append(("staleness", "commits between a read and the commit made of it"))
     periods = scenario["evaluate"]["every"].items()

@@ -13,7 +13,7 @@ from simulator.config.text import counted, ranges
 MACHINE = ("platform", "cores", "device", "backend")
 """Entries of the environment that are no software."""
 UNITS = {"time": "virtual s"}
-"""Of limits, where their key is no unit."""
+"""Units of limits whose keys are no units."""
 GENERATORS = (
     "The world is drawn by NumPy's counter-based generator Philox, each number by "
     "(seed, purpose, client, position), and laws by inversion; what is drawn in the "
@@ -108,15 +108,15 @@ def access(manifest: dict[str, Any]) -> Item:
     """Returns what is needed to have the same program."""
     version = (manifest.get("environment") or {}).get("stalesim", "of unknown version")
     text = [f"Simulated by stalesim {version}. The scenario and commands stand below."]
-    begun = (manifest, *manifest.get("continued", ()))
-    states = dict.fromkeys(_state(each) for each in begun)
+    sessions = (manifest, *manifest.get("continued", ()))
+    states = dict.fromkeys(map(_state, sessions))
     text.append(f"The program's git commit: {', then '.join(states)}.")
     return Item("6.1", "Computer model sharing statement", text)
 
 
-def _state(begun: Mapping[str, Any]) -> str:
-    """Returns the state of the program at one of the times that a study was begun."""
-    commit = begun.get("commit")
+def _state(session: Mapping[str, Any]) -> str:
+    """Returns the state of the program in one session of a study."""
+    commit = session.get("commit")
     if not commit:
         return "not known"
-    return f"{commit} with local changes" if begun.get("dirty") else str(commit)
+    return f"{commit} with local changes" if session.get("dirty") else str(commit)

@@ -1,4 +1,4 @@
-"""What an item of the checklist holds."""
+"""One item of the checklist."""
 
 from typing import NamedTuple
 
@@ -19,11 +19,11 @@ class Item(NamedTuple):
     """One item of the checklist.
 
     Attributes:
-        number: as in the checklist.
-        title: of the item.
-        text: paragraphs; some may be `Marked`.
-        rows: a table.
-        steps: what happens one after the other.
+        number: Number in the checklist.
+        title: Title of the item.
+        text: Paragraphs, of which some may be `Marked`.
+        rows: Rows of a table.
+        steps: Events that happen one after the other.
     """
 
     number: str

@@ -1,4 +1,4 @@
-"""What was simulated and how, item by item of the checklist STRESS-DES.
+"""Description of the simulation, item by item of the checklist STRESS-DES.
 
 Source: Monks, Currie, Onggo, Robinson, Kunc and Taylor, Strengthening the reporting of
 empirical simulation studies: introducing the STRESS guidelines, Journal of Simulation
@@ -15,7 +15,7 @@ def checklist(manifest: dict[str, Any]) -> list[Section]:
     """Returns the checklist, filled from the manifest of a study.
 
     Args:
-        manifest: with at least one run that has ended.
+        manifest: Manifest with at least one run that has ended.
     """
     return [
         Section("1. Objectives", design.objectives(manifest)),

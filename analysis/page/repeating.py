@@ -17,8 +17,8 @@ DIRTY = (
     "another program than that of the study, and may give other numbers."
 )
 CODE = (
-    "--import executes Python code with all rights of whoever calls the command. The "
-    "code is not on this page: get it from somebody you trust, and read it before."
+    "--import executes Python code with all rights of the user who calls it. The "
+    "code is not on this page: get it from people you trust, and read it before."
 )
 QUOTED = (
     "The study itself was started, and perhaps continued, by these commands, quoted "
@@ -30,8 +30,8 @@ def commands(manifest: dict[str, Any], name: str) -> Iterator[str]:
     """Yields the commands that repeat a study, one at a time.
 
     Args:
-        manifest: of the study.
-        name: of the file that its scenario is saved as.
+        manifest: Manifest of the study.
+        name: Name of the file that its scenario is saved as.
     """
     environment = manifest.get("environment") or {}
     commit = str(manifest.get("commit"))
@@ -46,8 +46,8 @@ def commands(manifest: dict[str, Any], name: str) -> Iterator[str]:
         log = next(iter(_of(manifest, "inputs")), "LOG")
         yield shlex.join(["stalesim", verb, IMPORT, log, "-o", again])
     else:
-        brings = _brings(manifest, verb)
-        yield shlex.join(["stalesim", *brings, verb, name, "-o", again])
+        imports = _imports(manifest, verb)
+        yield shlex.join(["stalesim", *imports, verb, name, "-o", again])
     if not timeline:
         yield shlex.join(["stalesim", "check", again])
     yield shlex.join(["stalesim", "report", again])
@@ -55,16 +55,16 @@ def commands(manifest: dict[str, Any], name: str) -> Iterator[str]:
 
 def started(manifest: dict[str, Any]) -> Iterator[str]:
     """Yields the commands that began the study and continued it."""
-    for begun in _times(manifest):
-        if begun.get("command"):
-            yield shlex.join(map(str, begun["command"]))
+    for session in _times(manifest):
+        if session.get("command"):
+            yield shlex.join(map(str, session["command"]))
 
 
 def cautions(manifest: dict[str, Any]) -> Iterator[str]:
-    """Yields what somebody should know who is about to call the commands."""
-    if any(begun.get("dirty") for begun in _times(manifest)):
+    """Yields cautions for those who are about to call the commands."""
+    if any(session.get("dirty") for session in _times(manifest)):
         yield DIRTY
-    if _brings(manifest, "run") or _of(manifest, "modules"):
+    if _imports(manifest, "run") or _of(manifest, "modules"):
         yield CODE
 
 
@@ -79,7 +79,7 @@ def needed(manifest: dict[str, Any]) -> Rows:
 
 
 def _times(manifest: dict[str, Any]) -> list[Mapping[str, Any]]:
-    """Returns what is known of each time that the study was begun or continued."""
+    """Returns the records of all sessions of the study: its start, continuations."""
     return [manifest, *manifest.get("continued", ())]
 
 
@@ -88,8 +88,8 @@ def _of(manifest: dict[str, Any], kind: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _brings(manifest: dict[str, Any], verb: str) -> list[str]:
-    """Returns the options before a command's verb that bring modules, and no others."""
+def _imports(manifest: dict[str, Any], verb: str) -> list[str]:
+    """Returns the options before a command's verb that register modules."""
     command = list(map(str, manifest.get("command") or ()))
     options = command[1 : command.index(verb)] if verb in command else []
     found: list[str] = []

@@ -22,7 +22,7 @@ OF_RUN = {
     "stop": str,
     "stop_reason": str,
 }
-"""What a manifest, and each of its runs, must have, and of which type."""
+"""Entries that a manifest, and each of its runs, must have, and their types."""
 OF_LEARNING = {
     "evaluate": {"metrics": list, "every": dict},
     "problem": {"data": dict, "partition": dict},
@@ -30,18 +30,18 @@ OF_LEARNING = {
 }
 """Parts of a scenario with numerics, and what they must have."""
 OF_ENDED = {"commits": int, "virtual_s": int | float, "elapsed_s": int | float}
-"""What a run that has ended must have besides."""
+"""Further entries that a run that has ended must have."""
 
 
 def check(manifest: Any, place: str) -> None:
     """Refuses a manifest that no version of ours can have written.
 
     Args:
-        manifest: to look at.
-        place: where it was read.
+        manifest: Manifest to look at.
+        place: File that it was read from.
 
     Raises:
-        StudyError: in one line.
+        StudyError: The manifest lacks something; one line.
     """
     _check(manifest, OF_STUDY, place)
     scenario = manifest["scenario"]

@@ -56,8 +56,8 @@ def entries(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
     A law, or a part of a kind of its own, is one value.
 
     Args:
-        tree: nested mappings.
-        prefix: dotted key of the tree itself.
+        tree: Nested mappings.
+        prefix: Dotted key of the tree itself.
     """
     for key, value in tree.items():
         name = f"{prefix}.{key}"
@@ -73,8 +73,8 @@ def about(kind: str, name: str) -> list[str]:
     """Returns what a part of the catalogue says of itself, paragraph by paragraph.
 
     Args:
-        kind: a key of `catalogue.KINDS`.
-        name: by which a scenario chooses the part; none if it is not installed here.
+        kind: Key of `catalogue.KINDS`.
+        name: Name by which a scenario chooses the part.
     """
     for part in catalogue.parts(kind):
         if tag(part) == name:

@@ -10,8 +10,8 @@ PRESENCE = ("join", "leave", "availability", "crashes", "loss", "selection")
 """Entries of clients that say when they are there and what they lose."""
 LINKS = ("upload", "download")
 BLIND = (
-    "Times come from the stated laws alone: what is learned changes nobody's times, it "
-    "can only end a run."
+    "Times come from the stated laws alone: what is learned changes no time, it can "
+    "only end a run."
 )
 _CYCLE = ("idle", "read", "download", "compute", "upload")
 _NAMES = {"gossip": {"upload": "average"}, "rounds": {"compute": "local steps"}}
@@ -28,7 +28,7 @@ def stages(scenario: Mapping[str, Any]) -> Rows:
     """Returns the stages that a job goes through and the time that each takes.
 
     Args:
-        scenario: of a manifest; its variants are left out.
+        scenario: Scenario of a manifest; its variants are left out.
     """
     kind = scenario["protocol"]["kind"]
     if imported(scenario):
@@ -53,8 +53,8 @@ def components(scenario: Mapping[str, Any], num_clients: list[int]) -> Rows:
     """Returns entities, activities, resources, queues, and how clients come and go.
 
     Args:
-        scenario: of a manifest; its variants are left out.
-        num_clients: of the runs, each number once.
+        scenario: Scenario of a manifest; its variants are left out.
+        num_clients: Numbers of clients of the runs, each once.
     """
     clients, server = (scenario.get(key) or {} for key in ("clients", "server"))
     kind = scenario["protocol"]["kind"]
@@ -87,8 +87,8 @@ def assumptions(scenario: Mapping[str, Any], data_sets: list[str]) -> list[str]:
     """Returns what is taken for granted, sentence by sentence.
 
     Args:
-        scenario: of a manifest; its variants are left out.
-        data_sets: by the names that the runs noted.
+        scenario: Scenario of a manifest; its variants are left out.
+        data_sets: Data sets by the names that the runs noted.
     """
     if imported(scenario):
         return ["The log is complete, and its times are those of one clock."]

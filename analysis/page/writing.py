@@ -8,18 +8,20 @@ from typing import Any, NamedTuple
 import jinja2
 import pandas as pd
 
-from analysis import claims, figures, staleness, summary, timelines
+from analysis import claims, staleness, summary, timelines
+from analysis.figures import report as study_report
 from analysis.files import replaced
 from analysis.page import method, pictures, repeating, runs
 from analysis.page.item import Marked
 from analysis.page.world import imported
+from analysis.timelines import report as timeline_report
 from simulator.config.text import counted, printable
 from simulator.scenario import dialect
 from simulator.scenario.study import without_nothing
 from simulator.trace import Study, StudyError
 
 NAME = "report.html"
-"""Of the page in a study's folder."""
+"""Name of the page in a study's folder."""
 ENDINGS = (".html", ".htm")
 NUMBERS = re.compile(r"(?:[-+±\d.,e%/()\[\]\s]|never|none|nan|inf)*")
 
@@ -38,14 +40,14 @@ def write(study: Study, file: str | Path | None = None) -> Path:
     """Writes a study's page, as `html` returns it.
 
     Args:
-        study: finished or interrupted, with numerics or a timeline.
-        file: ends in .html; by default `report.html` in the study's folder.
+        study: Study, finished or interrupted, with numerics or a timeline.
+        file: Path that ends in .html; by default `report.html` in the study's folder.
 
     Returns:
         Path of the page.
 
     Raises:
-        StudyError: the study is damaged or empty, or the page cannot be written.
+        StudyError: The study is damaged or empty, or the page cannot be written.
     """
     path = study.folder / NAME if file is None else Path(file)
     if path.suffix.lower() not in ENDINGS:
@@ -70,17 +72,17 @@ def html(study: Study) -> str:
     The same study gives the same page.
 
     Args:
-        study: with at least one run that has ended.
+        study: Study with at least one run that has ended.
 
     Raises:
-        StudyError: the study is damaged, or no run has ended.
+        StudyError: The study is damaged, or no run has ended.
     """
     manifest = study.manifest
     runs.check(manifest, str(study.folder / "manifest.json"))
     is_timeline = manifest.get("kind") == "timeline"
     tables = list(_timeline_tables(study) if is_timeline else _tables(study))
     found = None if is_timeline else claims.evaluate(study)
-    drawn = timelines.standard(study) if is_timeline else figures.standard(study)
+    drawn = timeline_report if is_timeline else study_report
     sentence, complete = runs.status(manifest)
     troubled = runs.troubled(manifest)
     scenario = yaml_of(manifest["scenario"])
@@ -92,7 +94,10 @@ def html(study: Study) -> str:
         tables=tables,
         claims=None if found is None else found.to_dict("records"),
         verdicts=None if found is None else _verdicts(found),
-        figures=[pictures.picture(*each) for each in drawn],
+        figures=[
+            pictures.picture(name, figure, drawn.caption(name))
+            for name, figure in drawn.standard(study)
+        ],
         reasons=_table("", runs.reasons(manifest)),
         troubled=_table("", troubled) if len(troubled) else None,
         sections=method.checklist(manifest),
@@ -143,7 +148,7 @@ def _table(title: str, frame: pd.DataFrame, notes: Sequence[str] = ()) -> TextTa
 
 
 def _are_numbers(cells: tuple[str, ...]) -> bool:
-    """Whether cells are numbers, with intervals and counts beside them."""
+    """Says whether cells are numbers, also with intervals and counts."""
     return all(NUMBERS.fullmatch(cell) for cell in cells)
 
 

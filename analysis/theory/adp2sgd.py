@@ -18,8 +18,8 @@ class Theorem1Constants(NamedTuple):
 
     Attributes:
         c1: 1 minus the staleness and disagreement that a step feeds back.
-        c2: of the gradients' norms, in units of eta B / K.
-        c3: of the disagreement.
+        c2: Constant of the gradients' norms, in units of eta B / K.
+        c3: Constant of the disagreement.
     """
 
     c1: float
@@ -40,7 +40,7 @@ class Threshold(NamedTuple):
         staleness: 192 (tau (K - 1) / K + rho_bar).
         averaging: 1024 K^2 rho_bar^2.
         delay: 64 tau^2 / K^2.
-        both: the fourth term.
+        both: The fourth term.
     """
 
     staleness: float
@@ -67,17 +67,17 @@ def theorem1_constants(
 
     Args:
         num_workers: K, >= 1.
-        step_size: eta, > 0, for the sum over a batch.
+        step_size: Step size eta, > 0, for the sum over a batch.
         batch: B, >= 1.
         smoothness: L, > 0.
-        staleness: tau, the largest, >= 0.
-        rho_bar: value of `gossip.rho_bar`, >= 0.
+        staleness: Largest staleness tau, commits, >= 0.
+        rho_bar: Value of `gossip.rho_bar`, >= 0.
 
     Returns:
         The formulas; where C_1 <= 0 the others mean nothing.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: An argument is out of its range.
 
     Source: A(DP)2SGD, Theorem 1.
     """
@@ -120,17 +120,17 @@ def theorem1_bound(
     Args:
         iterations: T, >= 1.
         num_workers: K, >= 1.
-        step_size: eta, > 0, for the sum over a batch.
+        step_size: Step size eta, > 0, for the sum over a batch.
         batch: B, >= 1.
         smoothness: L, > 0.
         gap: F(w^0) - F*, >= 0.
-        within: varsigma^2, variance of a sample's gradient within a worker, >= 0.
-        across: upsilon^2, variance of the workers' gradients, >= 0.
-        dimension: d, >= 1.
-        sigma: standard deviation of the noise on the sum, >= 0.
+        within: Variance varsigma^2 of a sample's gradient within a worker, >= 0.
+        across: Variance upsilon^2 of the workers' gradients, >= 0.
+        dimension: Dimension d, >= 1.
+        sigma: Standard deviation of the noise on the sum, >= 0.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: An argument is out of its range.
 
     Source: A(DP)2SGD, Theorem 1.
     """
@@ -155,11 +155,11 @@ def proposition1_threshold(
     Args:
         num_workers: K, >= 2.
         smoothness: L, > 0.
-        staleness: tau, the largest, >= 0.
-        rho_bar: value of `gossip.rho_bar`, >= 0.
+        staleness: Largest staleness tau, commits, >= 0.
+        rho_bar: Value of `gossip.rho_bar`, >= 0.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: An argument is out of its range.
 
     Source: A(DP)2SGD, Proposition 1; A-17.
     """
@@ -189,7 +189,7 @@ def proposition1_step(iterations: int, *, num_workers: int, batch: int) -> float
         batch: B, >= 1.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: An argument is out of its range.
 
     Source: A(DP)2SGD, Proposition 1.
     """
@@ -219,14 +219,14 @@ def proposition1_bound(
         batch: B, >= 1.
         smoothness: L, > 0.
         gap: F(w^0) - F*, >= 0.
-        within: varsigma^2, variance of a sample's gradient within a worker, >= 0.
-        across: upsilon^2, variance of the workers' gradients, >= 0.
-        dimension: d, >= 1.
-        sigma: standard deviation of the noise on the sum, >= 0; its share, the cost of
+        within: Variance varsigma^2 of a sample's gradient within a worker, >= 0.
+        across: Variance upsilon^2 of the workers' gradients, >= 0.
+        dimension: Dimension d, >= 1.
+        sigma: Standard deviation of the noise on the sum, >= 0; its share, the cost of
             privacy, is 2 L d sigma^2 / (B^2 sqrt(T)).
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: An argument is out of its range.
 
     Source: A(DP)2SGD, Proposition 1.
     """
@@ -255,11 +255,11 @@ def accumulated_noise(
     Args:
         iterations: T, >= 0.
         num_workers: K, >= 1.
-        step_size: step size of the noisy gradient, > 0.
-        sigma: standard deviation of the noise on that gradient, >= 0.
+        step_size: Step size of the noisy gradient, > 0.
+        sigma: Standard deviation of the noise on that gradient, >= 0.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: An argument is out of its range.
 
     Source: A(DP)2SGD, section 5; A-22.
     """

@@ -16,7 +16,7 @@ class LargestSteps(NamedTuple):
     Attributes:
         printed: min(sqrt(2) / (2 Q sqrt(A)), 1 / L), always above `exact`.
         safe: min(1 / (2 Q sqrt(A)), 1 / (2 L)), never above `exact`.
-        exact: the positive root of the proof's condition.
+        exact: Positive root of the proof's condition.
     """
 
     printed: float
@@ -68,10 +68,10 @@ def theorem2(
         iterations: T, local iterations r = 0 ... T - 1 of all parties; exchanges are
             T / Q.
         local_steps: Q.
-        step_size: eta, at most `largest_steps(...).exact`.
+        step_size: Step size eta, at most `largest_steps(...).exact`.
         of_parties: L_k, whose number is K.
         gap: L(Theta^0) - L(Theta*).
-        variance: sigma^2 / S, of a minibatch's gradient.
+        variance: Variance sigma^2 / S of a minibatch's gradient.
 
     Source: FedBCD, Theorem 2, equation 14.
     """

@@ -12,10 +12,10 @@ import numpy as np
 from jaxtyping import Float
 
 Pairing = Literal["random_receiver", "ring_neighbour", "any"]
-"""Whom a worker averages with (A-08): one of the other half, either neighbour on the
+"""Workers that a worker averages with (A-08): the other half, both neighbours on the
 ring, or any other. Even workers are senders, odd ones receivers."""
 Initiator = Literal["sender", "every"]
-"""Whose gradients come with an averaging (A-09)."""
+"""Workers whose gradients come with an averaging (A-09)."""
 
 
 def second_eigenvalue_modulus(averaging: Float[np.ndarray, "K K"]) -> float:
@@ -25,13 +25,13 @@ def second_eigenvalue_modulus(averaging: Float[np.ndarray, "K K"]) -> float:
     at most this factor in every round where the matrix is symmetric.
 
     Args:
-        averaging: weights, >= 0; every row sums to 1.
+        averaging: Weights, >= 0; every row sums to 1.
 
     Returns:
         From 0, where one round averages exactly, to 1, where some workers never agree.
 
     Raises:
-        ValueError: a weight is negative or a row does not sum to 1.
+        ValueError: A weight is negative or a row does not sum to 1.
 
     Source: Xiao and Boyd, Fast linear iterations for distributed averaging (2004).
     """
@@ -49,7 +49,7 @@ def spectral_gap(averaging: Float[np.ndarray, "K K"]) -> float:
     """Computes one minus the second largest modulus of an eigenvalue.
 
     Args:
-        averaging: matrix as for `second_eigenvalue_modulus`.
+        averaging: Matrix as for `second_eigenvalue_modulus`.
 
     Source: Xiao and Boyd, Fast linear iterations for distributed averaging (2004).
     """
@@ -68,12 +68,12 @@ def expected_pairwise_averaging(
 
     Args:
         num_workers: K.
-        edges: undirected, pairs of different workers, from 0. One that stands there
-            twice is drawn twice as often, so that the edges that a run drew give its
-            mean matrix.
+        edges: Undirected edges, pairs of different workers, from 0. One that stands
+            there twice is drawn twice as often, so that the edges that a run drew give
+            its mean matrix.
 
     Raises:
-        ValueError: there is no edge, or one is a loop or out of range.
+        ValueError: There is no edge, or one is a loop or out of range.
 
     Source: Boyd, Ghosh, Prabhakar and Shah, Randomized gossip algorithms (2006),
         section II.
@@ -106,11 +106,11 @@ def expected_initiated_averaging(
     the past, as the analysis of A(DP)2SGD takes them (A-19).
 
     Args:
-        shares: p_k, >= 0, of sum 1.
-        partners: q_kj, >= 0; rows of sum <= 1, and no worker its own partner.
+        shares: Shares p_k, >= 0, of sum 1.
+        partners: Q_kj, >= 0; rows of sum <= 1, and no worker its own partner.
 
     Raises:
-        ValueError: the shares or the partners are no such probabilities.
+        ValueError: The shares or the partners are no such probabilities.
 
     Source: A(DP)2SGD, Algorithm 1, lines 4 and 8.
     """
@@ -140,12 +140,12 @@ def partner_law(
     """Returns the chance that worker k, when it initiates, averages with worker j.
 
     Args:
-        pairing: choice of the partner.
+        pairing: Choice of the partner.
         num_workers: K, >= 2; even for ring neighbours of senders.
         initiator: `sender` leaves the rows of receivers zero.
 
     Raises:
-        ValueError: the number of workers does not fit, or a name is unknown.
+        ValueError: The number of workers does not fit, or a name is unknown.
 
     Source: A(DP)2SGD, appendix A; A-08, A-09.
     """
@@ -153,7 +153,7 @@ def partner_law(
     _check_name("initiator", initiator, get_args(Initiator))
     if num_workers < 2:
         raise ValueError(
-            f"num_workers must be >= 2, got {num_workers}; one has nobody to average"
+            f"num_workers must be >= 2, got {num_workers}; one has no other to average"
         )
     senders = initiator == "sender"
     if senders and pairing == "ring_neighbour" and num_workers % 2:
@@ -186,16 +186,16 @@ def pairing_rho(
     more.
 
     Args:
-        pairing: choice of the partner.
+        pairing: Choice of the partner.
         num_workers: K, >= 2; even for ring neighbours of senders.
-        initiator: workers whose gradients come with an averaging.
-        shares: p_k, shares of all gradients, of sum 1; by default equal.
+        initiator: Workers whose gradients come with an averaging.
+        shares: Shares p_k, shares of all gradients, of sum 1; by default equal.
 
     Returns:
         In [0, 1]; 1 where some workers never agree.
 
     Raises:
-        ValueError: an argument is refused as by `partner_law` and
+        ValueError: An argument is refused as by `partner_law` and
             `expected_initiated_averaging`.
 
     Source: A(DP)2SGD, equation 6.
@@ -210,11 +210,11 @@ def rho_bar(rho: float, num_workers: int) -> float:
     """Computes (K - 1) / K (1 / (1 - rho) + 2 sqrt(rho) / (1 - sqrt(rho))^2).
 
     Args:
-        rho: value of `pairing_rho`, in [0, 1).
+        rho: Value of `pairing_rho`, in [0, 1).
         num_workers: K, >= 1.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: An argument is out of its range.
 
     Source: A(DP)2SGD, before Theorem 1.
     """

@@ -25,8 +25,8 @@ class Times(NamedTuple):
     """Seconds that T mini-batches of all workers take.
 
     Attributes:
-        synchronous_s: seconds where all wait for the slowest in every round.
-        asynchronous_s: seconds where none waits.
+        synchronous_s: Seconds where all wait for the slowest in every round.
+        asynchronous_s: Seconds where no worker waits.
     """
 
     synchronous_s: float
@@ -42,10 +42,10 @@ class ConstantStaleness(NamedTuple):
     """Staleness of every worker where mini-batches take constant times.
 
     Attributes:
-        shares: p_k, of all mini-batches.
-        mean: mean staleness of each worker, over a long run.
-        least: lower bound, from each worker's second mini-batch on.
-        most: upper bound.
+        shares: Shares p_k, of all mini-batches.
+        mean: Mean staleness of each worker, over a long run.
+        least: Lower bound, from each worker's second mini-batch on.
+        most: Upper bound of the time.
     """
 
     shares: Float[np.ndarray, " K"]
@@ -63,14 +63,14 @@ def constant_throughput(times_s: Sequence[float]) -> Throughput:
     """Computes mini-batches per second where each worker's take a constant time.
 
     Args:
-        times_s: duration of a mini-batch of each worker, seconds, > 0; in Case II one
+        times_s: Duration of a mini-batch of each worker, seconds, > 0; in Case II one
             is 10 times as long as the others.
 
     Returns:
         K over the longest, and the sum of the workers' rates; without communication.
 
     Raises:
-        ValueError: there is no time, or one is not > 0.
+        ValueError: There is no time, or one is not > 0.
 
     Source: A(DP)2SGD, section 5, Case II.
     """
@@ -91,13 +91,13 @@ def random_slow_throughput(
         factor: f, by which a slow one takes longer, >= 1.
         slow: `one_a_round` makes every round slow; `per_minibatch` only those with a
             slow one, a share of 1 - (1 - 1 / K)^K, so that the ratio is smaller.
-        compute_s: duration of a mini-batch that is not slow, seconds, > 0.
+        compute_s: Duration of a mini-batch that is not slow, seconds, > 0.
 
     Returns:
         Long-run rates, without communication.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: An argument is out of its range.
 
     Source: A(DP)2SGD, section 5, Case I; A-12.
     """
@@ -120,13 +120,13 @@ def constant_times(num_minibatches: int, times_s: Sequence[float]) -> Times:
 
     Args:
         num_minibatches: T, >= 1; synchronous rounds are T / K, rounded up.
-        times_s: duration of a mini-batch of each worker, seconds, > 0.
+        times_s: Duration of a mini-batch of each worker, seconds, > 0.
 
     Returns:
         Without communication; the asynchronous one ends with the T-th mini-batch.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: An argument is out of its range.
 
     Source: A(DP)2SGD, section 5; stops at the global counter of appendix A.
     """
@@ -155,14 +155,14 @@ def constant_staleness(times_s: Sequence[float]) -> ConstantStaleness:
     A worker reads what its previous step left, and its own steps do not age it.
 
     Args:
-        times_s: c_k of each worker, seconds, > 0.
+        times_s: Times c_k of each worker, seconds, > 0.
 
     Returns:
         Mean c_k times the sum of the others' rates, and sums of the rounded numbers.
         With equal times all are K - 1.
 
     Raises:
-        ValueError: there is no time, or one is not > 0.
+        ValueError: There is no time, or one is not > 0.
 
     Source: counting of completions; A(DP)2SGD, section 5, Case II.
     """

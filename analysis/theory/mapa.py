@@ -22,9 +22,9 @@ class MapaStage(NamedTuple):
         clip_bound: b Delta S / 2.
         variance: Delta_b.
         divisor: P.
-        step_size: gamma.
+        step_size: Step size gamma.
         length: T_s by equation 15, a real number of iterations.
-        iterations: duration in iterations, a whole number >= 1.
+        iterations: Duration in iterations, a whole number >= 1.
     """
 
     sensitivity: float
@@ -41,7 +41,7 @@ def sensitivity(bound: float, batch: int) -> float:
 
     Args:
         bound: G, largest norm of a sample's gradient.
-        batch: b, samples.
+        batch: Batch b, samples.
 
     Source: MAPA, Theorem 1.
     """
@@ -54,9 +54,9 @@ def initial_sensitivity(sigma: float, batch: int, delta: float) -> float:
     A probability over data stands for that of the mechanism: delta is heuristic (M-15).
 
     Args:
-        sigma: standard deviation of a sample's gradient.
-        batch: b, samples.
-        delta: delta of that statement, in (0, 1).
+        sigma: Standard deviation of a sample's gradient.
+        batch: Batch b, samples.
+        delta: Delta of that statement, in (0, 1).
 
     Source: MAPA, Theorem 3, equation 12.
     """
@@ -67,8 +67,8 @@ def total_variance(sigma: float, batch: int, noise_second_moment: float) -> floa
     """Computes Delta_b = sigma^2 / b + Delta_0, the variance of a contribution.
 
     Args:
-        sigma: standard deviation of a sample's gradient.
-        batch: b, samples.
+        sigma: Standard deviation of a sample's gradient.
+        batch: Batch b, samples.
         noise_second_moment: Delta_0; the paper's is 2 (Delta S / epsilon_0)^2, that of
             the law in use is `noise_moments` (M-02).
 
@@ -83,11 +83,11 @@ def csgd_step(
     """Computes the step of centralised SGD, 1 / (L + sqrt(t + 1) sigma / (R sqrt(b))).
 
     Args:
-        t: iteration, from 1.
+        t: Iteration, from 1.
         smoothness: L.
-        sigma: standard deviation of a sample's gradient.
+        sigma: Standard deviation of a sample's gradient.
         radius: R, a bound on the distance to the minimum (M-11).
-        batch: b, samples.
+        batch: Batch b, samples.
 
     Source: MAPA, Table II.
     """
@@ -106,12 +106,12 @@ def asgd_step(
     """Computes the step of asynchronous SGD: CSGD's with L (tau_max + 1)^2 for L.
 
     Args:
-        t: iteration, from 1.
+        t: Iteration, from 1.
         smoothness: L.
-        sigma: standard deviation of a sample's gradient.
+        sigma: Standard deviation of a sample's gradient.
         radius: R, a bound on the distance to the minimum (M-11).
-        batch: b, samples.
-        max_staleness: tau_max; the paper takes K (M-08).
+        batch: Batch b, samples.
+        max_staleness: Largest staleness tau_max, commits; the paper takes K (M-08).
 
     Source: MAPA, Table II.
     """
@@ -130,11 +130,11 @@ def audp_step(
     """Computes AUDP's step 1 / (L (tau_max + 1) + sqrt(Delta_b + 1) sqrt(t)).
 
     Args:
-        t: iteration, from 1.
+        t: Iteration, from 1.
         smoothness: L.
         variance: Delta_b.
-        max_staleness: tau_max.
-        without_log: take (tau_max + 1)^2 + 1 for tau_max + 1, equation 11, by which
+        max_staleness: Largest staleness tau_max, commits.
+        without_log: Take (tau_max + 1)^2 + 1 for tau_max + 1, equation 11, by which
             the bound loses its log T (M-21).
 
     Source: MAPA, equations 10 and 11 and Table II.
@@ -152,9 +152,9 @@ def mapa_divisor(
     Args:
         variance: Delta_b of the stage.
         sensitivity: Delta S of the stage.
-        theta: factor to the next sensitivity, in (0, 1).
-        batch: b, samples.
-        max_staleness: tau_max.
+        theta: Factor to the next sensitivity, in (0, 1).
+        batch: Batch b, samples.
+        max_staleness: Largest staleness tau_max, commits.
 
     Source: MAPA, equation 16 with equality, clamped as in Table II (M-06).
     """
@@ -168,7 +168,7 @@ def mapa_step(divisor: float, *, smoothness: float, max_staleness: int) -> float
     Args:
         divisor: P, >= 1.
         smoothness: L.
-        max_staleness: tau_max.
+        max_staleness: Largest staleness tau_max, commits.
 
     Source: MAPA, equation 13, Algorithm 1 (line 7) and Table II.
     """
@@ -188,7 +188,7 @@ def stage_length(
     Args:
         divisor: P, >= 1.
         smoothness: L.
-        max_staleness: tau_max.
+        max_staleness: Largest staleness tau_max, commits.
         gap: f(x_1) - f(x*) (M-04).
         variance: Delta_b.
 
@@ -218,13 +218,13 @@ def mapa_stages(
 
     Args:
         initial: Delta S of the first stage.
-        epsilon: least privacy level of a client.
-        theta: reduction ratio.
-        gap: f(x_1) - f(x*).
+        epsilon: Least privacy level of a client.
+        theta: Reduction ratio.
+        gap: Gap f(x_1) - f(x*) of the objective.
         smoothness: L.
-        sigma: standard deviation of a sample's gradient.
-        batch: b, samples.
-        max_staleness: tau_max.
+        sigma: Standard deviation of a sample's gradient.
+        batch: Batch b, samples.
+        max_staleness: Largest staleness tau_max, commits.
 
     Source: MAPA, Algorithm 1, lines 4-8, 15 and 16.
     """
@@ -272,7 +272,7 @@ def theorem2(
         bound: G, on the norm of a sample's gradient.
         radius: R, on the distance of every x_t to x*.
         variance: Delta_b.
-        max_staleness: tau_max.
+        max_staleness: Largest staleness tau_max, commits.
         variant: `printed`, or `tight` with R^2 / gamma_1 over T and not over sqrt(T),
             as summation by parts has it (M-26).
 
@@ -299,9 +299,9 @@ def theorem4(
 
     Args:
         iterations: T, >= 1.
-        step_size: gamma, at most 1 / (2 L (tau_max + 1)) by equation 13.
+        step_size: Step size gamma, at most 1 / (2 L (tau_max + 1)) by equation 13.
         smoothness: L.
-        gap: f(x_1) - f(x*).
+        gap: Gap f(x_1) - f(x*) of the objective.
         variance: Delta_b.
 
     Source: MAPA, Theorem 4, equation 14.

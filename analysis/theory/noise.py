@@ -41,8 +41,8 @@ def moments(law: Law, dimension: int, scale: float = 1.0) -> Moments:
     Args:
         law: A has the density exp(-|eta| / scale); B a uniform direction and an
             exponential norm; C independent Laplace coordinates.
-        dimension: d, numbers that get noise.
-        scale: lambda = Delta S / epsilon.
+        dimension: Dimension d, numbers that get noise.
+        scale: Scale lambda = Delta S / epsilon.
 
     Source: MAPA, equation 6 and section 4; M-01, M-02.
     """
@@ -64,7 +64,7 @@ def delta(
     d >= 2.
 
     Args:
-        law: see `moments`.
+        law: Law as in `moments`.
         dimension: d.
         epsilon: >= 0, at which delta is asked.
         claimed: > 0; by default `epsilon`. The shift has norm Delta S, and for C is

@@ -17,9 +17,9 @@ class InfiniteServer(NamedTuple):
     """Jobs that arrive as a Poisson process and never wait: M/G/inf.
 
     Attributes:
-        mean_in_flight: jobs in service; also their variance, because they are Poisson.
-        mean_staleness: departures of other jobs during a job's service.
-        variance_staleness: variance of that number.
+        mean_in_flight: Jobs in service; also their variance, because they are Poisson.
+        mean_staleness: Departures of other jobs during a job's service.
+        variance_staleness: Variance of that number.
     """
 
     mean_in_flight: float
@@ -31,11 +31,11 @@ class SingleServer(NamedTuple):
     """An open queue with one server, first come first served.
 
     Attributes:
-        utilisation: share of time in which the server works.
-        mean_wait_s: mean time from arrival to the beginning of service.
-        mean_sojourn_s: mean time from arrival to departure.
-        mean_num_waiting: jobs that wait.
-        mean_num_present: jobs that wait or are served.
+        utilisation: Share of time in which the server works.
+        mean_wait_s: Mean time from arrival to the beginning of service.
+        mean_sojourn_s: Mean time from arrival to departure.
+        mean_num_waiting: Jobs that wait.
+        mean_num_present: Jobs that wait or are served.
     """
 
     utilisation: float
@@ -49,11 +49,11 @@ class Repairman(NamedTuple):
     """A single server that a fixed number of clients visit in turn: M/M/1//K.
 
     Attributes:
-        num_present_law: probability of 0, 1, ... K clients at the server.
-        mean_num_present: clients that wait or are served.
-        throughput: services per second.
-        mean_wait_s: mean time from arrival to the beginning of service.
-        mean_sojourn_s: mean time from arrival to departure.
+        num_present_law: Probability of 0, 1, ... K clients at the server.
+        mean_num_present: Clients that wait or are served.
+        throughput: Services per second.
+        mean_wait_s: Mean time from arrival to the beginning of service.
+        mean_sojourn_s: Mean time from arrival to departure.
     """
 
     num_present_law: Float[np.ndarray, " K+1"]
@@ -67,8 +67,8 @@ class ClosedNetwork(NamedTuple):
     """A closed Jackson network of single-server queues.
 
     Attributes:
-        mean_num_present: jobs that wait or are served at each client.
-        throughput: commits per second: services of all clients together.
+        mean_num_present: Jobs that wait or are served at each client.
+        throughput: Commits per second: services of all clients together.
         mean_delay: D_i, commits of other jobs during a job's stay at client i.
     """
 
@@ -81,9 +81,9 @@ class Delivery(NamedTuple):
     """A message that is sent again until it arrives or is given up.
 
     Attributes:
-        probability: chance that it arrives.
-        mean_num_sends: sends per message, delivered or not.
-        mean_time_s: mean time from the first send to the arrival, given that it
+        probability: Chance that it arrives.
+        mean_num_sends: Sends per message, delivered or not.
+        mean_time_s: Mean time from the first send to the arrival, given that it
             arrives.
     """
 
@@ -102,7 +102,7 @@ def infinite_server(
     mean lambda E[S] and variance lambda E[S] + lambda^2 Var[S].
 
     Args:
-        arrival_rate: lambda, per second.
+        arrival_rate: Arrival rate lambda, per second.
         mean_service_s: E[S], seconds.
         variance_service_s2: Var[S], seconds squared.
 
@@ -120,11 +120,11 @@ def single_server_markov(arrival_rate: float, service_rate: float) -> SingleServ
     """Computes the means of an M/M/1 queue.
 
     Args:
-        arrival_rate: lambda, per second.
-        service_rate: mu, per second, > lambda.
+        arrival_rate: Arrival rate lambda, per second.
+        service_rate: Service rate mu, per second, > lambda.
 
     Raises:
-        ValueError: the server cannot keep up.
+        ValueError: The server cannot keep up.
 
     Source: Kleinrock, Queueing Systems, volume 1 (1975), section 3.2.
     """
@@ -139,12 +139,12 @@ def single_server(
     The mean wait is lambda E[S^2] / (2 (1 - rho)) with rho = lambda E[S].
 
     Args:
-        arrival_rate: lambda, per second.
+        arrival_rate: Arrival rate lambda, per second.
         mean_service_s: E[S], seconds.
         variance_service_s2: Var[S], seconds squared.
 
     Raises:
-        ValueError: the server cannot keep up.
+        ValueError: The server cannot keep up.
 
     Source: Pollaczek-Khinchine formula (Kleinrock, Queueing Systems, volume 1, 1975,
         section 5.6).
@@ -170,12 +170,12 @@ def processor_sharing_sojourn(
     transfers under way share equally. At the mean size this is the mean sojourn.
 
     Args:
-        size_s: x, time that the job would take alone, seconds.
-        arrival_rate: lambda, per second.
-        mean_service_s: mean size, seconds.
+        size_s: Time x that the job would take alone, seconds.
+        arrival_rate: Arrival rate lambda, per second.
+        mean_service_s: Mean size, seconds.
 
     Raises:
-        ValueError: the server cannot keep up.
+        ValueError: The server cannot keep up.
 
     Source: Kleinrock, Queueing Systems, volume 2 (1976), section 4.4.
     """
@@ -190,8 +190,8 @@ def repairman(num_clients: int, request_rate: float, service_rate: float) -> Rep
 
     Args:
         num_clients: K, >= 1.
-        request_rate: lambda of one client that is away, per second.
-        service_rate: mu, per second.
+        request_rate: Rate lambda at which one client that is away asks, per second.
+        service_rate: Service rate mu, per second.
 
     Source: Kleinrock, Queueing Systems, volume 1 (1975), section 3.8.
     """
@@ -224,11 +224,11 @@ def closed_network(
 
     Args:
         num_jobs: m, >= 1.
-        routing: p of every client, > 0; their sum is 1.
-        service_rates: mu of every client, per second.
+        routing: Probability p of every client, > 0; their sum is 1.
+        service_rates: Service rates mu of every client, per second.
 
     Raises:
-        ValueError: the routing is not a law over the clients.
+        ValueError: The routing is not a law over the clients.
 
     Source: Reiser and Lavenberg, Mean-value analysis of closed multichain queuing
         networks (1980); delay: Leconte et al., Queuing dynamics of asynchronous
@@ -261,8 +261,8 @@ def bounded_retries(
     Args:
         loss: p, chance that one send is lost, in [0, 1).
         max_retries: r, sends after the first, >= 0.
-        timeout_s: time from one send to the next, seconds.
-        mean_trip_s: mean time from a send that is not lost to its arrival, seconds.
+        timeout_s: Time from one send to the next, seconds.
+        mean_trip_s: Mean time from a send that is not lost to its arrival, seconds.
 
     Raises:
         ValueError: `loss` is outside [0, 1): nothing would arrive at 1.

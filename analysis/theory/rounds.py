@@ -31,9 +31,9 @@ class Lattice(NamedTuple):
     """A law of values shift + scale * X, where X is a discrete law of SciPy.
 
     Attributes:
-        law: a frozen discrete law.
-        scale: seconds of one step, > 0.
-        shift: seconds.
+        law: Frozen discrete law.
+        scale: Seconds of one step, > 0.
+        shift: Shift of the law, seconds.
     """
 
     law: Any
@@ -74,8 +74,8 @@ class Continuous(NamedTuple):
     """A law given by its distribution function.
 
     Attributes:
-        cdf: the probability of a value of at most x seconds; takes and returns arrays.
-        ends: least and largest value in seconds; the largest may be infinite.
+        cdf: Probability of a value of at most x seconds; takes and returns arrays.
+        ends: Least and largest value in seconds; the largest may be infinite.
     """
 
     cdf: Callable[[Any], Any]
@@ -121,10 +121,10 @@ def expected_order_statistic(
     summed where all laws are on lattices, by quadrature between quantiles otherwise.
 
     Args:
-        laws: not necessarily equal: frozen laws of SciPy, `Lattice` or `Continuous`;
+        laws: Laws, which may differ: frozen laws of SciPy, `Lattice` or `Continuous`;
             values >= 0.
         t: 1 is the fastest, the number of clients the slowest.
-        counts: clients of each law; by default one.
+        counts: Clients of each law; by default one.
 
     Returns:
         Seconds.
@@ -177,8 +177,8 @@ def expected_maximum(laws: Sequence[Any], counts: Sequence[int] | None = None) -
     """Computes the expected largest of independent delays: a synchronous round.
 
     Args:
-        laws: laws as for `expected_order_statistic`.
-        counts: clients of each law; by default one.
+        laws: Laws as for `expected_order_statistic`.
+        counts: Clients of each law; by default one.
 
     Returns:
         Seconds.
@@ -195,7 +195,7 @@ def exponential_order_statistic(rate: float, num_clients: int, t: int) -> float:
     (H_n - H_{n-t}) / mu, where H_n is the n-th harmonic number; H_n / mu for t = n.
 
     Args:
-        rate: mu, per second.
+        rate: Rate mu, per second.
         num_clients: n.
         t: 1 is the fastest, n the slowest.
 
@@ -220,7 +220,7 @@ def _levels(number: int, part: float) -> Float[np.ndarray, " n"]:
     """Returns probabilities between whose quantiles an order statistic is smooth.
 
     Args:
-        number: clients of a law; many make the distribution of the order statistic
+        number: Clients of a law; many make the distribution of the order statistic
             narrow, or place it far out in the law's tail.
         part: t / n, about its quantile.
     """
@@ -244,13 +244,13 @@ def _fewer_than(
     """Computes the probability that fewer than t of independent events happened.
 
     Args:
-        chances: probabilities of each kind of event and of its opposite; both, because
+        chances: Probabilities of each kind of event and of its opposite; both, because
             small ones would be lost in one minus the other.
-        numbers: numbers of events of each kind.
-        t: whole number from 1 to the number of events.
+        numbers: Numbers of events of each kind.
+        t: Whole number from 1 to the number of events.
 
     Raises:
-        ValueError: there are several kinds, and too many events.
+        ValueError: There are several kinds, and too many events.
     """
     total = int(numbers.sum())
     with np.errstate(divide="ignore"):

@@ -23,7 +23,7 @@ class Throughput(NamedTuple):
 
     Attributes:
         synchronous: M over the expected duration of a round.
-        asynchronous: the sum of the clients' own rates.
+        asynchronous: Sum of the clients' own rates.
     """
 
     synchronous: float
@@ -58,8 +58,8 @@ def embedding_refresh(
     """Computes the probability that a commit refreshes one sample's embedding.
 
     Args:
-        activation: q_m of every client.
-        batch: samples of an upload, drawn uniformly; None if all are uploaded.
+        activation: Q_m of every client.
+        batch: Samples of an upload, drawn uniformly; None if all are uploaded.
         num_samples: N; needed with `batch`.
 
     Source: VAFL, equation 3.
@@ -80,7 +80,7 @@ def embedding_age_law(refresh: float) -> Any:
     uses it does not depend on its age where activations are independent of the past.
 
     Args:
-        refresh: r of `embedding_refresh`, in (0, 1].
+        refresh: Value r of `embedding_refresh`, in (0, 1].
 
     Returns:
         A frozen law of SciPy.
@@ -105,9 +105,8 @@ def mean_staleness_in_flight(num_jobs: int) -> float:
 def mean_staleness_buffered(num_jobs: int, buffer_size: int) -> float:
     """Computes the mean staleness where every `buffer_size` contributions are a commit.
 
-    (C - 1) / Z versions for any law of delays: a commit ages the C - 1 jobs in flight
-    beside the one that filled the buffer, which reads the new version, and applies Z
-    contributions.
+    (C - 1) / Z versions for any law of delays: a commit applies Z contributions and
+    ages the C - 1 jobs in flight; the job that filled the buffer reads the new version.
 
     Args:
         num_jobs: C jobs always in flight, each replaced at once.
@@ -126,7 +125,7 @@ def mean_staleness_exponential(rates: Numbers) -> Float[np.ndarray, " K"]:
     1 / lambda_i.
 
     Args:
-        rates: lambda of every client, per second; each restarts at once.
+        rates: Rates lambda of every client, per second; each restarts at once.
 
     Source: mean of `exponential_staleness_law`.
     """
@@ -142,8 +141,8 @@ def exponential_staleness_law(rates: Numbers, client: int) -> Any:
     variance (1 - p) / p^2. With K equal rates p = 1 / K and the mean is K - 1.
 
     Args:
-        rates: lambda of every client, per second; each restarts at once.
-        client: index, from 0.
+        rates: Rates lambda of every client, per second; each restarts at once.
+        client: Index, from 0.
 
     Returns:
         A frozen law of SciPy.
@@ -158,7 +157,7 @@ def asynchronous_throughput(mean_cycles_s: Numbers) -> float:
     """Computes contributions per second of clients that do not wait.
 
     Args:
-        mean_cycles_s: mean time of every client from one contribution to its next, in
+        mean_cycles_s: Mean time of every client from one contribution to its next, in
             seconds, > 0.
 
     Source: elementary renewal theorem, summed over clients.
@@ -172,11 +171,11 @@ def compute_utilisation(
     """Computes the share of its time that each client computes.
 
     Args:
-        mean_compute_s: mean computing time of a cycle, seconds.
-        mean_cycle_s: mean time of a cycle with all its waits, seconds; at least that.
+        mean_compute_s: Mean computing time of a cycle, seconds.
+        mean_cycle_s: Mean time of a cycle with all its waits, seconds; at least that.
 
     Raises:
-        ValueError: a computing time is outside [0, mean_cycle_s].
+        ValueError: The computing time is outside [0, mean_cycle_s].
 
     Source: renewal reward theorem.
     """
@@ -198,8 +197,8 @@ def availability(mean_on_s: Any, mean_off_s: Any) -> Any:
     E[on] / (E[on] + E[off]), for any laws.
 
     Args:
-        mean_on_s: mean time from a return to the next leave, seconds, > 0.
-        mean_off_s: mean time from a leave to the next return, seconds, >= 0.
+        mean_on_s: Mean time from a return to the next leave, seconds, > 0.
+        mean_off_s: Mean time from a leave to the next return, seconds, >= 0.
 
     Returns:
         A number, or an array of one per client.
@@ -213,7 +212,7 @@ def throughput(laws: Sequence[Any]) -> Throughput:
     """Computes block updates per second, synchronous and asynchronous.
 
     Args:
-        laws: the clients' delays, as `expected_order_statistic` takes them.
+        laws: Clients' delays, as `expected_order_statistic` takes them.
 
     Source: vafl.md, section 5.4, first table.
     """
@@ -232,15 +231,15 @@ def t_synchronous_period(
     others keep working, which only a law without memory does not notice.
 
     Args:
-        laws: the clients' delays, as `expected_order_statistic` takes them.
-        t: contributions per commit.
-        counts: clients of each law; by default one.
+        laws: Clients' delays, as `expected_order_statistic` takes them.
+        t: Contributions per commit.
+        counts: Clients of each law; by default one.
 
     Returns:
         Seconds.
 
     Raises:
-        ValueError: there is no closed form.
+        ValueError: There is no closed form.
     """
     number = len(laws) if counts is None else sum(counts)
     if t == 1:

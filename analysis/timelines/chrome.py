@@ -33,13 +33,13 @@ def events(
     """Yields the trace events of one run.
 
     Args:
-        run: its number, the process.
-        label: its name.
-        jobs: jobs of the run.
-        commits: times at which versions were made, virtual seconds.
-        incidents: incidents of the run.
-        names: names of the clients, from the first to the last.
-        downloads: seconds as for `gantt.stages`.
+        run: Number of the run; viewers show it as a process.
+        label: Name of the line.
+        jobs: Jobs of the run.
+        commits: Times at which versions were made, virtual seconds.
+        incidents: Incidents of the run.
+        names: Names of the clients, from the first to the last.
+        downloads: Seconds as for `gantt.stages`.
     """
     yield _named("process_name", run, SERVER, label)
     yield _named("thread_name", run, SERVER, "server")

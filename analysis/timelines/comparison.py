@@ -21,10 +21,10 @@ def comparison(measured: pd.DataFrame, name: str) -> Figure:
     """Draws speed and staleness: against a swept number, else as bars.
 
     Args:
-        measured: a row per run with the columns of `PANELS`, those with `_theory` where
+        measured: Row per run with the columns of `PANELS`, those with `_theory` where
             a closed form is known (NaN where not), `variant`, `group` and `x` (the
             swept number; NaN where nothing, or more than one number, is swept).
-        name: name of the study.
+        name: Name of the study.
     """
     swept = bool(measured["x"].notna().all())
     with style.context():

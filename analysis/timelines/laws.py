@@ -24,11 +24,11 @@ class Laws(NamedTuple):
     """The laws of a group's clients, of one family.
 
     Attributes:
-        family: family of SciPy; None if all durations are constant.
-        shapes: the family's parameters, each of one value or of one per client.
-        loc: location in the family's own unit; constant durations in seconds.
-        scale: seconds.
-        shift: seconds.
+        family: Family of SciPy; None if all durations are constant.
+        shapes: Family's parameters, each of one value or of one per client.
+        loc: Location in the family's own unit; constant durations in seconds.
+        scale: Scale of the law, seconds.
+        shift: Shift of the law, seconds.
         number: n, clients.
     """
 
@@ -55,7 +55,7 @@ class Laws(NamedTuple):
         """Returns the rates of exponential laws from zero, per second.
 
         Raises:
-            ValueError: they are other laws.
+            ValueError: They are other laws.
         """
         if self.family is not stats.expon or (self.loc + self.shift).any():
             raise ValueError("the law is not exponential")
@@ -99,9 +99,9 @@ class ScenarioWorld:
     """A scenario's world, group by group.
 
     Args:
-        scenario: scenario of one run, from its manifest.
+        scenario: Scenario of one run, from its manifest.
         num_clients: K.
-        messages: bytes by direction, `upload` or `download`.
+        messages: Bytes by direction, `upload` or `download`.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class ScenarioWorld:
         """Returns each group's laws of a stage; None where it takes no time.
 
         Raises:
-            ValueError: a law has no closed form.
+            ValueError: A law has no closed form.
         """
         if stage not in self._stages:
             self._stages[stage] = [
@@ -161,7 +161,7 @@ class ScenarioWorld:
         """Returns each client's mean time of a stage, seconds.
 
         Raises:
-            ValueError: a law has no closed form.
+            ValueError: A law has no closed form.
         """
         pairs = zip(self.laws(stage), self.groups, strict=True)
         return _joined(
@@ -172,7 +172,7 @@ class ScenarioWorld:
         """Returns each group's laws of a whole cycle, where clients only compute.
 
         Raises:
-            ValueError: they do more, or a law has no closed form.
+            ValueError: They do more, or a law has no closed form.
         """
         plain = self.keeps_all and self.is_private
         if not plain or self.has("idle", "read", "upload", "download"):
@@ -185,7 +185,7 @@ class ScenarioWorld:
         """Returns each client's rate, where all only compute, for exponential times.
 
         Raises:
-            ValueError: they do more, or by other laws.
+            ValueError: They do more, or by other laws.
         """
         return _joined([one.rates() for one in self.compute()])
 
@@ -196,7 +196,7 @@ class ScenarioWorld:
             way: `upload` or `download`.
 
         Raises:
-            ValueError: a law has no closed form.
+            ValueError: A law has no closed form.
         """
         found = []
         for config, number in self.groups:
@@ -215,8 +215,8 @@ def laws(config: dict[str, Any], number: int) -> Laws:
     """Returns the laws of durations of a group's clients.
 
     Args:
-        config: entry of a law in a scenario.
-        number: clients.
+        config: Entry of a law in a scenario.
+        number: Number of clients.
 
     Raises:
         ValueError: it has no closed form, or a parameter of it is a law itself.

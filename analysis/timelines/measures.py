@@ -32,7 +32,7 @@ def contributions(jobs: pd.DataFrame) -> pd.DataFrame:
     """Returns the jobs that were applied, with their waiting time.
 
     Args:
-        jobs: jobs of any runs; refreshes do not count.
+        jobs: Jobs of some runs; refreshes do not count.
 
     Returns:
         The same columns and `waiting`, seconds from arrival to application, service
@@ -46,7 +46,7 @@ def spectral_gap(rows: pd.DataFrame, num_workers: int) -> float:
     """Computes the gap of a run's mean averaging matrix; NaN without pairs.
 
     Args:
-        rows: rows of one run.
+        rows: Rows of one run.
         num_workers: K.
 
     Returns:
@@ -65,8 +65,8 @@ def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Returns runs with `start_s`: the virtual seconds at which their starts are over.
 
     Args:
-        jobs: jobs of the runs.
-        runs: one row each.
+        jobs: Jobs of the runs.
+        runs: Runs, one row each.
 
     Returns:
         The same columns and `start_s`, as of `start.end_of_start`.
@@ -82,8 +82,8 @@ def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     duration in which they were applied.
 
     Args:
-        jobs: jobs of the runs.
-        runs: one row each.
+        jobs: Jobs of the runs.
+        runs: Runs, one row each.
 
     Returns:
         Columns run, group, start_s, updates_per_s (commits), contributions_per_s,
@@ -122,7 +122,7 @@ def by_group(measured: pd.DataFrame) -> pd.DataFrame:
     """Averages measured runs over the replicates of each group, in their order.
 
     Args:
-        measured: table of `by_run`.
+        measured: Table of `by_run`.
 
     Returns:
         The same columns without run, and with `replicates`.
@@ -141,9 +141,9 @@ def by_client(
     computing; the record does not tell downloads from computing.
 
     Args:
-        jobs: jobs of the runs.
-        incidents: incidents of the runs.
-        runs: one row each.
+        jobs: Jobs of the runs.
+        incidents: Incidents of the runs.
+        runs: Runs, one row each.
 
     Returns:
         Columns group, client (from 1), staleness_mean, staleness_max, utilisation,
@@ -183,9 +183,9 @@ def by_client_group(
     """Measures the staleness of the groups into which a scenario divides its clients.
 
     Args:
-        jobs: jobs of the runs.
-        runs: one row each.
-        group_of: names of the clients' groups by their numbers, for each group of runs;
+        jobs: Jobs of the runs.
+        runs: Runs, one row each.
+        group_of: Names of the clients' groups by their numbers, for each group of runs;
             groups of runs without an entry are not divided.
 
     Returns:
@@ -218,8 +218,8 @@ def by_part(clients: pd.DataFrame, parts: pd.Series) -> pd.DataFrame:
     """Summarises many clients by the groups that the scenario divides them into.
 
     Args:
-        clients: table of `by_client`, for one group of runs.
-        parts: name of each client's part, by its number; missing where there is none.
+        clients: Table of `by_client`, for one group of runs.
+        parts: Name of each client's part, by its number; missing where there is none.
 
     Returns:
         Columns clients (name of the part), number, measure, mean, min, 10 %, 50 %,
@@ -243,8 +243,8 @@ def histogram(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Returns how often each staleness occurred among contributions after the start.
 
     Args:
-        jobs: jobs of the runs.
-        runs: one row each, that are taken together.
+        jobs: Jobs of the runs.
+        runs: Runs, one row each, that are taken together.
 
     Returns:
         Columns staleness, count, share; staleness ascending.
@@ -294,8 +294,8 @@ def _utilisation(jobs: pd.DataFrame, run: Any, number: int) -> Float[np.ndarray,
     computed = work["computed_time"].to_numpy(np.float64)
     computing = (work["outcome"] == "IN_FLIGHT").to_numpy() & np.isnan(computed)
     until = np.minimum(np.where(computing, end, computed), end)
-    begun = np.maximum(work["read_time"].to_numpy(np.float64), since)
-    busy = np.maximum(np.nan_to_num(until - begun), 0)
+    started = np.maximum(work["read_time"].to_numpy(np.float64), since)
+    busy = np.maximum(np.nan_to_num(until - started), 0)
     return _sums(work, busy, number) / ((end - since) or np.nan)
 
 

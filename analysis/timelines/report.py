@@ -24,12 +24,12 @@ from analysis.timelines.view import View, view
 from simulator.trace import StudyError
 
 MOST_GROUPS = 4
-"""Whose clients are listed; more would scroll the rest away."""
+"""Most groups whose clients are listed; more would scroll the rest away."""
 MOST_CLIENTS = 20
-"""That a table lists one by one."""
+"""Most rows that a table lists one by one."""
 START = "start (s)"
 NOT_OVER = "not over"
-"""In place of the end of a start that is not over: all of the run is measured."""
+"""Words for a start that is not over: all of the run is measured."""
 RUNS = {
     "start_s": START,
     "updates_per_s": "updates/s",
@@ -65,7 +65,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     Closed forms follow measures in brackets, except where clients are summarised.
 
     Raises:
-        StudyError: no run has ended.
+        StudyError: No run has ended.
     """
     seen = view(study)
     jobs, known, forms, name = seen.jobs, seen.runs, seen.forms, seen.name
@@ -91,7 +91,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
             f"{name}: staleness (commits) by groups of clients, after the start",
             frame,
         )
-    if len(forms) > MOST_GROUPS:
+    if len(forms) > MOST_GROUPS:  # a terminal would lose the tables above
         return
     measured = measures.by_client(jobs, seen.incidents, known)
     for group, form in forms.items():
@@ -128,19 +128,19 @@ def save(
     """Draws the Gantt picture and the staleness of a timeline into `folder/figures`.
 
     Args:
-        study: with at least one run that has ended.
-        folder: parent of the folder `figures`, which is created if missing.
-        seconds: virtual seconds of the Gantt picture; by default those in which the
+        study: Timeline with at least one run that has ended.
+        folder: Parent of the folder `figures`, which is created if missing.
+        seconds: Virtual seconds of the Gantt picture; by default those in which the
             first jobs of the first group end.
-        form: format of the files, as in `figures.save`.
+        form: Format of the files, as in `figures.save`.
         styles: Matplotlib styles, as in `figures.save`.
 
     Returns:
         Paths of the files, without the PDFs of PNGs.
 
     Raises:
-        StudyError: a figure cannot be written.
-        UserError: there is no such format or style.
+        StudyError: A figure cannot be written.
+        UserError: There is no such format or style.
     """
     check_format(form)
     where = Path(folder) / "figures"
@@ -155,11 +155,11 @@ def export(study: Study | View, file: str | Path) -> None:
     """Writes all runs that have ended as Chrome's trace events.
 
     Args:
-        study: with at least one run that has ended.
+        study: Timeline with at least one run that has ended.
         file: JSON file to write.
 
     Raises:
-        StudyError: the file cannot be written.
+        StudyError: The file cannot be written.
     """
     events: list[dict[str, Any]] = []
     seen = view(study)
@@ -182,6 +182,19 @@ def export(study: Study | View, file: str | Path) -> None:
             f"{file}: the trace must be written, but {error.strerror or error}; choose "
             f"another file by --chrome"
         ) from error
+
+
+CAPTIONS = {
+    "gantt": "Who does what when: the first jobs",
+    "staleness": "How stale contributions were, with closed forms where known",
+    "comparison": "What was measured, with closed forms where known",
+}
+"""Captions of the figures, by name."""
+
+
+def caption(name: str) -> str:
+    """Returns what a figure of a timeline shows."""
+    return CAPTIONS[name]
 
 
 def standard(

@@ -24,7 +24,7 @@ def end_of_start(jobs: pd.DataFrame) -> float:
     """Returns the end of the start of a run, virtual seconds.
 
     Args:
-        jobs: jobs of one run; refreshes do not count.
+        jobs: Jobs of one run; refreshes do not count.
 
     Returns:
         NaN where the start does not end, or fewer contributions follow than came

@@ -20,7 +20,7 @@ from analysis.timelines.laws import ScenarioWorld, distinct, laws
 BEYOND = 1e-6
 """Probability beyond the last staleness at which a law is given."""
 MOST_AGES = 4096
-"""At which a law is given; of more, some that lie further and further apart."""
+"""Most ages at which a law is given; of more, some ever further apart."""
 MOST_RATES = 10_000
 """Different rates of clients whose laws are mixed."""
 
@@ -29,10 +29,10 @@ class ClosedForms(NamedTuple):
     """Values that a simulation of a world must match, as far as they are known.
 
     Attributes:
-        of_run: values by column of `measures.by_run`.
-        of_clients: values by column of `measures.by_client`, one per client; and
+        of_run: Values by column of `measures.by_run`.
+        of_clients: Values by column of `measures.by_client`, one per client; and
             `available`, the share of its time in which a client is available.
-        law: staleness in commits and its probabilities (per commit), over all
+        law: Staleness in commits and its probabilities (per commit), over all
             contributions; where it is long, at some of its commits alone.
     """
 
@@ -50,10 +50,10 @@ def closed_forms(
     """Returns the closed forms that hold for a scenario.
 
     Args:
-        scenario: scenario of one run, from its manifest.
+        scenario: Scenario of one run, from its manifest.
         num_clients: K.
-        upload_bytes: bytes of a contribution.
-        download_bytes: bytes of a download.
+        upload_bytes: Bytes of a contribution.
+        download_bytes: Bytes of a download.
     """
     size = {"upload": upload_bytes, "download": download_bytes}
     world = ScenarioWorld(scenario, num_clients, size)
@@ -80,9 +80,9 @@ def constant_downloads(
     latency.
 
     Args:
-        scenario: scenario of one run, from its manifest.
+        scenario: Scenario of one run, from its manifest.
         num_clients: K.
-        download_bytes: bytes of a download.
+        download_bytes: Bytes of a download.
     """
     world = ScenarioWorld(scenario, num_clients, {"download": download_bytes})
     latencies = [(g.config.get("download") or {}).get("latency") for g in world.groups]
@@ -104,7 +104,7 @@ def mean_staleness_t_synchronous(num_clients: int, t: int) -> float:
 
     Args:
         num_clients: K.
-        t: contributions per commit.
+        t: Contributions per commit.
 
     Source: Little's law over commits.
     """
@@ -215,7 +215,7 @@ RULES: dict[str, tuple[Callable[..., None], ...]] = {
     "buffered": (_buffered,),
     "centralised": (_centralised,),
 }
-"""By protocol; each adds what it knows, or nothing."""
+"""Closed forms by protocol; each adds what it knows, or nothing."""
 
 
 def _staleness_law(

@@ -15,7 +15,7 @@ class View:
     """A recorded timeline with the frames of its tables and figures.
 
     Args:
-        study: a timeline without numerics.
+        study: Timeline without numerics.
     """
 
     def __init__(self, study: Study) -> None:
@@ -36,7 +36,7 @@ class View:
         """The runs that have ended, with the ends of their starts.
 
         Raises:
-            StudyError: no run has ended.
+            StudyError: No run has ended.
         """
         known = frames.runs(self.study)
         return measures.with_starts(self.jobs, known)

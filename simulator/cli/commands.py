@@ -405,13 +405,13 @@ def export(
 def list_() -> None:
     """Lists the laws, protocols, algorithms, models and data sets that exist."""
     from simulator.config.catalogue import KINDS, parts, registered
-    from simulator.config.parts import OPEN, tag
+    from simulator.config.parts import OPEN, described, tag
 
     sources = {p.part: p.source for kind in KINDS for p in registered(kind)}
     table = Table("kind", "name", *["from"] * bool(sources), "what it is", box=None)
     for kind in KINDS:
         for part in parts(kind):
-            about = (part.__doc__ or "").strip().partition("\n")[0]
+            about = described(part)
             name = tag(part)
             name = "(any of scipy.stats)" if name == OPEN else name
             source = [sources.get(part, "stalesim")] * bool(sources)

@@ -13,6 +13,7 @@ from pydantic import (
 
 from simulator.config.errors import ScenarioError
 from simulator.config.expressions import check_syntax
+from simulator.config.named import NamedPart
 
 
 class Says(NamedTuple):
@@ -111,6 +112,10 @@ class Config(BaseModel):
             if accepted & {int, float} and not accepted & {bool, Any}:
                 refuse_booleans(key, value)
         return data
+
+    def named_parts(self) -> tuple[NamedPart, ...]:
+        """Returns the records that the entries name, such as metrics."""
+        return ()
 
     def replaced(self, **changes: Any) -> Any:
         """Returns a validated copy with some fields replaced."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Discriminator, GetCoreSchemaHandler, Tag
+from pydantic_core import core_schema
 
 from simulator.config import plugins
 from simulator.config.base import Config
@@ -89,8 +90,33 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.models.view_cnn.part:ViewCnn",
         "simulator.problems.models.lstm.part:Lstm",
     ),
+    "metrics": (
+        "simulator.metrics:TEST_ACCURACY",
+        "simulator.metrics:TEST_LOSS",
+        "simulator.metrics:TEST_AUC",
+        "simulator.metrics:OBJECTIVE",
+        "simulator.metrics:GRADIENT_NORM_SQUARED",
+        "simulator.metrics:OPTIMALITY_GAP",
+        "simulator.metrics:CONSENSUS_DISTANCE",
+        "simulator.metrics:WORKER_ACCURACY",
+        "simulator.metrics:WORKER_LOSS",
+    ),
+    "claims": (
+        "simulator.claims.faster:Faster",
+        "simulator.claims.fewer:Fewer",
+        "simulator.claims.higher:Higher",
+        "simulator.claims.no_worse:NoWorse",
+        "simulator.claims.close:Close",
+        "simulator.claims.ratio:Ratio",
+        "simulator.claims.value:Value",
+        "simulator.claims.slope:Slope",
+        "simulator.claims.monotone:Monotone",
+        "simulator.claims.steady:Steady",
+    ),
+    "figures": (),
 }
-"""Every part of this package as `"module:Class"`, in the order of lists."""
+"""Every part of this package as `"module:name"`, in the order of lists. Our figures
+are listed by `analysis.figures`."""
 BASES = {
     "laws": "simulator.laws.base:Law",
     "protocols": "simulator.protocols.base:Protocol",
@@ -98,17 +124,20 @@ BASES = {
     "data": "simulator.problems.data.parts:Data",
     "partitions": "simulator.config.parts:Part",
     "models": "simulator.problems.models.parts:Model",
+    "metrics": "simulator.metrics:Metric",
+    "claims": "simulator.claims.base:Claim",
+    "figures": "analysis.figures.plugin:StudyFigure",
 }
 """Base class of the parts of each kind."""
 
 
 @cache
-def own(kind: str) -> tuple[type[Part], ...]:
+def own(kind: str) -> tuple[Any, ...]:
     """Returns this package's parts of a kind."""
     return tuple(map(_named, KINDS[kind]))
 
 
-def parts(kind: str) -> tuple[type[Part], ...]:
+def parts(kind: str) -> tuple[Any, ...]:
     """Returns the parts of a kind: ours, then those of plug-ins."""
     return own(kind) + tuple(plugin.part for plugin in registered(kind))
 
@@ -130,10 +159,11 @@ def sources(used: Iterable[Config]) -> dict[str, PluginSource]:
         used: Parts; those of this package are not looked at.
     """
     plugins_of = [plugin for kind in KINDS for plugin in registered(kind)]
-    others: dict[type[Config], str] = {p.part: p.source for p in plugins_of}
+    others: dict[Any, str] = {p.part: p.source for p in plugins_of}
     if not others:
         return {}
-    names = {others[type(each)] for each in used if type(each) in others}
+    named = (one for each in used for one in (type(each), *each.named_parts()))
+    names = {others[one] for one in named if one in others}
     return {name: plugins.source(name) for name in sorted(names)}
 
 
@@ -164,8 +194,7 @@ def register(*modules: str | Path) -> None:
 
 def _plugins() -> dict[str, tuple[Plugin, ...]]:
     known = {kind: {tag(part) for part in own(kind)} for kind in KINDS}
-    bases = {kind: _named(text) for kind, text in BASES.items()}
-    return plugins.everything(known, bases)
+    return plugins.everything(known, lambda kind: _named(BASES[kind]))
 
 
 def _named(text: str) -> Any:
@@ -196,6 +225,28 @@ class AnyPart:
         """Returns pydantic's schema of the union."""
         del source
         return handler.generate_schema(_union(self.configs()))
+
+
+class AnyName:
+    """Stands in an annotation for the names of all records of a kind.
+
+    Args:
+        kind: a key of `KINDS`.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def names(self) -> list[str]:
+        """Returns the names: this package's, then those of plug-ins."""
+        return [tag(record) for record in parts(self.kind)]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> Any:
+        """Returns pydantic's schema of one of the names."""
+        del source, handler
+        return core_schema.literal_schema(self.names())
 
 
 def _union(classes: tuple[type[Part], ...]) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from simulator.config.base import PlacedError, Says
-from simulator.config.catalogue import AnyPart
+from simulator.config.catalogue import AnyName, AnyPart
 from simulator.config.text import nearest, one_line, shown, suggestion
 
 Path = tuple[str | int, ...]
@@ -288,6 +288,8 @@ def _parts(annotation: Any) -> list[Any]:
         return [annotation]
     if isinstance(annotation, AnyPart):
         return list(annotation.configs())
+    if isinstance(annotation, AnyName):
+        return list(annotation.names())
     listed = isinstance(annotation, tuple | list)
     inner = annotation if listed else get_args(annotation)
     return [found for p in inner for found in _parts(p)] if inner else [annotation]

@@ -1,12 +1,11 @@
 """A part that a scenario names: one class with its options and what it makes."""
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
 from simulator.config.base import Config
-from simulator.config.errors import UserError
+from simulator.config.named import NamedPart, function_at
 
 TAGS = ("kind", "law")
 """Keys by which a scenario chooses a part."""
@@ -33,22 +32,8 @@ class Part(Config):
         Raises:
             UserError: there is none.
         """
-        try:
-            module, name = cls.made_by.split(":")
-            found = getattr(import_module(module), name)
-        except (ImportError, AttributeError, ValueError) as error:
-            if cls.__module__.startswith("simulator."):
-                raise  # no mistake of a user's
-            raise UserError(
-                f'{cls.__name__}.made_by must be "module:function" with a function '
-                f"that exists, got {cls.made_by!r}: {error}; change it"
-            ) from error
-        if not callable(found):
-            raise UserError(
-                f"{cls.__name__}.made_by must name a function, got {cls.made_by!r}, "
-                f"which is {type(found).__name__}; change it"
-            )
-        return found
+        own = cls.__module__.startswith("simulator.")
+        return function_at(cls.made_by, f"{cls.__name__}.made_by", own=own)
 
     def make(self, *facts: Any, **named: Any) -> Any:
         """Returns what the part makes of some facts of a run.
@@ -67,8 +52,19 @@ class Part(Config):
         return None
 
 
-def tag(part: type[Config]) -> str:
+def tag(part: type[Config] | NamedPart) -> str:
     """Returns the name by which a scenario chooses a part."""
+    if isinstance(part, NamedPart):
+        return part.name
+    if named := getattr(part, "named", ""):
+        return named
     name = next((name for name in TAGS if name in part.model_fields), None)
     field = part.model_fields[name] if name else None
     return OPEN if field is None or field.is_required() else str(field.default)
+
+
+def described(part: type[Config] | NamedPart) -> str:
+    """Returns what a part is, in a line."""
+    if isinstance(part, NamedPart):
+        return part.meaning
+    return (part.__doc__ or "").strip().partition("\n")[0]

@@ -9,9 +9,10 @@ the processes of a study find the same ones.
 import contextlib
 import hashlib
 import os
+import re
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module, invalidate_caches
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from simulator.config.errors import UserError
 from simulator.config.files import unmarked
+from simulator.config.named import NamedPart
 from simulator.config.parts import Part, tag
 from simulator.config.text import one_line, shown, suggestion
 
@@ -33,6 +35,7 @@ MEMBERS = {
     "algorithms": ("family", "protocols", "messages"),
     "models": ("families", "num_weights"),
     "partitions": ("family", "num_clients"),
+    "claims": ("named", "judged_by"),
 }
 """Members that the parts of a kind must have without inheriting them."""
 
@@ -58,7 +61,7 @@ class Plugin(NamedTuple):
         source: Name of the plug-in.
     """
 
-    part: type[Part]
+    part: Any
     source: str
 
 
@@ -67,13 +70,13 @@ _sources: dict[str, PluginSource] = {}
 
 
 def everything(
-    known: Mapping[str, set[str]], bases: Mapping[str, type[Part]]
+    known: Mapping[str, set[str]], base_of: Callable[[str], type[Any]]
 ) -> dict[str, tuple[Plugin, ...]]:
     """Returns the parts of every kind that plug-ins add, in the order of their names.
 
     Args:
         known: Names of the parts of every kind that are there already.
-        bases: Base class of the parts of each kind.
+        base_of: Returns the base class of the parts of a kind, or their class.
 
     Raises:
         UserError: one line with the plug-in, what is wrong and the remedy.
@@ -81,7 +84,11 @@ def everything(
     found: dict[str, list[Plugin]] = {kind: [] for kind in known}
     owners = {(kind, name): "stalesim" for kind in known for name in known[kind]}
     for kind, given, place, source in (*_of_entry_points(known), *_of_modules(known)):
-        part = _checked(given, kind, place, bases[kind])
+        base = base_of(kind)
+        if issubclass(base, NamedPart):
+            part = _checked_record(given, place, base)
+        else:
+            part = _checked(given, kind, place, base)
         name = tag(part)
         if (kind, name) in owners:
             raise UserError(
@@ -181,7 +188,8 @@ def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
             f"{getattr(given, '__name__', shown(given))}; inherit from it"
         )
     part: type[Part] = given
-    _check_name(part, kind, place)
+    if kind != "claims":
+        _check_name(part, kind, place)
     for member in MEMBERS.get(kind, ()):
         if not hasattr(part, member):
             raise UserError(
@@ -202,6 +210,26 @@ def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
             f"it if it names none"
         )
     return part
+
+
+def _checked_record(given: Any, place: str, base: type[NamedPart]) -> NamedPart:
+    """Returns a record of a plug-in.
+
+    Raises:
+        UserError: it is none, or its name is no word.
+    """
+    if not isinstance(given, base):
+        got = getattr(given, "__name__", shown(given))
+        raise UserError(
+            f"{place} must be a {base.__module__}.{base.__name__}, got {got}; write "
+            f'{base.__name__}("name", ...)'
+        )
+    if not re.fullmatch(r"[A-Za-z][\w-]*", given.name, re.ASCII):
+        raise UserError(
+            f"{place} must have a name of letters, digits, _ and -, got "
+            f"{shown(given.name)}; rename it"
+        )
+    return given
 
 
 def _check_name(part: type[Part], kind: str, place: str) -> None:

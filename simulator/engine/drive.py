@@ -16,7 +16,7 @@ from simulator.config.stop import Windowed
 from simulator.engine.execute import Carry, Program, device, host, null_events, put
 from simulator.engine.feed import Feed, Piece, Point, nothing
 from simulator.keys import key_of
-from simulator.scenario.metrics import HIGHER_IS_BETTER
+from simulator.metrics import metric
 from simulator.setup import RunSetup
 from simulator.timeline import Chunk, Kind, Rows, StopReason
 
@@ -33,7 +33,7 @@ class Target(NamedTuple):
     def reached(self, metrics: Metrics) -> bool:
         """Says whether an evaluation is at the target or beyond it, workers' mean."""
         found = float(np.mean(metrics[self.metric]))
-        higher = self.metric in HIGHER_IS_BETTER
+        higher = metric(self.metric).higher_is_better
         return found >= self.value if higher else found <= self.value
 
 

@@ -6,8 +6,8 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.problems import losses
 from simulator.problems.data.base import Dataset
+from simulator.problems.metrics import measure
 from simulator.problems.models.base import Classifier
-from simulator.problems.vertical import measure
 
 
 class HorizontalProblem(eqx.Module):

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from simulator.config.errors import ScenarioError
+from simulator.metrics import metric
 from simulator.problems.data.base import Dataset
 from simulator.problems.remembered import dataset
 from simulator.streams import Purpose, Streams
@@ -129,17 +130,9 @@ def _check_metrics(config: Any, metrics: Sequence[str], data: Dataset) -> None:
     Raises:
         ScenarioError: One line with the metric and the remedy.
     """
-    if "test_auc" in metrics and data.num_classes != 2:
-        raise ScenarioError(
-            f"evaluate.metrics must not have test_auc for the {data.num_classes} "
-            f"classes of {data.name}; remove it, or add problem.data.classes"
-        )
     known = config.model.is_linear and loss(config, data) in KNOWN_MINIMUM
-    if "optimality_gap" in metrics and not known:
-        raise ScenarioError(
-            "evaluate.metrics must have optimality_gap only for linear models with the "
-            "loss softmax or sigmoid, whose minimum is known; remove it"
-        )
+    for name in metrics:
+        metric(name).refuse(data.num_classes, data.name, minimum=known)
 
 
 def _check_frames(config: Any, data: Dataset) -> None:

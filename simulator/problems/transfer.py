@@ -13,7 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.problems import losses
-from simulator.problems.vertical import Model, VerticalProblem, measure
+from simulator.problems.metrics import measure
+from simulator.problems.vertical import Model, VerticalProblem
 
 OTHER, LABELLED = 0, 1
 """Numbers of the two parties."""
@@ -44,6 +45,21 @@ class TransferProblem(eqx.Module):
     def num_samples(self) -> int:
         """Number of training samples, `N`."""
         return self.vertical.num_samples
+
+    @property
+    def y_test(self) -> Int[Array, " N_test"]:
+        """Labels of the test rows."""
+        return self.vertical.y_test
+
+    @property
+    def loss(self) -> losses.Loss:
+        """Loss of a sample from its score."""
+        return self.vertical.loss
+
+    @property
+    def minimum(self) -> Float[Array, ""]:
+        """Least value of the objective: NaN, for it is not known."""
+        return self.vertical.minimum
 
     def start(self, key: Key[Array, ""]) -> Float[Array, "M P"]:
         """Returns the parties' weights at the start of a run."""
@@ -102,16 +118,4 @@ class TransferProblem(eqx.Module):
         x = self.vertical.x_test[OTHER]
         u = self.vertical.embedding.apply(weights[OTHER], x)
         phi = jax.lax.stop_gradient(self.prototype(weights[LABELLED]))
-        found = measure(self.vertical, model, (phi @ u)[None], _of_rows(metrics))
-        own = {
-            "objective": lambda: self.objective(model),
-            "gradient_norm_squared": lambda: jnp.sum(
-                jax.grad(lambda w: self.objective((w, model[1])))(weights) ** 2
-            ),
-        }
-        return {name: own[name]() if name in own else found[name] for name in metrics}
-
-
-def _of_rows(metrics: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the metrics that follow from the logits of the test rows."""
-    return tuple(name for name in metrics if name.startswith("test_"))
+        return measure(self, model, (phi @ u)[None], metrics)

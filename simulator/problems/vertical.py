@@ -1,7 +1,5 @@
 """A vertically divided problem: every party holds some columns of all samples."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,8 +7,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from simulator.problems import losses
-from simulator.problems.auc import auc
 from simulator.problems.data.base import Dataset
+from simulator.problems.metrics import measure
 from simulator.problems.models.base import Embedding
 
 Model = tuple[Float[Array, "M ..."], Float[Array, " C"] | None]
@@ -82,36 +80,6 @@ class VerticalProblem(eqx.Module):
         h = jax.vmap(self.embedding.apply)(weights, self.x_test)
         logits = self.head(bias, h)
         return measure(self, model, logits, metrics)
-
-
-def measure(
-    problem: Any,
-    model: Any,
-    logits: Float[Array, "C N_test"],
-    metrics: tuple[str, ...],
-) -> dict[str, Array]:
-    """Returns metrics from the logits of the test rows and the objective.
-
-    Args:
-        problem: Problem, vertical or horizontal.
-        model: Argument of the problem's objective.
-        logits: Logits of the test rows.
-        metrics: Names of the metrics.
-    """
-    y = problem.y_test
-    found: dict[str, Any] = {
-        "test_accuracy": lambda: jnp.mean(
-            losses.correct(logits, y), dtype=logits.dtype
-        ),
-        "test_loss": lambda: losses.per_sample(problem.loss, logits, y).mean(),
-        "test_auc": lambda: auc(logits[-1] - logits[0] * (len(logits) > 1), y),
-        "objective": lambda: problem.objective(model),
-        "gradient_norm_squared": lambda: sum(
-            jnp.sum(g**2) for g in jax.tree.leaves(jax.grad(problem.objective)(model))
-        ),
-        "optimality_gap": lambda: problem.objective(model) - problem.minimum,
-    }
-    return {metric: found[metric]() for metric in metrics}
 
 
 def stack(

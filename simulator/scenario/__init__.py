@@ -1,10 +1,10 @@
-"""What to simulate: the scenario, read from YAML or built in Python.
+"""Scenarios: what to simulate, read from YAML or built in Python.
 
 - `reading`, `dialect`, `overrides`: a file and `-s` options to a `Scenario`, with the
   line of every mistake.
-- `scenario`, `setting`: what a study says; `claims`, `metrics`, `privacy`, `grid`: of
-  its results, its accounts and its sweeps. Parts are at home in packages of their own.
-- `study`: a scenario to its runs, its JSON schema, and back to YAML.
+- `scenario`, `setting`: the entries of a study; `privacy`, `grid`: its accounts and its
+  sweeps. Parts are at home in packages of their own, and so are claims and metrics.
+- `study`: from a scenario to its runs, its JSON schema, and back to YAML.
 
 The public names are imported when they are used. Nothing in here imports JAX or pandas,
 and SciPy only when a law needs it.

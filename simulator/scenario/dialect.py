@@ -13,7 +13,7 @@ import yaml
 from simulator.config.errors import ScenarioError
 
 Keys = tuple[str | int, ...]
-"""Where an entry stands in a scenario: keys of mappings and positions in lists."""
+"""Place of an entry in a scenario: keys of mappings and positions in lists."""
 
 DEEPEST = 50
 MOST_ENTRIES = 100_000
@@ -30,12 +30,12 @@ _SCALARS = {
         "-+0123456789.",
     ),
 }
-"""What a word without quotes is, by its form and its first letters."""
+"""Types of words without quotes, by their forms and first letters."""
 _KNOWN_TAGS = {_YAML + tag for tag in (*_SCALARS, "str", "map", "seq")}
 
 
 class Mark(NamedTuple):
-    """Where something stands in a text; both from 1."""
+    """Place in a text: line and column, both from 1."""
 
     line: int
     column: int
@@ -78,11 +78,11 @@ def compose(text: str, place: Callable[[int], str]) -> tuple[Any, dict[Keys, Mar
     """Returns the value of a YAML text, and where every entry stands in it.
 
     Args:
-        text: one YAML document.
-        place: names a line of it, for messages.
+        text: Text of one YAML document.
+        place: Name of a line of it, for messages.
 
     Raises:
-        ScenarioError: it is not YAML, or uses what scenarios do without.
+        ScenarioError: It is not YAML, or uses what scenarios do without.
     """
     marks: dict[Keys, Mark] = {}
     loader = None

@@ -27,22 +27,22 @@ Swept = Annotated[
     Annotated[tuple[Any, ...], Field(min_length=1)] | dict[str, Any],
     Field(union_mode="left_to_right"),
 ]
-"""What a key takes: a list, or a mapping as `Range`, `zipped` and `random` have it."""
+"""Entry of a swept key: a list, or a mapping as `Range`, `zipped` and `random`."""
 
 
-class Value(NamedTuple):
+class SweptValue(NamedTuple):
     """A value of a swept key at one point.
 
     Attributes:
-        value: number, word, list or sub-tree.
-        place: where in the scenario it is written, from the sweep on.
+        value: Number, word, list or sub-tree.
+        place: Place of the value in the scenario, from the sweep on.
     """
 
     value: Any
     place: Keys
 
 
-Point = dict[str, Value]
+Point = dict[str, SweptValue]
 """One point of a sweep, by dotted key."""
 
 
@@ -83,12 +83,12 @@ def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
     and so are the draws of `random`.
 
     Args:
-        sweep: of a scenario or of a variant.
-        seed: of the study. Each key's draws are its own: other keys, and a larger
+        sweep: Sweep of a scenario or of a variant.
+        seed: Seed of the study. Each key's draws are its own: other keys, and a larger
             `num`, leave them as they are.
 
     Raises:
-        PlacedError: something in the sweep is no list, range, `zipped` or `random`; a
+        PlacedError: Something in the sweep is no list, range, `zipped` or `random`; a
             key is swept twice, or a point would be run twice.
     """
     axes: list[list[Point]] = []
@@ -114,7 +114,7 @@ def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
     ]
 
 
-def _values(entry: Any, place: Keys) -> list[Value]:
+def _values(entry: Any, place: Keys) -> list[SweptValue]:
     """Returns the values of one key, all different."""
     values = _column(entry, place)
     remedy = "lower num" if isinstance(entry, Mapping) else "remove one"
@@ -130,12 +130,12 @@ def _values(entry: Any, place: Keys) -> list[Value]:
     return values
 
 
-def _column(entry: Any, place: Keys) -> list[Value]:
+def _column(entry: Any, place: Keys) -> list[SweptValue]:
     """Returns what one key takes: the values of a list, or of a range."""
     if isinstance(entry, Mapping):
-        return [Value(number, place) for number in _range(entry, place).values()]
+        return [SweptValue(number, place) for number in _range(entry, place).values()]
     if isinstance(entry, list | tuple) and entry:
-        return [Value(value, (*place, i)) for i, value in enumerate(entry)]
+        return [SweptValue(value, (*place, i)) for i, value in enumerate(entry)]
     raise _mistake(
         place,
         f"must be a list of values, or a range, got {shown(entry)}; write for example "
@@ -192,19 +192,19 @@ def _random(entry: Any, seed: int) -> list[Point]:
         if key != NUM
     }
     if not columns:
-        raise _mistake((RANDOM,), "must have a key to draw; add one beside num")
+        raise _mistake((RANDOM,), "must have a key to draw; add one next to num")
     rows = _rows(columns)
     return _different(rows, RANDOM, "lower num, or draw from a continuous law")
 
 
-def _draws(key: str, law: Any, num: int, seed: int) -> Iterator[Value]:
+def _draws(key: str, law: Any, num: int, seed: int) -> Iterator[SweptValue]:
     """Yields a key's draws, by inversion of a stream that is its own."""
     place: Keys = (RANDOM, key)
     entropy = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(key.encode()), 1))
     uniform = np.random.default_rng(entropy).random(num)
     if isinstance(law, list | tuple) and law:
         for index in (uniform * len(law)).astype(int).tolist():
-            yield Value(law[index], (*place, index))
+            yield SweptValue(law[index], (*place, index))
         return
     quantile = _quantile(law, place)
     for number in quantile(uniform).tolist():
@@ -214,7 +214,7 @@ def _draws(key: str, law: Any, num: int, seed: int) -> Iterator[Value]:
                 f"must be a law that exists, but {shown(law)} does not; see "
                 f"scipy.stats for the parameters' ranges",
             )
-        yield Value(_short(number), place)
+        yield SweptValue(_short(number), place)
 
 
 def _quantile(entry: Any, place: Keys) -> Any:
@@ -260,7 +260,7 @@ def _quantile(entry: Any, place: Keys) -> Any:
     return quantile
 
 
-def _rows(columns: dict[str, list[Value]]) -> list[Point]:
+def _rows(columns: dict[str, list[SweptValue]]) -> list[Point]:
     rows = zip(*columns.values(), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 

@@ -11,12 +11,12 @@ from simulator.scenario.study import replace
 
 
 class Place(NamedTuple):
-    """Where an entry was written.
+    """Place where an entry was written.
 
     Attributes:
         name: `FILE:LINE`, or the override.
-        rank: orders places; overrides come before the file.
-        override: whether it is one.
+        rank: Rank in the order of places; overrides come before the file.
+        override: Whether the place is an override.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 Places = dict[Keys, Place]
-"""Where the entries of a scenario were written, by their keys."""
+"""Places where the entries of a scenario were written, by their keys."""
 
 
 def apply(tree: Mapping[str, Any], override: str, places: Places) -> dict[str, Any]:
@@ -36,12 +36,12 @@ def apply(tree: Mapping[str, Any], override: str, places: Places) -> dict[str, A
     missing are made.
 
     Args:
-        tree: the scenario as it was written.
+        tree: Scenario as it was written.
         override: `dotted.key=value`, the value in YAML.
-        places: of its entries; those that the override changes are changed in it.
+        places: Places of its entries; those that the override changes are changed here.
 
     Raises:
-        ScenarioError: it is not of this form, or goes through a value that has no keys.
+        ScenarioError: It is not of this form, or goes through a value that has no keys.
     """
     where = f"override {shortened(repr(override), LONGEST)}"
     key, equals, text = override.partition("=")
@@ -70,9 +70,9 @@ def apply(tree: Mapping[str, Any], override: str, places: Places) -> dict[str, A
 
 
 def place_of(keys: Keys, places: Places) -> Place:
-    """Returns where an entry was written, or the nearest entry that contains it.
+    """Returns the place of an entry, or of the nearest entry that contains it.
 
-    What is wrong beside a `kind` or `law` that an override changed is the override's.
+    A mistake next to a `kind` or `law` that an override changed is the override's.
     """
     changed = _changed_kind(keys, places)
     if changed is not None:

@@ -1,4 +1,4 @@
-"""What is accounted for of the clients' privacy, and how much of it may be spent."""
+"""Accounting for the clients' privacy, and limits of how much of it is spent."""
 
 from typing import Annotated, Any, Literal
 
@@ -53,12 +53,12 @@ def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> 
     """Refuses accounting that does not fit what is sent.
 
     Args:
-        privacy: what is accounted for.
-        algorithm: its configuration.
-        replays: whether the timeline was recorded.
+        privacy: Entry of the scenario, if there is one.
+        algorithm: Configuration of the algorithm.
+        replays: Whether the timeline was recorded.
 
     Raises:
-        PlacedError: saying where, what and what to do.
+        PlacedError: Something does not fit; the message says where and what to do.
     """
     law = algorithm.noise_law
     if privacy is None:

@@ -23,11 +23,11 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     """Reads and validates a scenario file, with all its variants and sweep points.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         overrides: `dotted.key=value`, each replacing an entry, in this order.
 
     Raises:
-        ScenarioError: one line with the file, the line, what is wrong and the remedy.
+        ScenarioError: One line with the file, the line, what is wrong and the remedy.
     """
     text, shown = _text(path)
     return loads(text, shown, overrides)
@@ -39,11 +39,11 @@ def read_any(
     """Reads a scenario as `read` does, or a world with neither problem nor algorithm.
 
     Args:
-        path: of the file.
-        overrides: as in `read`.
+        path: Path of the file.
+        overrides: Overrides as in `read`.
 
     Raises:
-        ScenarioError: as in `read`.
+        ScenarioError: The same as in `read`.
     """
     text, shown = _text(path)
     return _loads_in_one_line(text, shown, overrides, worlds=True)
@@ -77,11 +77,11 @@ def loads(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
 
     Args:
         text: YAML.
-        name: of the file, for messages.
-        overrides: as in `read`.
+        name: Name of the file, for messages.
+        overrides: Overrides as in `read`.
 
     Raises:
-        ScenarioError: as in `read`.
+        ScenarioError: The same as in `read`.
     """
     return _loads_in_one_line(text, name, overrides, worlds=False)
 
@@ -90,7 +90,7 @@ def validated(tree: Mapping[str, Any]) -> Scenario:
     """Validates a scenario that is there as nested mappings, and not in a file.
 
     Raises:
-        ScenarioError: one line with the dotted key, what is wrong and the remedy.
+        ScenarioError: One line with the dotted key, what is wrong and the remedy.
     """
     try:
         scenario = Scenario.model_validate(tree)
@@ -125,6 +125,7 @@ def _loads(text: str, name: str, changes: Sequence[str], *, worlds: bool) -> Any
     }
     for change in changes:
         tree = overrides.apply(tree, change, places)
+    # A mapping without protocol is more likely an unfinished scenario than a world.
     kind: type[Scenario] | type[WorldScenario] = Scenario
     if not any(key in tree for key in LEARNING) and "protocol" in tree:
         kind = WorldScenario

@@ -1,4 +1,4 @@
-"""What is allowed in a scenario, but hardly meant."""
+"""Remarks on entries that are allowed in a scenario, but hardly meant."""
 
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import BASE, expand
@@ -9,14 +9,14 @@ UNITS = {
     "rounds": "rounds",
     "epochs": "epochs",
 }
-"""Of periods of evaluation and of ends of runs, by their keys."""
+"""Units of periods of evaluation and of ends of runs, by their keys."""
 
 
 def remarks(scenario: Scenario) -> list[str]:
     """Returns what the author of a scenario should know before it is run, a line each.
 
     Args:
-        scenario: that is valid.
+        scenario: Valid scenario.
     """
     found: dict[str, None] = {}
     # Replicates differ in nothing that is looked at here.

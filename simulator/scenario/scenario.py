@@ -8,14 +8,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from simulator import metrics
+from simulator.claims import AnyClaim
 from simulator.config.base import Config, PlacedError
-from simulator.config.catalogue import AnyPart
+from simulator.config.catalogue import AnyName, AnyPart
+from simulator.config.named import NamedPart
 from simulator.config.text import suggestion
 from simulator.problems.models.linear.part import Linear
-from simulator.scenario.claims import Claim
-from simulator.scenario.metrics import METRICS, OF_WORKERS, Metric
 from simulator.scenario.privacy import Privacy, check_privacy
-from simulator.scenario.setting import Recording, Setting
+from simulator.scenario.setting import BaseScenario, Recording
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -34,7 +35,7 @@ class Transfer(Config):
 
 
 class Problem(Config):
-    """What is learned, from what, divided how."""
+    """Learning problem: model, data and their division."""
 
     data: Annotated[Any, AnyPart("data")]
     partition: Annotated[Any, AnyPart("partitions")]
@@ -70,13 +71,16 @@ class Every(Config):
 
 
 class Evaluate(Config):
-    """When the model is evaluated, and by which metrics."""
+    """Evaluation of the model: its period and its metrics."""
 
     every: Every
-    metrics: Annotated[tuple[Metric, ...], Field(min_length=1)] = (
-        "test_accuracy",
-        "test_loss",
-    )
+    metrics: Annotated[
+        tuple[Annotated[str, AnyName("metrics")], ...], Field(min_length=1)
+    ] = ("test_accuracy", "test_loss")
+
+    def named_parts(self) -> tuple[NamedPart, ...]:
+        """Returns the metrics."""
+        return tuple(map(metrics.metric, self.metrics))
 
 
 class Probe(Config):
@@ -87,8 +91,8 @@ class Probe(Config):
     what: Annotated[
         tuple[Literal["message", "gradient", "state"], ...], Field(min_length=1)
     ] = ("message",)
-    """What is sent; the gradient in it, before clipping and noise; the weights that it
-    was taken at."""
+    """Message as it is sent; gradient in it, before clipping and noise; state, the
+    weights that it was taken at."""
 
 
 class Engine(Config):
@@ -110,7 +114,7 @@ def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
     return looks
 
 
-class Scenario(Setting):
+class Scenario(BaseScenario):
     """One study: a base, variants and a sweep of it, replicated."""
 
     problem: Problem
@@ -122,7 +126,7 @@ class Scenario(Setting):
     """Accounts for what clients send; for algorithms whose messages are noisy."""
     timeline: Recording | None = None
     """Replays a recorded timeline; by default the world is played."""
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[Annotated[Any, AnyClaim()], ...] = ()
     looks: Annotated[
         tuple[Annotated[int, Field(ge=3)], ...], AfterValidator(_rising)
     ] = ()
@@ -166,6 +170,11 @@ class Scenario(Setting):
         self.algorithm.check(self.problem, self.protocol)
         replays = self.timeline is not None
         check_privacy(self.privacy, self.algorithm, replays=replays)
+        self._check_evaluation()
+        return self
+
+    def _check_evaluation(self) -> None:
+        """Refuses periods and metrics that the protocol or algorithm does not have."""
         if self.evaluate.every.rounds is not None and not self.protocol.in_rounds:
             raise PlacedError(
                 f"evaluate.every.rounds must not be set for the protocol "
@@ -173,10 +182,10 @@ class Scenario(Setting):
                 ("evaluate", "every", "rounds"),
             )
         own = self.algorithm.worker_metrics
-        for metric in () if own else self.evaluate.metrics:
-            if metric in OF_WORKERS:
+        for name in () if own else self.evaluate.metrics:
+            if metrics.metric(name).of_workers:
                 raise PlacedError(
-                    f"evaluate.metrics must not have {metric} for the algorithm "
+                    f"evaluate.metrics must not have {name} for the algorithm "
                     f"{self.algorithm.kind!r}, whose workers have no models of their "
                     f"own; remove it",
                     ("evaluate", "metrics"),
@@ -186,10 +195,9 @@ class Scenario(Setting):
                 raise PlacedError(
                     f"stop.target must name a metric of evaluate.metrics "
                     f"({', '.join(self.evaluate.metrics)}), got {metric!r}; "
-                    f"{suggestion(metric, METRICS)}",
+                    f"{suggestion(metric, metrics.names())}",
                     ("stop", "target", metric),
                 )
-        return self
 
     def _check_transfer(self) -> None:
         """Refuses what transfer learning does not know."""

@@ -1,4 +1,4 @@
-"""What every scenario says of its world, whatever is learned in it."""
+"""World of a scenario: its clients, server, protocol and end, without learning."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Recording(Config):
     the one with the same label and replicate, or else the only one."""
 
 
-class Setting(Config, ABC):
+class BaseScenario(Config, ABC):
     """Clients, server, protocol and end of a study; and how it is varied."""
 
     name: Annotated[
@@ -81,7 +81,7 @@ class Setting(Config, ABC):
         """Refuses clients and protocols that do not fit each other.
 
         Raises:
-            PlacedError: saying where, what and what to do.
+            PlacedError: Something does not fit; the message says where and what to do.
         """
         protocol, n = self.protocol, self.num_clients
         if n > MOST_CLIENTS:
@@ -106,17 +106,17 @@ class Setting(Config, ABC):
 
 
 class Job(Config):
-    """What a client's job weighs, where no algorithm says it."""
+    """Size of a client's job, where no algorithm says it."""
 
     upload_bytes: Annotated[int, Field(ge=0)] = 0
     download_bytes: Annotated[int, Field(ge=0)] = 0
     steps: Count = 1
-    """Local steps."""
+    """Number of local steps."""
     samples: Count = 1
-    """Of all steps together."""
+    """Samples of all steps together."""
 
 
-class WorldScenario(Setting):
+class WorldScenario(BaseScenario):
     """A world without numerics, for `stalesim timeline`: who acts when, how stale."""
 
     job: Job = Job()
@@ -180,10 +180,10 @@ def _check_behaviour(
     """Checks how some clients behave.
 
     Args:
-        behaviour: of a group, or of all clients.
-        size: how many they are.
-        place: of the group, or of all clients.
-        own: entries that stand there; the others are those of all clients.
+        behaviour: Behaviour of a group, or of all clients.
+        size: Number of these clients.
+        place: Dotted key of the group, or of all clients.
+        own: Entries that stand there; the others are those of all clients.
     """
 
     def at(entry: str) -> str:

@@ -1,4 +1,4 @@
-"""From one scenario to its runs: variants, sweep points and replicates."""
+"""Runs of a scenario: its variants, sweep points and replicates."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
+from simulator.claims import Claim
 from simulator.config.base import PlacedError
 from simulator.config.messages import first_error
 from simulator.config.text import shown, suggestion
@@ -13,12 +14,12 @@ from simulator.problems.data.parts import OF_REPLICATE
 from simulator.scenario import dialect, grid
 from simulator.scenario.dialect import Keys
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.setting import Setting
+from simulator.scenario.setting import BaseScenario
 
 BASE = "base"
 """Name of the only variant of a scenario without variants."""
 MOST_RUNS = 100_000
-"""Of a study. Each takes 3 kB in its manifest, which is read and written as a whole."""
+"""Most runs of a study: each takes 3 kB in its manifest, which is read as a whole."""
 OF_STUDY = ("name", "seed", "replicates", "variants", "sweep", "claims", "looks")
 """Entries that are the same for all runs of a study."""
 
@@ -27,14 +28,14 @@ class Run(NamedTuple):
     """One run of a study.
 
     Attributes:
-        number: from 0, in the order of variants, sweep points, replicates.
-        variant: its name, or `base`.
-        parameters: swept keys and their values.
-        replicate: from 0.
-        seed: of everything random; the same for a replicate in all variants and sweep
-            points, so that differences are paired.
-        scenario: resolved, without variants, sweep and replicates; of the class that
-            the study's is of, `Scenario` or `WorldScenario`.
+        number: Number in the study, from 0, by variants, sweep points and replicates.
+        variant: Name of the variant, or `base`.
+        parameters: Swept keys and their values.
+        replicate: Number of the replicate, from 0.
+        seed: Seed of everything random; the same for a replicate in all variants and
+            sweep points, so that differences are paired.
+        scenario: Resolved scenario, without variants, sweep and replicates; of the
+            study's class, `Scenario` or `WorldScenario`.
     """
 
     number: int
@@ -55,7 +56,7 @@ class Run(NamedTuple):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a manifest says of which run it is."""
+        """Entries of a manifest that tell the run from others."""
         return {
             "run": self.number,
             "label": self.label,
@@ -73,11 +74,11 @@ class VariantError(PlacedError):
     """
 
 
-def expand(scenario: Setting) -> list[Run]:
+def expand(scenario: BaseScenario) -> list[Run]:
     """Returns every run of a study.
 
     Raises:
-        VariantError: a variant or a swept value does not give a valid scenario, or a
+        VariantError: A variant or a swept value does not give a valid scenario, or a
             claim names none.
     """
     _check_study_wide(scenario)
@@ -101,11 +102,11 @@ def expand(scenario: Setting) -> list[Run]:
     return runs
 
 
-def check(scenario: Setting) -> None:
+def check(scenario: BaseScenario) -> None:
     """Refuses what `expand` refuses, without making every replicate.
 
     Raises:
-        VariantError: as `expand` does.
+        VariantError: A claim, variant or swept value that `expand` refuses.
     """
     _check_number(scenario)
     expand(scenario.model_copy(update={"replicates": 1}))
@@ -140,8 +141,8 @@ def merge(
     `law`: then it replaces it.
 
     Args:
-        tree: nested mappings; left as it is.
-        changes: nested mappings with the entries that are replaced.
+        tree: Nested mappings; left as it is.
+        changes: Nested mappings with the entries that are replaced.
         nulls_remove: False keeps nulls, which in a variant are yet to remove something.
     """
     merged = dict(tree)
@@ -165,7 +166,7 @@ def replace(
 ) -> dict[str, Any]:
     """Returns a tree with one entry merged as in `merge`; the rest stays as it is.
 
-    In particular a `kind` that is replaced alone leaves what stands beside it.
+    In particular a `kind` that is replaced alone leaves the entries next to it.
     """
     head, *rest = keys
     if not rest:
@@ -197,7 +198,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def to_yaml(scenario: Setting) -> str:
+def to_yaml(scenario: BaseScenario) -> str:
     """Returns a scenario with all its defaults as YAML that `read` reads back."""
     tree = scenario.model_dump(mode="json")
     kept = {key: tree.pop(key) for key in ("variants", "sweep")}
@@ -224,7 +225,7 @@ def _brief(value: Any) -> str:
     return f"{name}({' '.join(rest)})" if rest else name
 
 
-def _check_study_wide(scenario: Setting) -> None:
+def _check_study_wide(scenario: BaseScenario) -> None:
     for variant, changes in scenario.variants.items():
         for key in changes:
             if key in OF_STUDY and key != "sweep":
@@ -235,11 +236,11 @@ def _check_study_wide(scenario: Setting) -> None:
                 )
 
 
-def _check_number(scenario: Setting) -> None:
+def _check_number(scenario: BaseScenario) -> None:
     """Refuses studies of more runs than a manifest holds.
 
     Raises:
-        VariantError: naming the replicates, or the sweep if that is too large alone.
+        VariantError: There are too many replicates, or points of the sweep alone.
     """
     variants = scenario.variants or {BASE: {}}
     number = sum(len(_points(scenario, *each)) for each in variants.items())
@@ -259,12 +260,12 @@ def _check_number(scenario: Setting) -> None:
 
 
 def _points(
-    scenario: Setting, variant: str, changes: Mapping[str, Any]
+    scenario: BaseScenario, variant: str, changes: Mapping[str, Any]
 ) -> list[grid.Point]:
     """Returns the points of a variant: of its own sweep, if it has one.
 
     Raises:
-        VariantError: the sweep is none, or sweeps what is the same for all runs.
+        VariantError: The sweep is none, or sweeps what is the same for all runs.
     """
     own = "sweep" in changes
     place: Keys = ("variants", variant) if own else ()
@@ -292,7 +293,7 @@ def _points(
     return found
 
 
-def _check_claims(scenario: Setting, runs: list[Run]) -> None:
+def _check_claims(scenario: BaseScenario, runs: list[Run]) -> None:
     """Refuses claims about variants that there are not, or over what is not swept."""
     swept: dict[str, dict[str, list[Any]]] = {}
     for run in runs:
@@ -301,14 +302,11 @@ def _check_claims(scenario: Setting, runs: list[Run]) -> None:
             for key, value in run.parameters.items():
                 if value not in (found := of_name.setdefault(key, [])):
                     found.append(value)
-    claims: tuple[Any, ...] = getattr(scenario, "claims", ())
+    claims: tuple[Claim, ...] = getattr(scenario, "claims", ())
     for index, claim in enumerate(claims):
         about: list[dict[str, list[Any]]] = []
-        for key in (*claim.KINDS, "than"):
-            named = getattr(claim, key)
-            for name in named if isinstance(named, tuple) else (named,):
-                if name is None:
-                    continue
+        for key, names in claim.variants().items():
+            for name in names:
                 if name not in swept:
                     raise VariantError(
                         f"claims.{index}.{key} must name a variant, got {name!r}; "
@@ -316,10 +314,11 @@ def _check_claims(scenario: Setting, runs: list[Run]) -> None:
                         ("claims", index, key),
                     )
                 about.append(swept[name])
-        if claim.over is not None and claim.over not in about[0]:
+        over = claim.swept_key
+        if over is not None and over not in about[0]:
             raise VariantError(
                 f"claims.{index}.over must name a key that is swept, got "
-                f"{claim.over!r}; {suggestion(claim.over, about[0])}",
+                f"{over!r}; {suggestion(over, about[0])}",
                 ("claims", index, "over"),
             )
         for key, values in claim.at.items():
@@ -332,10 +331,10 @@ def _check_at(
     """Refuses a claim for values that a variant does not take.
 
     Args:
-        key: that is swept.
-        values: that the claim is made for.
-        about: of each variant that it names, the values of each swept key.
-        index: of the claim.
+        key: Swept key.
+        values: Values that the claim is made for.
+        about: Values of each swept key, for each variant that the claim names.
+        index: Number of the claim, from 0.
     """
     place = ("claims", index, "at")
     taken = [keys[key] for keys in about if key in keys]
@@ -361,12 +360,13 @@ def _resolved(
     variant: str,
     changes: Mapping[str, Any],
     point: grid.Point,
-    scenario: Setting,
-) -> Setting:
+    scenario: BaseScenario,
+) -> BaseScenario:
     """Returns the scenario of a variant at a sweep point.
 
     Raises:
-        VariantError: it is none; blames the variant if it is none without the sweep.
+        VariantError: It gives no valid scenario; blames the variant if it is none
+            without the sweep.
     """
     kind, swept = type(scenario), tree
     for key, (value, _) in point.items():

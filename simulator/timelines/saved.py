@@ -15,7 +15,7 @@ import numpy as np
 
 from simulator import inputs
 from simulator.config.errors import StudyError
-from simulator.scenario.setting import Setting
+from simulator.scenario.setting import BaseScenario
 from simulator.scenario.study import Run, expand
 from simulator.timeline import (
     NO_COMMIT,
@@ -76,7 +76,7 @@ class TimelineSource(NamedTuple):
 
 
 def record(
-    scenario: Setting, folder: str | Path, progress: Progress = lambda _: None
+    scenario: BaseScenario, folder: str | Path, progress: Progress = lambda _: None
 ) -> Study:
     """Simulates the world of every run of a scenario, and writes the timelines.
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from simulator import metrics
+
 
 class TraceColumn(NamedTuple):
     """One column of a table: its type, its unit (`""` if none) and its meaning.
@@ -142,33 +144,19 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         ),
         "messages": TraceColumn("int64", "messages", "sent so far that carry anything"),
         # every further column is a metric:
-        "test_accuracy": TraceColumn("float64", "fraction", "of the test rows"),
-        "test_loss": TraceColumn("float64", "nats", "mean over the test rows"),
-        "test_auc": TraceColumn("float64", "", "area under the ROC curve, test rows"),
-        "objective": TraceColumn(
-            "float64", "nats", "F on all training rows, regularised"
-        ),
-        "gradient_norm_squared": TraceColumn(
-            "float64", "", "squared norm of F's gradient"
-        ),
-        "optimality_gap": TraceColumn("float64", "nats", "F minus its minimum"),
-        "consensus_distance": TraceColumn(
-            "float64", "", "mean squared distance of workers' models from their mean"
-        ),
-        "worker_accuracy": TraceColumn(
-            "float64", "fraction", "mean of the workers' own"
-        ),
-        "worker_loss": TraceColumn("float64", "nats", "mean of the workers' own"),
+        **{m.name: TraceColumn("float64", m.unit, m.meaning) for m in metrics.own()},
     },
     "workers": {
         "run": _RUN,
         "time": TraceColumn("float64", "virtual s", "of the evaluation"),
         "commits": TraceColumn("int64", "commits", "made so far"),
         "client": _CLIENT,
-        "worker_accuracy": TraceColumn(
-            "float64", "fraction", "of its own model, test rows"
-        ),
-        "worker_loss": TraceColumn("float64", "nats", "of its own model, test rows"),
+        # every further column is a metric of its own model:
+        **{
+            m.name: TraceColumn("float64", m.unit, "of its own model, test rows")
+            for m in metrics.own()
+            if m.models is metrics.Models.EACH_WORKER
+        },
     },
     "clients": {
         "run": _RUN,
@@ -276,5 +264,8 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
     },
 }
 
+FURTHER = {"evaluations": "float64", "workers": "float64"}
+"""Types of columns that are not listed: metrics of plug-ins. Of other tables such a
+column is a diagnostic of an algorithm, and float32."""
 ORDERS = {"commits": ["run", "commit"], "rows": ["run", "row", "place"]}
 """Sort keys of the tables that are not sorted by run, time, client and job."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from simulator.trace import numbering, parts
-from simulator.trace.columns import COLUMNS, TraceColumn
+from simulator.trace.columns import COLUMNS, FURTHER, TraceColumn
 from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files
 
@@ -118,7 +118,8 @@ class Writer:
 def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
     import pyarrow as pa
 
-    dtype, *_, numbered = COLUMNS[table].get(column, TraceColumn("float32", "", ""))
+    further = TraceColumn(FURTHER.get(table, "float32"), "", "")
+    dtype, *_, numbered = COLUMNS[table].get(column, further)
     arrays = []
     for piece in pieces:
         size = len(piece["run"])

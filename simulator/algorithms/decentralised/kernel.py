@@ -13,6 +13,7 @@ from simulator.algorithms.client_work import Work
 from simulator.algorithms.decentralised.part import Adp2sgd
 from simulator.algorithms.decentralised.part import Decentralised as Config
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
+from simulator.metrics import Models, metric
 from simulator.privacy import gossip_noise
 from simulator.problems.constants import Constants
 from simulator.problems.horizontal import HorizontalProblem
@@ -194,21 +195,17 @@ class DecentralisedSgd(Revealing):
         metrics: tuple[str, ...],
     ) -> dict[str, Array]:
         """Returns metrics of the average model, and of the workers' own ones."""
-        of_average = tuple(m for m in metrics if not m.startswith("worker"))
-        of_average = tuple(m for m in of_average if m != "consensus_distance")
-        found = problem.evaluate(self.read_out(state), of_average)
-        if "consensus_distance" in metrics:
-            found["consensus_distance"] = _exact(self._held(state))[1]
-            found["consensus_distance"] /= self.num_workers
-        of_each = tuple(m for m in metrics if m.startswith("worker"))
-        if of_each:
-            asked = tuple(metric.replace("worker", "test") for metric in of_each)
-            each = jax.lax.map(
-                lambda model: problem.evaluate(model, asked), self._held(state)
+        of: dict[Models, tuple[str, ...]] = {
+            models: tuple(name for name in metrics if metric(name).models is models)
+            for models in Models
+        }
+        found = problem.evaluate(self.read_out(state), of[Models.READ_OUT])
+        for name in of[Models.ALL_WORKERS]:
+            found[name] = metric(name).function()(problem, self._held(state))
+        if each := of[Models.EACH_WORKER]:
+            found |= jax.lax.map(
+                lambda model: problem.evaluate(model, each), self._held(state)
             )
-            found |= {
-                metric: each[own] for metric, own in zip(of_each, asked, strict=True)
-            }
         return found
 
     def reveal(
@@ -339,6 +336,14 @@ def _halved(near: _Near) -> _Near:
     merged = 0.5 * (near.models[0] + near.models[1])
     spread = jnp.maximum(near.spread - 0.5 * _dot(apart, apart), 0)
     return near._replace(models=jnp.stack([merged, merged]), spread=spread)
+
+
+def consensus_distance(
+    problem: HorizontalProblem, models: Float[Array, "K ..."]
+) -> Float[Array, ""]:
+    """Returns the mean squared distance of workers' models from their mean."""
+    del problem
+    return _exact(models)[1] / len(models)
 
 
 def _exact(held: Float[Array, "K ..."]) -> tuple[Array, Array]:

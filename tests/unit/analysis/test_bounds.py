@@ -8,7 +8,7 @@ import scipy.stats
 
 from analysis import bounds
 from analysis.bounds import AT_LEAST, AT_MOST, EXACT, Sample
-from analysis.claims import judged
+from analysis.claims import verdict
 from analysis.statistics import t_interval
 
 VALUES = np.array([0.3, -0.1, 0.5, 0.2, 0.4])
@@ -88,10 +88,10 @@ def test_rounding_decides_nothing(border: float) -> None:
     """Runs without randomness: five numbers that are the border but for rounding."""
     for away in (-1, 0, 1):
         nearly = border + away * 2e-16 * (1 + abs(border))
-        found = judged.side(Sample(np.full(5, nearly)), border)
+        found = verdict.side(Sample(np.full(5, nearly)), border)
         assert (found.for_it, found.against) == (1, 1)
     apart = 1e-9 * (1 + abs(border))
-    above = judged.side(Sample(np.full(5, border + apart)), border)
+    above = verdict.side(Sample(np.full(5, border + apart)), border)
     assert above.for_it < 0.05 < above.against
-    below = judged.side(Sample(np.full(5, border - apart)), border)
+    below = verdict.side(Sample(np.full(5, border - apart)), border)
     assert below.against < 0.05 < below.for_it

@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle, StepPatch
 
 from analysis import figures, staleness, style
 from analysis.figures import report
+from analysis.figures import staleness as staleness_figures
 from analysis.targets import final_values
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import REPLICATES, SPEEDS, Fake
@@ -435,7 +436,7 @@ def test_report_of_one_group_without_staleness(tmp_path: Path) -> None:
 
 
 def test_report_names_files_apart() -> None:
-    names = report._file_names(["a=1", "a 1", "../b", "β"])
+    names = staleness_figures._file_names(["a=1", "a 1", "../b", "β"])
     assert list(names.values()) == ["a-1", "a-1-2", "b", "group"]
 
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 import simulator
 from analysis import page
+from analysis.figures import report
 from analysis.page import pictures, writing
 from analysis.summary import summary
 from simulator.config.errors import StudyError
@@ -214,7 +215,7 @@ def test_modules_that_bring_parts_are_brought_again(
     text = read(page.html(changed(study, tmp_path / "brought", bring))).text
     assert "stalesim --import 'my laws.py' run tiny.yaml -o tiny-again" in text
     assert "stalesim --import 'my laws.py' run x.yaml stalesim resume x" in text
-    assert "--import executes Python code with all rights of whoever calls" in text
+    assert "--import executes Python code with all rights of the user" in text
     before, beware, _ = text.partition("Beware.")
     assert beware, "said before the commands"
     assert "stalesim --import" not in before
@@ -394,7 +395,7 @@ def test_a_large_figure_becomes_dots_and_looks_the_same_again() -> None:
         figure = Figure(figsize=(3, 2))
         x = np.arange(points, dtype=float)
         figure.add_subplot().scatter(x, x % 7, label="<b>")
-        return pictures.picture("loss-over-a-and-b", figure)
+        return pictures.picture("loss-over-a-and-b", figure, "all")
 
     small, large = drawn(10), drawn(20_000)
     assert small.source.startswith("data:image/svg+xml;base64,")
@@ -402,8 +403,22 @@ def test_a_large_figure_becomes_dots_and_looks_the_same_again() -> None:
     assert len(large.source) < pictures.MOST_BYTES
     assert drawn(10) == small
     assert small.width == large.width == 330
-    said = "Final values (of the last tenth of evaluations) over what is swept, means"
-    assert small.caption == f"{said} over replicates"
+    assert small.caption == "all"
+
+
+def test_captions_of_figures() -> None:
+    final = "Final values (of the last tenth of evaluations)"
+    swept = f"{final} over what is swept"
+    known = {
+        "loss-over-a-and-b": f"{swept}, means over replicates",
+        "loss-over-a": f"{swept}, with 95 % intervals",
+        "commits-over-a": "Commits until the target over what is swept",
+        "loss-against-privacy": f"{final} against what clients spent of their privacy",
+        "convergence-commits-loss": "Mean over replicates with its 95 % interval",
+        "time-to-target": "Virtual time until the target; interval of the median",
+        "unheard-of": "unheard-of",
+    }
+    assert {name: report.caption(name) for name in known} == known
 
 
 def test_an_imported_log_has_a_page(tmp_path: Path) -> None:

@@ -109,3 +109,14 @@ def test_default_target_of_a_loss() -> None:
     table = study.tables["evaluations"]
     study.tables["evaluations"] = table.assign(test_loss=0.19)
     assert targets.default_target(study) == ("test_loss", pytest.approx(0.2), False)
+
+
+def test_a_metric_of_a_plug_in_that_is_not_here_has_no_direction() -> None:
+    study = Curves({"a": [[0.9]], "b": [[0.5]]})
+    table = study.tables["evaluations"]
+    study.tables["evaluations"] = table.assign(mine=1.0)
+    # A column of one's own falls, as a loss does.
+    assert targets.times_to_target(study, "mine", 2.0)["reached"].all()
+    study.manifest["scenario"]["evaluate"]["metrics"].append("mine")
+    with pytest.raises(StudyError, match=r"'mine' must be a known one.*register"):
+        targets.times_to_target(study, "mine", 2.0)

@@ -12,6 +12,7 @@ import pytest
 
 from analysis import claims
 from analysis.claims.measured import Measured, measure
+from simulator.claims import read
 from tests.unit.analysis.studies import Curves, Decays, Grid, arrives
 
 ROOT = Path(__file__).parents[3]
@@ -34,8 +35,8 @@ rejudge = _module()
 
 def _again(study: Any, claim: dict[str, Any]) -> tuple[pd.Series, pd.Series]:
     """Returns what is said of a study, and what of its intervals."""
-    claim = {"says": "x", "metric": "test_accuracy"} | claim
-    study.manifest["scenario"]["claims"] = [claim]
+    study.manifest["scenario"]["claims"] = [{"says": "x"} | claim]
+    claim = read({"says": "x"} | claim)
     whole = claims.evaluate(study).iloc[0]
     measured = measure(study, [claim])
     names = claims.findings.points(measured, claim)[0]
@@ -86,7 +87,7 @@ def test_slopes(several: bool) -> None:
 def _sweep(claim: dict[str, Any], verdict: str) -> pd.Series:
     """Returns what is said of a sweep of which an interval alone was kept."""
     points = Grid([("a", {"x": x}, [0.1 * x, 0.1 * x + 0.01]) for x in (1, 2, 3)])
-    claim = {"says": "x", "metric": "test_accuracy", "over": "x"} | claim
+    claim = read({"says": "x", "over": "x"} | claim)
     measured = measure(points, [claim])
     names = claims.findings.points(measured, claim)[0]
     row = {"claim": "a: rises", "verdict": verdict, "measured": "0.1", "replicates": 5}
@@ -123,7 +124,7 @@ def test_censored_times_stay_bounds() -> None:
     claim = {"faster": "a", "than": "b", "to": {"test_accuracy": 0.9}}
     whole, _ = _again(TIMES, claim)
     row = whole.to_dict() | {"measured": "times faster: 5; reached 3/3 and 2/3"}
-    claim |= {"says": "x", "metric": "test_accuracy"}
+    claim = read(claim | {"says": "x"})
     measured = measure(TIMES, [claim])
     said = rejudge.Said(claim, ("a", "b"), row)
     sample = rejudge._sample(measured, claim, ("a", "b"), said)
@@ -151,5 +152,5 @@ def test_every_published_verdict_is_of_a_claim_that_is_made() -> None:
         found = pd.read_csv(folder / "claims.csv", keep_default_na=False)
         assert list(found.columns) == list(claims.Finding._fields), folder.name
         path = ROOT / rejudge.experiments.file_of(folder.name)
-        made = {claim["says"] for claim in rejudge.dumped(rejudge.read(path))}
+        made = {claim.says for claim in rejudge.claims_of(rejudge.read(path))}
         assert {*found["says"]} == made, f"{folder.name}: run python docs/rejudge.py"

@@ -185,10 +185,10 @@ def test_verdicts_of_an_experiment_are_counted(tmp_path: Path) -> None:
     idle = "[idle_file](scenarios/a/idle_file.yaml) (not run)"
     found = _cells(_row(scenarios=("a/one_file", "a/idle_file")), tmp_path)
     assert found == [f"{one}, {idle}", "digits", 1, 1, 0, "3-20", "", ""]
-    assert rows.beside([_row(scenarios=both[:1])], tmp_path) == two
+    assert rows.others([_row(scenarios=both[:1])], tmp_path) == two
 
 
-def test_claims_that_are_not_the_papers_stand_beside(tmp_path: Path) -> None:
+def test_claims_that_are_not_the_papers_are_listed_apart(tmp_path: Path) -> None:
     _study(tmp_path, "one", {"figure 1: a": "holds", "ours: b": "holds"})
     _study(tmp_path, "own", {"ours: a": "undecided", "ours: b": "does not hold"})
     found = _cells(_row(scenarios=("a/one_file",)), tmp_path)
@@ -217,4 +217,4 @@ def test_a_result_without_a_file_is_an_error(tmp_path: Path) -> None:
     _study(tmp_path, "lost", {})
     (tmp_path / "scenarios" / "a" / "lost_file.yaml").unlink()
     with pytest.raises(SystemExit, match="lost: no file of scenarios/ has this name"):
-        rows.beside([], tmp_path)
+        rows.others([], tmp_path)

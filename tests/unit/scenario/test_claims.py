@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from simulator.scenario.claims import Claim, is_at
+from simulator.claims import is_at, read
 
 SLOPE: dict[str, Any] = {
     "slope": "a",
@@ -37,13 +37,13 @@ VALUE: dict[str, Any] = {"value": "a", "is": 0.9, "within": 0.1, "says": "table 
 
 @pytest.mark.parametrize("slope", ["a", ("a", "b")])
 def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
-    claim = Claim.model_validate(SLOPE | {"slope": slope})
+    claim = read(SLOPE | {"slope": slope})
     assert claim.slope == slope
     assert claim.is_ == -1
     tree = claim.model_dump(mode="json")
     assert tree["is"] == -1
     assert "is_" not in tree
-    assert Claim.model_validate(tree) == claim
+    assert read(tree) == claim
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
 )
 def test_a_claim_that_makes_no_sense(claim: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        Claim.model_validate(claim)
+        read(claim)
     assert said in str(caught.value)
     assert len(caught.value.errors()) == 1
 
@@ -103,18 +103,18 @@ def test_a_claim_that_makes_no_sense(claim: dict[str, Any], said: str) -> None:
     ],
 )
 def test_what_is_dumped_is_read_again(claim: dict[str, Any], kind: str) -> None:
-    read = Claim.model_validate(claim)
-    assert read.kind == kind
-    dumped = read.model_dump(mode="json")
-    assert Claim.model_validate(dumped) == read
-    assert Claim.model_validate(dumped | {"rises": None}) == read
+    found = read(claim)
+    assert found.kind == kind
+    dumped = found.model_dump(mode="json")
+    assert read(dumped) == found
+    assert read(dumped | {"rises": None}) == found
 
 
 def test_a_single_value_is_a_list_of_one() -> None:
-    claim = Claim.model_validate(NO_WORSE)
+    claim = read(NO_WORSE)
     assert claim.at == {"x": (1,), "y": (2, 3)}
-    assert Claim.model_validate(HIGHER).at == {}
-    assert Claim.model_validate(HIGHER).origin == "paper"
+    assert read(HIGHER).at == {}
+    assert read(HIGHER).origin == "paper"
 
 
 @pytest.mark.parametrize(
@@ -129,4 +129,4 @@ def test_a_single_value_is_a_list_of_one() -> None:
     ],
 )
 def test_which_runs_a_claim_is_about(parameters: dict[str, Any], about: bool) -> None:
-    assert is_at(parameters, Claim.model_validate(NO_WORSE).at) is about
+    assert is_at(parameters, read(NO_WORSE).at) is about

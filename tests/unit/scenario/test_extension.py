@@ -24,8 +24,10 @@ from simulator.world.world import World
 
 LAW = """
 from typing import Literal
+from simulator.claims import Claim
 from simulator.config.parts import Part
 from simulator.laws import Law
+from simulator.metrics import Metric
 from simulator.protocols import Protocol
 from simulator.problems.partitions.parts import Horizontal
 
@@ -47,6 +49,10 @@ class Digits(Horizontal):
 
 class Odd(Protocol):
     kind: Literal["odd"] = "odd"
+
+class Unjudged(Claim):
+    named = "unjudged"
+    unjudged: str
 
 def make(config, population):
     return None
@@ -126,6 +132,26 @@ MISTAKES = {
     "no model": (
         'STALESIM = {"models": (Plain,)}',
         "must be a subclass of simulator.problems.models.parts.Model, got",
+    ),
+    "no metric": (
+        'STALESIM = {"metrics": (Nap,)}',
+        'must be a simulator.metrics.Metric, got Nap; write Metric("name", ...)',
+    ),
+    "a metric of ours": (
+        'STALESIM = {"metrics": (Metric("test_auc", "m:f"),)}',
+        "must have metrics under new names, got 'test_auc', which stalesim has",
+    ),
+    "a metric whose name is no word": (
+        'STALESIM = {"metrics": (Metric("f1 score", "m:f"),)}',
+        "must have a name of letters, digits, _ and -, got 'f1 score'; rename it",
+    ),
+    "a claim without a judge": (
+        'STALESIM = {"claims": (Unjudged,)}',
+        "must be a class with named, judged_by, got Unjudged without judged_by; add",
+    ),
+    "no figure": (
+        'STALESIM = {"figures": (make,)}',
+        "must be a analysis.figures.plugin.StudyFigure, got make; write StudyFigure(",
     ),
     "no name": (
         'STALESIM = {"laws": (Nameless,)}',

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -21,7 +22,16 @@ MODULES = {
     "squares": "models",
     "rings": "data",
     "outskirts": "partitions",
+    "shifts": "protocols",
+    "brier": "metrics",
+    "above": "claims",
+    "cycles": "figures",
 }
+OF_STUDY = ("above", "cycles")
+"""Modules whose parts are no part of a run."""
+NAMES = {"signs": "sign_sgd", "brier": "brier_score"}
+"""Names of parts that are not called like their modules."""
+VARIANTS = [name for name in MODULES if name not in OF_STUDY]
 BASE = {
     "name": "page",
     "seed": 1,
@@ -60,13 +70,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     for code in blocks("python"):
         (folder / code.split()[1]).write_text(code, encoding="utf-8")
-    variants = {code.split()[2][:-3]: yaml.safe_load(code) for code in blocks("yaml")}
+    given = {code.partition(".py")[0]: yaml.safe_load(code) for code in blocks("yaml")}
+    variants = {
+        words.split()[-1]: tree
+        for words, tree in given.items()
+        if words.startswith("# with")
+    }
     assert [path.stem for path in sorted(folder.glob("*.py"))] == sorted(MODULES)
-    assert set(variants) == set(MODULES)
-    scenario = {**BASE, "variants": {"base": {}, **variants}}
-    text = yaml.safe_dump(scenario, sort_keys=False)
-    (folder / "page.yaml").write_text(text, encoding="utf-8")
+    assert set(variants) == set(VARIANTS)
+    _write(folder / "page.yaml", {**BASE, "variants": {"base": {}, **variants}})
+    claimed = {
+        **BASE,
+        "name": "claimed",
+        "replicates": 3,
+        "evaluate": {"every": {"commits": 100}, **variants["brier"]["evaluate"]},
+        "stop": {"commits": 200, "target": {"brier_score": 0.01}},
+        **given["# study with above"],
+    }
+    _write(folder / "claimed.yaml", claimed)
     return folder
+
+
+def _write(path: Path, scenario: dict[str, Any]) -> None:
+    path.write_text(yaml.safe_dump(scenario, sort_keys=False), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +109,13 @@ def study(folder: Path, imports: list[str]) -> Study:
     return load(folder / "out")
 
 
+@pytest.fixture(scope="module")
+def claimed(folder: Path, imports: list[str]) -> Path:
+    """Runs a study with a metric, a claim and a figure of the page."""
+    stalesim(folder, *imports, "run", "claimed.yaml", "-o", "claimed")
+    return folder / "claimed"
+
+
 def by_variant(study: Study, table: str, column: str) -> dict[str, list[Any]]:
     frame = study.table(table)
     names = {run["run"]: run["variant"] for run in study.manifest["runs"]}
@@ -93,7 +126,7 @@ def by_variant(study: Study, table: str, column: str) -> dict[str, list[Any]]:
 
 def test_every_part_runs_to_its_end(study: Study) -> None:
     stops = {run["variant"]: run["stop"] for run in study.manifest["runs"]}
-    assert stops == dict.fromkeys(["base", *MODULES], "commits")
+    assert stops == dict.fromkeys(["base", *VARIANTS], "commits")
     commits = by_variant(study, "evaluations", "commits")
     assert all(values[-1] == 200 for values in commits.values())
 
@@ -148,15 +181,52 @@ def test_the_partition_gives_farther_rows_to_later_clients(study: Study) -> None
     assert losses["outskirts"] != losses["base"]
 
 
-def test_what_is_brought_is_listed_with_its_source(
+def test_a_round_has_every_other_client(study: Study) -> None:
+    applied = by_variant(study, "commits", "num_contributions")["shifts"]
+    assert set(applied) == {2}
+    run = next(r for r in study.manifest["runs"] if r["variant"] == "shifts")
+    jobs = study.table("jobs").query(f"run == {run['run']} and outcome == 'APPLIED'")
+    assert set(jobs["client"][jobs["commit"] % 2 == 1]) == {1, 3}
+    assert set(jobs["client"][jobs["commit"] % 2 == 0]) == {2, 4}
+
+
+def test_the_metric_is_evaluated(study: Study) -> None:
+    found = by_variant(study, "evaluations", "brier_score")
+    assert np.isnan(found["base"]).all()
+    # Before anything is learned both classes are equally likely: 2 * 0.5**2.
+    assert found["brier"][0] == pytest.approx(0.5)
+    assert 0 < found["brier"][-1] < 0.1
+    assert study.table("evaluations")["brier_score"].dtype == np.float64
+
+
+def test_claims_and_figures_see_the_parts(
+    claimed: Path, folder: Path, imports: list[str]
+) -> None:
+    shown = stalesim(folder, *imports, "check", "claimed")
+    assert "above 0.8" in " ".join(shown.split())
+    assert "holds" in shown
+    names = {path.name for path in (claimed / "figures").glob("*.png")}
+    assert {"cycles.png", "convergence-commits-brier_score.png"} <= names
+    stalesim(folder, *imports, "report", "claimed", "--out", "page.html")
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert "Times from read to arrival" in page
+    assert "squared distance of probabilities from the truth" in page
+    # The code of the metric and the claim is noted, that of the figure is not.
+    assert set(load(claimed).manifest["modules"]) == {"brier", "above"}
+
+
+def test_what_is_registered_is_listed_with_its_source(
     folder: Path, imports: list[str]
 ) -> None:
     listed = [line.split() for line in stalesim(folder, *imports, "list").splitlines()]
     for name, kind in MODULES.items():
         assert any(words[:1] == [kind] and words[2:3] == [name] for words in listed)
+        part = NAMES.get(name, name)
+        assert any(words[:2] == [kind, part] for words in listed)
 
 
-def test_the_schema_knows_what_is_brought(folder: Path, imports: list[str]) -> None:
+def test_the_schema_knows_what_is_registered(folder: Path, imports: list[str]) -> None:
     known = json.loads(stalesim(folder, *imports, "schema"))["$defs"]
     classes = {"Checkpoints", "TakeTurns", "SignSgd", "Squares", "Rings", "Outskirts"}
+    classes |= {"Shifts", "Above"}
     assert classes <= set(known)

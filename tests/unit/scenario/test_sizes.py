@@ -397,7 +397,8 @@ def test_huge_numbers_are_accepted_or_one_line(name: str) -> None:
 def test_every_whole_number_has_its_turn() -> None:
     known: set[type[Config]] = set()
     todo: list[Any] = [Scenario, WorldScenario]
-    todo += [part for kind in KINDS for part in own(kind)]
+    parts = [part for kind in KINDS for part in own(kind)]
+    todo += [part for part in parts if isinstance(part, type)]  # no records
     while todo:
         kind = todo.pop()
         if isinstance(kind, type) and issubclass(kind, Config) and kind not in known:

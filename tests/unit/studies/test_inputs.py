@@ -360,7 +360,8 @@ def classes() -> set[type[Config]]:
     """Returns every class of which a scenario may be made."""
     known: set[type[Config]] = set()
     todo = [Scenario, WorldScenario]
-    todo += [part for kind in KINDS for part in own(kind)]
+    parts = [part for kind in KINDS for part in own(kind)]
+    todo += [part for part in parts if isinstance(part, type)]  # no records
     while todo:
         kind = todo.pop()
         if kind not in known:

@@ -1,4 +1,4 @@
-"""What is judged of a claim: evidence for it and against it, as p-values."""
+"""Evidence for a claim and against it, as p-values."""
 
 from typing import NamedTuple
 
@@ -17,8 +17,8 @@ class Evidence(NamedTuple):
     """One-sided p-values.
 
     Attributes:
-        for_it: of the border's other side, where the claim is not true.
-        against: of the border's own side, where it is.
+        for_it: P-value of the border's other side, where the claim is not true.
+        against: P-value of the border's own side, where the claim is true.
     """
 
     for_it: float
@@ -31,11 +31,11 @@ class Evidence(NamedTuple):
 
 
 NONE = Evidence(float("nan"), float("nan"))
-"""Where nothing could be tested."""
+"""Evidence where nothing could be tested."""
 
 
 class Judged(NamedTuple):
-    """What was measured of groups; the words that complete the claim come first."""
+    """Judgement of some groups; the words that complete the claim come first."""
 
     to: str
     evidence: Evidence

@@ -1,0 +1,24 @@
+"""Claims that final values of one variant are not worse than those of another."""
+
+from analysis import bounds
+from analysis.claims.final_values import difference, judged
+from analysis.claims.measured import Measured
+from analysis.claims.verdict import Judged, side
+from simulator.claims.no_worse import NoWorse
+from simulator.metrics import higher_is_better
+
+
+def judge(measured: Measured, claim: NoWorse, one: str, other: str) -> Judged:
+    """Judges whether final values are worse by less than `within`, if they are worse.
+
+    The mean difference counts: the claim holds if it is worse by less than `within`,
+    and does not hold if it is worse by more; it may be better by any amount.
+    """
+    metric, within = claim.metric, claim.within
+    sample, said = difference(measured, metric, one, other)
+    rising = higher_is_better(metric)
+    better = sample if rising else bounds.mirrored(sample)
+    why = f"difference against {-within if rising else within:g}{said}"
+    evidence = side(better, -within)
+    to = f" in {metric} to {within:g}"
+    return judged(to, f"difference of {metric}", sample, evidence, why)

@@ -1,0 +1,29 @@
+"""Figures of plug-ins: what `stalesim plot` and the report draw besides our own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.config.named import NamedPart, function_at
+
+
+@dataclass(frozen=True)
+class StudyFigure(NamedPart):
+    """A figure of a plug-in.
+
+    Attributes:
+        name: Name of its file, without an ending.
+        draw: Function as `"module:function"`; it gets an `analysis.Study` and returns a
+            Matplotlib figure, or None where the study has nothing to show.
+        meaning: Caption in the report.
+    """
+
+    draw: str
+
+    def function(self) -> Callable[[Any], Any]:
+        """Imports and returns the function that draws.
+
+        Raises:
+            UserError: There is none.
+        """
+        return function_at(self.draw, f"draw of the figure {self.name}", own=False)

@@ -1,0 +1,277 @@
+"""Entries and rules of all kinds of claims, and their reading and writing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    Tag,
+    TypeAdapter,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import core_schema
+
+from simulator.config.base import Config, PlacedError, Says
+from simulator.config.catalogue import AnyPart, parts
+from simulator.config.named import function_at
+from simulator.config.parts import Part
+from simulator.config.text import suggestion
+
+Origin = Literal["paper", "specification", "own", "identity"]
+ORIGINS: tuple[str, ...] = get_args(Origin)
+"""Sources of claims."""
+
+ENTRIES: dict[str, Any] = {
+    **dict.fromkeys(("faster", "fewer", "higher", "no_worse", "close", "ratio")),
+    **dict.fromkeys(("value", "slope", "monotone", "steady", "than", "to")),
+    "counted_in": "time",
+    "by_at_least": 1.0,
+    "metric": "test_accuracy",
+    **dict.fromkeys(("of", "over")),
+    "direction": "rising",
+    **dict.fromkeys(("is", "within")),
+    "at": {},
+    "origin": "paper",
+    "says": "",
+}
+"""Entries that every claim has in a manifest, in their order, with the value of those
+that its kind lacks. Manifests are compared, so the table stays as it is; a new kind
+writes entries of its own after these."""
+
+
+def _listing(values: Any) -> Any:
+    """Returns the values that a claim is made for as a list, also a single one."""
+    if not isinstance(values, dict):
+        return values
+    return {k: v if isinstance(v, list | tuple) else [v] for k, v in values.items()}
+
+
+At = Annotated[
+    dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]],
+    BeforeValidator(_listing),
+    Says("keys of the sweep, each with a value or a list", "{algorithm.epsilon: 0.5}"),
+]
+"""Swept keys, and for each the values that a claim is made for."""
+
+
+def is_at(parameters: Mapping[str, Any], at: Mapping[str, Sequence[Any]]) -> bool:
+    """Says whether a claim that is made for some swept values is about a run.
+
+    Args:
+        parameters: Swept keys of the run and their values.
+        at: Entry of the claim. A key that the run is not swept over leaves it in.
+    """
+    return all(
+        parameters[key] in values for key, values in at.items() if key in parameters
+    )
+
+
+class Claim(Part):
+    """One thing that a source says of variants of a study."""
+
+    named: ClassVar[str]
+    """Name of the kind: the entry that names the variant, or the variants."""
+    judged_by: ClassVar[str]
+    """`"module:function"` of the judge, which gets what was measured
+    (`analysis.claims.Measured`), the claim, and the names of the groups that it is
+    about, and returns an `analysis.claims.Judged`."""
+    measured_by: ClassVar[str] = "analysis.claims.measured:final_values"
+    """`"module:function"` of what the judge needs of a study: it gets the claim and
+    returns, by the name of each quantity, a function from the study to a frame with a
+    row per run. By default the final values of the entry `metric`."""
+    lacking: ClassVar[str] = ""
+    """Remedy for a claim without one of the entries that the kind needs."""
+    words: ClassVar[str] = ", "
+    """Words between the groups of a claim."""
+    along_sweep: ClassVar[bool] = False
+    """Whether one claim is about a whole sweep, and not about each of its points."""
+    compares: ClassVar[bool] = True
+    """Whether replicates are compared with each other, or measured one by one."""
+
+    at: At = Field(default_factory=dict)
+    """Swept values that the claim is made for; all values of keys that are left out."""
+    origin: Origin = "paper"
+    """Source of the claim: the paper; a specification, which reads or calibrates the
+    paper; the scenario itself; or algebra, as two ways to compute the same."""
+    says: str
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind."""
+        return self.named
+
+    @property
+    def swept_key(self) -> str | None:
+        """Key of the sweep that the claim is about, if it is about one."""
+        return None
+
+    def variants(self) -> dict[str, tuple[str, ...]]:
+        """Returns the variants that the claim names, by entry."""
+        found = getattr(self, self.named)
+        return {self.named: (found,) if isinstance(found, str) else tuple(found)}
+
+    def judge(self) -> Callable[..., Any]:
+        """Imports and returns the judge."""
+        return self._function("judged_by")
+
+    def quantities(self) -> dict[str, Callable[..., Any]]:
+        """Returns the quantities that the judge needs, and how each is measured."""
+        return self._function("measured_by")(self)
+
+    def _function(self, entry: str) -> Callable[..., Any]:
+        own = type(self).__module__.startswith("simulator.")
+        where = f"{type(self).__name__}.{entry}"
+        return function_at(getattr(self, entry), where, own=own)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_kind(cls, data: Any) -> Any:
+        """Takes the entries of the kind, and refuses those of other kinds.
+
+        Manifests have the entries of all kinds, those of the others as in `ENTRIES`.
+        """
+        if not isinstance(data, dict):
+            return data
+        _refuse_old_words(data)
+        own = _entries(cls)
+        without = {key for key, left_out in ENTRIES.items() if left_out is None}
+        without |= {"rises", cls.named}
+        given = {
+            key: value
+            for key, value in data.items()
+            if value is not None or key not in without
+        }
+        if "than" in own and "than" not in given:
+            raise PlacedError(
+                "than is missing; add the variant to compare with", ("than",)
+            )
+        for key, left_out in ENTRIES.items():
+            if key in own or key not in given:
+                continue
+            if given.pop(key) != left_out:
+                having = [kind.named for kind in _kinds() if key in _entries(kind)]
+                raise PlacedError(
+                    f"{key} belongs to {_listed(having)}, not to {cls.named}; remove "
+                    f"it",
+                    (key,),
+                )
+        needed = [key for key, required in own.items() if required and key != "says"]
+        if cls.lacking and any(key not in given for key in needed):
+            raise ValueError(f"must say {cls.lacking}")
+        return given
+
+    @model_serializer(mode="wrap")
+    def _with_all_entries(
+        self, dump: Callable[[Any], dict[str, Any]]
+    ) -> dict[str, Any]:
+        own = {key.removesuffix("_"): value for key, value in dump(self).items()}
+        return {key: own.pop(key, value) for key, value in ENTRIES.items()} | own
+
+
+class OfPair(Claim):
+    """A claim that compares a variant with another."""
+
+    than: str
+    """Variant that it is compared with."""
+
+    def variants(self) -> dict[str, tuple[str, ...]]:
+        """Returns the variants that the claim names, by entry."""
+        return {**super().variants(), "than": (self.than,)}
+
+
+class AnyClaim(AnyPart):
+    """Stands in an annotation for claims of all kinds, which their entries tell apart.
+
+    The union is made when a scenario is first read, as `AnyPart` does it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("claims")
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> Any:
+        """Returns pydantic's schema of the union."""
+        del source
+        union: Any = None
+        for kind in _kinds():
+            member = Annotated[kind, Tag(_tag(kind.named))]
+            union = member if union is None else union | member
+        schema = handler.generate_schema(
+            Annotated[union, Discriminator(lambda value: _tag(_kind_of(value)))]
+        )
+        return core_schema.no_info_before_validator_function(_with_one_kind, schema)
+
+
+@cache
+def _adapter() -> TypeAdapter[Claim]:
+    return TypeAdapter(Annotated[Any, AnyClaim()])
+
+
+def read(claim: Mapping[str, Any]) -> Claim:
+    """Returns a claim as a scenario or a manifest has it.
+
+    Raises:
+        pydantic.ValidationError: It makes no sense.
+    """
+    return _adapter().validate_python(dict(claim))
+
+
+def _kinds() -> tuple[type[Claim], ...]:
+    return parts("claims")
+
+
+@cache
+def _entries(kind: type[Config]) -> dict[str, bool]:
+    """Returns the entries of a kind, and of each whether it is required."""
+    fields = kind.model_fields.items()
+    return {field.alias or name: field.is_required() for name, field in fields}
+
+
+def _tag(name: str) -> str:
+    """Returns the tag of a kind: no key of any claim, so that messages leave it out."""
+    return f"<{name}>"
+
+
+def _kind_of(value: Any) -> str:
+    """Returns the name of a claim's kind; of what is no claim, that of any."""
+    if isinstance(value, Claim):
+        return value.named
+    names = [kind.named for kind in _kinds()]
+    given = value if isinstance(value, Mapping) else {}
+    return next((name for name in names if given.get(name) is not None), names[0])
+
+
+def _with_one_kind(data: Any) -> Any:
+    """Refuses a mapping that is no claim of exactly one kind."""
+    if not isinstance(data, dict):
+        return data
+    names = [kind.named for kind in _kinds()]
+    given = sum(data.get(name) is not None for name in names)
+    if given == 1:
+        return data
+    _refuse_old_words(data)
+    known = {*ENTRIES, *(key for kind in _kinds() for key in _entries(kind))}
+    for key in data if not given else ():
+        if key not in known and key != "rises":  # perhaps the kind, misspelt
+            raise PlacedError(
+                f"{key} is not a known key; {suggestion(key, known)}", (key,)
+            )
+    raise ValueError(f"must have exactly one of {_listed(names)}; keep one, or add one")
+
+
+def _refuse_old_words(data: Mapping[str, Any]) -> None:
+    """Refuses a word that is no longer known; older manifests have it as null."""
+    if data.get("rises") is not None:
+        raise PlacedError(
+            "rises is called monotone; write monotone in its place", ("rises",)
+        )
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join((", ".join(words[:-1]), words[-1]) if words[1:] else words)

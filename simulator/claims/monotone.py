@@ -1,0 +1,28 @@
+"""Claims that final values grow along a sweep, or fall."""
+
+from typing import ClassVar, Literal
+
+from simulator.claims.base import Claim
+from simulator.claims.entries import Metric
+
+
+class Monotone(Claim):
+    """Has a final value of `metric` that grows with the swept `over`, or falls."""
+
+    named: ClassVar[str] = "monotone"
+    judged_by: ClassVar[str] = "analysis.claims.monotone:judge"
+    lacking: ClassVar[str] = "over what; add over: a key of the sweep"
+    along_sweep: ClassVar[bool] = True
+
+    monotone: str
+    """Variant that is swept."""
+    metric: Metric = "test_accuracy"
+    over: str
+    """Key of the sweep."""
+    direction: Literal["rising", "falling"] = "rising"
+    """Direction of the metric as the swept value grows."""
+
+    @property
+    def swept_key(self) -> str:
+        """Key of the sweep that the claim is about."""
+        return self.over

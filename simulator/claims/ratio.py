@@ -1,0 +1,37 @@
+"""Claims on the ratio of what runs of two variants come to."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field, model_validator
+
+from simulator.claims.base import OfPair
+from simulator.claims.entries import Of, Within
+from simulator.config.base import PlacedError
+
+
+class Ratio(OfPair):
+    """Comes to so many times what `than` comes to: `of` is `is`, to `within`."""
+
+    named: ClassVar[str] = "ratio"
+    judged_by: ClassVar[str] = "analysis.claims.ratio:judge"
+    measured_by: ClassVar[str] = "analysis.claims.ratio:quantities"
+    lacking: ClassVar[str] = "of what; add of: virtual_s, is: 2, within: 1"
+    words: ClassVar[str] = " against "
+
+    ratio: str
+    """Variant whose number is divided by that of `than`."""
+    of: Of
+    """Metric, of which final values count, or another quantity at the end of a run."""
+    is_: Annotated[float, Field(alias="is", strict=True)]
+    """Ratio, above 0."""
+    within: Within
+    """Largest distance of the ratio from `is`."""
+
+    @model_validator(mode="after")
+    def _positive(self) -> "Ratio":
+        if not self.is_ > 0:
+            raise PlacedError(
+                f"is must be > 0 for a ratio, got {self.is_:g}; write a larger number",
+                ("is",),
+            )
+        return self

@@ -1,0 +1,221 @@
+"""Metrics: what a model is evaluated by, one record each.
+
+A record says everything that others ask of a metric: the function that computes it on
+the device, the table column, the label and limits in figures, which way is better, and
+what it needs. `config/catalogue.py` lists the records, and plug-ins add theirs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from simulator.config import catalogue
+from simulator.config.errors import ScenarioError, UserError
+from simulator.config.named import NamedPart, function_at
+from simulator.config.text import suggestion
+
+
+class Models(Enum):
+    """Models that a metric is computed of."""
+
+    READ_OUT = "the model that the algorithm reads out"
+    EACH_WORKER = "each worker's own model; the mean over workers is the value"
+    ALL_WORKERS = "the workers' own models together"
+
+
+class Need(Enum):
+    """Facts that a metric is computed from and that not every problem has."""
+
+    TWO_CLASSES = "labels of two classes"
+    MINIMUM = "the least value of the objective"
+
+
+@dataclass(frozen=True)
+class Metric(NamedPart):
+    """Everything that is to be said of a metric.
+
+    Attributes:
+        name: Column of the table `evaluations`, and name in a scenario.
+        compute: Function as `"module:function"`; it is imported when a run uses it and
+            is traced by JAX. It gets the problem, the model and the logits of the test
+            rows (shape `[C, N_test]`), and returns a number. Of `Models.ALL_WORKERS`
+            it gets the problem and the models, with the axis of workers first.
+        label: Label in figures, with the unit in parentheses; by default from the name.
+        unit: Unit of the column; empty if there is none.
+        higher_is_better: Whether learning raises the metric, or lowers it.
+        bounds: Least and largest value that there can be; figures cut intervals there,
+            and a run that diverged counts as the worse of the two.
+        logarithmic: Whether the metric goes to zero, so that figures have a
+            logarithmic axis.
+        models: Models that it is computed of.
+        needs: Facts that a problem must have.
+        meaning: Description of the column.
+    """
+
+    compute: str
+    label: str = ""
+    unit: str = ""
+    higher_is_better: bool = False
+    bounds: tuple[float, float] | None = None
+    logarithmic: bool = False
+    models: Models = Models.READ_OUT
+    needs: tuple[Need, ...] = ()
+
+    @property
+    def worst(self) -> float | None:
+        """Worst value that there can be; None if the metric may grow without end."""
+        if self.bounds is None:
+            return None
+        return self.bounds[0] if self.higher_is_better else self.bounds[1]
+
+    @property
+    def of_workers(self) -> bool:
+        """Whether it is computed of models that workers have of their own."""
+        return self.models is not Models.READ_OUT
+
+    def function(self) -> Callable[..., Any]:
+        """Imports and returns the function that computes the metric.
+
+        Raises:
+            UserError: The record of a plug-in names no function.
+        """
+        own = self.compute.startswith("simulator.")
+        return function_at(self.compute, f"compute of the metric {self.name}", own=own)
+
+    def refuse(self, num_classes: int, dataset: str, *, minimum: bool) -> None:
+        """Refuses a problem that lacks what the metric needs.
+
+        Args:
+            num_classes: Number of classes of the labels.
+            dataset: Name of the data set.
+            minimum: Whether the least value of the objective can be computed.
+
+        Raises:
+            ScenarioError: The problem lacks something; the message says what to do.
+        """
+        if Need.TWO_CLASSES in self.needs and num_classes != 2:
+            raise ScenarioError(
+                f"evaluate.metrics must not have {self.name} for the {num_classes} "
+                f"classes of {dataset}; remove it, or add problem.data.classes"
+            )
+        if Need.MINIMUM in self.needs and not minimum:
+            raise ScenarioError(
+                f"evaluate.metrics must have {self.name} only for linear models with "
+                f"the loss softmax or sigmoid, whose minimum is known; remove it"
+            )
+
+
+TEST_ACCURACY = Metric(
+    "test_accuracy",
+    "simulator.problems.metrics:accuracy",
+    meaning="of the test rows",
+    label="Test accuracy",
+    unit="fraction",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+)
+TEST_LOSS = Metric(
+    "test_loss",
+    "simulator.problems.metrics:loss",
+    meaning="mean over the test rows",
+    label="Test loss (nats)",
+    unit="nats",
+)
+TEST_AUC = Metric(
+    "test_auc",
+    "simulator.problems.metrics:area_under_roc_curve",
+    meaning="area under the ROC curve, test rows",
+    label="Test AUC",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    needs=(Need.TWO_CLASSES,),
+)
+OBJECTIVE = Metric(
+    "objective",
+    "simulator.problems.metrics:objective",
+    meaning="F on all training rows, regularised",
+    label="Objective (nats)",
+    unit="nats",
+)
+GRADIENT_NORM_SQUARED = Metric(
+    "gradient_norm_squared",
+    "simulator.problems.metrics:gradient_norm_squared",
+    meaning="squared norm of F's gradient",
+    label="Squared norm of the gradient",
+    logarithmic=True,
+)
+OPTIMALITY_GAP = Metric(
+    "optimality_gap",
+    "simulator.problems.metrics:optimality_gap",
+    meaning="F minus its minimum",
+    label="Optimality gap (nats)",
+    unit="nats",
+    logarithmic=True,
+    needs=(Need.MINIMUM,),
+)
+CONSENSUS_DISTANCE = Metric(
+    "consensus_distance",
+    "simulator.algorithms.decentralised.kernel:consensus_distance",
+    meaning="mean squared distance of workers' models from their mean",
+    models=Models.ALL_WORKERS,
+)
+WORKER_ACCURACY = Metric(
+    "worker_accuracy",
+    "simulator.problems.metrics:accuracy",
+    meaning="mean of the workers' own",
+    unit="fraction",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    models=Models.EACH_WORKER,
+)
+WORKER_LOSS = Metric(
+    "worker_loss",
+    "simulator.problems.metrics:loss",
+    meaning="mean of the workers' own",
+    unit="nats",
+    models=Models.EACH_WORKER,
+)
+
+QUANTITIES = (
+    *("virtual_s", "commits", "contributions", "epochs", "rounds", "messages"),
+    *("bytes", "upload_bytes", "download_bytes", "epsilon"),
+)
+"""Further quantities of a run at its end that claims compare: its virtual time, its
+counts, and the largest epsilon that a client has spent."""
+
+
+def own() -> tuple[Metric, ...]:
+    """Returns this package's metrics."""
+    return catalogue.own("metrics")
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names of all metrics: this package's, then those of plug-ins."""
+    return tuple(metric.name for metric in catalogue.parts("metrics"))
+
+
+def find(name: str) -> Metric | None:
+    """Returns a metric; None if no metric of this package or a plug-in has the name."""
+    metrics = catalogue.parts("metrics")
+    return next((metric for metric in metrics if metric.name == name), None)
+
+
+def higher_is_better(name: str) -> bool:
+    """Says whether learning raises a metric; raises UserError as `metric` does."""
+    return metric(name).higher_is_better
+
+
+def metric(name: str) -> Metric:
+    """Returns a metric, for what cannot be said without knowing it.
+
+    Raises:
+        UserError: No metric of this package or a registered plug-in has the name.
+    """
+    found = find(name)
+    if found is None:
+        raise UserError(
+            f"metric must be a known one, got {name!r}; {suggestion(name, names())}; "
+            f"that of a plug-in is known once its module is registered (--import)"
+        )
+    return found
