@@ -24,6 +24,6 @@ if TYPE_CHECKING:
     from analysis.figures.costs import cost_bars
     from analysis.figures.plugin import StudyFigure
     from analysis.figures.report import save, standard
-    from analysis.figures import report, style
+    from analysis.figures import style
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
