@@ -80,7 +80,7 @@ def save(study: Study, recovered: pd.DataFrame, folder: str | Path) -> list[Path
 
 
 def _needs_state(scenario: Scenario) -> bool:
-    return scenario.problem.model.kind == "cnn" or scenario.problem.l2 > 0
+    return not scenario.problem.model.is_linear or scenario.problem.l2 > 0
 
 
 def _victim(
@@ -96,9 +96,9 @@ def _victim(
     given = getattr(problem.model, "image", None)
     height, width, depth = image_shape(data.x_train.shape[1], given)
     shape = (height, width) if depth == 1 else (depth, height, width)
-    if problem.model.kind == "linear":
+    if problem.model.is_linear:
         return data.x_train, shape, report.linear_attack(outputs, problem.l2)
     model = problem.model.make(outputs, data.x_train.shape[1], "horizontal")
-    first = getattr(scenario.algorithm, "noised", "all") == "all"
+    first = not scenario.algorithm.noises_first_layer_only
     method = report.matching_attack(model, use_first=first, l2=problem.l2)
     return data.x_train, shape, method

@@ -52,7 +52,7 @@ def _ended(work: pd.DataFrame) -> Float[np.ndarray, " n"]:
     """
     ended = work["applied_time"].to_numpy(np.float64, copy=True)
     lost = np.isnan(ended)
-    known = [f"{what}_time" for what in ("read", "begun", "computed", "arrived")]
+    known = ("read_time", "begun_time", "computed_time", "arrived_time")
     times = [work[name].to_numpy(np.float64)[lost] for name in known if name in work]
     ended[lost] = np.fmax.reduce(times)
     ended[work["outcome"].isin(UNDER_WAY).to_numpy()] = np.inf

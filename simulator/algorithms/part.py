@@ -271,6 +271,11 @@ class Algorithm(Part):
         return None
 
     @property
+    def noises_first_layer_only(self) -> bool:
+        """Whether the gradients of all layers but the first are sent without noise."""
+        return False
+
+    @property
     def noise_law(self) -> str | None:
         """Law of the noise on the gradients or models that are sent, if any."""
         return None

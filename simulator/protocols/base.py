@@ -68,6 +68,11 @@ class Protocol(Part):
     """Whether that batch is the same in all rows of a round."""
 
     @property
+    def is_timed(self) -> bool:
+        """Whether one of those options is set."""
+        return any(getattr(self, name) for name in self.timed)
+
+    @property
     def names(self) -> set[str]:
         """Names by which an algorithm may say that it runs on this protocol."""
         return {getattr(self, "kind", ""), self.like} - {""}

@@ -12,6 +12,7 @@ import numpy as np
 
 from simulator import inputs
 from simulator.config.errors import ScenarioError
+from simulator.config.parts import tag
 from simulator.config.stop import Stop
 from simulator.protocols.base import Cadence
 from simulator.scenario.setting import Recording
@@ -219,7 +220,7 @@ def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimel
     entry = _chosen(study, config.replay, run)
     pairs = {
         "clients": (entry["num_clients"], planned.num_clients),
-        "protocol.kind": (entry["protocol"], getattr(planned.protocol, "kind", "")),
+        "protocol.kind": (entry["protocol"], tag(type(planned.protocol))),
         "workers in a row": (entry["width"], planned.width),
     }
     for what, (recorded, wanted) in pairs.items():

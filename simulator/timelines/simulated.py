@@ -86,7 +86,7 @@ class SimulatedTimeline(RunTimeline):
             DataError: a file of measurements has changed since the study began.
         """
         protocol = self.protocol
-        lattice = not any(getattr(protocol, name) for name in protocol.timed)
+        lattice = not protocol.is_timed
         world = World(
             self.clients,
             self.num_clients,

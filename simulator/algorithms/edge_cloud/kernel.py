@@ -54,10 +54,9 @@ class DelayedSgd(Revealing):
         last: last iteration of each stage; as many for every run, so that runs of one
             program may differ in their stages.
         sensitivity: Delta S of each stage.
-        curvature: Term of each stage's inverse step size, beside `spread` and
-            `shift`.
-        spread: see `stages.Stage`.
-        shift: see `stages.Stage`.
+        curvature: Constant term of each stage's inverse step size.
+        spread: Factor of the root of commits in it; see `stages.Stage`.
+        shift: Commits added under that root; see `stages.Stage`.
         epsilon: Privacy level of each client.
         override: step sizes in place of the stages'.
         batch: b.
@@ -190,7 +189,7 @@ def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> DelayedSg
             f"algorithm.epsilon must have one entry per client ({clients}), got "
             f"{len(epsilon)}; make it as long, or give one number"
         )
-    first_layer = private and config.noised == "first_convolution"
+    first_layer = config.noises_first_layer_only
     size = constants.num_first_layer if first_layer else setup.shape.num_weights
     made = stages(config, setup.shape.batch, clients, size)
     made += [made[-1]] * (MOST_STAGES - len(made))

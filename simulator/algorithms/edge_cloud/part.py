@@ -127,6 +127,11 @@ class _Private(_Asynchronous):
     """Failure probability of eq. 12, a heuristic one (M-15)."""
 
     @property
+    def noises_first_layer_only(self) -> bool:
+        """Whether the gradients of all layers but the first are sent without noise."""
+        return self.noised == "first_convolution"
+
+    @property
     def noise_law(self) -> str:
         """Law of the noise on gradients."""
         return self.noise
