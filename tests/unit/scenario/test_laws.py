@@ -1,11 +1,12 @@
 """Laws are judged for every client, with the clients' own parameters."""
 
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 from simulator.config.errors import ScenarioError
-from simulator.laws.base import check_cycle
+from simulator.laws.base import Law, check_cycle
 from simulator.laws.constant import Constant
 from simulator.laws.distributions import Scipy
 
@@ -78,3 +79,21 @@ def test_other_laws_are_refused(entries: dict[str, Any], words: str) -> None:
 
 def test_many_clients_are_judged_in_time() -> None:
     law(law="poisson", mu="1 + m % 7", scale="1/M").check(10_000, "x")
+
+
+class Never(Law):
+    """A law of a plug-in that takes time for the second client alone."""
+
+    law: Literal["never"] = "never"
+
+    def check(self, num_clients: int, name: str) -> np.ndarray:
+        del name
+        return np.arange(num_clients) == 1
+
+
+def test_a_law_of_a_plug_in_answers_for_itself() -> None:
+    with pytest.raises(ScenarioError, match="got always 0 s for client 1"):
+        check_cycle({"clients.compute": Never()}, 2)
+    check_cycle({"clients.idle": Never(), "clients.compute": Constant(value="2-m")}, 2)
+    with pytest.raises(ValueError, match="no closed form is known for the law 'never'"):
+        Never().closed_form(2)
