@@ -11,8 +11,9 @@ from pydantic import AfterValidator, Field, model_validator
 from simulator import metrics
 from simulator.claims import AnyClaim
 from simulator.config.base import Config, PlacedError
-from simulator.config.catalogue import AnyName, AnyPart
+from simulator.config.catalogue import AnyName, AnyPart, parts
 from simulator.config.named import NamedPart
+from simulator.config.parts import tag
 from simulator.config.text import suggestion
 from simulator.problems.models.linear.part import Linear
 from simulator.scenario.privacy import Privacy, check_privacy
@@ -218,7 +219,7 @@ class Scenario(BaseScenario):
             ),
             ("algorithm", "kind"): (
                 algorithm.transfers,
-                "must be one of fed_sgd, fed_bcd, fed_pbcd",
+                f"must be one of {', '.join(_that_transfer())}",
             ),
             ("protocol", "kind"): (self.protocol.batch_per_round, "must be rounds"),
         }
@@ -234,3 +235,8 @@ class Scenario(BaseScenario):
     def num_clients(self) -> int:
         """Number of clients or parties."""
         return self.problem.partition.num_clients
+
+
+def _that_transfer() -> list[str]:
+    """Returns the names of the algorithms that know federated transfer learning."""
+    return [tag(part) for part in parts("algorithms") if part.transfers]
