@@ -15,6 +15,15 @@ from simulator.config.errors import ScenarioError, UserError
 from simulator.config.named import NamedPart, function_at
 from simulator.config.text import suggestion
 
+QUANTITIES = (
+    *("virtual_s", "commits", "contributions", "epochs", "rounds", "messages"),
+    *("bytes", "upload_bytes", "download_bytes", "epsilon"),
+)
+"""Further quantities of a run at its end that claims compare: its virtual time, its
+counts, and the largest epsilon that a client has spent."""
+TAKEN = ("run", "time", "client", *QUANTITIES)
+"""Names of other columns, and of quantities, that no metric may have."""
+
 
 class Models(Enum):
     """Models that a metric is computed of."""
@@ -61,6 +70,13 @@ class Metric(NamedPart):
     logarithmic: bool = False
     models: Models = Models.READ_OUT
     needs: tuple[Need, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.name in TAKEN:
+            raise UserError(
+                f"a metric must have a name of its own, got {self.name!r}, which the "
+                f"tables and claims have already; rename it"
+            )
 
     @property
     def worst(self) -> float | None:
@@ -176,13 +192,6 @@ WORKER_LOSS = Metric(
     unit="nats",
     models=Models.EACH_WORKER,
 )
-
-QUANTITIES = (
-    *("virtual_s", "commits", "contributions", "epochs", "rounds", "messages"),
-    *("bytes", "upload_bytes", "download_bytes", "epsilon"),
-)
-"""Further quantities of a run at its end that claims compare: its virtual time, its
-counts, and the largest epsilon that a client has spent."""
 
 
 def own() -> tuple[Metric, ...]:

@@ -145,6 +145,10 @@ MISTAKES = {
         'STALESIM = {"metrics": (Metric("f1 score", "m:f"),)}',
         "must have a name of letters, digits, _ and -, got 'f1 score'; rename it",
     ),
+    "a metric called like a column": (
+        'STALESIM = {"metrics": (Metric("epochs", "m:f"),)}',
+        "a metric must have a name of its own, got 'epochs', which the tables",
+    ),
     "a claim without a judge": (
         'STALESIM = {"claims": (Unjudged,)}',
         "must be a class with named, judged_by, got Unjudged without judged_by; add",
