@@ -113,6 +113,16 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.claims.monotone:Monotone",
         "simulator.claims.steady:Steady",
     ),
+    "accountants": (
+        "simulator.privacy.parts:BASIC",
+        "simulator.privacy.parts:ADVANCED",
+        "simulator.privacy.parts:OPTIMAL",
+        "simulator.privacy.parts:RDP",
+        "simulator.privacy.parts:PLD",
+        "simulator.privacy.parts:GDP",
+        "simulator.privacy.parts:LEMMA2",
+        "simulator.privacy.parts:THEOREM2",
+    ),
     "figures": (),
 }
 """Every part of this package as `"module:name"`, in the order of lists. Our figures
@@ -126,6 +136,7 @@ BASES = {
     "models": "simulator.problems.models.parts:Model",
     "metrics": "simulator.metrics:Metric",
     "claims": "simulator.claims.base:Claim",
+    "accountants": "simulator.privacy.parts:AccountantPart",
     "figures": "analysis.figures.plugin:StudyFigure",
 }
 """Base class of the parts of each kind."""

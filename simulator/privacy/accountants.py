@@ -73,7 +73,7 @@ class Accountant(abc.ABC):
             raise UserError(
                 f"count must be >= 0, got {count}; a release is never taken back"
             )
-        self._check(event)
+        self.check(event)
         ways = {
             other.sampling
             for other in (*self._counts, event)
@@ -107,7 +107,7 @@ class Accountant(abc.ABC):
         total = math.fsum(count * event.pure_epsilon for event, count in counts)
         if delta == 0 or not counts:
             return total
-        return min(total, self._compose(counts, delta))
+        return min(total, self.compose(counts, delta))
 
     def after(self, count: int, event: Release) -> "Accountant":
         """Returns a copy that has accounted for `count` more releases."""
@@ -117,16 +117,17 @@ class Accountant(abc.ABC):
         return other
 
     @abc.abstractmethod
-    def _compose(self, counts: Counts, delta: float) -> float:
+    def compose(self, counts: Counts, delta: float) -> float:
         """Computes epsilon at delta > 0 of at least one release, all protected."""
 
     @abc.abstractmethod
-    def _check(self, event: Release) -> None:
+    def check(self, event: Release) -> None:
         """Refuses releases that this accountant cannot account for."""
 
 
 class _OfPure(Accountant):
-    def _check(self, event: Release) -> None:
+    def check(self, event: Release) -> None:
+        """Refuses releases that this accountant cannot account for."""
         if isinstance(event, Gaussian):
             raise UserError(
                 f"{self.NAME} accounts for pure epsilons, got {event}; "
@@ -143,7 +144,8 @@ class Basic(_OfPure):
 
     NAME = "basic"
 
-    def _compose(self, counts: Counts, delta: float) -> float:
+    def compose(self, counts: Counts, delta: float) -> float:
+        """Computes epsilon at delta > 0 of at least one release."""
         return composition.basic(*_epsilons(counts))
 
 
@@ -156,7 +158,8 @@ class Advanced(_OfPure):
 
     NAME = "advanced"
 
-    def _compose(self, counts: Counts, delta: float) -> float:
+    def compose(self, counts: Counts, delta: float) -> float:
+        """Computes epsilon at delta > 0 of at least one release."""
         return composition.advanced(*_epsilons(counts), delta)
 
 
@@ -173,7 +176,8 @@ class Optimal(_OfPure):
 
     NAME = "optimal"
 
-    def _compose(self, counts: Counts, delta: float) -> float:
+    def compose(self, counts: Counts, delta: float) -> float:
+        """Computes epsilon at delta > 0 of at least one release."""
         epsilons, numbers = _epsilons(counts)
         best = composition.optimal(max(epsilons), sum(numbers), delta)
         if len(epsilons) == 1:
@@ -193,11 +197,12 @@ class Rdp(Accountant):
 
     NAME = "rdp"
 
-    def _compose(self, counts: Counts, delta: float) -> float:
+    def compose(self, counts: Counts, delta: float) -> float:
+        """Computes epsilon at delta > 0 of at least one release."""
         return numerical.renyi_epsilon(frozenset(counts), delta)
 
-    def _check(self, event: Release) -> None:
-        pass
+    def check(self, event: Release) -> None:
+        """Accounts for all releases."""
 
 
 @final
@@ -221,10 +226,12 @@ class Pld(Accountant):
         super().__init__()
         self._interval = interval
 
-    def _compose(self, counts: Counts, delta: float) -> float:
+    def compose(self, counts: Counts, delta: float) -> float:
+        """Computes epsilon at delta > 0 of at least one release."""
         return numerical.loss_epsilon(frozenset(counts), delta, self._interval)
 
-    def _check(self, event: Release) -> None:
+    def check(self, event: Release) -> None:
+        """Refuses releases that this accountant cannot account for."""
         if (
             isinstance(event, Gaussian)
             and event.sampling_ratio < 1
@@ -256,7 +263,8 @@ class Gdp(Accountant):
             for event in self._counts
         )
 
-    def _compose(self, counts: Counts, delta: float) -> float:
+    def compose(self, counts: Counts, delta: float) -> float:
+        """Computes epsilon at delta > 0 of at least one release."""
         squares = math.fsum(
             count * _increment(event)
             for event, count in counts
@@ -264,7 +272,8 @@ class Gdp(Accountant):
         )
         return gdp.epsilon(math.sqrt(squares), delta)
 
-    def _check(self, event: Release) -> None:
+    def check(self, event: Release) -> None:
+        """Refuses releases that this accountant cannot account for."""
         if not isinstance(event, Gaussian):
             raise UserError(
                 f"gdp accounts for Gaussian noise, got {event}; "
@@ -280,7 +289,8 @@ class Lemma2(Accountant):
 
     NAME: ClassVar[str] = "lemma2"
 
-    def _compose(self, counts: Counts, delta: float) -> float:
+    def compose(self, counts: Counts, delta: float) -> float:
+        """Computes epsilon at delta > 0 of at least one release."""
         slope, largest = 0.0, math.inf
         for event, count in counts:
             assert isinstance(event, Gaussian)
@@ -297,7 +307,8 @@ class Lemma2(Accountant):
             return math.inf
         return lemmas.to_epsilon(slope * order, order, delta)
 
-    def _check(self, event: Release) -> None:
+    def check(self, event: Release) -> None:
+        """Refuses releases that this accountant cannot account for."""
         if not isinstance(event, Gaussian) or event.sampling != "uniform":
             raise UserError(
                 f"{self.NAME} accounts for Gaussian noise on distinct samples, got "
@@ -319,35 +330,6 @@ class Theorem2(Lemma2):
     def formal(self) -> bool:
         """Never: whose turn it is is no draw."""
         return False
-
-
-ACCOUNTANTS: tuple[type[Accountant], ...] = (
-    Basic,
-    Advanced,
-    Optimal,
-    Rdp,
-    Pld,
-    Gdp,
-    Lemma2,
-    Theorem2,
-)
-"""All there are."""
-
-
-def make(name: str) -> Accountant:
-    """Makes an accountant with nothing released.
-
-    Args:
-        name: One of the `NAME`s.
-
-    Raises:
-        UserError: there is no such accountant.
-    """
-    for kind in ACCOUNTANTS:
-        if name == kind.NAME:
-            return kind()
-    names = ", ".join(kind.NAME for kind in ACCOUNTANTS)
-    raise UserError(f"accountant must be one of {names}, got {name!r}; try rdp")
 
 
 def _epsilons(counts: Counts) -> tuple[list[float], list[int]]:

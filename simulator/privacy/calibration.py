@@ -5,8 +5,8 @@ from functools import partial
 from typing import NamedTuple
 
 from simulator.config.errors import UserError
-from simulator.privacy.accountants import ACCOUNTANTS, Pld, make
 from simulator.privacy.budgets import calibrate
+from simulator.privacy.parts import known, make
 from simulator.privacy.releases import Gaussian, Laplace, Pure, Release
 
 SLOW = 100_000
@@ -79,16 +79,16 @@ def calibration(
     multiplier = calibrate(epsilon, delta, releases, make(accountant), event)
     release = event(multiplier)
     opinions = []
-    for kind in ACCOUNTANTS:
-        if kind is Pld and releases > SLOW and accountant != Pld.NAME:
+    for part in known():
+        if part.slow and releases > SLOW and accountant != part.name:
             continue
-        one = kind()
+        one = part.make()
         try:
             one.release(releases, release)
         except UserError:  # it has no such releases
             continue
         found = one.epsilon(delta)
         within = found <= epsilon * (1 + 1e-9)
-        opinions.append(Opinion(kind.NAME, found, one.formal, within))
+        opinions.append(Opinion(part.name, found, one.formal, within))
     pure = None if isinstance(release, Gaussian) else release.pure_epsilon
     return Calibration(multiplier, pure, tuple(opinions))

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator.config.base import Config
-from simulator.privacy.accountants import make
 from simulator.privacy.budgets import calibrate
+from simulator.privacy.parts import make
 from simulator.privacy.releases import (
     Gaussian,
     Guarantee,

@@ -15,12 +15,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from simulator.config.errors import ScenarioError
-from simulator.privacy.accountants import Theorem2, make
 from simulator.privacy.budgets import releases_within
+from simulator.privacy.parts import accountant as accountant_of
+from simulator.privacy.parts import make
 from simulator.privacy.releases import Gaussian, Guarantee, Release
-
-OF_ALL = Theorem2.NAME
-"""The accountant of all clients' releases together, each as if drawn from all data."""
 
 
 class Entries(NamedTuple):
@@ -155,7 +153,8 @@ class Ledger:
         for release, clients in same.items():
             for number, name in enumerate(self.accountants):
                 own, one = counts[:, clients], release
-                if name == OF_ALL and isinstance(release, Gaussian):
+                counts_all = accountant_of(name).counts_all
+                if counts_all and isinstance(release, Gaussian):
                     own = np.broadcast_to(counts.sum(axis=1, keepdims=True), own.shape)
                     ratio = release.sampling_ratio / len(self.guarantees)
                     one = replace(release, sampling_ratio=ratio)

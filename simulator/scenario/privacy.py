@@ -5,22 +5,21 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simulator.config.base import Config, PlacedError, Says
+from simulator.config.catalogue import AnyName
+from simulator.config.named import NamedPart
+from simulator.privacy.parts import accountant
 
-Name = Literal[
-    "basic", "advanced", "optimal", "rdp", "pld", "gdp", "lemma2", "theorem2"
-]
+Name = Annotated[str, AnyName("accountants")]
 
-AUTO: dict[bool, tuple[Name, ...]] = {
+AUTO: dict[bool, tuple[str, ...]] = {
     True: ("rdp", "gdp"),
     False: ("optimal", "advanced", "basic"),
 }
 """Accountants of Gaussian noise and of pure epsilons, the tightest proven one first.
 There is no `pld` among them: `gdp` at sampling ratio 1 and `optimal` are exact, and it
 takes up to a second where they take microseconds."""
-OF_GAUSSIAN: tuple[Name, ...] = ("gdp", "lemma2", "theorem2")
-"""Accountants that cannot account for any other noise."""
-OF_PURE: tuple[Name, ...] = ("basic", "advanced", "optimal")
-"""Accountants that cannot account for Gaussian noise."""
+EXAMPLES = ("basic", "advanced", "optimal", "rdp", "pld", "gdp")
+"""Accountants that a message may propose."""
 
 
 class Privacy(Config):
@@ -42,7 +41,12 @@ class Privacy(Config):
     """Epsilon of a client, by the first accountant. The run ends just before a client
     would send a message that exceeds it."""
 
-    def names(self, law: str) -> tuple[Name, ...]:
+    def named_parts(self) -> tuple[NamedPart, ...]:
+        """Returns the accountants that are named."""
+        named = () if self.accountants == "auto" else self.accountants
+        return tuple(accountant(name) for name in named)
+
+    def names(self, law: str) -> tuple[str, ...]:
         """Returns the accountants of noise of a law."""
         if self.accountants == "auto":
             return AUTO[law == "gaussian"]
@@ -71,23 +75,21 @@ def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> 
             f"algorithm.{other}",
             ("privacy",),
         )
-    for name in privacy.names(law):
-        if law == "gaussian" and name in OF_PURE:
-            fitting = "rdp, pld or gdp"
-        elif law != "gaussian" and name in OF_GAUSSIAN:
-            fitting = "basic, advanced, optimal, rdp or pld"
-        else:
+    chosen = [accountant(name) for name in privacy.names(law)]
+    for part in chosen:
+        if part.accounts_for(law):
             continue
+        fitting = [name for name in EXAMPLES if accountant(name).accounts_for(law)]
         raise PlacedError(
-            f"privacy.accountants must account for {law} noise, got {name!r}; "
-            f"take {fitting}",
+            f"privacy.accountants must account for {law} noise, got {part.name!r}; "
+            f"take {', '.join(fitting[:-1])} or {fitting[-1]}",
             ("privacy", "accountants"),
         )
-    if privacy.budget is not None and privacy.names(law)[0] == "theorem2":
+    if privacy.budget is not None and chosen[0].counts_all:
         raise PlacedError(
-            "privacy.accountants must begin with one that counts a client's own "
-            "messages where there is a budget, got 'theorem2', which counts all "
-            "clients'; take rdp or lemma2 first",
+            f"privacy.accountants must begin with one that counts a client's own "
+            f"messages where there is a budget, got {chosen[0].name!r}, which counts "
+            f"all clients'; take rdp or lemma2 first",
             ("privacy", "accountants"),
         )
     if privacy.budget is not None and replays:

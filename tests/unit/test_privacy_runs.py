@@ -10,8 +10,8 @@ from analysis.summary import epsilons
 from simulator import studies
 from simulator.config.errors import ScenarioError
 from simulator.config.stop import Stop
-from simulator.privacy.accountants import make
 from simulator.privacy.ledger import epsilon
+from simulator.privacy.parts import make
 from simulator.privacy.releases import Gaussian, Pure
 from simulator.protocols import (
     Asynchronous,

@@ -14,8 +14,8 @@ from tests.support import scenario
 
 LEADS = ("simulator.simulation", "simulator.timelines.of_run")
 """Modules that lead the way: they call one package after the other."""
-ASKED = ("scenario", "inputs", "keys", "setup")
-"""Questions to the scenario, checks of files and the record of facts are no stay."""
+ASKED = ("scenario", "metrics", "inputs", "keys", "setup")
+"""Questions to records, checks of files and the facts themselves are no stay."""
 PASSED = "simulator.config."
 """A part's `make` passes a call on to what its `made_by` names."""
 

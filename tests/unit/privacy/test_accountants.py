@@ -14,19 +14,16 @@ import pytest
 from simulator.config.errors import UserError
 from simulator.privacy import composition, gdp
 from simulator.privacy.accountants import (
-    ACCOUNTANTS,
     Accountant,
     Advanced,
     Basic,
     Gdp,
-    Lemma2,
     Optimal,
     Pld,
     Rdp,
-    Theorem2,
-    make,
 )
 from simulator.privacy.budgets import calibrate, releases_within
+from simulator.privacy.parts import AccountantPart, known, make
 from simulator.privacy.releases import Gaussian, Laplace, Pure, Release
 
 DELTA = 1e-5
@@ -268,14 +265,13 @@ def test_arrivals_amplify_nothing_and_clients_are_apart() -> None:
     assert clients[1].epsilon(DELTA) == _epsilon(Rdp, (20, Gaussian(30.0)))
 
 
-@pytest.mark.parametrize("kind", ACCOUNTANTS, ids=lambda kind: kind.NAME)
+@pytest.mark.parametrize("part", known(), ids=lambda part: part.name)
 def test_asking_changes_nothing_and_order_does_not_matter(
-    kind: type[Accountant],
+    part: AccountantPart,
 ) -> None:
-    gaussian = kind in (Gdp, Lemma2, Theorem2)
-    one: Release = Gaussian(9.0) if gaussian else Pure(0.1)
-    two: Release = Gaussian(7.0) if gaussian else Pure(0.2)
-    first, second = kind(), kind()
+    one: Release = Pure(0.1) if part.pure else Gaussian(9.0)
+    two: Release = Pure(0.2) if part.pure else Gaussian(7.0)
+    first, second = part.make(), part.make()
     assert first.epsilon(DELTA) == 0
     for _ in range(3):
         first.release(1, one)
@@ -290,8 +286,21 @@ def test_asking_changes_nothing_and_order_does_not_matter(
     assert first.epsilon(DELTA) > value
     assert first.after(1, two).epsilon(DELTA) > first.epsilon(DELTA)
     assert first.releases == 5
-    assert first.formal == (kind is not Theorem2)
-    assert type(make(kind.NAME)) is kind
+    assert first.formal == (part.name != "theorem2")
+
+
+@pytest.mark.parametrize("part", known(), ids=lambda part: part.name)
+def test_a_record_says_what_its_accountant_can_account_for(
+    part: AccountantPart,
+) -> None:
+    laws: dict[str, Release] = {"gaussian": Gaussian(9.0), "laplace": Laplace(0.1)}
+    for law, release in laws.items():
+        if part.accounts_for(law):
+            part.make().release(1, release)
+        else:
+            with pytest.raises(UserError, match="accounts for"):
+                part.make().release(1, release)
+    assert part.name == make(part.name).NAME
 
 
 @pytest.mark.parametrize("event", [Gaussian(0.0), Pure(math.inf), Laplace(math.inf)])

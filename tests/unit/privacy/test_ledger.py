@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from simulator.config.errors import ScenarioError, UserError
-from simulator.privacy.accountants import make
 from simulator.privacy.ledger import Ledger, epsilon, limits
+from simulator.privacy.parts import make
 from simulator.privacy.releases import Gaussian, Guarantee, Pure, Release
 
 

@@ -8,11 +8,12 @@ import pytest
 
 from simulator.algorithms.decentralised.part import Adp2sgd
 from simulator.config.errors import ScenarioError, UserError
-from simulator.privacy.accountants import Accountant, Lemma2, Theorem2, make
+from simulator.privacy.accountants import Accountant, Lemma2, Theorem2
 from simulator.privacy.adp2sgd import theorem2
 from simulator.privacy.adp2sgd.setting import GossipSetting
 from simulator.privacy.gossip_noise import Budget, Noise, lacking, release_of, sigma_of
 from simulator.privacy.ledger import Ledger, epsilon
+from simulator.privacy.parts import make
 from simulator.privacy.releases import Gaussian, Guarantee, Laplace, Pure, Release
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, merge

@@ -24,6 +24,7 @@ MODULES = {
     "outskirts": "partitions",
     "shifts": "protocols",
     "brier": "metrics",
+    "zcdp": "accountants",
     "above": "claims",
     "cycles": "figures",
 }
@@ -197,6 +198,20 @@ def test_the_metric_is_evaluated(study: Study) -> None:
     assert found["brier"][0] == pytest.approx(0.5)
     assert 0 < found["brier"][-1] < 0.1
     assert study.table("evaluations")["brier_score"].dtype == np.float64
+
+
+def test_the_accountant_counts_every_message(study: Study) -> None:
+    run = next(r for r in study.manifest["runs"] if r["variant"] == "zcdp")
+    last = study.table("privacy").query(f"run == {run['run']}").groupby("accountant")
+    mine, rdp = (last.get_group(name) for name in ("zcdp", "rdp"))
+    sent = mine["releases"].to_numpy(float)
+    assert sent.max() > 40
+    rho = sent / (2 * 4**2)  # Gaussian noise of 4 times the sensitivity
+    expected = rho + 2 * np.sqrt(rho * np.log(1e5))
+    np.testing.assert_allclose(mine["epsilon"], expected, rtol=1e-12)
+    # RDP has credit for drawing 16 of about 114 samples.
+    late = sent > 0
+    assert (rdp["epsilon"].to_numpy()[late] < expected[late]).all()
 
 
 def test_claims_and_figures_see_the_parts(
