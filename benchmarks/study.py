@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.problems.remembered import dataset
+from simulator.problems.caching import dataset
 from simulator.scenario.scenario import Scenario
 
 CLIENTS, BATCH, STEP_SIZE = 10, 32, 0.05

@@ -15,14 +15,14 @@ import jax
 import jax.numpy as jnp
 
 from simulator import inputs
-from simulator.algorithms.base import Kernel, Revealing
+from simulator.algorithms.base import Kernel, Probeable
 from simulator.algorithms.step_rules import resolve
 from simulator.config.errors import ScenarioError
 from simulator.engine import compiler
 from simulator.engine import execute as execution
-from simulator.engine.drive import Drive
 from simulator.engine.execute import Program
-from simulator.engine.feed import Feed
+from simulator.engine.row_stream import RowStream
+from simulator.engine.runner import Runner
 from simulator.keys import key_of
 from simulator.metrics import Need, metric
 from simulator.problems import building
@@ -100,7 +100,7 @@ def _with_numerics(setup: RunSetup) -> Prepared:
         (algorithm, "algorithm"),
     ):
         inputs.confirm(part, key)
-    if scenario.probe is not None and not isinstance(kernel, Revealing):
+    if scenario.probe is not None and not isinstance(kernel, Probeable):
         raise ScenarioError(
             f"probe must not be set for the algorithm {algorithm.kind!r}, which does "
             f"not reveal its messages; remove it"
@@ -232,7 +232,7 @@ def execute(
     ]
 
 
-def _drive(runs: list[Prepared], mode: str, timelines: Path | None = None) -> Drive:
+def _drive(runs: list[Prepared], mode: str, timelines: Path | None = None) -> Runner:
     first = runs[0]
     batched, shared = mode in ("batched", "shared"), mode != "batched"
     kernel = first.kernel
@@ -249,11 +249,11 @@ def _drive(runs: list[Prepared], mode: str, timelines: Path | None = None) -> Dr
     length = _buffer_rows(first, 1 if shared else len(runs))
     fed = runs[:1] if shared else runs
     feeds = [_feed(prepared, length, timelines) for prepared in fed]
-    return Drive(program, feeds, [*runs], length)
+    return Runner(program, feeds, [*runs], length)
 
 
-def _feed(setup: RunSetup, length: int, timelines: Path | None = None) -> Feed:
+def _feed(setup: RunSetup, length: int, timelines: Path | None = None) -> RowStream:
     timeline = setup.timeline
     if timelines is None:
-        return Feed(setup, timeline.chunks(length))
-    return Feed(setup, cached.chunks(timeline, length, timelines))
+        return RowStream(setup, timeline.chunks(length))
+    return RowStream(setup, cached.chunks(timeline, length, timelines))

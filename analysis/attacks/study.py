@@ -87,7 +87,7 @@ def _victim(
     scenario: Scenario,
 ) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
     """Returns training images, their shape, and the attack on a scenario's model."""
-    from simulator.problems.remembered import dataset
+    from simulator.problems.caching import dataset
     from simulator.problems.shares import num_outputs
 
     problem = scenario.problem

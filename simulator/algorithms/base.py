@@ -73,7 +73,7 @@ class Kernel(eqx.Module):
         """Returns the asked metrics: numbers, or arrays of one for each worker."""
         return problem.evaluate(self.read_out(state), metrics)
 
-    def settled(self, state: Any) -> Any:
+    def refreshed(self, state: Any) -> Any:
         """Returns a state with the rounding errors of its diagnostics mended.
 
         Called before every stretch of rows that ends with an evaluation or a buffer.
@@ -81,12 +81,12 @@ class Kernel(eqx.Module):
         return state
 
     @property
-    def own_models(self) -> bool:
+    def per_worker_models(self) -> bool:
         """Whether each worker has a model of its own, in a register of its own."""
         return False
 
 
-class Revealing(Kernel):
+class Probeable(Kernel):
     """An algorithm whose messages are gradients, so that it can be probed."""
 
     @abstractmethod
@@ -109,7 +109,7 @@ def norms_of(weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
     return jnp.sqrt(jnp.sum(weights**2, axis=tuple(range(1, weights.ndim))))
 
 
-def along(flags: Array, weights: Float[Array, "W ..."]) -> Array:
+def broadcast_flags(flags: Array, weights: Float[Array, "W ..."]) -> Array:
     """Returns one flag per worker in a shape that broadcasts to its weights."""
     return flags.reshape(-1, *(1,) * (weights.ndim - 1))
 

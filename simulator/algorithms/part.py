@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import Field, model_validator
 
-from simulator.config.base import Config, PlacedError, Says
+from simulator.config.base import Config, LocatedError, Rule
 from simulator.config.parts import Part, tag
 from simulator.privacy.releases import Guarantee
 from simulator.problems.sampler import Sampler
@@ -41,10 +41,10 @@ def model_and_gradient(shape: ProblemShape) -> tuple[Message, ...]:
 
 
 Positive = Annotated[float, Field(gt=0)]
-OrData = Says("a number > 0, or data to compute it from the training data", "data")
+OrData = Rule("a number > 0, or data to compute it from the training data", "data")
 Batch = Annotated[
     Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)],
-    Says(
+    Rule(
         "a whole number of samples >= 1, or a fraction of a client's samples below 1",
         "40 or 0.01",
     ),
@@ -152,13 +152,13 @@ class PiecewiseStep(Config):
     @model_validator(mode="after")
     def _fits(self) -> "PiecewiseStep":
         if len(self.epochs) != len(self.values) - 1:
-            raise PlacedError(
+            raise LocatedError(
                 f"epochs must be one fewer than the {len(self.values)} values, got "
                 f"{len(self.epochs)}; the first value begins at 0",
                 ("epochs",),
             )
         if any(late <= early for early, late in pairwise(self.epochs)):
-            raise PlacedError(
+            raise LocatedError(
                 f"epochs must rise, got {list(self.epochs)}; sort them", ("epochs",)
             )
         return self
@@ -207,7 +207,7 @@ StepRule = Annotated[
 ]
 StepSize = Annotated[
     Annotated[float, Field(ge=0)] | StepRule,
-    Says("a number >= 0, or a rule with a kind", "0.1 or {kind: constant, value: 0.1}"),
+    Rule("a number >= 0, or a rule with a kind", "0.1 or {kind: constant, value: 0.1}"),
 ]
 
 
@@ -304,11 +304,11 @@ class Algorithm(Part):
             protocol: The protocol of the scenario, one that the algorithm names.
 
         Raises:
-            PlacedError: saying where, what and what to do.
+            LocatedError: saying where, what and what to do.
         """
         del protocol
         if problem.model.normalises_batches:
-            raise PlacedError(
+            raise LocatedError(
                 f"problem.model.norm must be group for the algorithm "
                 f"{tag(type(self))!r}, which has no place for a batch's statistics, "
                 f"got 'batch'; change it",

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
-from simulator.config.base import Config, PlacedError, Says
+from simulator.config.base import Config, LocatedError, Rule
 from simulator.config.catalogue import AnyPart, parts
 from simulator.config.named import function_at
 from simulator.config.parts import Part
@@ -54,7 +54,7 @@ def _listing(values: Any) -> Any:
 At = Annotated[
     dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]],
     BeforeValidator(_listing),
-    Says("keys of the sweep, each with a value or a list", "{algorithm.epsilon: 0.5}"),
+    Rule("keys of the sweep, each with a value or a list", "{algorithm.epsilon: 0.5}"),
 ]
 """Swept keys, and for each the values that a claim is made for."""
 
@@ -147,7 +147,7 @@ class Claim(Part):
             if value is not None or key not in without
         }
         if "than" in own and "than" not in given:
-            raise PlacedError(
+            raise LocatedError(
                 "than is missing; add the variant to compare with", ("than",)
             )
         for key, left_out in ENTRIES.items():
@@ -155,7 +155,7 @@ class Claim(Part):
                 continue
             if given.pop(key) != left_out:
                 having = [kind.named for kind in _kinds() if key in _entries(kind)]
-                raise PlacedError(
+                raise LocatedError(
                     f"{key} belongs to {_listed(having)}, not to {cls.named}; remove "
                     f"it",
                     (key,),
@@ -259,7 +259,7 @@ def _with_one_kind(data: Any) -> Any:
     known = {*ENTRIES, *(key for kind in _kinds() for key in _entries(kind))}
     for key in data if not given else ():
         if key not in known and key != "rises":  # perhaps the kind, misspelt
-            raise PlacedError(
+            raise LocatedError(
                 f"{key} is not a known key; {suggestion(key, known)}", (key,)
             )
     raise ValueError(f"must have exactly one of {_listed(names)}; keep one, or add one")
@@ -268,7 +268,7 @@ def _with_one_kind(data: Any) -> Any:
 def _refuse_old_words(data: Mapping[str, Any]) -> None:
     """Refuses a word that is no longer known; older manifests have it as null."""
     if data.get("rises") is not None:
-        raise PlacedError(
+        raise LocatedError(
             "rises is called monotone; write monotone in its place", ("rises",)
         )
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from simulator import metrics
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.config.catalogue import AnyName
 from simulator.config.text import suggestion
 
@@ -19,7 +19,7 @@ def _known(of: str) -> str:
     """Refuses what a run does not come to, without a list of all that it does."""
     known = (*metrics.names(), *metrics.QUANTITIES)
     if of not in known:
-        raise PlacedError(
+        raise LocatedError(
             f"of must be a metric, or what else a run comes to, got {of!r}; "
             f"{suggestion(of, known)}",
             (),

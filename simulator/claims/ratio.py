@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from simulator.claims.base import OfPair
 from simulator.claims.entries import Of, Within
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 
 
 class Ratio(OfPair):
@@ -30,7 +30,7 @@ class Ratio(OfPair):
     @model_validator(mode="after")
     def _positive(self) -> "Ratio":
         if not self.is_ > 0:
-            raise PlacedError(
+            raise LocatedError(
                 f"is must be > 0 for a ratio, got {self.is_:g}; write a larger number",
                 ("is",),
             )

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from simulator.claims.base import Claim
 from simulator.claims.entries import Metric, Within
-from simulator.config.base import PlacedError, Says
+from simulator.config.base import LocatedError, Rule
 from simulator.metrics import higher_is_better
 
 
@@ -24,7 +24,7 @@ class Slope(Claim):
 
     slope: Annotated[
         str | tuple[str, ...],
-        Says("a variant, or a list of variants with different horizons", "async"),
+        Rule("a variant, or a list of variants with different horizons", "async"),
     ]
     """One variant: slope of the metric over the last decade of its commits. Several:
     slope of their means over all commits, against how many those are."""
@@ -37,14 +37,14 @@ class Slope(Claim):
     @model_validator(mode="after")
     def _falls(self) -> "Slope":
         if higher_is_better(self.metric):
-            raise PlacedError(
+            raise LocatedError(
                 f"metric must go to zero to have a slope, got {self.metric!r}; write "
                 f"for example metric: optimality_gap",
                 ("metric",),
             )
         slope = self.slope
         if not isinstance(slope, str) and not 2 <= len(slope) == len({*slope}):
-            raise PlacedError(
+            raise LocatedError(
                 f"slope must list two or more different variants, got "
                 f"[{', '.join(slope)}]; name one without a list, or add another",
                 ("slope",),

@@ -16,7 +16,7 @@ from simulator.config.expressions import check_syntax
 from simulator.config.named import NamedPart
 
 
-class Says(NamedTuple):
+class Rule(NamedTuple):
     """Rule of a value and an example of it, for messages; put into `Annotated`."""
 
     rule: str
@@ -47,7 +47,7 @@ MOST_CLIENTS = 1_000_000
 NumClients = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
 
 
-class PlacedError(ScenarioError):
+class LocatedError(ScenarioError):
     """A mistake in a known entry of a scenario.
 
     The message begins with the dotted key of the entry, as `keys` has it.
@@ -65,12 +65,12 @@ def refuse_booleans(key: str, value: Any) -> None:
     """Refuses true and false, alone or in a list, where numbers must stand.
 
     Raises:
-        PlacedError: there is one, at the key.
+        LocatedError: there is one, at the key.
     """
     items = value if isinstance(value, list | tuple) else (value,)
     if any(isinstance(item, bool) for item in items):
         got = str(value).lower()
-        raise PlacedError(
+        raise LocatedError(
             f"{key} must be a number, got {got}; write 1 or 0 if that is meant", (key,)
         )
 
@@ -82,7 +82,7 @@ QUANTITY = "a number, an expression in m and M, or a list with one number per cl
 Quantity = Annotated[
     int | float | Expression | tuple[int | float, ...],
     Field(union_mode="left_to_right", description=QUANTITY),
-    Says(QUANTITY, '2, "1/(2*M)" or [1, 2, 3]'),
+    Rule(QUANTITY, '2, "1/(2*M)" or [1, 2, 3]'),
 ]
 """A number, an expression in `m` and `M`, or one number per client."""
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from simulator.config.base import PlacedError, Says
+from simulator.config.base import LocatedError, Rule
 from simulator.config.catalogue import AnyName, AnyPart
 from simulator.config.text import nearest, one_line, shown, suggestion
 
@@ -106,7 +106,7 @@ def _path(detail: Any, tree: Any) -> Path:
     if detail["type"].startswith("union_tag"):
         path.append("kind")
     cause = detail.get("ctx", {}).get("error")
-    return (*path, *cause.keys) if isinstance(cause, PlacedError) else tuple(path)
+    return (*path, *cause.keys) if isinstance(cause, LocatedError) else tuple(path)
 
 
 def _explained(path: Path, groups: Mapping[Path, list[Any]]) -> bool:
@@ -192,7 +192,7 @@ def _rule(detail: Any) -> tuple[str, str]:
 
 def _of_validator(path: Path, detail: Any) -> str:
     cause = detail["ctx"]["error"]
-    if isinstance(cause, PlacedError):
+    if isinstance(cause, LocatedError):
         above = path[: len(path) - len(cause.keys)]
         return ".".join([*map(str, above), str(cause)])
     key, said = ".".join(map(str, path)), str(cause)
@@ -257,16 +257,17 @@ def _name(model: type[BaseModel]) -> str:
     return str(model.model_fields[_tag(model)].default) if _tag(model) else ""
 
 
-def _says_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> Says | None:
+def _says_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> Rule | None:
     if path and isinstance(path[-1], int):
         return None
-    return next((s for s in _parts_at(path, tree, root) if isinstance(s, Says)), None)
+    return next((s for s in _parts_at(path, tree, root) if isinstance(s, Rule)), None)
 
 
 def _words_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[Any]:
-    """Returns the words that a field may have, if it is one of words."""
+    """Returns the words that a field may have, each once, if it is one of words."""
     parts = _parts_at(path, tree, root)
-    return [p for p in parts if isinstance(p, str | int) and not isinstance(p, bool)]
+    words = (p for p in parts if isinstance(p, str | int) and not isinstance(p, bool))
+    return list(dict.fromkeys(words))
 
 
 def _parts_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[Any]:
@@ -284,7 +285,7 @@ def _parts_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> lis
 
 
 def _parts(annotation: Any) -> list[Any]:
-    if isinstance(annotation, Says):
+    if isinstance(annotation, Rule):
         return [annotation]
     if isinstance(annotation, AnyPart):
         return list(annotation.configs())
@@ -317,6 +318,9 @@ def _models_at(
         possible = [part for part in classes if issubclass(part, BaseModel)]
         tags = tree if isinstance(tree, Mapping) else {}
         named = [m for m in possible if _tag(m) and tags.get(_tag(m)) == _name(m)]
+        if not named:  # of a claim, whose name is a key
+            own = {key for key, value in tags.items() if value is not None}
+            named = [m for m in possible if getattr(m, "named", None) in own]
         if not named and "law" in tags:
             named = [m for m in possible if _tag(m) == "law" and _is_open(m)]
         chosen = named or possible

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from simulator.config.base import Config, PlacedError
+from simulator.config.base import Config, LocatedError
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -49,7 +49,7 @@ class Stop(Config):
                 "epochs and bytes, or the run does not end; add one"
             )
         if self.target is not None and len(self.target) != 1:
-            raise PlacedError(
+            raise LocatedError(
                 "target must be one metric and its value; write for example "
                 "target: {test_accuracy: 0.9}",
                 ("target",),

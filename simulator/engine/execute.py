@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Key
 
-from simulator.algorithms.base import Event, Info, Kernel, Revealing
-from simulator.engine.feed import Piece
+from simulator.algorithms.base import Event, Info, Kernel, Probeable
+from simulator.engine.row_stream import Segment
 from simulator.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
 
 
@@ -35,7 +35,7 @@ def start(
 ) -> Carry:
     """Returns the carry before the first row: version 0 in register 0, or in all."""
     slots = jnp.full(num_registers, NO_SLOT, jnp.int32).at[0].set(0)
-    if algorithm.own_models:
+    if algorithm.per_worker_models:
         slots = jnp.zeros(num_registers, jnp.int32)
     return Carry(algorithm.init(problem, key), slots, jnp.int32(0))
 
@@ -52,7 +52,7 @@ def advance(
     slots = carry.slot_version.at[event.keep_slot].set(event.version, mode="drop")
     held = slots.at[event.read_slot].get(mode="fill", fill_value=0)
     recorded = event.version - event.staleness
-    differs = held > recorded if algorithm.own_models else held != recorded
+    differs = held > recorded if algorithm.per_worker_models else held != recorded
     wrong = (event.read_slot != NO_SLOT) & differs
     return Carry(state, slots, carry.mismatches + wrong.sum(dtype=jnp.int32)), info
 
@@ -152,7 +152,7 @@ class Program:
         self, carry: Carry, events: Event, row: int, what: tuple[str, ...]
     ) -> dict[str, Array]:
         """Returns what a curious server sees of a row that is about to be executed."""
-        assert isinstance(self.kernel, Revealing)  # a scenario probes no other
+        assert isinstance(self.kernel, Probeable)  # a scenario probes no other
         event = _row(events, row)
         return _reveal(
             self.kernel, self.problem, carry.state, event, what=what,
@@ -193,7 +193,7 @@ def _batched(batched: bool, shared: bool) -> Any:
 
 
 def _settled(algorithm: Kernel, carry: Carry, *, batched: bool) -> Carry:
-    settle = type(algorithm).settled
+    settle = type(algorithm).refreshed
     state = (jax.vmap(settle) if batched else settle)(algorithm, carry.state)
     return carry._replace(state=state)
 
@@ -252,7 +252,7 @@ def _evaluate(
 
 @partial(jax.jit, static_argnames=("what", "batched", "shared"))
 def _reveal(
-    algorithm: Revealing,
+    algorithm: Probeable,
     problem: Any,
     state: Any,
     event: Event,
@@ -261,7 +261,7 @@ def _reveal(
     batched: bool,
     shared: bool,
 ) -> dict[str, Array]:
-    def one(algorithm: Revealing, state: Any, event: Event) -> dict[str, Array]:
+    def one(algorithm: Probeable, state: Any, event: Event) -> dict[str, Array]:
         found = algorithm.reveal(problem, state, event)
         return {name: found[name] for name in what}
 
@@ -301,7 +301,7 @@ def null_events(
 def put(
     events: Event,
     at: int,
-    piece: Piece,
+    piece: Segment,
     run: int | None = None,
 ) -> None:
     """Writes rows into a host buffer from row `at` on, of one run or of all."""

@@ -29,7 +29,7 @@ from typing import (
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.config.catalogue import AnyPart
 from simulator.config.parts import Part
 from simulator.streams import Streams
@@ -131,7 +131,7 @@ class Law(Part):
             For each client, whether a duration can be above 0.
 
         Raises:
-            PlacedError: saying which parameter of which client, and what to do.
+            LocatedError: saying which parameter of which client, and what to do.
         """
         del name
         return np.ones(num_clients, bool)
@@ -159,14 +159,14 @@ def check_cycle(laws: Mapping[str, Law], num_clients: int) -> None:
         num_clients: Number of clients that their parameters are for.
 
     Raises:
-        PlacedError: saying which parameter of which client, and what to do.
+        LocatedError: saying which parameter of which client, and what to do.
     """
     moves = np.zeros(num_clients, bool)
     for name, law in laws.items():
         moves |= law.check(num_clients, name)
     if not moves.all():
         *_, name = laws
-        raise PlacedError(
+        raise LocatedError(
             f"{name} must take time, got always 0 s for client "
             f"{int(moves.argmin()) + 1}; give {' or '.join(laws)} a law that is not "
             f"always 0",

@@ -16,8 +16,8 @@ from pydantic import ConfigDict, Field, model_serializer, model_validator
 from simulator.config.base import (
     QUANTITY,
     Expression,
-    PlacedError,
-    Says,
+    LocatedError,
+    Rule,
     refuse_booleans,
 )
 from simulator.config.catalogue import parts
@@ -69,7 +69,7 @@ class Scipy(Law):
 
     model_config = ConfigDict(json_schema_extra=_flat_schema)
 
-    law: Annotated[str, Says("the name of a law", "constant or expon")]
+    law: Annotated[str, Rule("the name of a law", "constant or expon")]
     loc: "Parameter" = 0
     scale: "Parameter" = 1
     shift: "Parameter" = 0
@@ -128,7 +128,7 @@ class Scipy(Law):
 Parameter = Annotated[
     int | float | Expression | tuple[int | float, ...] | Scipy,
     Field(union_mode="left_to_right", description=f"{QUANTITY}, or a law"),
-    Says(f"{QUANTITY}, or a law", '2, "1/(2*M)", [1, 2, 3] or {law: gamma, a: 2}'),
+    Rule(f"{QUANTITY}, or a law", '2, "1/(2*M)", [1, 2, 3] or {law: gamma, a: 2}'),
 ]
 """A quantity, or a law by which every client draws its own, once."""
 
@@ -145,7 +145,7 @@ def distribution(law: str, name: str) -> Any:
     """Returns SciPy's distribution of that name.
 
     Raises:
-        PlacedError: there is none; naming the nearest.
+        LocatedError: there is none; naming the nearest.
     """
     import scipy.stats  # 1 s: only where a law needs it
 
@@ -155,7 +155,7 @@ def distribution(law: str, name: str) -> Any:
         return found
     names = [n for n in dir(scipy.stats) if isinstance(getattr(scipy.stats, n), kinds)]
     near = USUAL_NAMES.get(law) or nearest(law, [*names, *own_names()])
-    raise PlacedError(
+    raise LocatedError(
         f"{name}.law must be {', '.join(sorted(own_names()))} or a distribution of "
         f"scipy.stats, got {shown(law)}; "
         + (f"did you mean {near!r}?" if near else "such as expon, gamma or lognorm"),
@@ -195,14 +195,14 @@ def check_names(law: Scipy, names: list[str], name: str) -> None:
         name: Dotted key of the law, for messages.
 
     Raises:
-        PlacedError: naming the parameter.
+        LocatedError: naming the parameter.
     """
     for given in law.parameters:
         if given not in names:
             shapes = ", ".join(names) or "no shape parameters"
             near = nearest(given, [*names, "loc", "scale", "shift"])
             near = f"did you mean {near!r}?" if near else suggestion("", names)
-            raise PlacedError(
+            raise LocatedError(
                 f"{name}.{given} is not a parameter of the law {law.law!r}, which has "
                 f"{shapes} besides loc, scale and shift; "
                 + (near if names else "remove it"),
@@ -210,7 +210,7 @@ def check_names(law: Scipy, names: list[str], name: str) -> None:
             )
     for needed in names:
         if needed not in law.parameters:
-            raise PlacedError(
+            raise LocatedError(
                 f"{name}.{needed} is missing; the law {law.law!r} needs "
                 f"{', '.join(names)}, as in scipy.stats.{law.law}; add it",
                 keys(f"{name}.{needed}"),
@@ -232,14 +232,14 @@ def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bo
     *shapes, loc, scale, shift = values.values()
     floats = [float(shape) for shape in shapes]
     if scale <= 0:
-        raise PlacedError(
+        raise LocatedError(
             f"{name}.scale must be > 0, got {float(scale):g} {who}; change it",
             keys(f"{name}.scale"),
         )
     low, high = (float(end) for end in known.support(*floats))
     if np.isnan(low) or np.isnan(high):
         given = ", ".join(f"{n} = {v:g}" for n, v in zip(values, floats, strict=False))
-        raise PlacedError(
+        raise LocatedError(
             f"{name} must be a law that exists, but {law!r} does not for {given} "
             f"{who}; see scipy.stats.{law} for its parameters' ranges",
             keys(name),
@@ -249,7 +249,7 @@ def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bo
     standing: Any = low if np.isinf(low) else type(loc)(low)
     least = shift + (scale * (loc + standing) if discrete else loc + scale * standing)
     if least < 0:
-        raise PlacedError(
+        raise LocatedError(
             f"{name} must be a law of durations >= 0, got {law!r} that reaches down "
             f"to {float(least):g} s {who}; shift it, or take a law of positive values "
             f"such as lognorm, gamma or truncnorm",

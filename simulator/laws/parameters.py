@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.config.errors import ScenarioError
 from simulator.config.expressions import Number, depends_on_client, per_client
 from simulator.laws.base import Draws, Law, Population, Who
@@ -88,14 +88,14 @@ def check_parameter(
     One that every client draws is checked as a law.
 
     Raises:
-        PlacedError: saying which client's.
+        LocatedError: saying which client's.
     """
     if isinstance(parameter, Law):
         parameter.check(num_clients, name)
         return
     for client, value in enumerate(distinct_values(parameter, num_clients, name)):
         if value < 0 or (above and not value):
-            raise PlacedError(
+            raise LocatedError(
                 f"{name} must be {'>' if above else '>='} 0, got {float(value):g} for "
                 f"client {client + 1}; change it",
                 keys(name),
@@ -122,12 +122,12 @@ def positive(quantity: Any, num_clients: int, name: str) -> Bool[np.ndarray, " n
     """Says for each client whether a parameter, in seconds or a factor, is above 0.
 
     Raises:
-        PlacedError: it is negative for a client.
+        LocatedError: it is negative for a client.
     """
     values = distinct_values(quantity, num_clients, name)
     for client, value in enumerate(values):
         if value < 0:
-            raise PlacedError(
+            raise LocatedError(
                 f"{name} must be >= 0, got {float(value):g} for client {client + 1}; "
                 f"durations are not negative",
                 keys(name),
@@ -141,14 +141,14 @@ def distinct_values(quantity: Any, num_clients: int, name: str) -> list[Number]:
     A million clients are then checked like one.
 
     Raises:
-        PlacedError: a list of another length, or an expression without a value.
+        LocatedError: a list of another length, or an expression without a value.
     """
     try:
         values = per_client(quantity, num_clients, name)
         own = isinstance(quantity, tuple | list) or depends_on_client(quantity)
         return values if own else values[:1]
     except ScenarioError as error:
-        raise PlacedError(str(error), keys(name)) from None
+        raise LocatedError(str(error), keys(name)) from None
 
 
 def known_values(quantity: Any, num_clients: int, name: str) -> Float[np.ndarray, " _"]:

@@ -6,13 +6,13 @@ import jax.numpy as jnp
 
 from simulator.keys import key_of
 from simulator.problems import convex, horizontal, losses, transfer, vertical
+from simulator.problems.caching import cached_by_content, dataset
 from simulator.problems.constants import Constants
 from simulator.problems.estimates import Estimates, estimate
-from simulator.problems.remembered import dataset, remembered
 from simulator.problems.shares import common_samples, loss, num_outputs
 
 
-@remembered
+@cached_by_content
 def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True) -> Any:
     """Builds a problem and puts it on the device, once for all runs that share it.
 
@@ -95,14 +95,14 @@ def with_estimates(
     )
 
 
-@remembered
+@cached_by_content
 def _smoothness(config: Any, *, bias: bool) -> float:
     """Returns L of a convex objective; an eigenvalue of its features."""
     data = dataset(config.data)
     return convex.smoothness(data.x_train, loss(config, data), config.l2, bias=bias)
 
 
-@remembered
+@cached_by_content
 def _smoothness_of_parties(config: Any) -> tuple[float, ...]:
     """Returns L_k of each party's block; nothing where there are no parties."""
     partition = config.partition
@@ -113,7 +113,7 @@ def _smoothness_of_parties(config: Any) -> tuple[float, ...]:
     return convex.smoothness_of_parties(data.x_train, columns, of_problem, config.l2)
 
 
-@remembered
+@cached_by_content
 def _estimates(config: Any, precision: str, seed: int) -> Estimates:
     """Measures a horizontal problem's constants where a run of this seed starts."""
     problem = build(config, precision, with_minimum=False)

@@ -8,8 +8,8 @@ from jaxtyping import Int
 
 from simulator.config.errors import ScenarioError
 from simulator.metrics import metric
+from simulator.problems.caching import dataset
 from simulator.problems.data.base import Dataset
-from simulator.problems.remembered import dataset
 from simulator.streams import Purpose, Streams
 
 MOST_WEIGHTS = 250_000_000

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.config.parts import Part
 from simulator.recorders.recorder import Batch, Recorder
 from simulator.world.clients import Clients, Server
@@ -144,7 +144,7 @@ class Protocol(Part):
             n: Number of clients.
 
         Raises:
-            PlacedError: saying where, what and what to do.
+            LocatedError: saying where, what and what to do.
         """
         del clients, server, n
 
@@ -152,7 +152,7 @@ class Protocol(Part):
         """Refuses algorithms that lack what the protocol asks of them.
 
         Raises:
-            PlacedError: saying where, what and what to do.
+            LocatedError: saying where, what and what to do.
         """
         del algorithm
 
@@ -183,10 +183,10 @@ def refuse_selection(kind: str, clients: Clients | None) -> None:
     """Refuses a selection of clients where everyone works.
 
     Raises:
-        PlacedError: there is one.
+        LocatedError: there is one.
     """
     if clients is not None and clients.selection is not None:
-        raise PlacedError(
+        raise LocatedError(
             f"clients.selection must not be set for the protocol {kind!r}, in which "
             f"everyone works; remove it",
             ("clients", "selection"),
@@ -202,10 +202,10 @@ def refuse_more_than(n: int, name: str, wanted: int | None) -> None:
         wanted: Value of the option.
 
     Raises:
-        PlacedError: it is too large.
+        LocatedError: it is too large.
     """
     if wanted is not None and wanted > n:
-        raise PlacedError(
+        raise LocatedError(
             f"protocol.{name} must be at most the number of clients ({n}), got "
             f"{wanted}; lower it or add clients",
             ("protocol", name),

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 from simpy import Event
 
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.protocols.base import Cadence, Protocol
 from simulator.recorders.recorder import Recorder
 from simulator.streams import Purpose
@@ -38,7 +38,7 @@ class Bounded(Protocol):
     def check_algorithm(self, algorithm: Any) -> None:
         """Refuses algorithms whose server stores no embeddings."""
         if not algorithm.stores_embeddings:
-            raise PlacedError(
+            raise LocatedError(
                 f"protocol.kind must not be 'bounded' for the algorithm "
                 f"{algorithm.kind!r}, whose server stores no embeddings; take "
                 f"the algorithm vafl or another protocol",

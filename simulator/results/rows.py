@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.engine.drive import Record
+from simulator.engine.runner import Record
 from simulator.timeline import NO_WORKER, Kind, staleness
 from simulator.trace import Categorical
 

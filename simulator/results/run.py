@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from simulator.config.stop import Stop
-from simulator.engine.drive import Metrics, Record
-from simulator.engine.feed import Point
+from simulator.engine.row_stream import EvaluationPoint
+from simulator.engine.runner import Metrics, Record
 from simulator.results import rows
 from simulator.results.ages import Staleness
 from simulator.results.jobs import JobTables
@@ -15,7 +15,7 @@ from simulator.setup import RunSetup
 from simulator.timeline import StopReason
 from simulator.trace import Writer
 
-START = Point(0.0, 0, 0, 0)
+START = EvaluationPoint(0.0, 0, 0, 0)
 """Where a run is before its first row."""
 
 
@@ -61,7 +61,10 @@ class Results:
     def restore(self, state: dict[str, Any]) -> None:
         """Takes up what `state` has returned."""
         self.stop = None if state["stop"] is None else StopReason[state["stop"]]
-        self.diverged_at, self._last = state["diverged_at"], Point(*state["last"])
+        self.diverged_at, self._last = (
+            state["diverged_at"],
+            EvaluationPoint(*state["last"]),
+        )
         self._staleness.restore(state["staleness"])
         self._privacy.restore(state["privacy"])
         self._jobs.restore(state["jobs"])
@@ -121,7 +124,7 @@ class Results:
                 contributions=int(self._staleness.contributions.count.sum()),
             )
 
-    def _add_evaluation(self, point: Point, metrics: Metrics) -> None:
+    def _add_evaluation(self, point: EvaluationPoint, metrics: Metrics) -> None:
         each = {name: value for name, value in metrics.items() if np.ndim(value)}
         if each:
             size = self._played.num_clients
@@ -154,7 +157,7 @@ class Results:
         arrays = {name: np.array([value]) for name, value in columns.items()}
         self._writer.append("evaluations", of_run | arrays)
 
-    def _messages(self, point: Point) -> tuple[int, int]:
+    def _messages(self, point: EvaluationPoint) -> tuple[int, int]:
         """Returns how many messages were sent up and down until a point of the run."""
         # Between the turns of a round, its messages count in equal parts.
         uploads, downloads = self._played.cadence.messages

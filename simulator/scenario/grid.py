@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from simulator.config.base import Config, PlacedError
+from simulator.config.base import Config, LocatedError
 from simulator.config.messages import first_error
 from simulator.config.text import shown
 from simulator.laws.distributions import Scipy, check_names, distribution
@@ -62,7 +62,7 @@ class Range(Config):
         if self.from_ == self.to:
             raise ValueError("must have different ends; change from or to")
         if self.scale == "log" and not min(self.from_, self.to) > 0:
-            raise PlacedError(
+            raise LocatedError(
                 f"from and to must be > 0 on a logarithmic scale, got {self.from_:g} "
                 f"and {self.to:g}; change them, or take scale: linear",
                 ("scale",),
@@ -88,7 +88,7 @@ def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
             `num`, leave them as they are.
 
     Raises:
-        PlacedError: Something in the sweep is no list, range, `zipped` or `random`; a
+        LocatedError: Something in the sweep is no list, range, `zipped` or `random`; a
             key is swept twice, or a point would be run twice.
     """
     axes: list[list[Point]] = []
@@ -103,7 +103,7 @@ def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
     number = math.prod(len(axis) for axis in axes)
     if number > MOST:
         told = " x ".join(f"{len(axis):,}" for axis in axes)
-        raise PlacedError(
+        raise LocatedError(
             f"sweep must have at most {MOST:,} points, got {number:,} ({told}); take "
             f"fewer values, or draw points by random",
             ("sweep",),
@@ -150,7 +150,7 @@ def _range(entry: Mapping[str, Any], place: Keys) -> Range:
         keys, message = first_error(error, entry, Range)
         name = ".".join(map(str, ("sweep", *place)))
         where = "" if message.startswith("must") else "."
-        raise PlacedError(
+        raise LocatedError(
             f"{name}{where or ' '}{message}", ("sweep", *place, *keys)
         ) from None
 
@@ -233,8 +233,8 @@ def _quantile(entry: Any, place: Keys) -> Any:
     except ValidationError as error:
         message = first_error(error, entry, Scipy).message
         raise _mistake(place, f"must be a law, but {message}") from None
-    except PlacedError as error:
-        raise PlacedError(str(error), ("sweep", *place)) from None
+    except LocatedError as error:
+        raise LocatedError(str(error), ("sweep", *place)) from None
     parameters: dict[str, Any] = {
         **law.parameters,
         "loc": law.loc,
@@ -271,7 +271,7 @@ def _check_keys(axes: list[list[Point]]) -> None:
     for axis in axes:
         for key, value in axis[0].items():
             if key in known:
-                raise PlacedError(
+                raise LocatedError(
                     f"sweep must have {key} once, got it twice; remove one",
                     ("sweep", *value.place),
                 )
@@ -307,6 +307,6 @@ def _short(number: float) -> float | int:
     return int(short) if short.is_integer() and abs(short) < 2**53 else short
 
 
-def _mistake(name: Keys, message: str, place: Keys | None = None) -> PlacedError:
+def _mistake(name: Keys, message: str, place: Keys | None = None) -> LocatedError:
     told = ".".join(map(str, ("sweep", *name)))
-    return PlacedError(f"{told} {message}", ("sweep", *(place or name)))
+    return LocatedError(f"{told} {message}", ("sweep", *(place or name)))

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from simulator.config.base import Config, PlacedError, Says
+from simulator.config.base import Config, LocatedError, Rule
 from simulator.config.catalogue import AnyName
 from simulator.config.named import NamedPart
 from simulator.privacy.parts import accountant
@@ -31,7 +31,7 @@ class Privacy(Config):
 
     accountants: Annotated[
         Literal["auto"] | Annotated[tuple[Name, ...], Field(min_length=1)],
-        Says("auto, or a list of accountants", "[optimal, basic]"),
+        Rule("auto, or a list of accountants", "[optimal, basic]"),
     ] = "auto"
     """`auto`: rdp and gdp for Gaussian noise; optimal, advanced and basic for others.
     pld is exact as well, and slow. lemma2 and theorem2 are A(DP)2SGD's closed forms;
@@ -62,14 +62,14 @@ def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> 
         replays: Whether the timeline was recorded.
 
     Raises:
-        PlacedError: Something does not fit; the message says where and what to do.
+        LocatedError: Something does not fit; the message says where and what to do.
     """
     law = algorithm.noise_law
     if privacy is None:
         return
     if law is None:
         other = "perturbation" if algorithm.stores_embeddings else "mechanism"
-        raise PlacedError(
+        raise LocatedError(
             f"privacy must be left out where clients send no noisy gradients, got it "
             f"with the algorithm {algorithm.kind!r}; take audp or mapa, or give "
             f"algorithm.{other}",
@@ -80,20 +80,20 @@ def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> 
         if part.accounts_for(law):
             continue
         fitting = [name for name in EXAMPLES if accountant(name).accounts_for(law)]
-        raise PlacedError(
+        raise LocatedError(
             f"privacy.accountants must account for {law} noise, got {part.name!r}; "
             f"take {', '.join(fitting[:-1])} or {fitting[-1]}",
             ("privacy", "accountants"),
         )
     if privacy.budget is not None and chosen[0].counts_all:
-        raise PlacedError(
+        raise LocatedError(
             f"privacy.accountants must begin with one that counts a client's own "
             f"messages where there is a budget, got {chosen[0].name!r}, which counts "
             f"all clients'; take rdp or lemma2 first",
             ("privacy", "accountants"),
         )
     if privacy.budget is not None and replays:
-        raise PlacedError(
+        raise LocatedError(
             f"privacy.budget must be left out where a timeline is replayed, got "
             f"{privacy.budget}; record one with the budget, which then ends by it",
             ("privacy", "budget"),

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from simulator import metrics
 from simulator.claims import AnyClaim
-from simulator.config.base import Config, PlacedError
+from simulator.config.base import Config, LocatedError
 from simulator.config.catalogue import AnyName, AnyPart, parts
 from simulator.config.named import NamedPart
 from simulator.config.parts import tag
@@ -137,14 +137,14 @@ class Scenario(BaseScenario):
     @model_validator(mode="after")
     def _fits(self) -> "Scenario":
         if self.problem.partition.family != self.algorithm.family:
-            raise PlacedError(
+            raise LocatedError(
                 f"problem.partition.kind must be {self.algorithm.family} for the "
                 f"algorithm {self.algorithm.kind!r}, got "
                 f"{self.problem.partition.kind!r}; change one of them",
                 ("problem", "partition", "kind"),
             )
         if self.algorithm.family not in self.problem.model.families:
-            raise PlacedError(
+            raise LocatedError(
                 f"problem.model.kind must be for {self.algorithm.family} data with the "
                 f"algorithm {self.algorithm.kind!r}, got {self.problem.model.kind!r}; "
                 f"take linear",
@@ -153,14 +153,14 @@ class Scenario(BaseScenario):
         self.protocol.check_algorithm(self.algorithm)
         if not self.protocol.names & {*self.algorithm.protocols}:
             known = ", ".join(self.algorithm.protocols)
-            raise PlacedError(
+            raise LocatedError(
                 f"protocol.kind must be one of {known} for the algorithm "
                 f"{self.algorithm.kind!r}, got {self.protocol.kind!r}; change one of "
                 f"them",
                 ("protocol", "kind"),
             )
         if self.probe is not None and self.algorithm.family != "horizontal":
-            raise PlacedError(
+            raise LocatedError(
                 f"probe must not be set for the algorithm {self.algorithm.kind!r}, "
                 f"whose messages are no gradients; remove it",
                 ("probe",),
@@ -177,7 +177,7 @@ class Scenario(BaseScenario):
     def _check_evaluation(self) -> None:
         """Refuses periods and metrics that the protocol or algorithm does not have."""
         if self.evaluate.every.rounds is not None and not self.protocol.in_rounds:
-            raise PlacedError(
+            raise LocatedError(
                 f"evaluate.every.rounds must not be set for the protocol "
                 f"{self.protocol.kind!r}, which has no rounds; take commits",
                 ("evaluate", "every", "rounds"),
@@ -185,7 +185,7 @@ class Scenario(BaseScenario):
         own = self.algorithm.worker_metrics
         for name in () if own else self.evaluate.metrics:
             if metrics.metric(name).of_workers:
-                raise PlacedError(
+                raise LocatedError(
                     f"evaluate.metrics must not have {name} for the algorithm "
                     f"{self.algorithm.kind!r}, whose workers have no models of their "
                     f"own; remove it",
@@ -193,7 +193,7 @@ class Scenario(BaseScenario):
                 )
         for metric in self.stop.target or {}:
             if metric not in self.evaluate.metrics:
-                raise PlacedError(
+                raise LocatedError(
                     f"stop.target must name a metric of evaluate.metrics "
                     f"({', '.join(self.evaluate.metrics)}), got {metric!r}; "
                     f"{suggestion(metric, metrics.names())}",
@@ -225,7 +225,7 @@ class Scenario(BaseScenario):
         }
         for keys, (fits, rule) in refused.items():
             if not fits:
-                raise PlacedError(
+                raise LocatedError(
                     f"{'.'.join(keys)} {rule}, with problem.transfer; change it or "
                     f"remove problem.transfer",
                     keys,

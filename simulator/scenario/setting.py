@@ -13,9 +13,9 @@ from pydantic import (
 from simulator.config.base import (
     MOST_CLIENTS,
     Config,
-    PlacedError,
+    LocatedError,
     RecordingPath,
-    Says,
+    Rule,
 )
 from simulator.config.catalogue import AnyPart
 from simulator.config.stop import Stop
@@ -41,7 +41,7 @@ class BaseScenario(Config, ABC):
     name: Annotated[
         str,
         Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$"),
-        Says(
+        Rule(
             "letters, digits, dots, _ and -, beginning with a letter or digit",
             "vafl-mnist",
         ),
@@ -81,18 +81,18 @@ class BaseScenario(Config, ABC):
         """Refuses clients and protocols that do not fit each other.
 
         Raises:
-            PlacedError: Something does not fit; the message says where and what to do.
+            LocatedError: Something does not fit; the message says where and what to do.
         """
         protocol, n = self.protocol, self.num_clients
         if n > MOST_CLIENTS:
-            raise PlacedError(
+            raise LocatedError(
                 f"clients must be at most {MOST_CLIENTS:,} in all, got {n:,}; take "
                 f"fewer",
                 ("clients",),
             )
         played = getattr(self, "timeline", None) is None
         if self.clients is None and protocol.step_law is None and played:
-            raise PlacedError(
+            raise LocatedError(
                 "clients is missing; add it, unless the protocol is centralised",
                 ("clients",),
             )
@@ -130,13 +130,13 @@ class WorldScenario(BaseScenario):
     def _fits(self) -> "WorldScenario":
         uncounted = self.clients is None or self.clients.total is None
         if uncounted and (self.clients is not None or not self.protocol.pooled):
-            raise PlacedError(
+            raise LocatedError(
                 "clients.number is missing; say how many there are", ("clients",)
             )
         self.check_world()
         for unit in ("epochs", "target"):
             if getattr(self.stop, unit) is not None:
-                raise PlacedError(
+                raise LocatedError(
                     f"stop.{unit} must not be set in a world without a problem, where "
                     f"there are no data; take time, commits or contributions",
                     ("stop", unit),
@@ -147,14 +147,14 @@ class WorldScenario(BaseScenario):
 def _check_clients(clients: Clients, num_clients: int) -> None:
     total = clients.total
     if total is not None and total != num_clients:
-        raise PlacedError(
+        raise LocatedError(
             f"clients must be as many as the partition has ({num_clients}), got "
             f"{total}; change one of them",
             ("clients",),
         )
     slow = [client for s in clients.slowdowns for client in getattr(s, "clients", ())]
     if slow and max(slow) > num_clients:
-        raise PlacedError(
+        raise LocatedError(
             f"clients.slowdowns must name clients from 1 to {num_clients}, got "
             f"{max(slow)}; change it",
             ("clients", "slowdowns"),
@@ -196,7 +196,7 @@ def _check_behaviour(
         if link is not None:
             laws[f"{at(way)}.latency"] = link.latency
     if behaviour.compute is None:
-        raise PlacedError(
+        raise LocatedError(
             f"{place}.compute is missing; say how long a job takes",
             (*place.split("."),),
         )

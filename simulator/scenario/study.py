@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from simulator.claims import Claim
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.config.messages import first_error
 from simulator.config.text import shown, suggestion
 from simulator.problems.data.parts import OF_REPLICATE
@@ -67,7 +67,7 @@ class Run(NamedTuple):
         }
 
 
-class VariantError(PlacedError):
+class VariantError(LocatedError):
     """A variant, swept value or claim that does not fit the scenario.
 
     `keys` say where in the scenario it is written.
@@ -278,7 +278,7 @@ def _points(
         )
     try:
         found = grid.points(sweep, scenario.seed)
-    except PlacedError as error:
+    except LocatedError as error:
         name = ".".join(place)
         raise VariantError(
             f"{name}.{error}" if name else str(error), (*place, *error.keys)

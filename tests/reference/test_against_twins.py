@@ -10,8 +10,8 @@ import pytest
 
 from simulator.algorithms.vafl import building as kernel
 from simulator.algorithms.vafl.stores import draw
-from simulator.engine.drive import Drive
 from simulator.engine.execute import Program
+from simulator.engine.runner import Runner
 from simulator.privacy import gdp
 from simulator.simulation import Prepared, _feed, key_of
 from simulator.timeline import NO_WORKER, Kind
@@ -74,7 +74,7 @@ def carried(plan: Prepared, **options: Any) -> tuple[Any, dict[str, np.ndarray]]
             | {"snapshots": False}
         )
     program = Program(algorithm, plan.problem, stepwise=options.get("stepwise", False))
-    drive = Drive(program, [_feed(plan, 40)], [plan], 40)
+    drive = Runner(program, [_feed(plan, 40)], [plan], 40)
     records = list(drive.records())
     names = records[0].infos
     infos = {n: np.concatenate([r.infos[n] for r in records]) for n in names}

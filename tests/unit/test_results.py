@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simulator.engine.feed import Point
+from simulator.engine.row_stream import EvaluationPoint
 from simulator.privacy import gdp
 from simulator.results import Results
 from tests.reference.test_against_twins import carried
@@ -189,7 +189,7 @@ def test_a_run_that_goes_on_says_how_far_it_had_come(
         return Results(plan, Memory())  # pyright: ignore[reportArgumentType]
 
     state = results().state()
-    state["last"] = [*Point(20.0, commits, 50, 0)]
+    state["last"] = [*EvaluationPoint(20.0, commits, 50, 0)]
     again = results()
     assert again.fraction == 0
     again.restore(state)

@@ -16,7 +16,7 @@ from analysis.theory import fedbcd as theory
 from analysis.theory import rounds
 from simulator.algorithms.fedbcd import kernel as fedbcd
 from simulator.engine.execute import null_events, put
-from simulator.engine.feed import Piece
+from simulator.engine.row_stream import Segment
 from simulator.problems import convex
 from simulator.problems.vertical import VerticalProblem
 from simulator.protocols import Rounds
@@ -71,7 +71,7 @@ def _events(plan: Prepared) -> fedbcd.Event:
     T = rows.time.size
     events = null_events(T, plan.timeline.width, plan.samples)
     slots = np.asarray(events.keep_slot)
-    put(events, 0, Piece(rows, samples, slots, None, None, False, None))
+    put(events, 0, Segment(rows, samples, slots, None, None, False, None))
     return events
 
 

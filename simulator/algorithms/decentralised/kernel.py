@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from simulator.algorithms import client_work
-from simulator.algorithms.base import Event, Info, Revealing, norm, on_device
+from simulator.algorithms.base import Event, Info, Probeable, norm, on_device
 from simulator.algorithms.client_work import Work
 from simulator.algorithms.decentralised.part import Adp2sgd
 from simulator.algorithms.decentralised.part import Decentralised as Config
@@ -74,7 +74,7 @@ class Noising(eqx.Module):
     bound: Float[Array, ""] | None
 
 
-class DecentralisedSgd(Revealing):
+class DecentralisedSgd(Probeable):
     """Every worker steps its own model; averagings mix them.
 
     Attributes:
@@ -95,7 +95,7 @@ class DecentralisedSgd(Revealing):
     num_workers: int = eqx.field(static=True)
 
     @property
-    def own_models(self) -> bool:
+    def per_worker_models(self) -> bool:
         """Every worker has."""
         return True
 
@@ -176,7 +176,7 @@ class DecentralisedSgd(Revealing):
         distance = state.spread / self.num_workers
         return state, {**info, "consensus_distance": distance}
 
-    def settled(self, state: DecentralisedState) -> DecentralisedState:
+    def refreshed(self, state: DecentralisedState) -> DecentralisedState:
         """Measures the spread anew, before rounding adds up.
 
         Not in a row: a branch that may do so would copy all models in every row.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from simulator.algorithms.part import FLOAT_BYTES, Algorithm, Message, ProblemShape
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.config.parts import tag
 from simulator.privacy.gossip_noise import Noise
 from simulator.privacy.releases import Guarantee
@@ -34,14 +34,14 @@ class Decentralised(Algorithm):
         if self.pushes:
             pushed = (protocol.average, protocol.order)
             if pushed != ("neighbours", "step_then_average"):
-                raise PlacedError(
+                raise LocatedError(
                     f"protocol must have average: neighbours and order: "
                     f"step_then_average for the algorithm {tag(type(self))!r}, got "
                     f"{protocol.average} and {protocol.order}; add them",
                     ("protocol",),
                 )
         elif protocol.is_directed:
-            raise PlacedError(
+            raise LocatedError(
                 f"protocol.graph must be undirected for the algorithm "
                 f"{tag(type(self))!r}, got {protocol.graph.kind!r}; take the "
                 f"algorithm sgp",
@@ -64,7 +64,7 @@ class _Merging(Decentralised):
         """Refuses merging by age where all average at once."""
         super().check(problem, protocol)
         if self.merge == "age" and protocol.in_rounds:
-            raise PlacedError(
+            raise LocatedError(
                 f"algorithm.merge must be mean where all average at once, got 'age' "
                 f"with average: {protocol.average}; leave it out",
                 ("algorithm", "merge"),
@@ -94,7 +94,7 @@ class Adp2sgd(_Merging):
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses to clip samples that are normalised together."""
         if problem.model.normalises_batches and self.noise.clip == "sample":
-            raise PlacedError(
+            raise LocatedError(
                 "algorithm.noise.clip must be none where samples are normalised "
                 "together, got 'sample'; change it, or problem.model.norm to group",
                 ("algorithm", "noise", "clip"),

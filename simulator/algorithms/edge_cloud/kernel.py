@@ -16,7 +16,7 @@ from simulator.algorithms import client_work
 from simulator.algorithms.base import (
     Event,
     Info,
-    Revealing,
+    Probeable,
     norm,
     on_device,
 )
@@ -47,7 +47,7 @@ class EdgeCloudState(NamedTuple):
     key: Key[Array, ""]
 
 
-class DelayedSgd(Revealing):
+class DelayedSgd(Probeable):
     """Applies clipped and noisy gradients, each taken at what its client read.
 
     Attributes:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from simulator.algorithms.base import Event, Info, Kernel, along, norm
+from simulator.algorithms.base import Event, Info, Kernel, broadcast_flags, norm
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl.ages import age_info
 from simulator.algorithms.vafl.stores import TableStore, Upload, rows
@@ -94,7 +94,7 @@ class BlockDescentKernel(Kernel):
         num_rounds = event.version * event.worker.size // problem.num_parties
         step_size = self.step_size.at(num_rounds)
         moved, gradient = self._descend(problem, initial, received, step_size)
-        here = along(event.present(), initial)
+        here = broadcast_flags(event.present(), initial)
         share = event.present() / jnp.maximum(event.present().sum(), 1)
         info = {
             "loss": share.astype(loss.dtype) @ loss,

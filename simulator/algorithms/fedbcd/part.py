@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from simulator.algorithms.part import FLOAT_BYTES, Algorithm, Message, ProblemShape
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.privacy.encryption import Encryption
 
 
@@ -45,7 +45,7 @@ class BlockDescent(Algorithm):
         """Refuses batches that parties do not share in rounds."""
         super().check(problem, protocol)
         if protocol.batch_per_round and self.samples == "own":
-            raise PlacedError(
+            raise LocatedError(
                 "algorithm.samples must be common in rounds, whose parties exchange "
                 "what they make of one batch (F-25), got 'own'; leave it out",
                 ("algorithm", "samples"),
@@ -112,7 +112,7 @@ class _LocalSteps(BlockDescent):
         """Refuses derivatives that transfer learning does not exchange."""
         super().check(problem, protocol)
         if problem.transfer is not None and self.local_gradient != "recompute":
-            raise PlacedError(
+            raise LocatedError(
                 "algorithm.local_gradient must be recompute, since all that it needs "
                 "is exchanged, with problem.transfer; change it or remove "
                 "problem.transfer",

@@ -11,7 +11,7 @@ from simulator.algorithms import client_work
 from simulator.algorithms.base import (
     Event,
     Info,
-    Revealing,
+    Probeable,
     norm,
     on_device,
 )
@@ -57,7 +57,7 @@ class FederatedState(NamedTuple):
     key: Key[Array, ""] | None
 
 
-class FederatedKernel(Revealing):
+class FederatedKernel(Probeable):
     """Applies contributions, each taken at what its client read, weighted by staleness.
 
     Attributes:

@@ -18,7 +18,7 @@ from simulator.algorithms.part import (
     StepSize,
     model_and_gradient,
 )
-from simulator.config.base import Config, PlacedError
+from simulator.config.base import Config, LocatedError
 from simulator.privacy.releases import Guarantee, Sampling
 
 Positive = Annotated[float, Field(gt=0)]
@@ -228,7 +228,7 @@ class Federated(Algorithm):
         super().check(problem, protocol)
         budgeted = self.mechanism is not None and self.mechanism.budget is not None
         if budgeted and self.sampling != "distinct":
-            raise PlacedError(
+            raise LocatedError(
                 f"algorithm.mechanism.budget must be with sampling 'distinct', for "
                 f"which noise is calculated, got {self.sampling!r}; give a multiplier",
                 ("algorithm", "mechanism", "budget"),
@@ -256,7 +256,7 @@ class Federated(Algorithm):
         mechanism = self.mechanism
         by_sample = mechanism is not None and mechanism.clip == "sample"
         if by_sample and self.local_steps > 1:
-            raise PlacedError(
+            raise LocatedError(
                 f"mechanism.clip must be contribution for local steps, got 'sample' "
                 f"with local_steps {self.local_steps}; a later step depends on all "
                 f"samples of the earlier ones",

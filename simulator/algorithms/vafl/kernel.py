@@ -12,7 +12,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms.base import Event, Info, Kernel, along, norm, norms_of
+from simulator.algorithms.base import (
+    Event,
+    Info,
+    Kernel,
+    broadcast_flags,
+    norm,
+    norms_of,
+)
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl.ages import age_info
 from simulator.algorithms.vafl.stores import (
@@ -130,7 +137,7 @@ class VaflKernel(Kernel):
             "loss": jnp.sum(share * done.loss),
             "gradient_norm": norm(
                 done.to_bias,
-                jnp.where(along(present, weights), done.to_weights, 0),
+                jnp.where(broadcast_flags(present, weights), done.to_weights, 0),
             ),
             "step_size": self.step_size.at(event.version),
             **age_info(done.ages, worker, done.asked),

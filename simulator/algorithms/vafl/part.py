@@ -12,7 +12,7 @@ from simulator.algorithms.part import (
     ProblemShape,
     StepSize,
 )
-from simulator.config.base import Config, PlacedError
+from simulator.config.base import Config, LocatedError
 
 
 class Perturbation(Config):
@@ -97,7 +97,7 @@ class Vafl(Algorithm):
         """Refuses orders and accounts that are not defined."""
         super().check(problem, protocol)
         if protocol.refresh_bound and self.client_order != "upload_first":
-            raise PlacedError(
+            raise LocatedError(
                 f"algorithm.client_order must be 'upload_first' with a bounded "
                 f"delay, got {self.client_order!r}; with two batches in use, V-10 does "
                 f"not say whose ages are bounded",
@@ -106,7 +106,7 @@ class Vafl(Algorithm):
         noise = self.perturbation
         priced = noise is not None and noise.input_diameter is not None
         if priced and not problem.model.is_linear:
-            raise PlacedError(
+            raise LocatedError(
                 f"algorithm.perturbation.input_diameter must not be set for the model "
                 f"{problem.model.kind!r}, whose sensitivity is not known; remove "
                 f"it, and give std in place of mu",

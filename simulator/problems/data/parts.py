@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from simulator.config.base import Says
+from simulator.config.base import Rule
 from simulator.config.errors import ScenarioError
 from simulator.config.parts import Part
 from simulator.problems.data.base import Dataset
@@ -35,7 +35,7 @@ Classes = Annotated[
         Field(min_length=2),
         AfterValidator(different),
     ],
-    Says("even_odd, lower_upper, or a list of two or more classes", "[3, 8]"),
+    Rule("even_odd, lower_upper, or a list of two or more classes", "[3, 8]"),
 ]
 """Entry `classes`: a regrouping in two classes, or the classes to keep."""
 
@@ -54,7 +54,7 @@ class Data(Part):
     `standard`: zero mean, unit variance, by the statistics of the training rows."""
     split_seed: Annotated[
         Annotated[int, Field(ge=0)] | Literal["replicate"],
-        Says("a whole number >= 0, or the word replicate", "replicate"),
+        Rule("a whole number >= 0, or the word replicate", "replicate"),
     ] = 0
     """Key of the division into training and test rows. A number: the same division for
     every run. `replicate`: that replicate's seed, so that intervals over replicates

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.parts import Data, Scale
@@ -34,7 +34,7 @@ class SyntheticLogistic(Data):
     @model_validator(mode="after")
     def _in_memory(self) -> "SyntheticLogistic":
         if self.num_samples * self.num_features > MOST_NUMBERS:
-            raise PlacedError(
+            raise LocatedError(
                 f"num_samples x num_features must be at most {MOST_NUMBERS:,}, got "
                 f"{self.num_samples:,} x {self.num_features:,}; lower one of them",
                 ("num_samples",),

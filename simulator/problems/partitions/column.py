@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from simulator.config.base import Says
+from simulator.config.base import Rule
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.names import hint
@@ -23,7 +23,7 @@ class ByColumn(Horizontal):
     kind: Literal["column"] = "column"
     column: Annotated[
         Annotated[int, Field(ge=0)] | str,
-        Says("the name or the number of a column, from 0", "age"),
+        Rule("the name or the number of a column, from 0", "age"),
     ]
 
     def make(self, dataset: Dataset, seed: int) -> Shares:

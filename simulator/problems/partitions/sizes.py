@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from pydantic import model_validator
 
-from simulator.config.base import PlacedError, Quantity
+from simulator.config.base import LocatedError, Quantity
 from simulator.config.errors import ScenarioError
 from simulator.config.expressions import per_client
 from simulator.problems.data.base import Dataset
@@ -25,7 +25,7 @@ class Sizes(Horizontal):
         if not isinstance(self.weights, tuple):
             return self
         if len(self.weights) != self.clients:
-            raise PlacedError(
+            raise LocatedError(
                 f"weights must have one entry per client ({self.clients}), got "
                 f"{len(self.weights)}; make it as long, or use an expression in m and "
                 "M",

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from simulator.config.base import Config, PlacedError
+from simulator.config.base import Config, LocatedError
 
 TRIES = 100
 """Random graphs that are drawn before giving up."""
@@ -117,17 +117,17 @@ def check_graph(graph: Config, num_workers: int, *, must_have_sides: bool) -> No
     """Refuses a graph that does not fit its workers, as far as no draw decides it.
 
     Raises:
-        PlacedError: saying what and what to do.
+        LocatedError: saying what and what to do.
     """
     if num_workers < 2:
-        raise PlacedError(
+        raise LocatedError(
             f"protocol gossip must have at least 2 workers, got {num_workers}; add "
             f"clients",
             ("protocol",),
         )
     number, kind = num_pairs(graph, num_workers), getattr(graph, "kind", "")
     if number > MOST_PAIRS:
-        raise PlacedError(
+        raise LocatedError(
             f"protocol.graph must be made of at most {MOST_PAIRS:,} pairs of workers, "
             f"got {kind!r} of {num_workers:,} workers with {number:,}; take a sparser "
             f"graph, or fewer clients",
@@ -151,12 +151,12 @@ def check_size(num_workers: int, *, mixed: bool) -> None:
         mixed: Whether all of them average at once.
 
     Raises:
-        PlacedError: saying how many there may be.
+        LocatedError: saying how many there may be.
     """
     most = MOST_MIXED if mixed else MOST_WORKERS
     if num_workers > most:
         how = "average all at once" if mixed else "average in pairs"
-        raise PlacedError(
+        raise LocatedError(
             f"protocol gossip must have at most {most:,} workers that {how}, got "
             f"{num_workers:,}; take fewer clients",
             ("protocol",),
@@ -180,9 +180,9 @@ def num_pairs(graph: Config, n: int) -> int:
     return 2 * n
 
 
-def no_sides() -> PlacedError:
+def no_sides() -> LocatedError:
     """Returns the error of a graph that should have senders and receivers."""
-    return PlacedError(
+    return LocatedError(
         "protocol.initiator must be 'every' for a graph with a cycle of odd length, "
         "which has no senders and receivers; change it, or take another graph",
         ("protocol", "initiator"),
@@ -198,7 +198,7 @@ def build_edges(graph: Config, n: int, draw: Draw | None = None) -> list[Edge]:
         draw: Random numbers, for random graphs.
 
     Raises:
-        PlacedError: the graph is impossible, or not connected.
+        LocatedError: the graph is impossible, or not connected.
     """
     match graph:
         case Ring():
@@ -229,7 +229,7 @@ def build_edges(graph: Config, n: int, draw: Draw | None = None) -> list[Edge]:
             raise LookupError(f"{type(graph).__name__} is no graph")
     edges = sorted({(min(edge), max(edge)) for edge in found})
     if not _is_connected(edges, n):
-        raise PlacedError(
+        raise LocatedError(
             "protocol.graph must be connected, or some workers never hear of the "
             "others; add edges between its parts",
             ("protocol", "graph"),
@@ -276,7 +276,7 @@ def _torus(n: int, rows: int | None) -> set[Edge]:
     if rows is None:
         rows = next(r for r in range(isqrt(n), 0, -1) if n % r == 0)
     if n % rows or not 2 <= rows <= n // 2:
-        raise PlacedError(
+        raise LocatedError(
             f"protocol.graph must have rows of equal length, at least 2 by 2, for a "
             f"torus of {n} workers, got {rows} rows; change rows or the number of "
             f"workers, or take a ring",
@@ -290,7 +290,7 @@ def _torus(n: int, rows: int | None) -> set[Edge]:
 def _check_listed(edges: set[Edge], n: int) -> None:
     for i, j in sorted(edges):
         if i == j or max(i, j) >= n:
-            raise PlacedError(
+            raise LocatedError(
                 f"protocol.graph.edges must be pairs of different workers from 1 to "
                 f"{n}, got [{i + 1}, {j + 1}]; change it",
                 ("protocol", "graph", "edges"),
@@ -299,7 +299,7 @@ def _check_listed(edges: set[Edge], n: int) -> None:
 
 def _check_degree(degree: int, n: int) -> None:
     if degree >= n or degree * n % 2 or (degree == 1 and n > 2):
-        raise PlacedError(
+        raise LocatedError(
             f"protocol.graph.degree must be from 2 to {n - 1}, and even where the "
             f"number of workers ({n}) is odd, got {degree}; change it",
             ("protocol", "graph", "degree"),
@@ -318,7 +318,7 @@ def _drawn_until_connected(
         edges = one(draw(number))
         if edges is not None and _is_connected(edges, n):
             return edges
-    raise PlacedError(
+    raise LocatedError(
         f"protocol.graph must be connected, but {TRIES} random graphs of {n} workers "
         f"were not; raise its {remedy}",
         ("protocol", "graph"),

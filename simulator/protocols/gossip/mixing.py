@@ -9,7 +9,7 @@ from math import ceil, log2
 import numpy as np
 from jaxtyping import Float
 
-from simulator.config.base import Config, PlacedError
+from simulator.config.base import Config, LocatedError
 from simulator.protocols.gossip.graphs import (
     DIRECTED,
     Arcs,
@@ -32,7 +32,7 @@ def receivers(graph: Config, n: int, draw: Draw | None = None) -> list[Phase]:
         draw: Random numbers, for random graphs.
 
     Raises:
-        PlacedError: the graph is impossible or not (strongly) connected.
+        LocatedError: the graph is impossible or not (strongly) connected.
     """
     match graph:
         case Exponential():
@@ -86,7 +86,7 @@ def is_directed(graph: Config) -> bool:
 
 def _check_arc(sender: int, receiver: int, n: int) -> None:
     if sender == receiver or max(sender, receiver) > n:
-        raise PlacedError(
+        raise LocatedError(
             f"protocol.graph.arcs must be pairs of different workers from 1 to {n}, "
             f"got [{sender}, {receiver}]; change it",
             ("protocol", "graph", "arcs"),
@@ -105,7 +105,7 @@ def _check_strongly_connected(receivers: Phase) -> None:
             reached |= new
             todo += new
         if len(reached) < len(receivers):
-            raise PlacedError(
+            raise LocatedError(
                 "protocol.graph must be strongly connected, or some workers never hear "
                 "of others; add arcs",
                 ("protocol", "graph"),

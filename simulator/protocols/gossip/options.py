@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import model_validator
 
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.protocols.base import Cadence, Draw, Protocol, refuse_selection
 from simulator.protocols.gossip.graphs import (
     Bipartite,
@@ -51,18 +51,18 @@ class GossipOptions(Protocol):
         for name, averages in belong.items():
             default = type(self).model_fields[name].default
             if self.average not in averages and getattr(self, name) != default:
-                raise PlacedError(
+                raise LocatedError(
                     f"{name} must not stand next to average: {self.average}; remove it",
                     (name,),
                 )
         if self.average == "neighbours" and self.order == "during":
-            raise PlacedError(
+            raise LocatedError(
                 "order must be average_then_step or step_then_average where all "
                 "neighbours average at once, got 'during'; change it",
                 ("order",),
             )
         if self.average == "pairwise" and is_directed(self.graph):
-            raise PlacedError(
+            raise LocatedError(
                 f"graph must not be directed for pairwise averaging, got "
                 f"{self.graph.kind!r}; take average: neighbours",
                 ("graph", "kind"),
@@ -88,7 +88,7 @@ class GossipOptions(Protocol):
         """Refuses settings that need a server, and impossible graphs."""
         refuse_selection(self.kind, clients)
         if server != Server():
-            raise PlacedError(
+            raise LocatedError(
                 "server must not be set for the protocol 'gossip', which has none; "
                 "remove it",
                 ("server",),
@@ -149,7 +149,7 @@ class GossipOptions(Protocol):
 def _refuse_absence(behaviour: Behaviour) -> None:
     for name in ("availability", "join", "leave", "crashes", "loss", "download"):
         if getattr(behaviour, name) != Behaviour.model_fields[name].default:
-            raise PlacedError(
+            raise LocatedError(
                 f"clients.{name} must not be set for the protocol 'gossip', whose "
                 f"workers are always there and have no link but upload; remove it",
                 ("clients", name),

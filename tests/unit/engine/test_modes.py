@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from simulator.engine import execute as execution
-from simulator.engine.feed import Feed
+from simulator.engine.row_stream import RowStream
 from simulator.simulation import _feed
 from simulator.timeline import NO_SLOT, StopReason
 from tests.runs import execute, prepared
@@ -147,7 +147,7 @@ def test_registers_hold_what_the_record_says(family: str) -> None:
     program = execution.Program(run.kernel, run.problem)
     rows_per_chunk = 32
     carry = program.start(jax.random.key(0), run.timeline.num_registers)
-    feed: Feed = _feed(run, rows_per_chunk)
+    feed: RowStream = _feed(run, rows_per_chunk)
     reads = 0
     while not feed.ended:
         piece = feed.next(rows_per_chunk)

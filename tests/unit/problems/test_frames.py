@@ -10,10 +10,10 @@ import pytest
 
 from simulator.algorithms import client_work
 from simulator.config.errors import ScenarioError
+from simulator.problems.caching import dataset
 from simulator.problems.data.speech.part import Speech
 from simulator.problems.models.lstm.network import LstmNetwork
 from simulator.problems.models.lstm.part import Lstm
-from simulator.problems.remembered import dataset
 from simulator.timeline import NO_SAMPLE
 from tests.runs import execute, prepared
 from tests.support import SGD

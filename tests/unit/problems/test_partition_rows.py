@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.base import Dataset
 from simulator.problems.partitions.column import ByColumn
@@ -261,5 +261,5 @@ def test_weights_for_every_client() -> None:
     with pytest.raises(ValueError, match=r"one entry per client \(3\), got 2") as error:
         Sizes(clients=3, weights=(1, 2))
     cause = error.value.errors()[0]["ctx"]["error"]  # pyright: ignore
-    assert isinstance(cause, PlacedError)
+    assert isinstance(cause, LocatedError)
     assert cause.keys == ("weights",)

@@ -589,6 +589,19 @@ BAD = {
         "claims.0.slope",
         ["a variant, or a list of variants with different horizons, got 3"],
     ),
+    "a mapping for a metric": (
+        CLAIM,
+        "{higher: async, than: async, metric: {kind: x}, says: x}",
+        26,
+        "claims.0.metric",
+        [  # each name once, though many kinds of claims have the entry
+            (
+                "one of test_accuracy, test_loss, test_auc, objective, "
+                "gradient_norm_squared, optimality_gap, consensus_distance, "
+                "worker_accuracy, worker_loss, got {'kind': 'x'}; known are"
+            )
+        ],
+    ),
     "slope that is true": (
         CLAIM,
         "{slope: async, metric: objective, is: true, within: 0.1, says: x}",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.scenario import grid
 from simulator.scenario.reading import loads
 from simulator.scenario.study import expand
@@ -172,7 +172,7 @@ MISTAKES = {
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_is_told_with_its_place(case: str) -> None:
     sweep, said, key = MISTAKES[case]
-    with pytest.raises(PlacedError) as caught:
+    with pytest.raises(LocatedError) as caught:
         grid.points(sweep, 7)
     assert str(caught.value).startswith(said), str(caught.value)
     assert "\n" not in str(caught.value)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from simulator import studies
-from simulator.problems.remembered import dataset
+from simulator.problems.caching import dataset
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, expand, to_yaml
 from simulator.studies.planning import keeping, plan

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float32, Int, Shaped
 from pydantic import Field, model_validator
 
-from simulator.config.base import PlacedError
+from simulator.config.base import LocatedError
 from simulator.config.errors import DataError
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.file_set import FileSet, by_role
@@ -53,7 +53,7 @@ class Speech(Data):
     @model_validator(mode="after")
     def _all_states(self) -> "Speech":
         if self.classes is not None:
-            raise PlacedError(
+            raise LocatedError(
                 "classes must not be set for speech, whose frames are never without "
                 "their neighbours; leave it out",
                 ("classes",),

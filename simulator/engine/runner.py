@@ -14,7 +14,7 @@ from simulator.algorithms.base import Event, Info
 from simulator.config.errors import ScenarioError
 from simulator.config.stop import Windowed
 from simulator.engine.execute import Carry, Program, device, host, null_events, put
-from simulator.engine.feed import Feed, Piece, Point, nothing
+from simulator.engine.row_stream import EvaluationPoint, RowStream, Segment, nothing
 from simulator.keys import key_of
 from simulator.metrics import metric
 from simulator.setup import RunSetup
@@ -72,7 +72,7 @@ class Record(NamedTuple):
     rows: Rows
     infos: dict[str, np.ndarray]
     chunks: list[Chunk]
-    evaluations: list[tuple[int, Point, Metrics]]
+    evaluations: list[tuple[int, EvaluationPoint, Metrics]]
     probes: list[Probed]
     stop: StopReason | None
     early: bool
@@ -83,15 +83,15 @@ class _Placed(NamedTuple):
     """A piece in a buffer."""
 
     at: int
-    piece: Piece
+    piece: Segment
 
 
-class _Segment(NamedTuple):
+class _Call(NamedTuple):
     """Rows of a buffer that are executed in one call; then perhaps an evaluation."""
 
     first: int
     last: int
-    points: dict[int, Point] | None
+    points: dict[int, EvaluationPoint] | None
     probed: tuple[int, ...]
 
 
@@ -113,13 +113,13 @@ class _Buffer(NamedTuple):
     """A dispatched buffer, whose results may not be there yet."""
 
     placed: dict[int, list[_Placed]]
-    segments: list[_Segment]
+    segments: list[_Call]
     infos: Info
     metrics: list[dict[str, jax.Array]]
     revealed: list[dict[str, jax.Array]]
 
 
-class Drive:
+class Runner:
     """Executes some runs together until all have ended.
 
     Args:
@@ -132,7 +132,7 @@ class Drive:
     def __init__(
         self,
         program: Program,
-        feeds: list[Feed],
+        feeds: list[RowStream],
         setups: list[RunSetup],
         length: int,
     ) -> None:
@@ -147,7 +147,7 @@ class Drive:
         self._recent = [np.zeros(0)] * num_runs
         self._alive = [True] * num_runs
         self._ended: dict[int, StopReason] = {}  # runs whose last evaluation is due
-        self._pending: dict[int, Point] = {}
+        self._pending: dict[int, EvaluationPoint] = {}
         keys = jnp.stack([key_of(setup.run.seed) for setup in setups])
         self._carry: Carry = program.start(
             keys if program.batched else keys[0], first.timeline.num_registers
@@ -196,7 +196,9 @@ class Drive:
             feed.skip(*taken)
         self._recent, self._alive = state["recent"], state["alive"]
         self._ended = {int(r): StopReason[name] for r, name in state["ended"].items()}
-        self._pending = {int(f): Point(*p) for f, p in state["pending"].items()}
+        self._pending = {
+            int(f): EvaluationPoint(*p) for f, p in state["pending"].items()
+        }
 
     def _lives(self, feed: int) -> bool:
         """Says whether a feed has rows left that a run still needs."""
@@ -209,7 +211,7 @@ class Drive:
         runs = None if self._program.shared else runs
         events = null_events(self._length, self._width, self._samples, runs)
         placed: dict[int, list[_Placed]] = {f: [] for f in range(len(self._feeds))}
-        segments: list[_Segment] = []
+        segments: list[_Call] = []
         at = 0
         while at < self._length and any(map(self._lives, placed)):
             longest, probed = 0, []
@@ -228,7 +230,7 @@ class Drive:
             points = None if waiting else dict(self._pending)
             if points is not None:
                 self._pending.clear()
-            segments.append(_Segment(at, at + longest, points, tuple(probed)))
+            segments.append(_Call(at, at + longest, points, tuple(probed)))
             at += longest
         if not segments:
             return None
@@ -238,7 +240,7 @@ class Drive:
         self,
         events: Event,
         placed: dict[int, list[_Placed]],
-        segments: list[_Segment],
+        segments: list[_Call],
     ) -> _Buffer:
         program = self._program
         infos = program.infos(self._carry, events)
@@ -306,7 +308,7 @@ class Drive:
         run: int,
         pieces: list[_Placed],
         infos: dict[str, np.ndarray],
-        evaluations: list[tuple[int, Point, Metrics]],
+        evaluations: list[tuple[int, EvaluationPoint, Metrics]],
         probes: list[tuple[int, dict[str, np.ndarray]]],
     ) -> Record:
         at = np.concatenate(
@@ -354,7 +356,7 @@ class Drive:
         run: int,
         rows: Rows,
         infos: dict[str, np.ndarray],
-        evaluations: list[tuple[int, Point, Metrics]],
+        evaluations: list[tuple[int, EvaluationPoint, Metrics]],
     ) -> _End | None:
         """Returns where the numbers of a stretch end its run, if they do."""
         commits = rows.kind == Kind.COMMIT

@@ -13,7 +13,7 @@ from simulator.setup import RunSetup
 from simulator.timeline import NO_SLOT, NO_WORKER, Chunk, Jobs, Kind, Rows, StopReason
 
 
-class Point(NamedTuple):
+class EvaluationPoint(NamedTuple):
     """A point at which the model is evaluated.
 
     Attributes:
@@ -30,7 +30,7 @@ class Point(NamedTuple):
     other_uploads: int
 
 
-class Piece(NamedTuple):
+class Segment(NamedTuple):
     """Successive rows of one run, none of them beyond the next evaluation.
 
     Attributes:
@@ -48,12 +48,12 @@ class Piece(NamedTuple):
     samples: Int[np.ndarray, "T V S"]
     keep_slot: Int[np.ndarray, " T"]
     chunk: Chunk | None
-    point: Point | None
+    point: EvaluationPoint | None
     probed: bool
     stop: StopReason | None
 
 
-class Feed:
+class RowStream:
     """A run's rows, piece by piece.
 
     The model is evaluated before the first row, at the end, and as often as the
@@ -79,8 +79,8 @@ class Feed:
         self._samples = setup.sampler.attach(self._chunk.rows)
         self._slots = np.full(1, NO_SLOT, np.int32)
         self._at = 0
-        self._made = Point(0.0, 0, 0, 0)
-        self._cuts: deque[tuple[int, Point]] = deque([(0, self._made)])
+        self._made = EvaluationPoint(0.0, 0, 0, 0)
+        self._cuts: deque[tuple[int, EvaluationPoint]] = deque([(0, self._made)])
         self._next_point = 1
         self._mixed = 0  # averagings of all so far
         self._skipping = False
@@ -99,7 +99,7 @@ class Feed:
         self._skipping = False
         self._samples = self._sampler.attach(self._chunk.rows)
 
-    def next(self, limit: int) -> Piece:
+    def next(self, limit: int) -> Segment:
         """Returns the next piece, of at most `limit` rows (>= 1)."""
         if not self._cuts and self._at == self._chunk.rows.time.size:
             self._load()
@@ -117,7 +117,7 @@ class Feed:
         point = cuts.popleft()[1] if cuts and cuts[0][0] == stop else None
         complete = stop == rows.time.size and not cuts
         self.ended = complete and self._chunk.stop is not None
-        return Piece(
+        return Segment(
             rows=rows.slice(taken.start, stop),
             samples=self._samples[taken],
             keep_slot=self._slots[taken],
@@ -149,11 +149,11 @@ class Feed:
         uploads += np.where(rows.kind == Kind.AVERAGE_ALL, of_all, 0)
         uploads = self._made.other_uploads + np.cumsum(uploads)
 
-        def after(row: int, time: float) -> Point:
+        def after(row: int, time: float) -> EvaluationPoint:
             if row == 0:
                 return self._made._replace(time=time)
             last = row - 1
-            return Point(
+            return EvaluationPoint(
                 time, int(commits[last]), int(contributions[last]), int(uploads[last])
             )
 

@@ -13,7 +13,7 @@ MOST_REMEMBERED = 8
 """Data sets and problems that a process keeps."""
 
 
-def remembered(build: Callable[..., Any]) -> Callable[..., Any]:
+def cached_by_content(build: Callable[..., Any]) -> Callable[..., Any]:
     """Keeps the last few results of a function of a configuration, by its content.
 
     The content of the files that it names or finds belongs to that.
@@ -34,7 +34,7 @@ def remembered(build: Callable[..., Any]) -> Callable[..., Any]:
     return remembering
 
 
-@remembered
+@cached_by_content
 def dataset(config: Any) -> Dataset:
     """Returns the data of a configuration, once for all runs that share it.
 
