@@ -127,7 +127,7 @@ def measure(kind: str, precision: str) -> StepTimes:
     run = simulation.prepare(Run(0, "", {}, 0, 1, Scenario.model_validate(tree)))
     with jax.enable_x64(precision == "float64"):
         program = Program(run.kernel, run.problem)
-        feed = simulation._feed(run, rows)
+        feed = simulation._row_stream(run, rows)
         feed.next(1)
         piece = feed.next(rows)
         length = piece.rows.time.size

@@ -65,7 +65,7 @@ def engine(run: simulation.Prepared) -> float:
     """Returns seconds of a whole buffer of rows."""
     program = Program(run.kernel, run.problem)
     carry = program.start(simulation.key_of(1), run.timeline.num_registers)
-    feed = simulation._feed(run, 4096)
+    feed = simulation._row_stream(run, 4096)
     feed.next(1)
     piece = feed.next(4096)
     rows = piece.rows.time.size

@@ -103,7 +103,7 @@ def whole(runs: list[Prepared], mode: str = "compiled") -> None:
 
 def executing(run: Prepared) -> Callable[[], None]:
     """Returns a function that executes a whole buffer of rows, and nothing else."""
-    feed = simulation._feed(run, 4096)
+    feed = simulation._row_stream(run, 4096)
     feed.next(1)
     piece = feed.next(4096)
     events = execute.null_events(4096, run.timeline.width, run.samples)

@@ -195,21 +195,21 @@ def execute(
     results = [Results(prepared, writer) for prepared in runs]
     precision = runs[0].run.scenario.engine.precision
     with jax.enable_x64(precision == "float64"):
-        drive = _drive(runs, mode, timelines)
+        runner = _runner(runs, mode, timelines)
         if saved is not None:
-            drive.restore(saved["drive"])
+            runner.restore(saved["drive"])
             writer.restore(saved["writer"])
             for result, state in zip(results, saved["results"], strict=True):
                 result.restore(state)
         pauses = (lambda: False) if keeper is None else keeper.due
-        for record in drive.records(pauses):
+        for record in runner.records(pauses):
             if record is not None:
                 results[record.run].add(record)
                 progress(sum(result.fraction for result in results) / len(results))
             elif keeper is not None:
                 keeper.save(
                     {
-                        "drive": drive.state(),
+                        "drive": runner.state(),
                         "results": [result.state() for result in results],
                         "writer": writer.state(),
                         "elapsed_s": time.perf_counter() - since,
@@ -232,7 +232,7 @@ def execute(
     ]
 
 
-def _drive(runs: list[Prepared], mode: str, timelines: Path | None = None) -> Runner:
+def _runner(runs: list[Prepared], mode: str, timelines: Path | None = None) -> Runner:
     first = runs[0]
     batched, shared = mode in ("batched", "shared"), mode != "batched"
     kernel = first.kernel
@@ -248,11 +248,13 @@ def _drive(runs: list[Prepared], mode: str, timelines: Path | None = None) -> Ru
     )
     length = _buffer_rows(first, 1 if shared else len(runs))
     fed = runs[:1] if shared else runs
-    feeds = [_feed(prepared, length, timelines) for prepared in fed]
+    feeds = [_row_stream(prepared, length, timelines) for prepared in fed]
     return Runner(program, feeds, [*runs], length)
 
 
-def _feed(setup: RunSetup, length: int, timelines: Path | None = None) -> RowStream:
+def _row_stream(
+    setup: RunSetup, length: int, timelines: Path | None = None
+) -> RowStream:
     timeline = setup.timeline
     if timelines is None:
         return RowStream(setup, timeline.chunks(length))

@@ -10,7 +10,7 @@ import pytest
 
 from simulator.privacy import mechanisms
 from simulator.scenario.study import merge
-from simulator.simulation import Prepared, _drive, key_of
+from simulator.simulation import Prepared, _runner, key_of
 from simulator.timeline import Jobs, Kind, Rows
 from tests.reference import gossip_twin as twin
 from tests.runs import prepared
@@ -85,9 +85,9 @@ class Ran(NamedTuple):
 
 def ran(plans: list[Prepared], mode: str = "compiled") -> list[Ran]:
     with jax.enable_x64(plans[0].run.scenario.engine.precision == "float64"):
-        drive = _drive(plans, mode)
-        records = list(drive.records())
-        state, together = drive._carry.state, mode in ("batched", "shared")
+        runner = _runner(plans, mode)
+        records = list(runner.records())
+        state, together = runner._carry.state, mode in ("batched", "shared")
         found = []
         for run, plan in enumerate(plans):
             mine = [record for record in records if record.run == run]

@@ -13,7 +13,7 @@ from simulator.algorithms.vafl.stores import draw
 from simulator.engine.execute import Program
 from simulator.engine.runner import Runner
 from simulator.privacy import gdp
-from simulator.simulation import Prepared, _feed, key_of
+from simulator.simulation import Prepared, _row_stream, key_of
 from simulator.timeline import NO_WORKER, Kind
 from tests.reference import sgd_twin, vafl_twin
 from tests.runs import prepared, rows_of
@@ -74,11 +74,11 @@ def carried(plan: Prepared, **options: Any) -> tuple[Any, dict[str, np.ndarray]]
             | {"snapshots": False}
         )
     program = Program(algorithm, plan.problem, stepwise=options.get("stepwise", False))
-    drive = Runner(program, [_feed(plan, 40)], [plan], 40)
-    records = list(drive.records())
+    runner = Runner(program, [_row_stream(plan, 40)], [plan], 40)
+    records = list(runner.records())
     names = records[0].infos
     infos = {n: np.concatenate([r.infos[n] for r in records]) for n in names}
-    return drive._carry.state, infos
+    return runner._carry.state, infos
 
 
 def twin_of(plan: Prepared) -> vafl_twin.Trace:

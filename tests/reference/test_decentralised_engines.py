@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from analysis.theory import gossip as theory
 from simulator.engine.execute import Program, null_events, put
-from simulator.simulation import Prepared, _feed, key_of
+from simulator.simulation import Prepared, _row_stream, key_of
 from simulator.timeline import Kind
 from tests.reference import gossip_twin as twin
 from tests.reference.gossip_support import (
@@ -161,7 +161,7 @@ def test_the_mean_moves_by_steps_alone_and_by_a_kth_of_them(name: str) -> None:
     with jax.enable_x64(True):
         program = Program(plan.kernel, plan.problem)
         carry = program.start(key_of(plan.run.seed), K)
-        feed = _feed(plan, 64)
+        feed = _row_stream(plan, 64)
         mean = flat(carry.state.models).mean(axis=0)
         while not feed.ended:
             piece = feed.next(1)

@@ -9,7 +9,7 @@ import pytest
 from simulator.engine.execute import Program, _run, null_events, put
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run
-from simulator.simulation import Prepared, _feed, key_of, prepare
+from simulator.simulation import Prepared, _row_stream, key_of, prepare
 from tests.quick import lowest
 
 COMMITS = 6
@@ -97,7 +97,7 @@ def moved(plan: Prepared, *, optimised: bool) -> np.ndarray:
     program = Program(plan.kernel, plan.problem)
     carry = program.start(key_of(1), plan.timeline.num_registers)
     before = numbers(carry)
-    feed = _feed(plan, COMMITS)
+    feed = _row_stream(plan, COMMITS)
     feed.next(1)  # the evaluation before the first row
     piece = feed.next(COMMITS)
     length = piece.rows.time.size

@@ -6,7 +6,7 @@ import pytest
 
 from simulator.engine import execute as execution
 from simulator.engine.row_stream import RowStream
-from simulator.simulation import _feed
+from simulator.simulation import _row_stream
 from simulator.timeline import NO_SLOT, StopReason
 from tests.runs import execute, prepared
 from tests.support import SGD
@@ -129,7 +129,7 @@ def arrays(carry: execution.Carry) -> list[np.ndarray]:
 def test_a_null_row_leaves_the_state_bit_identical(family: str) -> None:
     run = prepared(*FAMILIES[family])
     program = execution.Program(run.kernel, run.problem)
-    feed = _feed(run, 16)
+    feed = _row_stream(run, 16)
     feed.next(1)
     events = execution.null_events(32, run.timeline.width, run.samples)
     execution.put(events, 0, feed.next(16))
@@ -147,7 +147,7 @@ def test_registers_hold_what_the_record_says(family: str) -> None:
     program = execution.Program(run.kernel, run.problem)
     rows_per_chunk = 32
     carry = program.start(jax.random.key(0), run.timeline.num_registers)
-    feed: RowStream = _feed(run, rows_per_chunk)
+    feed: RowStream = _row_stream(run, rows_per_chunk)
     reads = 0
     while not feed.ended:
         piece = feed.next(rows_per_chunk)

@@ -9,7 +9,7 @@ from simulator.algorithms.decentralised.part import Adp2sgd, Psgd, Sgp
 from simulator.config.errors import ScenarioError
 from simulator.scenario.reading import read
 from simulator.scenario.study import expand
-from simulator.simulation import _feed, check
+from simulator.simulation import _row_stream, check
 from simulator.timeline import Kind
 from tests.runs import execute, prepared
 from tests.unit.scenario.mistakes import complaint
@@ -498,7 +498,7 @@ def test_gradients_of_workers_can_be_probed() -> None:
 
 
 def test_every_commit_can_be_probed_and_nothing_else() -> None:
-    feed, kinds = _feed(prepared(BASE, {"probe": {"every": 1}}), 64), []
+    feed, kinds = _row_stream(prepared(BASE, {"probe": {"every": 1}}), 64), []
     while not feed.ended:
         piece = feed.next(64)
         if piece.probed:
