@@ -224,7 +224,7 @@ def fedbcd() -> None:
     for local_steps, rounds in ((1, 8_000), (50, 400)):
         run = prepared(two_parties(local_steps, rounds))
         y = np.asarray(run.problem.y)
-        held = zip(np.asarray(run.problem.x), run.num_features, strict=True)
+        held = zip(np.asarray(run.problem.x), run.shares.num_features, strict=True)
         x = [own[:, :width].copy() for own, width in held]
 
         def hand(x=x, y=y, rounds=rounds, local_steps=local_steps) -> None:

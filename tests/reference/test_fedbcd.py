@@ -79,7 +79,7 @@ def plan_of(*changes: dict[str, Any], number: int = 0) -> Prepared:
 
 def flat(plan: Prepared, party: int, weights: np.ndarray) -> np.ndarray:
     """Lays a party's weights out as the twin does, without padding."""
-    model, held = plan.run.scenario.problem.model, plan.num_features[party]
+    model, held = plan.run.scenario.problem.model, plan.shares.num_features[party]
     if model.kind == "linear":
         assert (weights[:, held:] == 0).all()
         return weights[:, :held].T.ravel()
@@ -92,7 +92,7 @@ def flat(plan: Prepared, party: int, weights: np.ndarray) -> np.ndarray:
 
 def twin_problem(plan: Prepared) -> tuple[twin.Problem, list[np.ndarray]]:
     problem, config = plan.problem, plan.run.scenario.problem
-    widths = plan.num_features
+    widths = plan.shares.num_features
     if config.model.kind == "linear":
         models: list[Any] = [twin.Linear(p) for p in widths]
     else:

@@ -62,7 +62,10 @@ def plan_of(change: dict[str, Any], number: int = 0) -> Prepared:
 
 def theta(plan: Prepared, party: int, weights: np.ndarray) -> np.ndarray:
     """Lays a party's weights out as the twin does, without padding."""
-    held, P = plan.num_features[party], plan.problem.vertical.embedding.num_features
+    held, P = (
+        plan.shares.num_features[party],
+        plan.problem.vertical.embedding.num_features,
+    )
     first = weights[: HIDDEN * P].reshape(HIDDEN, P)
     assert (first[:, held:] == 0).all()
     return np.concatenate([first[:, :held].T.ravel(), weights[HIDDEN * P :]])
@@ -76,7 +79,7 @@ def test_the_kernel_agrees_with_the_twin(name: str) -> None:
         start = np.asarray(plan.problem.start(key_of(plan.run.seed)))
         _, samples = rows_of(plan)
     data, config = plan.problem.vertical, plan.run.scenario
-    x = [np.asarray(data.x[k])[:, :p] for k, p in enumerate(plan.num_features)]
+    x = [np.asarray(data.x[k])[:, :p] for k, p in enumerate(plan.shares.num_features)]
     problem = twin.Problem(
         layer_a=Layer(x[LABELLED].shape[1], HIDDEN, "tanh"),
         layer_b=Layer(x[OTHER].shape[1], HIDDEN, "tanh"),

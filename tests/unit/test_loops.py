@@ -15,6 +15,8 @@ import pytest
 from tests.conftest import SHARES, share
 
 ROOT = Path(__file__).parents[2]
+PLAIN = {key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"}
+"""The environment without options that are added to every call of pytest."""
 LONG = [f"tests/test_a.py::test_long[{n}]" for n in range(8)]
 TESTS = """
 import pytest
@@ -52,7 +54,7 @@ def collected(root: Path, *arguments: str) -> list[str]:
     """Returns the tests that pytest collects in a repository of one file."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
     done = subprocess.run(
-        command, cwd=root, capture_output=True, text=True, check=False
+        command, cwd=root, env=PLAIN, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return re.findall(r"^tests/.*::.*$", done.stdout, re.M)
@@ -155,7 +157,7 @@ def test_a_wrong_shape_is_found_out(tmp_path: Path) -> None:
     done = subprocess.run(
         command,
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=PLAIN | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

@@ -16,6 +16,7 @@ import pandas as pd
 
 from analysis import claims
 from analysis.claims.measured import Measured, measure
+from simulator.claims import Claim, read
 from tests.unit.analysis.studies import empty, evaluations_of, manifest_of, run_of
 
 SPREAD = 0.01
@@ -265,7 +266,7 @@ def studied(
     for index in range(number):
         claim = MAKERS[kind](study, f"-{index}", generator, replicates, effect)
         said.append(claim | {"says": "x", "origin": str(index)})
-    return measure(study, said), said
+    return measure(study, typed(said)), said
 
 
 def wrong(effect: float) -> tuple[str, ...]:
@@ -282,7 +283,15 @@ def decided(
     if replicates is None:
         return at_looks(measured, said)
     plan = claims.ReplicatePlan(replicates)
-    return claims.judge(measured.first(replicates), said, plan)
+    return claims.judge(measured.first(replicates), typed(said), plan)
+
+
+def typed(said: list[dict[str, Any]]) -> list[Claim]:
+    """Returns claims with any origin, of which a scenario's claims have only four."""
+    return [
+        read(claim | {"origin": "own"}).model_copy(update={"origin": claim["origin"]})
+        for claim in said
+    ]
 
 
 def at_looks(measured: Measured, said: list[dict[str, Any]]) -> pd.DataFrame:
@@ -293,7 +302,7 @@ def at_looks(measured: Measured, said: list[dict[str, Any]]) -> pd.DataFrame:
     found = []
     for replicates in LOOKS:
         plan = claims.ReplicatePlan(replicates, LOOKS)
-        frame = claims.judge(measured.first(replicates), said, plan)
+        frame = claims.judge(measured.first(replicates), typed(said), plan)
         is_open = frame["verdict"] == claims.OPEN
         done = ~is_open.groupby(frame["origin"]).transform("any")
         if replicates == LOOKS[-1]:

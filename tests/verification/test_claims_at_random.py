@@ -25,6 +25,7 @@ from tests.verification.claims_at_random import (
     covers,
     decided,
     studied,
+    typed,
     wrong,
 )
 
@@ -104,7 +105,7 @@ def _families(
             | {"metric": "test_accuracy", "origin": str(family)}
             for k in range(COMPARED)
         ]
-    return measure(study, said), said
+    return measure(study, typed(said)), said
 
 
 def _share_of_families(found: pd.DataFrame, true: int) -> float:
@@ -121,14 +122,14 @@ def _share_of_families(found: pd.DataFrame, true: int) -> float:
 @pytest.mark.parametrize("true", [0, 3, 5])
 def test_few_families(true: int) -> None:
     measured, said = _families(FEW, 5, true)
-    found = claims.judge(measured, said, claims.ReplicatePlan(5))
+    found = claims.judge(measured, typed(said), claims.ReplicatePlan(5))
     assert _share_of_families(found, true) <= 0.05 + _margin(FEW)
 
 
 def test_without_correction_families_are_decided_wrongly_too_often() -> None:
     measured, said = _families(FEW, 5, 0)
     alone = [claim | {"origin": str(n)} for n, claim in enumerate(said)]
-    found = claims.judge(measured, alone, claims.ReplicatePlan(5))
+    found = claims.judge(measured, typed(alone), claims.ReplicatePlan(5))
     found["origin"] = [claim["origin"] for claim in said]
     # Six claims that share half their noise: between 5 % and 6 x 5 %.
     assert _share_of_families(found, 0) > 0.05 + _margin(FEW)
@@ -142,7 +143,7 @@ def test_many_families(true: int, looks: bool) -> None:
     if looks:
         found = at_looks(measured, said)
     else:
-        found = claims.judge(measured.first(5), said, claims.ReplicatePlan(5))
+        found = claims.judge(measured.first(5), typed(said), claims.ReplicatePlan(5))
     assert _share_of_families(found, true) <= 0.05 + _margin(MANY)
 
 
@@ -153,7 +154,7 @@ def test_looking_again_and_again_without_a_plan_is_wrong_too_often() -> None:
     ever = np.zeros(MANY, bool)
     for replicates in range(3, 21):
         found = claims.judge(
-            measured.first(replicates), said, claims.ReplicatePlan(replicates)
+            measured.first(replicates), typed(said), claims.ReplicatePlan(replicates)
         )
         ever |= (found["verdict"] != claims.OPEN).to_numpy()
     assert ever.mean() > 0.15

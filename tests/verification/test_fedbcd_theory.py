@@ -298,10 +298,10 @@ def test_the_gradient_lies_below_the_bound_of_theorem_2(
         pooled = _pooled(at_first.problem)
         # L of the Hessian's bound x^T x / 4 N.
         smoothness = np.linalg.norm(pooled.x, 2) ** 2 / (4 * NUM_SAMPLES) + L2
-        ends = np.cumsum(at_first.num_features)
+        ends = np.cumsum(at_first.shares.num_features)
         columns = [
             np.arange(end - p, end)
-            for end, p in zip(ends, at_first.num_features, strict=True)
+            for end, p in zip(ends, at_first.shares.num_features, strict=True)
         ]
         of_parties = convex.smoothness_of_parties(pooled.x, columns, "sigmoid", L2)
         step = theory.largest_steps(Q, of_parties, float(smoothness)).safe
