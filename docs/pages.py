@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 
 from pages_scenario import scenario_keys  # noqa: E402
+from simulator import lazy  # noqa: E402
 
 MARK = re.compile(r"<!-- generated: (\w+) -->")
 OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./([^)#]*)[^)]*\)")
@@ -91,8 +92,14 @@ def public(package: str) -> Callable[[], str]:
     """Returns what writes mkdocstrings' marks of a package's public names."""
 
     def marks() -> str:
-        names = import_module(package).__all__
-        return "\n".join(f"::: {package}.{name}\n" for name in names)
+        found = import_module(package)
+        listed = lazy.listed(Path(str(found.__file__)).read_text(encoding="utf-8"))
+        at = dict.fromkeys(found.__all__, package)
+        # mkdocstrings does not follow `import *`, by which a package takes another's.
+        for inner in (listed[name] for name in listed if name.startswith("*")):
+            own = [name for name in import_module(inner).__all__ if name not in listed]
+            at |= dict.fromkeys(own, inner)
+        return "\n".join(f"::: {at[name]}.{name}\n" for name in found.__all__)
 
     return marks
 
