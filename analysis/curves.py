@@ -45,8 +45,35 @@ def mean_curve(
         ValueError: There is no such group.
         StudyError: There is no such column, or nothing is counted in this group.
     """
+    return mean_curves(study, [group], metric, against, points)[group]
+
+
+def mean_curves(
+    study: Study,
+    among: Sequence[str],
+    metric: str = "test_accuracy",
+    against: str = "time",
+    points: int = 200,
+) -> dict[str, pd.DataFrame]:
+    """Returns the curve of each group that is named, as `mean_curve` has it.
+
+    The evaluations are read once for all of them.
+
+    Raises:
+        ValueError: There is no such group.
+        StudyError: There is no such column, or nothing is counted in a group.
+    """
     table = evaluations_by(study, against)
     table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
+    ends = runs(study)
+    diverged = set(ends.loc[ends["stop"] == "diverged", "run"])
+    return {group: _mean(table, group, against, diverged, points) for group in among}
+
+
+def _mean(
+    table: pd.DataFrame, group: str, against: str, diverged: set[int], points: int
+) -> pd.DataFrame:
+    """Returns the curve of a group from evaluations with columns x and y."""
     mine = table.loc[table["group"] == group]
     if mine.empty:
         known = ", ".join(dict.fromkeys(table["group"]))
@@ -54,8 +81,7 @@ def mean_curve(
     mine = mine.loc[np.isfinite(mine["x"].to_numpy(np.float64))]
     if mine.empty:
         raise StudyError(f"the runs of {group} have no {against} to be counted")
-    ends = runs(study)
-    sound = mine.loc[~mine["run"].isin(ends.loc[ends["stop"] == "diverged", "run"])]
+    sound = mine.loc[~mine["run"].isin(diverged)]
     curves = [
         (run["x"].to_numpy(np.float64), run["y"].to_numpy(np.float64))
         for _, run in (mine if sound.empty else sound).groupby("run", sort=True)

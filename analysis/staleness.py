@@ -161,12 +161,14 @@ def staleness_law(study: Study, group: str) -> Law | None:
     return lambda client: (ages, law.pmf(ages))
 
 
-def is_always_zero(study: Study, group: str) -> bool:
-    """Says whether nothing in a group was ever stale, as in synchronous rounds."""
-    table = joined(study, "staleness")
-    table = table.loc[table["group"] == group]
-    table = table.loc[table["quantity"] == default_quantity(table)]
-    return bool((table["high"] <= 1).all())
+def stale_groups(study: Study) -> set[str]:
+    """Returns the groups in which anything was stale, unlike in synchronous rounds."""
+    found = set()
+    for group, table in joined(study, "staleness").groupby("group"):
+        own = table.loc[table["quantity"] == default_quantity(table)]
+        if (own["high"] > 1).any():
+            found.add(str(group))
+    return found
 
 
 def default_quantity(table: pd.DataFrame) -> str:

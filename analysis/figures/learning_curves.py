@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.curves import mean_curve
+from analysis.curves import mean_curves
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
 from analysis.figures.sweeps import is_wide
@@ -62,11 +62,8 @@ def convergence(
     known = groups(study)
     looks, axis = style.looks(known), layout.axis(study, against)
     references = _references(study, against)
-    curves = {
-        group: mean_curve(study, group, metric, against)
-        for group in known
-        if group not in references
-    }
+    own = [group for group in known if group not in references]
+    curves = mean_curves(study, own, metric, against)
     labels = [style.text(layout.label(study, group)) for group in known]
     with style.context():
         width, height, _ = layout.legend_size(labels)

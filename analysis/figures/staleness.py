@@ -1,7 +1,8 @@
 """Histograms of staleness, a panel for each client."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import matplotlib as mpl
 import numpy as np
@@ -16,7 +17,11 @@ from analysis.figures import layout, style
 from analysis.figures.names import plain
 from analysis.frames import Study, groups, joined, runs
 
+Item = TypeVar("Item")
+
 MAX_PANELS = 12
+MAX_FIGURES = 12
+"""Variants that standard figures show, one each; `staleness_histogram` draws any."""
 SHOWN = 0.995
 """Part of a distribution that a panel shows; it says how much lies beyond."""
 
@@ -28,13 +33,23 @@ CAPTIONS = {
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
-    """Yields each variant at its first point of the sweep, unless it is never stale."""
-    measured = set(joined(study, "staleness")["group"])
-    names = _file_names(groups(study))
-    for group in runs(study).drop_duplicates("variant")["group"]:
-        if group in measured and not staleness.is_always_zero(study, group):
-            law = staleness.staleness_law(study, group)
-            yield f"staleness-{names[group]}", staleness_histogram(study, group, law)
+    """Yields each variant at its first point of the sweep, unless it is never stale.
+
+    Of more than 12 such variants, 12 are shown, evenly spread; their titles say so.
+    """
+    names, known = _file_names(groups(study)), staleness.stale_groups(study)
+    firsts = runs(study).drop_duplicates("variant")["group"]
+    stale = [group for group in firsts if group in known]
+    shown = _spread(stale, MAX_FIGURES)
+    for group in shown:
+        law = staleness.staleness_law(study, group)
+        figure = staleness_histogram(study, group, law)
+        if len(shown) < len(stale):
+            said = (
+                f"{figure.get_suptitle()}\n{len(shown)} of {len(stale)} variants drawn"
+            )
+            figure.suptitle(said, x=0.01, ha="left")
+        yield f"staleness-{names[group]}", figure
 
 
 def staleness_histogram(
@@ -61,9 +76,7 @@ def staleness_histogram(
     embeddings = (table["quantity"] == "embedding").any()
     quantity = "embedding" if embeddings else "contribution"
     everyone = np.unique(table.loc[table["quantity"] == quantity, "client"])
-    # Of many clients some are shown, evenly from the first to the last.
-    spread = np.linspace(0, len(everyone) - 1, min(len(everyone), MAX_PANELS))
-    shown = [int(client) for client in everyone[np.rint(spread).astype(int)]]
+    shown = _spread(everyone.tolist(), MAX_PANELS)
     known = clients.of_run(study, int(table["run"].iloc[0]))
     names = clients.titles(known, shown)
     columns = min(len(shown), 4)
@@ -125,6 +138,12 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     return f"mean {middle:.3g}" + (
         f"; {beyond:.1g} % > {right - 1:g}" if right < edges[-1] else ""
     )
+
+
+def _spread(items: Sequence[Item], most: int) -> list[Item]:
+    """Returns so many items of a list, evenly from its first to its last."""
+    places = np.rint(np.linspace(0, len(items) - 1, min(len(items), most)))
+    return [items[place] for place in places.astype(int)]
 
 
 def _file_names(known: list[str]) -> dict[str, str]:

@@ -271,6 +271,20 @@ def test_report_draws_laws_but_no_staleness_that_is_always_zero() -> None:
     assert "staleness-async" not in dict(report.standard(study))
 
 
+def test_report_shows_how_stale_twelve_of_many_variants_were() -> None:
+    study = Fake(tuple(f"v{number}" for number in range(25)))
+    drawn = {
+        name: figure.get_suptitle().split("\n")[-1]
+        for name, figure in report.standard(study)
+        if name.startswith("staleness-")
+    }
+    assert len(drawn) == 12
+    assert {"staleness-v0", "staleness-v24"} < set(drawn)
+    assert set(drawn.values()) == {"12 of 25 variants drawn"}
+    few = dict(report.standard(Fake(("v0", "v1"))))
+    assert "drawn" not in few["staleness-v1"].get_suptitle()
+
+
 def test_speed_up_bars_say_who_did_not_arrive() -> None:
     study = Fake()
     figure = figures.speed_up_bars(study, "test_accuracy", 0.8)
