@@ -223,6 +223,7 @@ def execute(
             "batch": len(runs),
             "elapsed_s": elapsed,
             "timeline": prepared.timeline.digest,
+            "player": prepared.timeline.made_by,
             "dataset": prepared.shares.data.name,
             "num_clients": prepared.timeline.num_clients,
             "protocol": prepared.run.scenario.protocol.kind,

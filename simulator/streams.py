@@ -12,6 +12,11 @@ from enum import IntEnum
 import numpy as np
 from jaxtyping import Float, Int, UInt64
 
+SEEK = 64
+"""Numbers of a client for which setting the generator's counter is worth its time."""
+CACHED = 8192
+"""Counters that are worked on at once, as many as stay in a core's cache."""
+
 
 class Purpose(IntEnum):
     """The purpose of a stream of draws; part of every key."""
@@ -99,6 +104,43 @@ class Streams:
         words = np.stack(_philox(four, self._key))
         lane = (position & np.uint64(3)).astype(np.int64)
         return _unit(words[lane, np.arange(position.size)])
+
+    def rectangle(
+        self,
+        purpose: Purpose,
+        clients: Int[np.ndarray, " C"],
+        first: Int[np.ndarray, " C"],
+        n: int,
+    ) -> Float[np.ndarray, "C n"]:
+        """Returns `n` successive numbers in (0, 1) of each of some clients.
+
+        The same numbers as `uniforms`, from any position on.
+        """
+        skip = first % 4
+        if n >= SEEK:
+            words = np.empty((clients.size, n), np.uint64)
+            for row, (client, at, left) in enumerate(
+                zip(clients.tolist(), first.tolist(), skip.tolist(), strict=True)
+            ):
+                self._seek(at // 4, 0, client, purpose)
+                words[row] = self._bits.random_raw(left + n)[left:]
+            return _unit(words)
+        fours = (n + int(skip.max(initial=0)) + 3) // 4
+        at = (first // 4)[:, None] + np.arange(1, fours + 1)
+        who = np.repeat(clients, fours).astype(np.uint64)
+        counter = at.ravel().astype(np.uint64)
+        found = np.empty((counter.size, 4), np.uint64)
+        for start in range(0, counter.size, CACHED):
+            part = counter[start : start + CACHED]
+            zeros = np.zeros_like(part)
+            owner = who[start : start + CACHED]
+            key = (part, zeros, owner, np.full_like(part, purpose))
+            for lane, words in enumerate(_philox(key, self._key)):
+                found[start : start + CACHED, lane] = words
+        lanes = found.reshape(clients.size, 4 * fours)
+        if clients.size and (skip == skip[0]).all():
+            return _unit(lanes[:, skip[0] : skip[0] + n])
+        return _unit(np.take_along_axis(lanes, skip[:, None] + np.arange(n), axis=1))
 
     def _seek(self, *counter: int) -> None:
         state = self._state

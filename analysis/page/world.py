@@ -33,9 +33,9 @@ def stages(scenario: Mapping[str, Any]) -> Rows:
     kind = scenario["protocol"]["kind"]
     if imported(scenario):
         return [("recorded log", "the times of a real system's jobs"), _commit(kind)]
-    recording = scenario.get("timeline")
+    recording = (scenario.get("timeline") or {}).get("replay")
     if recording:
-        return [("recording", f"read from {recording['replay']}"), _commit(kind)]
+        return [("recording", f"read from {recording}"), _commit(kind)]
     if kind in _CLIENTLESS:
         return [("step", shown(scenario["protocol"].get("step"))), _commit(kind)]
     clients, found = scenario.get("clients") or {}, []

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from simulator.protocols.base import Protocol
+from simulator.protocols.free import Arrivals
 from simulator.recorders.recorder import Batch, Recorder
 from simulator.recorders.single import SingleRecorder
 from simulator.timeline import Outcome
@@ -26,6 +27,13 @@ class Asynchronous(Protocol):
     """Largest staleness of a contribution, in commits (inclusive)."""
     beyond: Literal["reject", "wait"] = "reject"
     """Treatment of arrivals beyond the bound."""
+
+    @property
+    def free_rule(self) -> Arrivals | None:
+        """One arrival is one version, unless arrivals wait."""
+        if self.staleness_bound is not None and self.beyond == "wait":
+            return None
+        return Arrivals(bound=self.staleness_bound)
 
     def recorder(
         self, world: World, width: int, batch: Batch | None, num_samples: int

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from simulator.config.base import LocatedError
 from simulator.config.parts import Part
+from simulator.protocols.free import Rule
 from simulator.recorders.recorder import Batch, Recorder
 from simulator.world.clients import Clients, Server
 from simulator.world.world import World
@@ -91,6 +92,11 @@ class Protocol(Part):
     def in_rounds(self) -> bool:
         """Whether there are rounds, in which all wait for each other."""
         return False
+
+    @property
+    def free_rule(self) -> Rule | None:
+        """What it does where nothing feeds back on who acts when; None if it does."""
+        return None
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows, commits and rounds come.

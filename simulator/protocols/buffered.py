@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from simpy.events import NORMAL, EventPriority
 
 from simulator.protocols.base import Cadence, Protocol
+from simulator.protocols.free import Arrivals
 from simulator.recorders.recorder import Recorder
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
@@ -39,6 +40,11 @@ class Buffered(Protocol):
                 "must have exactly one of size and window; write for example size: 10"
             )
         return self
+
+    @property
+    def free_rule(self) -> Arrivals:
+        """So many arrivals, or those of a window, are one version."""
+        return Arrivals(size=self.size or 1, window=self.window)
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a contribution, some of which are commits."""

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 from simulator.laws.base import AnyLaw
 from simulator.laws.constant import Constant
 from simulator.protocols.base import Protocol
+from simulator.protocols.free import Turns
 from simulator.recorders.recorder import Recorder
 from simulator.streams import Purpose
 from simulator.world.world import World
@@ -27,6 +28,11 @@ class Centralised(Protocol):
     def step_law(self) -> Any:
         """Law of the duration of a step."""
         return self.step
+
+    @property
+    def free_rule(self) -> Turns:
+        """One step after the other."""
+        return Turns(rounds_are_commits=True)
 
     def play(self, world: World, recorder: Recorder) -> None:
         """Starts the steps."""

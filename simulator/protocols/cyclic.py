@@ -5,6 +5,7 @@ from typing import Any, Literal
 from simulator.laws.base import AnyLaw
 from simulator.laws.constant import Constant
 from simulator.protocols.base import Protocol, refuse_selection
+from simulator.protocols.free import Turns
 from simulator.recorders.recorder import Recorder
 from simulator.streams import Purpose
 from simulator.world.clients import Clients, Server
@@ -36,6 +37,11 @@ class Cyclic(Protocol):
     def step_law(self) -> Any:
         """Law of the duration of a step."""
         return self.step
+
+    @property
+    def free_rule(self) -> Turns:
+        """One client after the other."""
+        return Turns(reads_first=self.lag == "K")
 
     def play(self, world: World, recorder: Recorder) -> None:
         """Starts the turns; all clients have read the first model.

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from simulator.protocols.base import Cadence, Protocol, refuse_selection
+from simulator.protocols.free import Everyone
 from simulator.recorders.recorder import Recorder
 from simulator.streams import Purpose
 from simulator.world.clients import Clients, Server
@@ -68,6 +69,11 @@ class Rounds(Protocol):
         """Refuses clients and servers that do not work in rounds."""
         del server, n
         refuse_selection(self.kind, clients)
+
+    @property
+    def free_rule(self) -> Everyone | None:
+        """Everyone, where all are at work at once."""
+        return Everyone() if self.order == "parallel" else None
 
     @property
     def in_rounds(self) -> bool:

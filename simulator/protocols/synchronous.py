@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from simulator.protocols.base import Cadence, Protocol, refuse_more_than
+from simulator.protocols.free import Everyone
 from simulator.recorders.recorder import Recorder
 from simulator.timeline import Incident, Outcome
 from simulator.world.clients import Clients, Server
@@ -27,6 +28,13 @@ class Synchronous(Protocol):
     """Arrivals with which a round ends, where more are asked (over-selection)."""
     timeout: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which the server gives up a client that has left."""
+
+    @property
+    def free_rule(self) -> Everyone | None:
+        """Everyone, unless a round may end without some."""
+        if self.deadline or self.wait_for is not None or self.timeout:
+            return None
+        return Everyone()
 
     @property
     def in_rounds(self) -> bool:

@@ -126,7 +126,6 @@ class Scenario(BaseScenario):
     privacy: Privacy | None = None
     """Accounts for what clients send; for algorithms whose messages are noisy."""
     timeline: Recording | None = None
-    """Replays a recorded timeline; by default the world is played."""
     claims: tuple[Annotated[Any, AnyClaim()], ...] = ()
     looks: Annotated[
         tuple[Annotated[int, Field(ge=3)], ...], AfterValidator(_rising)
@@ -169,8 +168,7 @@ class Scenario(BaseScenario):
             self._check_transfer()
         self.check_world()
         self.algorithm.check(self.problem, self.protocol)
-        replays = self.timeline is not None
-        check_privacy(self.privacy, self.algorithm, replays=replays)
+        check_privacy(self.privacy, self.algorithm, replays=self.replays)
         self._check_evaluation()
         return self
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     Field,
@@ -27,10 +27,18 @@ from simulator.world.clients import Behaviour, Clients, Link, OnOff, Server
 Count = Annotated[int, Field(ge=1)]
 
 
-class Recording(Config):
-    """A timeline that is there already: the world is not played, but read."""
+class Playing(Config):
+    """How a timeline is made."""
 
-    replay: RecordingPath
+    player: Literal["fastest", "simpy"] = "fastest"
+    """`simpy` plays every world event by event; else those in which nothing feeds back
+    on who acts when are made by arrays, to the same tables."""
+
+
+class Recording(Playing):
+    """How a timeline is made, or one that is there already and is read."""
+
+    replay: RecordingPath | None = None
     """Folder that `stalesim timeline` wrote, from a scenario or from a log; of its runs
     the one with the same label and replicate, or else the only one."""
 
@@ -77,6 +85,21 @@ class BaseScenario(Config, ABC):
     def num_clients(self) -> int:
         """Number of clients or parties."""
 
+    @property
+    def replays(self) -> bool:
+        """Whether the timeline is a recorded one."""
+        return getattr(self._timeline, "replay", None) is not None
+
+    @property
+    def player(self) -> Literal["fastest", "simpy"]:
+        """What makes the timeline, if it is not a recorded one."""
+        timeline = self._timeline
+        return timeline.player if timeline else "fastest"
+
+    @property
+    def _timeline(self) -> Playing | None:
+        return getattr(self, "timeline", None)
+
     def check_world(self) -> None:
         """Refuses clients and protocols that do not fit each other.
 
@@ -90,8 +113,8 @@ class BaseScenario(Config, ABC):
                 f"fewer",
                 ("clients",),
             )
-        played = getattr(self, "timeline", None) is None
-        if self.clients is None and protocol.step_law is None and played:
+        unmade = self.clients is None and protocol.step_law is None
+        if unmade and not self.replays:
             raise LocatedError(
                 "clients is missing; add it, unless the protocol is centralised",
                 ("clients",),
@@ -120,6 +143,7 @@ class WorldScenario(BaseScenario):
     """A world without numerics, for `stalesim timeline`: who acts when, how stale."""
 
     job: Job = Job()
+    timeline: Playing | None = None
 
     @property
     def num_clients(self) -> int:

@@ -63,8 +63,8 @@ def timeline(run: Run) -> str:
     clients = scenario.clients.model_dump(mode="json") if scenario.clients else None
     stop = scenario.stop.model_dump(mode="json")
     server = scenario.server.model_dump(mode="json")
-    replay = scenario.timeline.model_dump() if scenario.timeline else None
-    parts = [run.seed, clients, server, stop, replay]
+    source = scenario.timeline.model_dump() if scenario.timeline else None
+    parts = [run.seed, clients, server, stop, source]
     if scenario.privacy is not None and scenario.privacy.budget is not None:
         # It ends the timeline, by what a message costs.
         parts += [scenario.privacy.model_dump(), scenario.algorithm.model_dump()]

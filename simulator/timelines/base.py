@@ -46,6 +46,11 @@ class RunTimeline(ABC):
         """Hash of everything that the timeline depends on."""
         return self._digest()
 
+    @property
+    @abstractmethod
+    def made_by(self) -> str:
+        """What makes it, and why not something faster."""
+
     @abstractmethod
     def _digest(self) -> str: ...
 

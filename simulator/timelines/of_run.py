@@ -46,6 +46,7 @@ def timeline(run: Run) -> RunTimeline:
             samples=job.samples,
         ),
         server=scenario.server,
+        player=scenario.player,
     )
 
 
@@ -91,9 +92,10 @@ def set_up(run: Run) -> RunSetup:
         batch_size=shape.batch,
         server=scenario.server,
         quota=_quota(scenario, shape, shared),
+        player=scenario.player,
     )
     played: RunTimeline = simulated
-    if scenario.timeline is not None:
+    if scenario.timeline is not None and scenario.timeline.replay is not None:
         played = replayed(simulated, scenario.timeline, run)
     return RunSetup(run, shared, shape, sampler, played)
 

@@ -60,6 +60,11 @@ class RecordedTimeline(RunTimeline):
     entry: dict[str, Any]
     outlasted: bool
 
+    @property
+    def made_by(self) -> str:
+        """What makes it: nothing, it is read."""
+        return "a recording"
+
     def _cadence(self) -> Cadence:
         """Returns the protocol's cadence with as many registers as were recorded."""
         recorded = int(self.entry["num_registers"])
@@ -216,6 +221,7 @@ def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimel
         ScenarioError: the recording holds no such run, or does not fit the scenario.
         StudyError: the folder holds no recording.
     """
+    assert config.replay is not None
     study = load(files.folder(config.replay))
     entry = _chosen(study, config.replay, run)
     pairs = {

@@ -254,6 +254,7 @@ def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
         "num_registers": timeline.num_registers,
         "commits_at_once": timeline.cadence.commits_at_once,
         "timeline": timeline.digest,
+        "player": timeline.made_by,
         "upload_bytes": workload.upload_bytes,
         "download_bytes": workload.download_bytes,
         "stop_reason": "the run has not ended",

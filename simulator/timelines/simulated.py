@@ -4,17 +4,19 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 import simpy
 from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
 
 from simulator import inputs
-from simulator.config.errors import ScenarioError
 from simulator.recorders.recorder import Batch, Recorder
 from simulator.timeline import Chunk, StopReason, check
+from simulator.timelines.arrays import PLAYERS
+from simulator.timelines.arrays.blocks import STUCK, Block, chunks, standstill
+from simulator.timelines.arrays.rule import feedback, free_rule
 from simulator.timelines.base import RunTimeline
 from simulator.world.clients import Server
 from simulator.world.message_budget import BudgetExhausted, MessageBudget
@@ -22,8 +24,6 @@ from simulator.world.world import World
 
 AFTER_ALL = EventPriority(NORMAL + 2)
 """Priority of what happens last at an instant."""
-STUCK = 100_000
-"""Rows at one instant, beyond 100 per client, after which time stands still."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class SimulatedTimeline(RunTimeline):
         server: Resources that all clients share.
         quota: Messages that each client may send before the run ends, if that is
             limited.
+        player: `simpy` plays every world event by event; else those in which nothing
+            feeds back on who acts when are made by arrays, to the same tables.
     """
 
     batch: Batch | None = None
@@ -45,6 +47,7 @@ class SimulatedTimeline(RunTimeline):
     batch_size: int = 0
     server: Server = field(default_factory=Server)
     quota: tuple[int, ...] | None = None
+    player: Literal["fastest", "simpy"] = "fastest"
 
     def _digest(self) -> str:
         parts = {
@@ -78,32 +81,69 @@ class SimulatedTimeline(RunTimeline):
         parts = ("clients", "server", "protocol")
         return {name: getattr(self, name) for name in parts}
 
+    @cached_property
+    def feedback(self) -> str:
+        """What feeds back on who acts when, so that SimPy plays; empty if nothing."""
+        return feedback(
+            self.protocol,
+            self.clients,
+            self.server,
+            self.num_clients,
+            limited=self.quota is not None,
+        )
+
+    @property
+    def made_by(self) -> str:
+        """What makes it, and why not something faster."""
+        if self.player == "simpy":
+            return "SimPy"
+        return f"SimPy, because of {self.feedback}" if self.feedback else "arrays"
+
     def chunks(self, num_rows: int) -> Iterator[Chunk]:
-        """Plays the world and yields chunks of at most `num_rows` rows.
+        """Makes the timeline and yields chunks of at most `num_rows` rows.
 
         Raises:
             ScenarioError: a law gave an impossible duration, or time stands still.
             DataError: a file of measurements has changed since the study began.
         """
+        if self.made_by != "arrays":
+            return self._played(num_rows)
+        return chunks(self._blocks(), num_rows)
+
+    def _blocks(self) -> Iterator[Block]:
+        """Yields the timeline of a world without feedback, by arrays."""
+        world, rule = self._new_world(), free_rule(self.protocol)
+        assert rule is not None
+        player = PLAYERS[type(rule)](self, world, rule)
+        self._confirm_inputs()
+        yield from player.blocks()
+
+    def _new_world(self) -> World:
         protocol = self.protocol
-        lattice = not protocol.is_timed
-        world = World(
+        return World(
             self.clients,
             self.num_clients,
             self.seed,
             protocol.step_law,
             self.server,
             self.workload,
-            lattice=lattice,
+            lattice=not protocol.is_timed,
         )
+
+    def _confirm_inputs(self) -> None:
+        """Refuses other files than those of the hash; laws have read theirs by now."""
+        for key, part in self._world.items():
+            inputs.confirm(part, key)
+
+    def _played(self, num_rows: int) -> Iterator[Chunk]:
+        """Plays the world by SimPy."""
+        protocol, world = self.protocol, self._new_world()
         recorder = protocol.recorder(world, self.width, self._batch, self.num_samples)
         self._limit_time(world)
         if self.quota is not None:
             world.message_budget = MessageBudget(self.quota)
         protocol.play(world, recorder)
-        # Laws have read their files by now; these must be the files of the hash.
-        for key, part in self._world.items():
-            inputs.confirm(part, key)
+        self._confirm_inputs()
         reason = None
         stuck_at, stuck_rows = -1.0, 0
         while reason is None:
@@ -112,11 +152,7 @@ class SimulatedTimeline(RunTimeline):
             if recorder.num_rows and world.env.now == stuck_at:
                 stuck_rows += num_rows
                 if stuck_rows > STUCK + 100 * self.num_clients:
-                    raise ScenarioError(
-                        f"clients must take time, but {stuck_rows} commits happened at "
-                        f"{stuck_at} s; give clients.compute or clients.idle a law "
-                        f"that is not always 0"
-                    )
+                    raise standstill(stuck_rows, stuck_at)
             else:
                 stuck_at, stuck_rows = world.env.now, 0
             rows, jobs = recorder.take(world.seconds, final=reason is not None)
@@ -168,9 +204,7 @@ class SimulatedTimeline(RunTimeline):
         """Ends the run after everything that happens at the last instant."""
         if self.stop.time is None:
             return
-        limit = self.stop.time
-        if world.tick is not None:
-            limit = int(Fraction(repr(limit)) / world.tick)
+        limit = world.clock(self.stop.time)
         event = simpy.Event(world.env)
         event.callbacks.append(_end_time)  # pyright: ignore[reportOptionalMemberAccess]
         event._ok, event._value = True, None

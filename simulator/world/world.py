@@ -79,36 +79,39 @@ class World:
         starts."""
         population = Population(num_clients, self.streams)
         behaviours = clients.behaviours(num_clients) if clients else []
-        self._groups = [
+        self.groups = [
             ClientGroup(config, population._replace(size=size, first=first))
             for first, size, config in behaviours
         ]
-        self._group_of = np.zeros(num_clients, np.int32)
+        """Groups of clients, one after the other."""
+        self.group_of = np.zeros(num_clients, np.int32)
+        """Group of each client."""
         for number, (first, size, _) in enumerate(behaviours):
-            self._group_of[first : first + size] = number
+            self.group_of[first : first + size] = number
         shared: dict[Purpose, AnyLaw | None] = {
             Purpose.STEP: step,
             Purpose.SERVICE: self._server.service,
         }
-        laws = {
+        self.shared_laws = {
             at: law.make(population._replace(stage=at.name.lower()))
             for at, law in shared.items()
             if law is not None
         }
+        """Laws of stages that are not those of groups."""
         self._slowdowns = self._build_slowdowns(clients)
         # Stages draw in ticks or in seconds, so the tick is known before any is built.
-        self.tick = self._tick(laws) if lattice else None
-        self._stages = self._build_stages(laws)
+        self.tick = self._tick(self.shared_laws) if lattice else None
+        self._stages = self._build_stages(self.shared_laws)
         # Known once for all jobs: a million of them ask at every step.
         self.is_plain = self._is_plain()
-        self._loses = any(group.lossy for group in self._groups)
-        self._vanish = any(group.lasting for group in self._groups)
+        self._loses = any(group.lossy for group in self.groups)
+        self._vanish = any(group.lasting for group in self.groups)
         sizes = {
             Purpose.UPLOAD: self.workload.upload_bytes,
             Purpose.DOWNLOAD: self.workload.download_bytes,
         }
         self._seconds_of = {way: self._transfers(way, sizes[way]) for way in sizes}
-        self.counts_jobs = bool(self._slowdowns) or any(g.lossy for g in self._groups)
+        self.counts_jobs = bool(self._slowdowns) or any(g.lossy for g in self.groups)
         self.service = self._server.service is not None
         self.upload_link = self._link(self._server.upload_bandwidth)
         self.download_link = self._link(self._server.download_bandwidth)
@@ -116,7 +119,7 @@ class World:
         if clients is not None and clients.selection is not None:
             self.in_flight = min(clients.selection.in_flight, num_clients)
             # Where none is ever away, the pool need not ask.
-            always = not any(group.presences for group in self._groups)
+            always = not any(group.presences for group in self.groups)
             self.pool = Pool(
                 clients.selection,
                 num_clients,
@@ -125,12 +128,18 @@ class World:
                 None if always else self.present_since,
             )
 
-    def seconds(self, times: list[int] | list[float]) -> np.ndarray:
+    def seconds(self, times: list[int] | list[float] | np.ndarray) -> np.ndarray:
         """Converts the clock's times to virtual seconds, float64."""
         if self.tick is None:
             return np.asarray(times, np.float64)
         ticks = np.asarray(times, np.int64)
         return ticks * self.tick.numerator / self.tick.denominator
+
+    def clock(self, seconds: float) -> int | float:
+        """Converts virtual seconds to the clock's last time that is no later."""
+        if self.tick is None:
+            return seconds
+        return int(Fraction(repr(seconds)) / self.tick)
 
     def draw(self, purpose: Purpose, client: int) -> int | float:
         """Returns the client's next duration of a stage, in the clock's unit; or 0."""
@@ -182,7 +191,7 @@ class World:
         _, _, sent, _, sends = timing
         if self.message_budget is not None and not self.message_budget.has_sent(client):
             return 0
-        lossy = self._groups[self._group_of[client]].lossy if self._loses else None
+        lossy = self.groups[self.group_of[client]].lossy if self._loses else None
         return min(sends, 1 + int((now - sent) / lossy.timeout)) if lossy else sends
 
     def next_present(self) -> float | None:
@@ -197,8 +206,8 @@ class World:
         for stages in self._stage_objects:
             for number, stage in stages.items():
                 mine = clients
-                if len(self._groups) > 1:
-                    mine = clients[self._group_of[clients] == number]
+                if len(self.groups) > 1:
+                    mine = clients[self.group_of[clients] == number]
                 if mine.size:
                     stage.prefetch(mine)
 
@@ -221,7 +230,7 @@ class World:
 
     def slowness(self, client: int, job: int, time: float) -> float:
         """Returns by what a draw of computing time is multiplied."""
-        factor = self._units[client]
+        factor = self.units[client]
         for slower in self._slowdowns:
             factor *= slower(client, job, time)
         return factor
@@ -230,12 +239,12 @@ class World:
         """Returns how the upload of a job fares, where it may be lost."""
         if not self._loses:
             return None
-        lossy = self._groups[self._group_of[client]].lossy
+        lossy = self.groups[self.group_of[client]].lossy
         return lossy.send(client, job) if lossy else None
 
     def present_since(self, client: int, time: float) -> float:
         """Returns the earliest moment from `time` on at which a client can begin."""
-        presences = self._groups[self._group_of[client]].presences
+        presences = self.groups[self.group_of[client]].presences
         while True:
             latest = time
             for presence in presences:
@@ -250,14 +259,13 @@ class World:
         """Returns when a present client loses the job that it has started."""
         if not self._vanish:
             return inf
-        lasting = self._groups[self._group_of[client]].lasting
+        lasting = self.groups[self.group_of[client]].lasting
         return min((p.until(client, time) for p in lasting), default=inf)
 
     def note(self, time: float, client: int, what: Incident, count: int = 1) -> None:
         """Writes down an incident, at a time in the clock's unit."""
-        if self.tick is not None:
-            time = float(time * self.tick)
-        self._incidents.append((float(time), client, what, count))
+        seconds = time if self.tick is None else self.seconds([time])[0]
+        self._incidents.append((float(seconds), client, what, count))
 
     def incidents(self, until: float) -> Incidents:
         """Hands over the incidents up to a time in virtual seconds, in order."""
@@ -267,12 +275,17 @@ class World:
         whole = (np.array(column, np.int32) for column in (client, what, count))
         return Incidents(np.array(time, np.float64), *whole)
 
+    def transfer_seconds(self, way: Purpose) -> np.ndarray | None:
+        """Returns how long each client's message is on the way, if that takes time."""
+        seconds = self._seconds_of[way]
+        return None if seconds is None else np.array(seconds)
+
     def _transfers(self, way: Purpose, size: int) -> list[float] | None:
         """Returns how long each client's message is on the way, if that takes time."""
-        if not any(way in group.bandwidth for group in self._groups):
+        if not any(way in group.bandwidth for group in self.groups):
             return None
         seconds: list[float] = []
-        for group in self._groups:
+        for group in self.groups:
             rate = group.bandwidth.get(way)
             number = group.population.size
             values = np.zeros(number) if rate is None else size / rate.values
@@ -305,12 +318,12 @@ class World:
         server = self._server
         rough = bool(self._slowdowns or server.upload_bandwidth)
         rough = rough or bool(server.download_bandwidth or self.workload.overhead_s)
-        for group in self._groups:
+        for group in self.groups:
             rough = rough or bool(group.presences or group.bandwidth or group.lossy)
             rough = rough or group.config.compute_per != "job"
         if rough:
             return None
-        laws = [law for group in self._groups for law in group.laws.values()]
+        laws = [law for group in self.groups for law in group.laws.values()]
         return common_tick([*laws, *shared.values()])
 
     def _build_stages(
@@ -318,7 +331,7 @@ class World:
     ) -> dict[Purpose, Callable[[int], int | float]]:
         found: dict[Purpose, Callable[[int], int | float]] = {}
         self._stage_objects: list[dict[int, StageDelays]] = []
-        for group in self._groups:
+        for group in self.groups:
             if Purpose.COMPUTE in group.laws:
                 group.laws[Purpose.REFRESH] = group.laws[Purpose.COMPUTE]
         units = {
@@ -326,13 +339,14 @@ class World:
             "step": self.workload.steps,
             "sample": self.workload.samples,
         }
-        self._units = [
+        self.units = [
             units[group.config.compute_per]
-            for group in self._groups
+            for group in self.groups
             for _ in range(group.population.size)
         ]
+        """Draws of computing time that each client's job takes."""
         for purpose in Purpose:
-            stages = [group.stage(purpose, self.tick) for group in self._groups]
+            stages = [group.stage(purpose, self.tick) for group in self.groups]
             known = {n: s for n, s in enumerate(stages) if s is not None}
             if not known:
                 continue
@@ -345,9 +359,9 @@ class World:
         return found
 
     def _together(self, stages: dict[int, StageDelays]) -> Callable[[int], int | float]:
-        if len(self._groups) == 1:
+        if len(self.groups) == 1:
             return stages[0].next
-        group_of = self._group_of.tolist()
+        group_of = self.group_of.tolist()
 
         def draw(client: int) -> int | float:
             stage = stages.get(group_of[client])
@@ -364,7 +378,7 @@ class World:
             or group.bandwidth
             or group.lossy
             or group.config.compute_per != "job"
-            for group in self._groups
+            for group in self.groups
         )
         rough = rough or self.workload.overhead_s > 0
         return not (links or server or rough or self._slowdowns)

@@ -4,12 +4,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.timeline import NO_WORKER, Incidents, Jobs, Rows, StopReason
+from simulator.timeline import (
+    NO_SLOT,
+    NO_WORKER,
+    Incidents,
+    Jobs,
+    Kind,
+    Rows,
+    StopReason,
+    check,
+)
 from simulator.timelines.simulated import SimulatedTimeline
 
 MOMENTS = ("read", "begun", "computed", "sent", "arrived", "applied")
 TIMES = ("time", *(f"{moment}_time" for moment in MOMENTS))
 """Columns that are virtual seconds."""
+REGISTERS = ("read_slot", "write_slot")
+"""Columns that two players may number otherwise."""
 
 
 class Whole(NamedTuple):
@@ -24,6 +35,10 @@ class Whole(NamedTuple):
 def whole(plan: SimulatedTimeline, chunk: int = 512) -> Whole:
     """Plays a timeline to its end."""
     chunks = list(plan.chunks(chunk))
+    for one in chunks:
+        check(one.rows, plan.num_registers)
+        assert one.rows.time.size <= chunk
+    assert [one.stop for one in chunks[:-1]] == [None] * (len(chunks) - 1)
     join = lambda tables: map(np.concatenate, zip(*tables, strict=True))  # noqa: E731
     rows = Rows(*join(one.rows for one in chunks))
     jobs = Jobs(*join(one.jobs for one in chunks))
@@ -85,3 +100,16 @@ def assert_alike(
             expected = factor * column if name in TIMES else column
             np.testing.assert_array_equal(getattr(second, name), expected, name)
             assert getattr(second, name).dtype == column.dtype, name
+
+
+def assert_registers_hold(rows: Rows, num_registers: int) -> None:
+    """Compares what a protocol with a server reads with what its registers hold."""
+    held = np.full(num_registers, -1)
+    held[0] = 0
+    for t in range(rows.time.size):
+        there = rows.worker[t] != NO_WORKER
+        read = rows.read_version[t][there]
+        np.testing.assert_array_equal(held[rows.read_slot[t][there]], read, f"row {t}")
+        if rows.write_slot[t] != NO_SLOT:
+            made = rows.version[t] + (rows.kind[t] == Kind.COMMIT)
+            held[rows.write_slot[t]] = made

@@ -1,0 +1,28 @@
+"""Timelines of worlds without feedback, by arrays in place of an event loop.
+
+Where nothing feeds back on who acts when, a client's times are cumulative sums of its
+own durations, and a timeline is those of all clients in one order: versions are ranks.
+
+- `rule`: whether a world is free of feedback, or why not.
+- `draws`, `paths`: durations, and the jobs that each client does one after the other.
+- `ties`: the order of events that happen at one instant, as an event loop has it.
+- `arrivals`, `everyone`, `turns`: what protocols make of the clients' jobs.
+- `registers`, `limits`, `blocks`: where versions are kept, where a run ends, chunks.
+
+Tables are those of `simulator.timelines.simulated` bit for bit; registers may be
+numbered otherwise.
+"""
+
+from typing import Any
+
+from simulator.protocols.free import Arrivals, Everyone, Turns
+from simulator.timelines.arrays.arrivals import ArrivalsPlayer
+from simulator.timelines.arrays.everyone import EveryonePlayer
+from simulator.timelines.arrays.turns import TurnsPlayer
+
+PLAYERS: dict[Any, Any] = {
+    Arrivals: ArrivalsPlayer,
+    Everyone: EveryonePlayer,
+    Turns: TurnsPlayer,
+}
+"""The player of each rule by which protocols have no feedback."""

@@ -1,0 +1,485 @@
+"""Clients who go on as soon as their contribution has arrived.
+
+Their times depend on none of the others, so they are worked out first. One sort then
+says in which order everything happens, and counts say which version each job reads.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from math import ceil, inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int, Shaped
+
+from simulator.protocols.free import Arrivals
+from simulator.timeline import (
+    NO_COMMIT,
+    NO_INCIDENTS,
+    NO_SLOT,
+    NO_WORKER,
+    Jobs,
+    Kind,
+    Outcome,
+    Rows,
+    StopReason,
+)
+from simulator.timelines.arrays import ends
+from simulator.timelines.arrays.blocks import (
+    BLOCK,
+    STUCK,
+    Block,
+    server_rows,
+    standstill,
+)
+from simulator.timelines.arrays.limits import Limits
+from simulator.timelines.arrays.paths import NOT_READ, JobArrays, Paths, together
+from simulator.timelines.arrays.registers import LATER, Registers
+from simulator.timelines.arrays.ties import in_order
+from simulator.timelines.base import RunTimeline
+from simulator.world.world import World
+
+FIRST = 64
+"""Jobs of each client that are worked out first, at most."""
+ASK, READ, END = range(3)
+"""Kinds of a client's events."""
+START = -1
+"""Position before all events."""
+
+
+class Events(NamedTuple):
+    """What happens in a block, in order; places are among the jobs that are known.
+
+    Attributes:
+        time: Times in the clock's unit.
+        job: Place of the job that each belongs to.
+        kind: What happens to it.
+        read_at: Place of the event in which each job reads; `START` for first jobs that
+            read at once, `LATER` for those that do not read in this block.
+    """
+
+    time: Shaped[np.ndarray, " E"]
+    job: Int[np.ndarray, " E"]
+    kind: Int[np.ndarray, " E"]
+    read_at: Int[np.ndarray, " J"]
+
+
+class Verdict(NamedTuple):
+    """What becomes of arrivals.
+
+    Attributes:
+        accepted: Whether each event is an arrival that is applied, or put in the
+            buffer.
+        commits: Whether each event makes a version.
+        windows: Times at which the buffer is applied without an arrival.
+        version: Version after each event.
+    """
+
+    accepted: Bool[np.ndarray, " E"]
+    commits: Bool[np.ndarray, " E"]
+    windows: list[float]
+    version: Int[np.ndarray, " E"]
+
+
+class Made(NamedTuple):
+    """The rows of a block, in order.
+
+    Attributes:
+        at: Twice the place of the event that each comes after, plus 1.
+        time: Times in the clock's unit.
+        end: Number of the arrival that each applies, among the jobs that end; or -1.
+        commits: Whether each makes a version.
+        version: Version after each.
+    """
+
+    at: Int[np.ndarray, " T"]
+    time: Shaped[np.ndarray, " T"]
+    end: Int[np.ndarray, " T"]
+    commits: Bool[np.ndarray, " T"]
+    version: Int[np.ndarray, " T"]
+
+
+class ArrivalsPlayer:
+    """The timeline of a run whose clients do not wait.
+
+    Args:
+        timeline: Timeline of the run.
+        world: Its world, without feedback.
+        rule: What the protocol does with arrivals.
+    """
+
+    def __init__(self, timeline: RunTimeline, world: World, rule: Arrivals) -> None:
+        assert timeline.clients is not None
+        self._world, self._rule = world, rule
+        self._paths = Paths(world, timeline.clients)
+        self._limits = Limits(timeline)
+        self._registers = Registers(timeline.num_registers)
+        # Where each version is read by the client alone that has made it, it has that
+        # client's register; the first version, which all read, has one besides.
+        self._alone = rule == Arrivals() and self._paths.restarts_at_once
+        self._version = self._contributions = 0
+        self._last_event = np.arange(-world.num_clients, 0)
+        self._num_events = 0
+        self._since: Any = -1  # time up to which everything has happened
+        self._window = inf  # end of the window that is open
+        self._buffer: JobArrays | None = None
+        self._limit: Any = inf
+        if timeline.stop.time is not None:
+            self._limit = world.clock(timeline.stop.time)
+        losses = [group.config.loss for group in world.groups]
+        self._timeouts = np.array([loss.timeout if loss else inf for loss in losses])
+
+    def blocks(self) -> Iterator[Block]:
+        """Yields the timeline, piece by piece.
+
+        Raises:
+            ScenarioError: a law gave an impossible duration, or time stands still.
+        """
+        paths, K = self._paths, self._world.num_clients
+        size = max(BLOCK, min(256 * K, 4 * BLOCK), K // 4)
+        work = paths.extend(np.arange(K), min(FIRST, -(-self._left(size) // K)))
+        # Half of the clients have done what is known by then.
+        until = float(np.median(paths.last))
+        while True:
+            work, until = self._known(work, until, size)
+            block, work = self._block(work, until)
+            yield block
+            if block.stop is not None:
+                return
+            if until > 0:
+                until += self._left(size) * until / max(self._contributions, 1)
+            # At least one more job ends.
+            until = max(until, float(paths.last.min()))
+
+    def _left(self, size: int) -> int:
+        """Returns about how many contributions are to be put in order next."""
+        commits = self._limits.turns - self._version
+        left = self._limits.contributions - self._contributions
+        left = min(left, commits * self._rule.size)
+        return min(size, max(FIRST, left * 21 // 20))
+
+    def _known(self, work: JobArrays, until: float, size: int) -> tuple[JobArrays, Any]:
+        """Works out jobs until all are known up to a time, or to an earlier one.
+
+        Returns:
+            All jobs that have not ended, one client's after another's; and the time.
+        """
+        paths, parts, made = self._paths, [work], 0
+        K, most = self._world.num_clients, 4 * size
+        until = min(until, self._limit)
+        if self._world.tick is not None:
+            until = int(until)
+        while (behind := np.flatnonzero(paths.last <= until)).size:
+            least = paths.last.min()
+            earlier = (
+                np.nextafter(least, -inf) if self._world.tick is None else least - 1
+            )
+            if earlier > self._since:
+                if made > most:
+                    until = earlier
+                    break
+            elif made > STUCK + 100 * K:
+                raise standstill(made, self._world.seconds([least])[0])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                mean = paths.last[behind] / paths.jobs[behind]
+                needed = np.ceil((until - paths.last[behind]) / mean) + 1
+            # Powers of two, so that few different numbers are worked out at a time.
+            cap = max(1, min(most // behind.size, size))
+            needed = np.nan_to_num(np.clip(needed, 1, cap), nan=1)
+            powers = np.ceil(np.log2(needed)).astype(np.int64)
+            for power in np.unique(powers).tolist():
+                some = behind[powers == power]
+                parts.append(paths.extend(some, 2**power))
+                made += some.size * 2**power
+        if len(parts) == 1:
+            return work, until
+        known = together(parts)
+        return known.at(np.argsort(known.client, kind="stable")), until
+
+    def _block(self, work: JobArrays, until: Any) -> tuple[Block, JobArrays]:
+        """Puts in order what happens until a time; returns it, and the jobs left."""
+        events = self._events(work, until)
+        verdict, read_version = self._judge(work, events, until)
+        rows = self._rows(events, verdict)
+        reason, now = None, until
+        if (end := self._limits.first(*self._counts(rows))) is not None:
+            row, reason = end
+            rows = Made(*(column[: row + 1] for column in rows))
+            now = rows.time[row]
+        elif until == self._limit:
+            reason = StopReason.TIME
+        last = LATER - 1
+        if reason not in (None, StopReason.TIME):
+            last = (rows.at[-1] - 1) // 2
+        place = np.flatnonzero(events.kind == END)
+        place = place[: np.searchsorted(place, last, side="right")]
+        ended = np.full(work.client.size, LATER)
+        ended[events.job[place]] = 2 * place + 1
+        self._read(work, events, rows, read_version, ended, last)
+        own = work.at(events.job[place])
+        accepted = verdict.accepted[place]
+        jobs, job_rows = self._jobs(own, 2 * place + 1, accepted, rows)
+        over, seen = ended < LATER, work.read_version != NOT_READ
+        incidents = NO_INCIDENTS
+        if work.lost is not None or self._rule.bound is not None:
+            sent = None
+            if work.sends is not None:
+                is_sent = (work.computed > self._since) & (work.computed <= now)
+                sent = work.at(seen & is_sent)
+            lost = np.zeros(place.size, bool) if own.lost is None else own.lost
+            rejected, gave_up = own.at(~accepted & ~lost), own.at(lost)
+            incidents = ends.incidents(self._world, sent, gave_up, rejected)
+        if reason is not None:
+            left = work.at(seen & ~over)
+            parts = [jobs, ends.under_way(self._world, left, now, self._timeouts)]
+            if self._buffer is not None:
+                parts.append(self._unapplied(self._buffer))
+            jobs = Jobs(*map(np.concatenate, zip(*parts, strict=True)))
+            rest = np.full(jobs.client.size - job_rows.size, rows.at.size)
+            job_rows = np.concatenate([job_rows, rest])
+        block = Block(self._build(own, rows), jobs, job_rows, incidents, reason)
+        self._since = until
+        self._contributions += int((rows.end >= 0).sum())
+        self._version += int(rows.commits.sum())
+        return block, work.at(~over)
+
+    def _read(
+        self,
+        work: JobArrays,
+        events: Events,
+        rows: Made,
+        read_version: Int[np.ndarray, " J"],
+        ended: Int[np.ndarray, " J"],
+        last: int,
+    ) -> None:
+        """Notes which versions jobs have read, and which registers hold them."""
+        was_read = work.read_version != NOT_READ
+        reads = (events.read_at <= last) & ~was_read
+        old = np.flatnonzero(was_read & (ended < LATER))
+        new = np.flatnonzero(reads)
+        work.read_version[new] = read_version[new]
+        if self._alone:
+            work.read_slot[new] = np.where(work.job[new] == 0, 0, work.client[new] + 1)
+            return
+        number = work.read_version[new] - self._version
+        self._slots = self._registers.assign(
+            rows.at[rows.commits],
+            number,
+            ended[new],
+            work.read_slot[old],
+            ended[old],
+        )
+        work.read_slot[new] = self._slots[number]
+
+    def _events(self, work: JobArrays, until: Any) -> Events:
+        """Puts the events of all clients in order, from the last block on."""
+        J, own = work.client.size, work.own
+        if own is None:
+            job = np.flatnonzero(work.end <= until)
+            kind = np.full(job.size, END)
+            time = work.end[job]
+        else:
+            happens = np.zeros((J, 3), bool)
+            happens[:, END] = work.end <= until
+            after = work.read > self._since
+            happens[:, READ] = own & after & (work.read <= until)
+            times = [work.read, work.read, work.end]
+            if work.asked is not None:
+                both = work.asks & (work.asked > self._since)
+                happens[:, ASK] = both & (work.asked <= until)
+                times[ASK] = work.asked
+            job, kind = np.nonzero(happens)
+            time = np.stack(times, axis=1)[job, kind]
+        client = work.client[job]
+        order = in_order(time, client, self._last_event)
+        job, kind, client = job[order], kind[order], client[order]
+        self._last_event[client] = self._num_events + np.arange(order.size)
+        self._num_events += order.size
+        read_at = np.full(J, LATER)
+        # A job whose read is no event of its own reads when the one before it ends.
+        before = np.flatnonzero(kind == END)
+        following = job[before] + 1
+        if own is None:
+            read_at[following] = before
+            read_at[work.job == 0] = START
+        else:
+            reads = kind == READ
+            read_at[job[reads]] = np.flatnonzero(reads)
+            at_once = ~own[following]
+            read_at[following[at_once]] = before[at_once]
+            read_at[(work.job == 0) & ~own] = START
+        return Events(time[order], job, kind, read_at)
+
+    def _judge(
+        self, work: JobArrays, events: Events, until: Any
+    ) -> tuple[Verdict, Int[np.ndarray, " J"]]:
+        """Says which arrivals are accepted, and which version each job reads."""
+        rule = self._rule
+        arrives = events.kind == END
+        if work.lost is not None:
+            arrives &= ~work.lost[events.job]
+        windows: list[float] = []
+        if rule.bound is not None:
+            arrives = commits = self._within_bound(work, events, arrives, rule.bound)
+        elif rule.window is not None:
+            commits = np.zeros(arrives.size, bool)
+            windows = self._windows(events.time[arrives].tolist(), rule.window, until)
+        elif rule.size == 1:
+            commits = arrives
+        else:
+            waiting = 0 if self._buffer is None else self._buffer.client.size
+            number = waiting + np.cumsum(arrives)
+            commits = arrives & (number % rule.size == 0)
+        version = self._version + np.cumsum(commits)
+        if windows:
+            # A window ends after everything else of that instant.
+            version += np.searchsorted(np.array(windows), events.time)
+        at = np.concatenate([version, [self._version]])
+        known = events.read_at < LATER
+        read_version = np.full(work.client.size, NOT_READ)
+        read_version[known] = at[events.read_at[known]]
+        return Verdict(arrives, commits, windows, version), read_version
+
+    def _within_bound(
+        self,
+        work: JobArrays,
+        events: Events,
+        arrives: Bool[np.ndarray, " E"],
+        bound: int,
+    ) -> Bool[np.ndarray, " E"]:
+        """Says which arrivals are applied, where those that are too stale are not."""
+        read = work.read_version.tolist()
+        for job in np.flatnonzero(events.read_at == START).tolist():
+            read[job] = 0
+        reads_at = [-1] * events.job.size
+        known = np.flatnonzero((events.read_at < LATER) & (events.read_at >= 0))
+        for job, place in zip(
+            known.tolist(), events.read_at[known].tolist(), strict=True
+        ):
+            reads_at[place] = job
+        version, accepted = self._version, bytearray(events.job.size)
+        for place, (job, arrived, reader) in enumerate(
+            zip(events.job.tolist(), arrives.tolist(), reads_at, strict=True)
+        ):
+            if arrived and version - read[job] <= bound:
+                accepted[place] = 1
+                version += 1
+            if reader >= 0:
+                read[reader] = version
+        return np.frombuffer(accepted, bool)
+
+    def _windows(self, arrivals: list[float], length: float, until: Any) -> list[float]:
+        """Returns when windows end in which something has arrived."""
+        ended, place, window = [], 0, self._window
+        while True:
+            if window == inf:
+                if place == len(arrivals):
+                    break
+                now = arrivals[place]
+                window = now + max(ceil(now / length) * length - now, 0)
+            if window > until:
+                break
+            ended.append(window)
+            place = bisect_right(arrivals, window, place)
+            window = inf
+        self._window = window
+        return ended
+
+    def _rows(self, events: Events, verdict: Verdict) -> Made:
+        place = np.flatnonzero(verdict.accepted)
+        at, time = 2 * place + 1, events.time[place]
+        number = np.cumsum(events.kind == END)[place] - 1
+        commits = verdict.commits[place]
+        if verdict.windows:
+            ends_at = np.array(verdict.windows)
+            after = 2 * np.searchsorted(events.time, ends_at, side="right")
+            order = np.argsort(np.concatenate([at, after]), kind="stable")
+            none = np.full(after.size, -1)
+            at, time, number, commits = (
+                np.concatenate(columns)[order]
+                for columns in (
+                    (at, after),
+                    (time, ends_at),
+                    (number, none),
+                    (commits, none < 0),
+                )
+            )
+        return Made(at, time, number, commits, self._version + np.cumsum(commits))
+
+    def _counts(self, rows: Made) -> tuple[np.ndarray, np.ndarray]:
+        """Returns turns and contributions by the end of each row."""
+        return rows.version, self._contributions + np.cumsum(rows.end >= 0)
+
+    def _jobs(
+        self,
+        own: JobArrays,
+        at: Int[np.ndarray, " J"],
+        accepted: Bool[np.ndarray, " J"],
+        rows: Made,
+    ) -> tuple[Jobs, Int[np.ndarray, " J"]]:
+        """Returns jobs of which it is known what became, and the rows by then.
+
+        Args:
+            own: Jobs that ended in this block, in order.
+            at: Where each ended, as `Made.at`.
+            accepted: Whether each is applied, or put in the buffer.
+            rows: Rows of the block.
+        """
+        outcome = np.where(accepted, int(Outcome.APPLIED), int(Outcome.REJECTED))
+        if own.lost is not None:
+            outcome[own.lost] = int(Outcome.LOST)
+        if self._rule.size == 1 and self._rule.window is None:
+            row = np.cumsum(accepted)
+            commit = np.where(accepted, self._version + row, NO_COMMIT)
+            return ends.ended(self._world, own, outcome, commit, own.end), row
+        waiting = 0
+        if self._buffer is not None:
+            # What was in the buffer before comes first.
+            waiting = self._buffer.client.size
+            own = together([self._buffer, own])
+            at = np.concatenate([np.full(waiting, -1), at])
+            accepted = np.concatenate([np.ones(waiting, bool), accepted])
+            outcome = np.concatenate([np.zeros(waiting, np.int64), outcome])
+        # The first commit that comes with or after a contribution applies it.
+        commit_rows = np.flatnonzero(rows.commits)
+        which = np.searchsorted(rows.at[commit_rows], at)
+        kept = accepted & (which == commit_rows.size)
+        self._buffer = own.at(kept) if kept.any() else None
+        shown = np.flatnonzero(~kept)
+        own, at, accepted = own.at(shown), at[shown], accepted[shown]
+        outcome, its = outcome[shown], commit_rows[which[shown][accepted]]
+        commit, applied = np.full(at.size, NO_COMMIT), own.end.copy()
+        by, row = at.copy(), np.searchsorted(rows.at, at, side="right")
+        commit[accepted], applied[accepted] = rows.version[its], rows.time[its]
+        by[accepted], row[accepted] = rows.at[its], its + 1
+        # The job whose arrival makes a version comes first, then those in the buffer.
+        order = np.lexsort((at, by != at, by))
+        columns = (column[order] for column in (outcome, commit, applied))
+        return ends.ended(self._world, own.at(order), *columns), row[order]
+
+    def _unapplied(self, buffer: JobArrays) -> Jobs:
+        """Returns the jobs in the buffer when the run ends."""
+        size = buffer.client.size
+        outcome = np.full(size, int(Outcome.BUFFERED))
+        return ends.ended(self._world, buffer, outcome, np.full(size, NO_COMMIT), None)
+
+    def _build(self, own: JobArrays, rows: Made) -> Rows:
+        written = np.full(rows.at.size, NO_SLOT)
+        written[rows.commits] = own.client + 1 if self._alone else self._slots[1:]
+        columns = own.client, own.job, own.read_version, own.read_slot
+        if rows.end.size != own.client.size or self._rule.window is not None:
+            # A row without an arrival, -1, has what is put behind the others.
+            columns = (np.append(c, NO_WORKER)[rows.end] for c in columns)
+        worker, job, read_version, read_slot = columns
+        kind = np.where(rows.commits, int(Kind.COMMIT), int(Kind.CONTRIBUTE))
+        return server_rows(
+            self._world.seconds(rows.time),
+            kind,
+            worker[:, None],
+            job[:, None],
+            rows.version - rows.commits,
+            read_version[:, None],
+            read_slot[:, None],
+            written,
+            np.zeros(rows.at.size, np.int64),
+        )

@@ -1,0 +1,137 @@
+"""Long pieces of a timeline, and the chunks that they are handed over in."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from simulator.config.errors import ScenarioError
+from simulator.timeline import (
+    NO_WORKER,
+    SERVER,
+    Chunk,
+    Incidents,
+    Jobs,
+    Rows,
+    StopReason,
+)
+
+BLOCK = 65_536
+"""Contributions that are worked out at once, where clients are few."""
+STUCK = 100_000
+"""Contributions at one instant after which time stands still."""
+
+
+class Block(NamedTuple):
+    """A piece of a timeline.
+
+    Attributes:
+        rows: Its rows.
+        jobs: Jobs that ended in it.
+        ended: Rows of the block by the end of each job, that with which it ended
+            included; in order.
+        incidents: Incidents in it, in order.
+        stop: Why the run ended with it, if it did.
+    """
+
+    rows: Rows
+    jobs: Jobs
+    ended: Int[np.ndarray, " J"]
+    incidents: Incidents
+    stop: StopReason | None
+
+
+def chunks(blocks: Iterator[Block], num_rows: int) -> Iterator[Chunk]:
+    """Yields chunks of `num_rows` rows, of the last block perhaps of fewer."""
+    left: Block | None = None
+    for block in blocks:
+        whole = block if left is None else _joined(left, block)
+        while whole.rows.time.size > num_rows:
+            yield _first(whole, num_rows)
+            whole = _rest(whole, num_rows)
+        if whole.stop is not None:
+            yield Chunk(whole.rows, whole.jobs, whole.stop, whole.incidents)
+            return
+        left = whole
+
+
+def _joined(first: Block, second: Block) -> Block:
+    def both(one: Any, other: Any) -> Any:
+        return type(one)(*map(np.concatenate, zip(one, other, strict=True)))
+
+    return Block(
+        both(first.rows, second.rows),
+        both(first.jobs, second.jobs),
+        np.concatenate([first.ended, second.ended + first.rows.time.size]),
+        both(first.incidents, second.incidents),
+        second.stop,
+    )
+
+
+def _cuts(block: Block, num_rows: int) -> tuple[int, int]:
+    """Returns how many jobs and incidents belong to the first rows."""
+    jobs = int(np.searchsorted(block.ended, num_rows, side="right"))
+    until = block.rows.time[num_rows - 1]
+    return jobs, int(np.searchsorted(block.incidents.time, until, side="right"))
+
+
+def _first(block: Block, num_rows: int) -> Chunk:
+    jobs, incidents = _cuts(block, num_rows)
+    return Chunk(
+        block.rows.slice(0, num_rows),
+        Jobs(*(column[:jobs] for column in block.jobs)),
+        None,
+        Incidents(*(column[:incidents] for column in block.incidents)),
+    )
+
+
+def _rest(block: Block, num_rows: int) -> Block:
+    jobs, incidents = _cuts(block, num_rows)
+    return Block(
+        block.rows.slice(num_rows, block.rows.time.size),
+        Jobs(*(column[jobs:] for column in block.jobs)),
+        block.ended[jobs:] - num_rows,
+        Incidents(*(column[incidents:] for column in block.incidents)),
+        block.stop,
+    )
+
+
+def server_rows(
+    time: np.ndarray,
+    kind: np.ndarray,
+    worker: np.ndarray,
+    job: np.ndarray,
+    version: np.ndarray,
+    read_version: np.ndarray,
+    read_slot: np.ndarray,
+    write_slot: np.ndarray,
+    round_: np.ndarray,
+) -> Rows:
+    """Returns rows of a protocol with a server, T of them with W workers each."""
+    T = time.size
+
+    def small(values: np.ndarray) -> np.ndarray:
+        return values.astype(np.int32)
+
+    return Rows(
+        time=time,
+        kind=small(kind),
+        node=np.full(T, SERVER, np.int32),
+        worker=small(worker),
+        job=small(job),
+        version=version,
+        read_version=read_version,
+        read_slot=small(read_slot),
+        write_slot=small(write_slot),
+        peer=np.full(T, NO_WORKER, np.int32),
+        round=small(round_),
+    )
+
+
+def standstill(commits: int, seconds: float) -> ScenarioError:
+    """Returns the error of a world in which time stands still."""
+    return ScenarioError(
+        f"clients must take time, but {commits} commits happened at {seconds} s; give "
+        f"clients.compute or clients.idle a law that is not always 0"
+    )

@@ -1,0 +1,175 @@
+"""What is written down of jobs that have ended, or were under way at the end."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int, Shaped
+
+from simulator.timeline import (
+    NO_COMMIT,
+    Incident,
+    Incidents,
+    Jobs,
+    Outcome,
+)
+from simulator.timelines.arrays.paths import JobArrays
+from simulator.world.world import World
+
+
+def ended(
+    world: World,
+    work: JobArrays,
+    outcome: Int[np.ndarray, " J"],
+    commit: Int[np.ndarray, " J"],
+    applied: Shaped[np.ndarray, " J"] | None,
+) -> Jobs:
+    """Returns jobs that have ended.
+
+    Args:
+        world: Their world.
+        work: The jobs.
+        outcome: What became of each.
+        commit: Number of the commit that applied it, or `NO_COMMIT`.
+        applied: Time of that commit, in the clock's unit; None where there is none.
+    """
+    end = world.seconds(work.end)
+    read, started, computed = _moments(world, work, end)
+    arrived = np.where(outcome == Outcome.LOST, np.nan, end)
+    nan = np.full(end.size, np.nan)
+    at = (
+        nan
+        if applied is None
+        else np.where(commit == NO_COMMIT, nan, world.seconds(applied))
+    )
+    times = read, started, computed, computed, arrived, at
+    return _jobs(work, times, commit, outcome, 1 if work.sends is None else work.sends)
+
+
+def under_way(
+    world: World,
+    work: JobArrays,
+    now: Any,
+    timeouts: np.ndarray | None = None,
+    arrived: Bool[np.ndarray, " J"] | None = None,
+) -> Jobs:
+    """Returns jobs that had read when the run ended, and had not ended.
+
+    Args:
+        world: Their world.
+        work: The jobs.
+        now: Time of the end, in the clock's unit.
+        timeouts: Seconds between two sendings of each group's messages, where any may
+            be lost; infinite where none is.
+        arrived: Whether each has arrived, and waits for others; None where none waits.
+    """
+    nan = np.full(work.client.size, np.nan)
+    commit = np.full(work.client.size, NO_COMMIT)
+    read = world.seconds(work.read)
+    if work.started is None or work.computed is None:
+        there = np.zeros(nan.size, bool) if arrived is None else arrived
+        end = np.where(there, world.seconds(work.end), np.nan)
+        times = read, read, end, end, end, nan
+        return _jobs(work, times, commit, int(Outcome.IN_FLIGHT), there)
+    moments = (work.started, work.computed, work.computed, work.end)
+    computes = work.computed <= now
+    seen = (work.started <= now, computes, computes, computes & (work.end <= now))
+    times = (
+        np.where(is_over, world.seconds(moment), np.nan)
+        for moment, is_over in zip(moments, seen, strict=True)
+    )
+    sends = computes.astype(np.int64)
+    if work.sends is not None and timeouts is not None:
+        timeout = timeouts[world.group_of[work.client]]
+        again = np.flatnonzero(computes & np.isfinite(timeout))
+        repeats = ((now - work.computed[again]) / timeout[again]).astype(np.int64)
+        sends[again] = np.minimum(work.sends[again], 1 + repeats)
+    return _jobs(work, (read, *times, nan), commit, int(Outcome.IN_FLIGHT), sends)
+
+
+def incidents(
+    world: World, sent: JobArrays | None, gave_up: JobArrays, rejected: JobArrays
+) -> Incidents:
+    """Returns what happened to messages, in order of time.
+
+    Args:
+        world: World of the clients.
+        sent: Jobs whose messages were sent, where they may be lost or arrive twice.
+        gave_up: Jobs none of whose messages arrived.
+        rejected: Jobs whose contributions were too stale.
+    """
+    parts = [_noted(world, rejected, rejected.end, Incident.REJECTED, 1)]
+    if gave_up.client.size:
+        parts.append(
+            _noted(world, gave_up, gave_up.end, Incident.GAVE_UP, gave_up.sends)
+        )
+    if sent is not None:
+        assert sent.sends is not None
+        assert sent.twice is not None
+        repeats = sent.sends - sent.twice - 1
+        resent = (repeats > 0) & ~np.asarray(sent.lost)
+        for some, what, number in (
+            (resent, Incident.RESENT, repeats[resent]),
+            (sent.twice, Incident.DUPLICATE, 1),
+        ):
+            work = sent.at(some)
+            parts.append(_noted(world, work, work.computed, what, number))
+    time, client, what, number = (
+        np.concatenate(columns) for columns in zip(*parts, strict=True)
+    )
+    order = np.lexsort((number, what, client, time))
+    whole = (column[order].astype(np.int32) for column in (client, what, number))
+    return Incidents(time[order], *whole)
+
+
+def _noted(
+    world: World, work: JobArrays, time: Any, what: Incident, number: Any
+) -> tuple[np.ndarray, ...]:
+    """Returns columns of incidents."""
+    size = work.client.size
+    return (
+        world.seconds(time),
+        work.client,
+        np.full(size, int(what)),
+        np.broadcast_to(number, size),
+    )
+
+
+def _moments(world: World, work: JobArrays, end: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Returns when jobs read, began to compute and had computed, virtual seconds.
+
+    Where nothing comes between, a job begins at its read and has computed at its end.
+    """
+    read = world.seconds(work.read)
+    if work.started is None or work.computed is None:
+        return read, read, end
+    return read, world.seconds(work.started), world.seconds(work.computed)
+
+
+def _jobs(
+    work: JobArrays,
+    times: Sequence[np.ndarray],
+    commit: Int[np.ndarray, " J"],
+    outcome: Any,
+    uploads: Any,
+) -> Jobs:
+    read, started, computed, sent, arrived, applied = times
+
+    def whole(values: Any) -> np.ndarray:
+        return np.broadcast_to(values, work.client.shape).astype(np.int32)
+
+    return Jobs(
+        whole(work.client),
+        whole(work.job),
+        np.zeros(work.client.size, np.int32),
+        read,
+        started,
+        computed,
+        sent,
+        arrived,
+        applied,
+        work.read_version,
+        commit,
+        whole(outcome),
+        whole(uploads),
+    )

@@ -1,0 +1,149 @@
+"""Rounds in which everyone works, and which are as long as their slowest client."""
+
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from simulator.protocols.free import Everyone
+from simulator.timeline import NO_INCIDENTS, Jobs, StopReason
+from simulator.timelines.arrays import ends
+from simulator.timelines.arrays.blocks import (
+    BLOCK,
+    STUCK,
+    Block,
+    server_rows,
+    standstill,
+)
+from simulator.timelines.arrays.limits import Limits
+from simulator.timelines.arrays.paths import JobArrays, Paths, together
+from simulator.timelines.base import RunTimeline
+from simulator.world.world import World
+
+
+class EveryonePlayer:
+    """The timeline of a run whose clients all wait for each other.
+
+    Args:
+        timeline: Timeline of the run.
+        world: Its world, without feedback and without losses.
+        rule: What the protocol does.
+    """
+
+    def __init__(self, timeline: RunTimeline, world: World, rule: Everyone) -> None:
+        assert timeline.clients is not None
+        del rule
+        self._world = world
+        self._paths = Paths(world, timeline.clients)
+        self._limits = Limits(timeline)
+        self._limit: Any = inf
+        if timeline.stop.time is not None:
+            self._limit = world.clock(timeline.stop.time)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yields the timeline, piece by piece.
+
+        Raises:
+            ScenarioError: a law gave an impossible duration, or time stands still.
+        """
+        K, limits = self._world.num_clients, self._limits
+        made, standing = 0, 0
+        starts, work = np.zeros(1, self._paths.last.dtype), None
+        while True:
+            left = min(limits.turns - made, limits.contributions // K - made)
+            # One round more than ends: some of its jobs are under way by then.
+            starts, work = self._add(starts, work, 1 + max(1, min(BLOCK // K, left)))
+            block = self._block(starts, work, made)
+            yield block
+            if block.stop is not None:
+                return
+            ended = starts.size - 1
+            made += ended
+            standing = standing + K * ended if starts[-1] == starts[0] else 0
+            if standing > STUCK:
+                raise standstill(standing, self._world.seconds(starts[:1])[0])
+            starts, work = starts[-1:], work.at(np.arange(ended * K, work.client.size))
+
+    def _add(
+        self, starts: np.ndarray, work: JobArrays | None, rounds: int
+    ) -> tuple[np.ndarray, JobArrays]:
+        """Adds rounds to those that are known, of which the last has not ended.
+
+        Returns:
+            When rounds begin, and their jobs: of each round those of all clients.
+        """
+        K = self._world.num_clients
+        drawn = self._paths.durations(np.arange(K), rounds)
+        sums = np.zeros((rounds, len(drawn.columns) + 1, K), starts.dtype)
+        for place, column in enumerate(drawn.columns, start=1):
+            sums[:, place] = np.transpose(np.broadcast_to(column, (K, rounds)))
+        later, time = [], starts[-1]
+        if work is not None:
+            time = work.end[-K:].max()
+            later.append(time)
+        for times in sums:
+            times[0] = time
+            np.add.accumulate(times, axis=0, out=times)
+            time = times[-1].max()
+            later.append(time)
+        everyone = np.arange(K)
+        first = int(drawn.first_job[0])
+        added = self._paths.work(
+            drawn,
+            np.tile(everyone, rounds),
+            np.repeat(np.arange(first, first + rounds), K),
+            lambda stages: sums[:, stages].ravel(),
+        )
+        added.read_version[:] = added.job  # every round is a version
+        starts = np.concatenate([starts, np.array(later[:-1], starts.dtype)])
+        return starts, added if work is None else together([work, added])
+
+    def _block(self, starts: np.ndarray, work: JobArrays, made: int) -> Block:
+        """Returns the rounds that have ended: a round ends when the next begins."""
+        world, K = self._world, self._world.num_clients
+        time = starts[1:]
+        number = np.arange(made + 1, made + time.size + 1)
+        reason, now = None, starts[-1]
+        rounds = int(np.searchsorted(time, self._limit, side="right"))
+        if rounds < time.size:
+            reason, now = StopReason.TIME, self._limit
+        end = self._limits.first(number[:rounds], K * number[:rounds])
+        if end is not None:
+            rounds, reason = end[0] + 1, end[1]
+            now = time[rounds - 1]
+        time, number = time[:rounds], number[:rounds]
+        over = work.at(np.arange(rounds * K))
+        jobs = ends.ended(
+            world,
+            over,
+            np.zeros(rounds * K, np.int64),
+            np.repeat(number, K),
+            np.repeat(time, K),
+        )
+        ended = np.repeat(np.arange(1, rounds + 1), K)
+        if reason is not None:
+            left = work.at(np.arange(rounds * K, (rounds + 1) * K))
+            timed = reason is StopReason.TIME
+            reads = np.ones(K, bool) if left.own is None else ~left.own
+            if timed:
+                reads |= left.read <= now
+            left = left.at(reads)
+            arrived = (left.end <= now) & timed
+            others = ends.under_way(world, left, now, arrived=arrived)
+            jobs = Jobs(*map(np.concatenate, zip(jobs, others, strict=True)))
+            ended = np.concatenate([ended, np.full(others.client.size, rounds)])
+        shape = rounds, K
+        none = np.zeros(rounds, np.int64)
+        rows = server_rows(
+            world.seconds(time),
+            none,
+            over.client.reshape(shape),
+            over.job.reshape(shape),
+            number - 1,
+            over.read_version.reshape(shape),
+            np.zeros(shape, np.int64),
+            none,
+            number - 1,
+        )
+        return Block(rows, jobs, ended, NO_INCIDENTS, reason)

@@ -1,0 +1,40 @@
+"""The row with which a run ends."""
+
+from jaxtyping import Int
+from numpy import ndarray, searchsorted
+
+from simulator.timeline import StopReason
+from simulator.timelines.base import FOREVER, RunTimeline
+
+
+class Limits:
+    """The ends of a run that are counted; the time is not one of them.
+
+    Args:
+        timeline: Timeline of the run, without messages but those of contributions.
+    """
+
+    def __init__(self, timeline: RunTimeline) -> None:
+        (by_turns, self.turns), (by, most) = timeline.limits
+        each, _, spendable = timeline.weights
+        paid = -(-spendable // each) if each else FOREVER
+        self._reasons = by_turns, by, StopReason.BYTES
+        self._counts = self.turns, most, paid
+        self.contributions = min(most, paid)
+
+    def first(
+        self, turns: Int[ndarray, " T"], contributions: Int[ndarray, " T"]
+    ) -> tuple[int, StopReason] | None:
+        """Returns the first row with which a limit is reached, and why; or None.
+
+        Args:
+            turns: Turns made by the end of each row.
+            contributions: Contributions applied by the end of each row.
+        """
+        counts = turns, contributions, contributions
+        at = [
+            int(searchsorted(count, limit))
+            for count, limit in zip(counts, self._counts, strict=True)
+        ]
+        row = min(at)
+        return None if row == turns.size else (row, self._reasons[at.index(row)])

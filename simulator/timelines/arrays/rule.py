@@ -1,0 +1,74 @@
+"""The rule that says whether a world is free of feedback on who acts when."""
+
+from simulator.config.parts import tag
+from simulator.protocols.base import Protocol
+from simulator.protocols.free import Arrivals, Rule
+from simulator.world.clients import Behaviour, Clients, RegimeSlowdown, Server
+
+
+def free_rule(protocol: Protocol) -> Rule | None:
+    """Returns what a protocol does where nothing feeds back; None where something does.
+
+    A protocol that inherits from another and plays otherwise has a rule of its own, or
+    none.
+    """
+    for kind in type(protocol).__mro__:
+        own = vars(kind)
+        if "free_rule" in own:
+            return protocol.free_rule
+        if "play" in own or "recorder" in own:
+            return None
+    return None
+
+
+def feedback(
+    protocol: Protocol,
+    clients: Clients | None,
+    server: Server,
+    num_clients: int,
+    *,
+    limited: bool,
+) -> str:
+    """Returns what feeds back on who acts when, in a few words; empty if nothing does.
+
+    A world without feedback is one in which each client's times follow from its own
+    draws: any number of stages, links that are not shared, losses with repeats,
+    slowdowns, groups and local steps.
+
+    Args:
+        protocol: The protocol.
+        clients: Its clients; None where data are pooled.
+        server: Resources that they share.
+        num_clients: Number of clients.
+        limited: Whether a client may send so many messages and no more.
+    """
+    if free_rule(protocol) is None:
+        return f"the protocol {tag(type(protocol))}"
+    if limited:
+        return "a privacy budget, which ends the run when a client has spent it"
+    if server.service is not None:
+        return "the server's queue"
+    if server.upload_bandwidth is not None or server.download_bandwidth is not None:
+        return "a link that clients share"
+    if clients is None:
+        return ""
+    if clients.selection is not None:
+        return "a selection of clients"
+    if any(isinstance(slow, RegimeSlowdown) for slow in clients.slowdowns):
+        return "clients that are slow at times"
+    behaviours = [each for _, _, each in clients.behaviours(num_clients)]
+    if any(_comes_and_goes(behaviour) for behaviour in behaviours):
+        return "clients that are away at times"
+    loses = any(behaviour.loss is not None for behaviour in behaviours)
+    if loses and not isinstance(free_rule(protocol), Arrivals):
+        return "messages that are lost while others wait for them"
+    return ""
+
+
+def _comes_and_goes(behaviour: Behaviour) -> bool:
+    return (
+        behaviour.availability is not None
+        or behaviour.join != 0
+        or behaviour.leave is not None
+        or behaviour.crashes is not None
+    )

@@ -1,0 +1,160 @@
+"""Random worlds without feedback, and what two players make of them.
+
+    python -m tests.unit.timelines.random_worlds 0 10000
+
+compares arrays with SimPy on ten thousand of them.
+"""
+
+import random
+import sys
+from dataclasses import replace
+from typing import Any
+
+from simulator.config.stop import Stop
+from simulator.protocols import Asynchronous
+from simulator.protocols.buffered import Buffered
+from simulator.protocols.centralised import Centralised
+from simulator.protocols.cyclic import Cyclic
+from simulator.protocols.rounds import Rounds
+from simulator.protocols.synchronous import Synchronous
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients
+from simulator.world.workload import Workload
+from tests.property.whole import (
+    REGISTERS,
+    assert_alike,
+    assert_registers_hold,
+    whole,
+)
+
+MOVING: list[dict[str, Any]] = [
+    {"law": "expon"},
+    {"law": "uniform"},
+    {"law": "gamma", "a": 2.0},
+    {"law": "lognorm", "s": 1.0},
+    {"law": "expon", "scale": "m"},
+    {"law": "constant", "value": 1},
+    {"law": "constant", "value": 0.5},
+    {"law": "poisson", "mu": 1.0},
+    {"law": "poisson", "mu": 0.5, "shift": 0.1},
+    {"law": "randint", "low": 0, "high": 3},
+    {"law": "randint", "low": 1, "high": 4, "scale": 0.25},
+]
+"""Laws with which time passes; many of them let events coincide."""
+LAWS = [*MOVING, {"law": "constant", "value": 0}]
+
+
+def world(seed: int) -> SimulatedTimeline:
+    """Returns a random world with few clients and few commits."""
+    r = random.Random(seed)
+    number = r.choice([1, 2, 3, 7, 20, 64])
+    clients = _behaviour(r)
+    if number > 2 and r.random() < 0.3:
+        first = r.randint(1, number - 1)
+        clients["groups"] = {
+            name: {"number": size, **(_behaviour(r) if r.random() < 0.5 else {})}
+            for name, size in (("a", first), ("b", number - first))
+        }
+    if r.random() < 0.2:
+        slowdowns = (
+            {"kind": "named", "clients": [1], "factor": 3.0},
+            {"kind": "random", "factor": 2.5},
+        )
+        clients["slowdowns"] = [r.choice(slowdowns) for _ in range(r.randint(1, 2))]
+    protocol: Any = r.choice(
+        [
+            Asynchronous(),
+            Asynchronous(staleness_bound=r.choice([0, 1, 3, 10])),
+            Buffered(size=r.choice([1, 2, 5])),
+            Buffered(window=r.choice([0.5, 1, 2.3, 10.0])),
+            Synchronous(),
+            Rounds(),
+            Cyclic(step=r.choice(MOVING), lag=r.choice(["K", "K-1"])),
+            Centralised(step=r.choice(MOVING)),
+        ]
+    )
+    pooled = protocol.pooled
+    workload = Workload(
+        r.choice([0, 40]),
+        40,
+        number,
+        steps=r.choice([1, 3]),
+        samples=r.choice([1, 4]),
+        overhead_s=r.choice([0, 0, 0, 0.25]),
+    )
+    return SimulatedTimeline(
+        None if pooled else Clients.model_validate(clients),
+        protocol,
+        1 if pooled else number,
+        r.randint(0, 999),
+        _stop(r, in_rounds=protocol.in_rounds),
+        workload,
+    )
+
+
+def _behaviour(r: random.Random) -> dict[str, Any]:
+    found: dict[str, Any] = {"compute": r.choice(MOVING)}
+    for stage, chance in (("idle", 0.4), ("read", 0.2)):
+        if r.random() < chance:
+            found[stage] = r.choice(LAWS)
+    for way, rates in (("upload", [10, "5*m"]), ("download", [10, 20])):
+        if r.random() < 0.3:
+            link = {"latency": r.choice(LAWS), "bandwidth": r.choice(rates)}
+            found[way] = {k: v for k, v in link.items() if r.random() < 0.6}
+    if r.random() < 0.2:
+        found["compute_per"] = r.choice(["step", "sample"])
+    if r.random() < 0.25:
+        found["loss"] = {
+            "chance": r.choice([0, 0.2, 0.5]),
+            "timeout": r.choice([0.5, 1, 2.0]),
+            "retries": r.choice([0, 1, 3]),
+            "duplicates": r.choice([0, 0.3]),
+        }
+    return found
+
+
+def _stop(r: random.Random, *, in_rounds: bool) -> Stop:
+    limits: list[dict[str, Any]] = [
+        {"commits": r.choice([1, 17, 150, 400])},
+        {"time": r.choice([1.0, 5, 20.3, 40])},
+        {"contributions": r.choice([1, 33, 200])},
+        {"epochs": r.choice([1, 10])},
+        {"bytes": r.choice([1000, 12345]), "time": 30},
+        {"commits": 200, "time": 15},
+    ]
+    if in_rounds:
+        limits.append({"rounds": r.choice([1, 30])})
+    return Stop(**r.choice(limits))
+
+
+def compare(timeline: SimulatedTimeline, num_rows: int = 97) -> None:
+    """Compares what arrays make with what SimPy plays.
+
+    Raises:
+        AssertionError: they differ, or a register does not hold what is read from it.
+    """
+    played = whole(replace(timeline, player="simpy"), 89)
+    made = whole(timeline, num_rows)
+    assert_alike(played, made, but=REGISTERS)
+    assert_registers_hold(made.rows, timeline.num_registers)
+
+
+def main(first: int, last: int) -> int:
+    """Compares worlds; prints those that differ, and returns how many did."""
+    wrong = compared = 0
+    for seed in range(first, last):
+        timeline = world(seed)
+        if timeline.feedback:
+            continue
+        compared += 1
+        try:
+            compare(timeline, (5, 61, 1000)[seed % 3])
+        except AssertionError as error:
+            wrong += 1
+            sys.stdout.write(f"{seed}: {error}\n")
+    sys.stdout.write(f"{compared} worlds, {wrong} of them different\n")
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])) > 0)

@@ -1,0 +1,209 @@
+"""Timelines by arrays are those that SimPy plays, bit for bit."""
+
+import heapq
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator.config.errors import ScenarioError
+from simulator.config.stop import Stop
+from simulator.protocols import Asynchronous
+from simulator.protocols.buffered import Buffered
+from simulator.protocols.synchronous import Synchronous
+from simulator.protocols.t_synchronous import TSynchronous
+from simulator.scenario.reading import read_any
+from simulator.scenario.setting import WorldScenario
+from simulator.scenario.study import expand
+from simulator.streams import Purpose, Streams
+from simulator.timelines.arrays.registers import LATER, Registers
+from simulator.timelines.arrays.ties import in_order
+from simulator.timelines.of_run import timeline as timeline_of
+from simulator.timelines.saved import record
+from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.clients import Clients, Server
+from simulator.world.workload import Workload
+from tests.property.whole import whole
+from tests.unit.timelines.random_worlds import compare, world
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+EXPON = {"law": "expon"}
+
+
+@pytest.mark.parametrize("first", range(0, 400, 100))
+def test_random_worlds(first: int) -> None:
+    _compare_worlds(range(first, first + 100), least=70)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(1000, 11_000, 2500))
+def test_ten_thousand_random_worlds(first: int) -> None:
+    _compare_worlds(range(first, first + 2500), least=2000)
+
+
+def _compare_worlds(seeds: range, least: int) -> None:
+    compared = 0
+    for seed in seeds:
+        timeline = world(seed)
+        if timeline.feedback:
+            continue
+        try:
+            compare(timeline, (5, 61, 1000)[seed % 3])
+        except AssertionError as error:
+            raise AssertionError(f"world {seed}") from error
+        compared += 1
+    assert compared > least
+
+
+@pytest.mark.long
+def test_shipped_scenarios() -> None:
+    compared = 0
+    for path in sorted(SCENARIOS.rglob("*.yaml")):
+        firsts = {run.variant: run for run in reversed(expand(read_any(path)))}
+        for run in firsts.values():
+            timeline = timeline_of(run)
+            if not isinstance(timeline, SimulatedTimeline) or timeline.feedback:
+                continue
+            short = replace(timeline, stop=Stop(commits=40))
+            compare(short)
+            compared += 1
+    assert compared > 150
+
+
+def _timeline(clients: dict[str, Any] | None = None, **other: Any) -> SimulatedTimeline:
+    made = Clients.model_validate(clients or {"compute": EXPON})
+    parts = {"protocol": Asynchronous(), "num_clients": 5, "seed": 1} | other
+    workload = Workload(4, 4, 5)
+    return SimulatedTimeline(made, stop=Stop(commits=50), workload=workload, **parts)
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 64])
+def test_blocks_of_any_size_join(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times at which a block ends are times of events, and cut chains of ties."""
+    for module in ("arrivals", "everyone", "turns"):
+        monkeypatch.setattr(f"simulator.timelines.arrays.{module}.BLOCK", blocks)
+    monkeypatch.setattr("simulator.timelines.arrays.arrivals.FIRST", 2)
+    _compare_worlds(range(500, 560), least=30)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ties_are_taken_as_a_heap_takes_them(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    K, n = int(rng.integers(1, 6)), int(rng.integers(1, 30))
+    steps = rng.integers(0, 3, (K, n))
+    before = rng.permutation(K)
+    queue, count, found = [], 0, []
+    for client in np.argsort(before).tolist():
+        heapq.heappush(queue, (int(steps[client, 0]), count, client, 0))
+        count += 1
+    while queue:
+        time, _, client, number = heapq.heappop(queue)
+        found.append(client * n + number)
+        if number + 1 < n:
+            later = time + int(steps[client, number + 1])
+            heapq.heappush(queue, (later, count, client, number + 1))
+            count += 1
+    times = np.cumsum(steps, axis=1).ravel()
+    assert in_order(times, np.repeat(np.arange(K), n), before).tolist() == found
+
+
+def test_registers_are_taken_when_they_are_free() -> None:
+    registers = Registers(3)
+    none = np.zeros(0, np.int64)
+    # Version 1 is read until position 5, version 2 by none, version 3 for longer.
+    given = registers.assign(
+        np.array([1, 3, 5]), np.array([1, 3]), np.array([5, LATER]), none, none
+    )
+    assert given.tolist()[0] == 0
+    assert given[1] != given[3]
+    assert given[2] > 10  # no register
+    # Its reader ends after the next version is made: that one has another register.
+    later = registers.assign(np.array([1]), none, none, given[3:], np.array([2]))
+    assert later[0] == given[3]
+    assert later[1] != given[3]
+    crowded = Registers(1)
+    with pytest.raises(AssertionError, match="more registers than it says"):
+        crowded.assign(np.array([1]), np.array([0, 1]), np.full(2, LATER), none, none)
+
+
+@pytest.mark.parametrize("n", [1, 3, 64, 70])
+def test_rectangles_of_random_numbers(n: int) -> None:
+    streams, clients = Streams(3), np.array([5, 0, 9])
+    first = np.array([2, 7, 4])
+    found = streams.rectangle(Purpose.COMPUTE, clients, first, n)
+    for row, client, at in zip(found, clients, first, strict=True):
+        known = streams.scattered(Purpose.COMPUTE, client, np.arange(at, at + n))
+        np.testing.assert_array_equal(row, known)
+
+
+class Halting(Asynchronous):
+    """Plays otherwise than what it inherits from."""
+
+    def play(self, world: Any, recorder: Any) -> None:
+        """Starts nothing."""
+
+
+ON_OFF = {"kind": "on_off", "on": EXPON, "off": EXPON}
+SLOW = {"kind": "regime", "factor": 2.0, "normal": EXPON, "slow": EXPON}
+LOSS = {"chance": 0.1, "timeout": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("clients", "other", "words"),
+    [
+        ({}, {"protocol": TSynchronous(t=2)}, "the protocol t_synchronous"),
+        ({}, {"protocol": Asynchronous(staleness_bound=1, beyond="wait")}, "protocol"),
+        ({}, {"protocol": Synchronous(deadline=1.0)}, "the protocol synchronous"),
+        ({}, {"protocol": Halting()}, "the protocol asynchronous"),
+        ({}, {"server": Server(service=EXPON)}, "the server's queue"),
+        ({}, {"server": Server(upload_bandwidth=1.0)}, "a link that clients share"),
+        ({}, {"quota": (3,) * 5}, "a privacy budget"),
+        ({"selection": {"in_flight": 2}}, {}, "a selection of clients"),
+        ({"availability": ON_OFF}, {}, "clients that are away at times"),
+        ({"crashes": {"after": EXPON, "down": EXPON}}, {}, "away at times"),
+        ({"leave": 3.0}, {}, "away at times"),
+        ({"slowdowns": [SLOW]}, {}, "clients that are slow at times"),
+        ({"loss": LOSS}, {"protocol": Synchronous()}, "while others wait for them"),
+    ],
+)
+def test_worlds_with_feedback_are_played(
+    clients: dict[str, Any], other: dict[str, Any], words: str
+) -> None:
+    timeline = _timeline({"compute": EXPON} | clients, **other)
+    assert words in timeline.feedback
+    assert timeline.made_by == f"SimPy, because of {timeline.feedback}"
+
+
+def test_worlds_without_feedback_are_not() -> None:
+    for protocol in (Asynchronous(), Buffered(size=2), Synchronous()):
+        timeline = _timeline(protocol=protocol)
+        assert timeline.made_by == "arrays"
+        assert replace(timeline, player="simpy").made_by == "SimPy"
+        assert replace(timeline, player="simpy").digest == timeline.digest
+
+
+def test_time_that_stands_still_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("arrays.arrivals", "arrays.everyone", "simulated"):
+        monkeypatch.setattr(f"simulator.timelines.{module}.STUCK", 2000)
+    never = {"law": "poisson", "mu": 1e-9}
+    for protocol in (Asynchronous(), Synchronous()):
+        timeline = _timeline({"compute": never}, protocol=protocol)
+        timeline = replace(timeline, stop=Stop(time=1.0))
+        for player in ("fastest", "simpy"):
+            with pytest.raises(ScenarioError, match="clients must take time, but"):
+                whole(replace(timeline, player=player), 500)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("player", ["fastest", "simpy"])
+def test_a_scenario_chooses_and_its_manifest_says(player: str, tmp_path: Path) -> None:
+    tree = {
+        "name": "few",
+        "clients": {"number": 3, "compute": EXPON},
+        "protocol": {"kind": "asynchronous"},
+        "stop": {"commits": 9},
+        "timeline": {"player": player},
+    }
+    (run,) = record(WorldScenario.model_validate(tree), tmp_path / "t").manifest["runs"]
+    assert run["player"] == {"fastest": "arrays", "simpy": "SimPy"}[player]
