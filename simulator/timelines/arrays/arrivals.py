@@ -136,7 +136,7 @@ class ArrivalsPlayer:
             ScenarioError: a law gave an impossible duration, or time stands still.
         """
         paths, K = self._paths, self._world.num_clients
-        size = max(BLOCK, min(256 * K, 4 * BLOCK), K // 4)
+        size = max(BLOCK, min(128 * K, 4 * BLOCK), K // 4)
         work = paths.extend(np.arange(K), min(FIRST, -(-self._left(size) // K)))
         # Half of the clients have done what is known by then.
         until = float(np.median(paths.last))
