@@ -27,6 +27,7 @@ class ClientValues:
         self._exact = exact
         self.values = np.array([float(value) for value in exact])
         self._one = self.values.size == 1
+        self._ticks: dict[Fraction, np.ndarray] = {}
 
     @classmethod
     def given(cls, quantity: Any, population: Population, name: str) -> "ClientValues":
@@ -73,11 +74,10 @@ class ClientValues:
 
     def ticks(self, who: Who, tick: Fraction) -> Any:
         """Returns the value in ticks, of a client or for each of several."""
-        if self._one:
-            return _ticks(self._exact[0], tick)
-        if isinstance(who, int):
-            return _ticks(self._exact[who], tick)
-        return np.array([_ticks(self._exact[client], tick) for client in who.tolist()])
+        if tick not in self._ticks:
+            self._ticks[tick] = np.array([_ticks(value, tick) for value in self._exact])
+        ticks = self._ticks[tick]
+        return ticks[0] if self._one else ticks[who]
 
 
 def check_parameter(

@@ -27,6 +27,7 @@ from simulator.timeline import (
 from simulator.timelines.arrays import ends
 from simulator.timelines.arrays.blocks import (
     BLOCK,
+    FIRST,
     STUCK,
     Block,
     server_rows,
@@ -39,8 +40,6 @@ from simulator.timelines.arrays.ties import in_order
 from simulator.timelines.base import RunTimeline
 from simulator.world.world import World
 
-FIRST = 64
-"""Jobs of each client that are worked out first, at most."""
 ASK, READ, END = range(3)
 """Kinds of a client's events."""
 START = -1

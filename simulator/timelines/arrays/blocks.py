@@ -19,6 +19,8 @@ from simulator.timeline import (
 
 BLOCK = 65_536
 """Contributions that are worked out at once, where clients are few."""
+FIRST = 64
+"""Jobs of each client that are worked out first, at most."""
 STUCK = 100_000
 """Contributions at one instant after which time stands still."""
 

@@ -11,6 +11,7 @@ from simulator.timeline import NO_INCIDENTS, Jobs, StopReason
 from simulator.timelines.arrays import ends
 from simulator.timelines.arrays.blocks import (
     BLOCK,
+    FIRST,
     STUCK,
     Block,
     server_rows,
@@ -48,12 +49,13 @@ class EveryonePlayer:
             ScenarioError: a law gave an impossible duration, or time stands still.
         """
         K, limits = self._world.num_clients, self._limits
-        made, standing = 0, 0
+        made, standing, most = 0, 0, FIRST
         starts, work = np.zeros(1, self._paths.last.dtype), None
         while True:
             left = min(limits.turns - made, limits.contributions // K - made)
+            most = min(2 * most, max(1, BLOCK // K))
             # One round more than ends: some of its jobs are under way by then.
-            starts, work = self._add(starts, work, 1 + max(1, min(BLOCK // K, left)))
+            starts, work = self._add(starts, work, 1 + max(1, min(most, left)))
             block = self._block(starts, work, made)
             yield block
             if block.stop is not None:

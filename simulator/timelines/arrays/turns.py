@@ -13,6 +13,7 @@ from simulator.timeline import NO_INCIDENTS, Jobs, StopReason
 from simulator.timelines.arrays import ends
 from simulator.timelines.arrays.blocks import (
     BLOCK,
+    FIRST,
     STUCK,
     Block,
     server_rows,
@@ -48,12 +49,13 @@ class TurnsPlayer:
         Raises:
             ScenarioError: a law gave an impossible duration, or time stands still.
         """
-        K, made, standing = self._world.num_clients, 0, 0
+        K, made, standing, size = self._world.num_clients, 0, 0, FIRST
         # When each client has read, in the order in which they come.
         read: Any = np.zeros(K, np.float64 if self._world.tick is None else np.int64)
         most = min(self._limits.turns, self._limits.contributions)
         while True:
-            turns = max(1, -(-min(BLOCK, most - made) // K))
+            turns = max(1, -(-min(size, most - made) // K))
+            size = min(2 * size, BLOCK)
             steps = self._step.next(np.arange(K), turns).reshape(K, turns).T.ravel()
             last = read[-1:]
             time = np.add.accumulate(np.concatenate([last, steps]))[1:]
