@@ -133,9 +133,10 @@ def source(name: str) -> PluginSource:
 
 
 def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
+    installed = entry_points()  # reads a file of every package: once for all kinds
     for kind in kinds:
         group = f"stalesim.{kind}"
-        for point in entry_points(group=group):
+        for point in installed.select(group=group):
             package = point.dist.name if point.dist else point.module
             place = f"the entry point {point.name!r} of {group} in {package!r}"
             try:
