@@ -9,6 +9,9 @@ from simulator.studies.planning import Task
 from simulator.studies.study_folder import checkpoint_of, content
 from simulator.trace import Disk, checkpoint, parts
 
+FORMAT = 2
+"""What a state means. In 1, registers were numbered as SimPy's player does."""
+
 
 class TaskCheckpoint:
     """Keeps the state of a task, and finds it again.
@@ -22,7 +25,8 @@ class TaskCheckpoint:
     def __init__(self, task: Task, folder: Path, disk: Disk) -> None:
         self._task, self._folder, self._disk = task, folder, disk
         self._since = time.monotonic()
-        self._runs = [content(run) for run in task.runs]
+        runs = [content(run) for run in task.runs]
+        self._about = {"runs": runs, "mode": task.mode, "format": FORMAT}
 
     def due(self) -> bool:
         """Says whether it is time to keep the state again."""
@@ -39,7 +43,7 @@ class TaskCheckpoint:
         Raises:
             StudyError: the disk is full, or the folder cannot be written.
         """
-        whole = {"runs": self._runs, "mode": self._task.mode, **state}
+        whole = {**self._about, **state}
         for name, mine in state["writer"]["parts"].items():
             parts.sync(self._disk, self._folder, name, mine)
         checkpoint.write(
@@ -54,10 +58,7 @@ class TaskCheckpoint:
         """
         path = checkpoint_of(self._folder, self._task.number)
         state = checkpoint.read(self._disk, path)
-        if state is None or (state["runs"], state["mode"]) != (
-            self._runs,
-            self._task.mode,
-        ):
+        if state is None or {key: state.get(key) for key in self._about} != self._about:
             return None
         try:
             for name, mine in state["writer"]["parts"].items():
