@@ -83,7 +83,7 @@ class SimulatedTimeline(RunTimeline):
 
     @cached_property
     def feedback(self) -> str:
-        """What feeds back on who acts when, so that SimPy plays; empty if nothing."""
+        """Why SimPy plays it, mostly what feeds back on who acts when; or nothing."""
         return feedback(
             self.protocol,
             self.clients,

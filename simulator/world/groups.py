@@ -36,7 +36,7 @@ class ClientGroup:
             Purpose.DOWNLOAD: config.download.latency if config.download else None,
         }
         self.laws: dict[Purpose, DurationSampler] = {
-            purpose: self._law(law, purpose) for purpose, law in laws.items() if law
+            purpose: self.law(law, purpose) for purpose, law in laws.items() if law
         }
         self.bandwidth = {
             way: ClientValues.given(link.bandwidth, population, f"{way.name}.bandwidth")
@@ -68,7 +68,7 @@ class ClientGroup:
     ) -> Renewal:
         """Returns a process that is on and off by turns."""
         first = self.population.first
-        stages = [self._stage(self._law(law, at), at, None) for at, law in (on, off)]
+        stages = [self._stage(self.law(law, at), at, None) for at, law in (on, off)]
         draw_on, draw_off = (stage.next for stage in stages)
         return Renewal(draw_on, draw_off, self.population.size, first)
 
@@ -98,7 +98,8 @@ class ClientGroup:
             self.lasting.append(self.renewal(*turns))
         self.presences += self.lasting
 
-    def _law(self, law: AnyLaw, purpose: Purpose) -> DurationSampler:
+    def law(self, law: AnyLaw, purpose: Purpose) -> DurationSampler:
+        """Returns a sampler of a law's durations for the group's clients."""
         stage = f"clients.{purpose.name.lower()}"
         return law.make(self.population._replace(stage=stage))
 

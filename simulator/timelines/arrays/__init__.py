@@ -5,6 +5,7 @@ own durations, and a timeline is those of all clients in one order: versions are
 
 - `rule`: whether a world is free of feedback, or why not.
 - `draws`, `paths`: durations, and the jobs that each client does one after the other.
+- `calendars`: when clients are there that come and go.
 - `ties`: the order of events that happen at one instant, as an event loop has it.
 - `arrivals`, `everyone`, `turns`: what protocols make of the clients' jobs.
 - `registers`, `limits`, `blocks`: where versions are kept, where a run ends, chunks.

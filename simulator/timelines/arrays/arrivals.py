@@ -18,6 +18,7 @@ from simulator.timeline import (
     NO_INCIDENTS,
     NO_SLOT,
     NO_WORKER,
+    Incidents,
     Jobs,
     Kind,
     Outcome,
@@ -119,6 +120,7 @@ class ArrivalsPlayer:
         self._version = self._contributions = 0
         self._last_event = np.arange(-world.num_clients, 0)
         self._num_events = 0
+        self._last_time: Any = 0  # of an event
         self._since: Any = -1  # time up to which everything has happened
         self._window = inf  # end of the window that is open
         self._buffer: JobArrays | None = None
@@ -138,7 +140,7 @@ class ArrivalsPlayer:
         size = max(BLOCK, min(128 * K, 4 * BLOCK), K // 4)
         work = paths.extend(np.arange(K), min(FIRST, -(-self._left(size) // K)))
         # Half of the clients have done what is known by then.
-        until = float(np.median(paths.last))
+        until = self._reachable(np.median(paths.last), work)
         while True:
             work, until = self._known(work, until, size)
             block, work = self._block(work, until)
@@ -148,7 +150,25 @@ class ArrivalsPlayer:
             if until > 0:
                 until += self._left(size) * until / max(self._contributions, 1)
             # At least one more job ends.
-            until = max(until, float(paths.last.min()))
+            until = self._reachable(max(until, paths.last.min()), work)
+
+    def _reachable(self, until: Any, work: JobArrays) -> float:
+        """Returns a time; where all have left for ever, one by which all is over."""
+        last = self._paths.last[np.isfinite(self._paths.last)]
+        if last.size and np.isfinite(until):
+            return float(until)
+        if self._limit < inf:
+            return self._limit
+        ended = work.end[np.isfinite(work.end)]
+        window = [self._window] if self._window < inf else []
+        return float(np.concatenate([last, ended, window, [max(self._since, 0)]]).max())
+
+    def _is_over(self, work: JobArrays, until: Any) -> bool:
+        """Says whether nothing happens after a time."""
+        if self._limit < inf or np.isfinite(self._paths.last).any():
+            return False
+        ends_later = np.isfinite(work.end) & (work.end > until)
+        return not ends_later.any() and self._window == inf
 
     def _left(self, size: int) -> int:
         """Returns about how many contributions are to be put in order next."""
@@ -207,8 +227,14 @@ class ArrivalsPlayer:
             now = rows.time[row]
         elif until == self._limit:
             reason = StopReason.TIME
+        elif self._is_over(work, until):
+            reason = StopReason.STALLED
+        moments = np.concatenate([[self._last_time], events.time, verdict.windows])
+        self._last_time = moments.max()
+        if reason is StopReason.STALLED:
+            now = self._last_time
         last = LATER - 1
-        if reason not in (None, StopReason.TIME):
+        if end is not None:
             last = (rows.at[-1] - 1) // 2
         place = np.flatnonzero(events.kind == END)
         place = place[: np.searchsorted(place, last, side="right")]
@@ -220,14 +246,8 @@ class ArrivalsPlayer:
         jobs, job_rows = self._jobs(own, 2 * place + 1, accepted, rows)
         over, seen = ended < LATER, work.read_version != NOT_READ
         incidents = NO_INCIDENTS
-        if work.lost is not None or self._rule.bound is not None:
-            sent = None
-            if work.sends is not None:
-                is_sent = (work.computed > self._since) & (work.computed <= now)
-                sent = work.at(seen & is_sent)
-            lost = np.zeros(place.size, bool) if own.lost is None else own.lost
-            rejected, gave_up = own.at(~accepted & ~lost), own.at(lost)
-            incidents = ends.incidents(self._world, sent, gave_up, rejected)
+        if work.fate is not None or self._rule.bound is not None:
+            incidents = self._incidents(work, own, accepted, over, now)
         if reason is not None:
             left = work.at(seen & ~over)
             parts = [jobs, ends.under_way(self._world, left, now, self._timeouts)]
@@ -241,6 +261,28 @@ class ArrivalsPlayer:
         self._contributions += int((rows.end >= 0).sum())
         self._version += int(rows.commits.sum())
         return block, work.at(~over)
+
+    def _incidents(
+        self,
+        work: JobArrays,
+        own: JobArrays,
+        accepted: Bool[np.ndarray, " E"],
+        over: Bool[np.ndarray, " J"],
+        now: Any,
+    ) -> Incidents:
+        """Returns what went wrong in a block, up to its end or the run's."""
+        found = [ends.ended_badly(self._world, own, accepted)]
+        if work.sends is not None:
+            is_sent = (work.computed > self._since) & (work.computed <= now)
+            sent = work.at(is_sent & (work.read_version != NOT_READ))
+            found.append(ends.repeated(self._world, sent))
+        if work.noted is not None:
+            # It follows from the end of the client's job before, if there was one.
+            first = np.concatenate([[True], work.client[1:] != work.client[:-1]])
+            follows = first | np.concatenate([[False], over[:-1]])
+            is_noted = (work.noted > self._since) & (work.noted <= now)
+            found.append(ends.came_or_left(self._world, work.at(follows & is_noted)))
+        return ends.in_order_of_time(found)
 
     def _read(
         self,
@@ -315,8 +357,8 @@ class ArrivalsPlayer:
         """Says which arrivals are accepted, and which version each job reads."""
         rule = self._rule
         arrives = events.kind == END
-        if work.lost is not None:
-            arrives &= ~work.lost[events.job]
+        if work.fate is not None:
+            arrives &= work.fate[events.job] == Outcome.APPLIED
         windows: list[float] = []
         if rule.bound is not None:
             arrives = commits = self._within_bound(work, events, arrives, rule.bound)
@@ -425,8 +467,8 @@ class ArrivalsPlayer:
             rows: Rows of the block.
         """
         outcome = np.where(accepted, int(Outcome.APPLIED), int(Outcome.REJECTED))
-        if own.lost is not None:
-            outcome[own.lost] = int(Outcome.LOST)
+        if own.fate is not None:
+            outcome = np.where(own.fate == Outcome.APPLIED, outcome, own.fate)
         if self._rule.size == 1 and self._rule.window is None:
             row = np.cumsum(accepted)
             commit = np.where(accepted, self._version + row, NO_COMMIT)

@@ -1,11 +1,9 @@
 """Durations of one stage for many clients at once: those that `StageDelays` draws."""
 
-from fractions import Fraction
-
 import numpy as np
 from jaxtyping import Int
 
-from simulator.laws.base import Draws, Durations
+from simulator.laws.base import Draws, Durations, DurationSampler, Population
 from simulator.streams import Purpose
 from simulator.world.world import World
 
@@ -24,9 +22,23 @@ class StageDraws:
         self._firsts = [group.population.first for group in world.groups]
         if purpose in world.shared_laws:
             self._laws, self._firsts = [world.shared_laws[purpose]], [0]
+        self._tick = world.tick
         self._position = np.zeros(world.num_clients, np.int64)
         self.exists = any(self._laws)
         """Whether the stage takes time in any group."""
+
+    @classmethod
+    def alone(
+        cls,
+        world: World,
+        purpose: Purpose,
+        law: DurationSampler,
+        population: Population,
+    ) -> "StageDraws":
+        """Returns the draws, in seconds, of a law that is none of a client's cycle."""
+        made = cls(world, purpose)
+        made._laws, made._firsts, made._tick = [law], [population.first], None
+        return made
 
     def next(
         self, clients: Int[np.ndarray, " C"], counts: Int[np.ndarray, " C"] | int
@@ -38,7 +50,7 @@ class StageDraws:
             counts: How many of each, or of all.
         """
         world = self._world
-        dtype = np.float64 if world.tick is None else np.int64
+        dtype = np.float64 if self._tick is None else np.int64
         if len(self._laws) == 1:
             return self._draw(0, clients, counts).astype(dtype, copy=False)
         each = np.broadcast_to(counts, clients.shape)
@@ -68,5 +80,4 @@ class StageDraws:
             at = np.arange(who.size) + np.repeat(position - ends + counts, counts)
             uniform = world.streams.scattered(self._purpose, who, at)
         assert law is not None
-        tick: Fraction | None = world.tick
-        return law.draw(Draws(uniform, who - first, at), tick)
+        return law.draw(Draws(uniform, who - first, at), self._tick)

@@ -35,15 +35,22 @@ def ended(
     """
     end = world.seconds(work.end)
     read, started, computed = _moments(world, work, end)
-    arrived = np.where(outcome == Outcome.LOST, np.nan, end)
+    sent, sends = computed, 1 if work.sends is None else work.sends
+    never = (outcome == Outcome.LOST) | (outcome == Outcome.CRASHED)
+    arrived = np.where(never, np.nan, end)
+    if work.noted is not None:
+        # What a job that crashed would have done later never came.
+        sends = np.where(computed > end, 0, sends)
+        computed = sent = np.where(computed > end, np.nan, computed)
+        started = np.where(started > end, np.nan, started)
     nan = np.full(end.size, np.nan)
     at = (
         nan
         if applied is None
         else np.where(commit == NO_COMMIT, nan, world.seconds(applied))
     )
-    times = read, started, computed, computed, arrived, at
-    return _jobs(work, times, commit, outcome, 1 if work.sends is None else work.sends)
+    times = read, started, computed, sent, arrived, at
+    return _jobs(work, times, commit, outcome, sends)
 
 
 def under_way(
@@ -73,7 +80,10 @@ def under_way(
         return _jobs(work, times, commit, int(Outcome.IN_FLIGHT), there)
     moments = (work.started, work.computed, work.computed, work.end)
     computes = work.computed <= now
-    seen = (work.started <= now, computes, computes, computes & (work.end <= now))
+    arrives = computes & (work.end <= now)
+    if work.noted is not None:
+        arrives &= np.asarray(work.fate) != Outcome.CRASHED
+    seen = (work.started <= now, computes, computes, arrives)
     times = (
         np.where(is_over, world.seconds(moment), np.nan)
         for moment, is_over in zip(moments, seen, strict=True)
@@ -87,36 +97,52 @@ def under_way(
     return _jobs(work, (read, *times, nan), commit, int(Outcome.IN_FLIGHT), sends)
 
 
-def incidents(
-    world: World, sent: JobArrays | None, gave_up: JobArrays, rejected: JobArrays
-) -> Incidents:
-    """Returns what happened to messages, in order of time.
+Notes = tuple[np.ndarray, ...]
+"""Columns of incidents: virtual seconds, clients, what, messages."""
 
-    Args:
-        world: World of the clients.
-        sent: Jobs whose messages were sent, where they may be lost or arrive twice.
-        gave_up: Jobs none of whose messages arrived.
-        rejected: Jobs whose contributions were too stale.
-    """
-    parts = [_noted(world, rejected, rejected.end, Incident.REJECTED, 1)]
-    if gave_up.client.size:
-        parts.append(
-            _noted(world, gave_up, gave_up.end, Incident.GAVE_UP, gave_up.sends)
-        )
-    if sent is not None:
-        assert sent.sends is not None
-        assert sent.twice is not None
-        repeats = sent.sends - sent.twice - 1
-        resent = (repeats > 0) & ~np.asarray(sent.lost)
-        for some, what, number in (
-            (resent, Incident.RESENT, repeats[resent]),
-            (sent.twice, Incident.DUPLICATE, 1),
-        ):
-            work = sent.at(some)
-            parts.append(_noted(world, work, work.computed, what, number))
-    time, client, what, number = (
-        np.concatenate(columns) for columns in zip(*parts, strict=True)
+
+def ended_badly(
+    world: World, work: JobArrays, accepted: Bool[np.ndarray, " J"]
+) -> Notes:
+    """Returns the incidents with which jobs have ended that were not applied."""
+    fate = np.zeros(accepted.size, np.int64) if work.fate is None else work.fate
+    rejected = work.at(~accepted & (fate == Outcome.APPLIED))
+    lost, crashed = work.at(fate == Outcome.LOST), work.at(fate == Outcome.CRASHED)
+    parts = (
+        _noted(world, rejected, rejected.end, Incident.REJECTED, 1),
+        _noted(world, crashed, crashed.end, Incident.CRASHED, 1),
+        _noted(world, lost, lost.end, Incident.GAVE_UP, lost.sends),
     )
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+def repeated(world: World, sent: JobArrays) -> Notes:
+    """Returns the incidents of messages that were sent again, or arrived twice."""
+    assert sent.sends is not None
+    assert sent.twice is not None
+    arrives = np.asarray(sent.fate) == Outcome.APPLIED
+    repeats = sent.sends - sent.twice - 1
+    resent, twice = arrives & (repeats > 0), arrives & sent.twice
+    parts = (
+        _noted(world, own, own.computed, what, number)
+        for own, what, number in (
+            (sent.at(resent), Incident.RESENT, repeats[resent]),
+            (sent.at(twice), Incident.DUPLICATE, 1),
+        )
+    )
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+def came_or_left(world: World, work: JobArrays) -> Notes:
+    """Returns the incidents of clients that came back, or left for ever."""
+    assert work.note is not None
+    ones = np.ones(work.client.size, np.int64)
+    return world.seconds(np.asarray(work.noted)), work.client, work.note, ones
+
+
+def in_order_of_time(notes: Sequence[Notes]) -> Incidents:
+    """Returns incidents of several kinds, in order of time."""
+    time, client, what, number = map(np.concatenate, zip(*notes, strict=True))
     order = np.lexsort((number, what, client, time))
     whole = (column[order].astype(np.int32) for column in (client, what, number))
     return Incidents(time[order], *whole)
@@ -131,7 +157,7 @@ def _noted(
         world.seconds(time),
         work.client,
         np.full(size, int(what)),
-        np.broadcast_to(number, size),
+        np.broadcast_to(1 if number is None else number, size),
     )
 
 

@@ -8,6 +8,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from simulator.streams import Purpose
+from simulator.timeline import Incident, Outcome
+from simulator.timelines.arrays.calendars import (
+    Ahead,
+    Presences,
+    Turning,
+    slow_times,
+)
 from simulator.timelines.arrays.draws import StageDraws
 from simulator.world.clients import (
     Clients,
@@ -44,7 +51,11 @@ class JobArrays(NamedTuple):
             arrives at once.
         sends: Messages that it sends, repeats included; None where that is one.
         twice: Whether the last of them arrives twice.
-        lost: Whether none arrives.
+        fate: `APPLIED`, or why nothing comes of it, an `Outcome`; None where something
+            always does.
+        noted: Time at which the client leaves or has come back before it, or NaN; None
+            where clients do not come and go.
+        note: Which of the two, an `Incident`.
     """
 
     client: Int[np.ndarray, " J"]
@@ -60,7 +71,9 @@ class JobArrays(NamedTuple):
     computed: Shaped[np.ndarray, " J"] | None = None
     sends: Int[np.ndarray, " J"] | None = None
     twice: Bool[np.ndarray, " J"] | None = None
-    lost: Bool[np.ndarray, " J"] | None = None
+    fate: Int[np.ndarray, " J"] | None = None
+    noted: Float[np.ndarray, " J"] | None = None
+    note: Int[np.ndarray, " J"] | None = None
 
     def at(self, where: np.ndarray) -> "JobArrays":
         """Returns some of the jobs, by a mask or by places."""
@@ -137,8 +150,15 @@ class Paths:
         self._losses = [group.config.loss for group in world.groups]
         self.loses = any(self._losses)
         """Whether messages may be lost."""
+        comes_and_goes = any(group.presences for group in world.groups)
+        self._presences = Presences(world) if comes_and_goes else None
+        self._slow_times = slow_times(world, clients.slowdowns)
+        self.by_steps = comes_and_goes or bool(self._slow_times)
+        """Whether a job's times depend on when it begins."""
+        self._idle_ahead = Ahead(self._idle, world.num_clients)
+        self._crashed = np.zeros(world.num_clients, bool)
         self.restarts_at_once = not (
-            self.loses or self._idle.exists or self._read.exists
+            self.loses or self._idle.exists or self._read.exists or self.by_steps
         )
         """Whether each job reads when the one before it has arrived."""
         self._was_lost = np.zeros(world.num_clients, bool)
@@ -158,6 +178,8 @@ class Paths:
             clients: Their numbers, each once.
             n: How many of each, >= 1.
         """
+        if self.by_steps:
+            return self._step_by_step(clients, n)
         drawn = self.durations(clients, n)
         # Sums are made one after the other, as the clock makes them.
         C, m = clients.size, len(drawn.columns)
@@ -259,8 +281,123 @@ class Paths:
             computed=None if self._plain else after(drawn.computed),
             sends=None if fate is None else fate.sends.ravel(),
             twice=None if fate is None else fate.twice.ravel(),
-            lost=None if fate is None else fate.lost.ravel(),
+            fate=None if fate is None else fate.lost.ravel() * int(Outcome.LOST),
         )
+
+    def _step_by_step(self, clients: np.ndarray, n: int) -> JobArrays:
+        """Returns the next jobs of some clients, whose times say what becomes of them.
+
+        All clients make a step at a time; `world.cycle` says in which order.
+        """
+        C = clients.size
+        fate = self._fates(clients, n) if self.loses else None
+        zeros = np.zeros((C, n))
+        reads = self._read.exists
+        wait = self._durations(self._read, clients, n) if reads else zeros
+        (fetch,) = self._transit(Purpose.DOWNLOAD, self._down, clients, n) or [zeros]
+        drawn = self._durations(self._compute, clients, n)
+        arrives = None if fate is None else ~fate.lost
+        up = self._transit(Purpose.UPLOAD, self._up, clients, n, arrives) or [zeros]
+        slow, first = self._slow_jobs(clients, n), self.jobs[clients]
+        self.jobs[clients] += n
+        times = np.empty((5, C, n))
+        lost = zeros.astype(bool) if fate is None else fate.lost
+        sends = np.ones((C, n), np.int64) if fate is None else fate.sends.copy()
+        fates = lost * int(Outcome.LOST)
+        asks = np.empty((C, n), bool)
+        noted, note = np.full((C, n), np.nan), np.zeros((C, n), np.int64)
+        for j in range(n):
+            now = self.last[clients]
+            asked = earliest = self._idled(clients, now)
+            there = np.isfinite(now)
+            back = np.full(C, np.nan)
+            if self._presences is not None:
+                # Who has crashed is noted before it asks, as SimPy's player does: an
+                # answer may depend on what was asked before.
+                down = np.flatnonzero(there & self._crashed[clients])
+                back[down] = self._presences.since(clients[down], now[down])
+                asked = np.full(C, np.inf)
+                asked[there] = self._presences.since(clients[there], earliest[there])
+            comes = np.isfinite(asked)
+            read = asked + wait[:, j]
+            started = read + fetch[:, j]
+            factor = self._units[clients]
+            for by, which in slow:
+                is_slow = np.zeros(C, bool)
+                if isinstance(which, Turning):
+                    at = started[comes]
+                    is_slow[comes] = which.since(clients[comes], at) != at
+                else:
+                    is_slow = which[:, j]
+                factor = np.where(is_slow, factor * by, factor)
+            computed = started + drawn[:, j] * factor
+            computed = computed + self._world.workload.overhead_s
+            end = computed if fate is None else computed + fate.wait[:, j]
+            end = end + up[0][:, j]
+            crashed = np.zeros(C, bool)
+            if self._presences is not None and not self._presences.lasts:
+                gone = np.full(C, np.inf)
+                gone[comes] = self._presences.until(clients[comes], read[comes])
+                crashed = comes & (gone <= end)
+                end = np.where(crashed, np.maximum(gone, read), end)
+                if fate is not None:
+                    self._cut_short(clients, sends[:, j], crashed, gone, computed)
+            left = there & ~comes
+            noted[:, j] = np.where(
+                left, earliest, np.where(np.isinf(back), np.nan, back)
+            )
+            note[:, j] = np.where(left, int(Incident.LEFT), int(Incident.REJOINED))
+            fates[crashed, j] = int(Outcome.CRASHED)
+            asks[:, j] = (asked > now) | ~comes
+            times[:, :, j] = asked, read, started, computed, end
+            self.last[clients], self._crashed[clients] = end, crashed
+            self._was_lost[clients] = crashed | lost[:, j]
+        asked, read, started, computed, end = (each.ravel() for each in times)
+        own = asks.ravel()
+        twice = np.zeros(C * n, bool) if fate is None else fate.twice.ravel()
+        return JobArrays(
+            client=np.repeat(clients, n),
+            job=(first[:, None] + np.arange(n)).ravel(),
+            read=read,
+            end=end,
+            read_version=np.full(C * n, NOT_READ),
+            read_slot=np.zeros(C * n, np.int64),
+            own=np.ones(C * n, bool) if reads else own,
+            asked=asked if reads else None,
+            asks=own if reads else None,
+            started=started,
+            computed=computed,
+            sends=sends.ravel(),
+            twice=twice,
+            fate=fates.ravel(),
+            noted=noted.ravel(),
+            note=note.ravel(),
+        )
+
+    def _idled(self, clients: np.ndarray, now: np.ndarray) -> np.ndarray:
+        """Returns when clients have idled, who do so unless their job was lost."""
+        if not self._idle.exists:
+            return now
+        found = now.copy()
+        fresh = np.flatnonzero(~self._was_lost[clients] & np.isfinite(now))
+        found[fresh] += self._idle_ahead.take(clients[fresh])
+        return found
+
+    def _cut_short(
+        self,
+        clients: np.ndarray,
+        sends: np.ndarray,
+        crashed: np.ndarray,
+        gone: np.ndarray,
+        computed: np.ndarray,
+    ) -> None:
+        """Counts the messages that clients have sent before they crashed."""
+        for group, loss in enumerate(self._losses):
+            if loss is not None:
+                mine = crashed & (self._world.group_of[clients] == group)
+                mine = np.flatnonzero(mine & (gone > computed))
+                since = (gone[mine] - computed[mine]) / loss.timeout
+                sends[mine] = np.minimum(sends[mine], 1 + since.astype(np.int64))
 
     def _durations(
         self,
@@ -300,17 +437,31 @@ class Paths:
     def _slowness(self, clients: np.ndarray, n: int) -> np.ndarray:
         """Returns by what draws of computing time are multiplied."""
         factor = np.repeat(self._units[clients][:, None], n, axis=1)
+        for by, slow in self._slow_jobs(clients, n):
+            assert not isinstance(slow, Turning)
+            factor = np.where(slow, factor * by, factor)
+        return factor
+
+    def _slow_jobs(
+        self, clients: np.ndarray, n: int
+    ) -> list[tuple[float, Bool[np.ndarray, "C n"] | Turning]]:
+        """Returns each slowdown's factor, and which of the next jobs are slow.
+
+        Where that depends on their times, it is when clients are not.
+        """
         job = self.jobs[clients][:, None] + np.arange(n)
-        for slowdown in self._slowdowns:
+        found: list[tuple[float, Any]] = []
+        for number, slowdown in enumerate(self._slowdowns):
             match slowdown:
                 case NamedSlowdown(clients=named, factor=by):
                     slow = np.isin(clients, np.array(named) - 1)[:, None]
+                    slow = np.broadcast_to(slow, job.shape)
                 case RandomSlowdown(factor=by):
                     slow = self._slowest(job) == clients[:, None]
-                case RegimeSlowdown():
-                    raise AssertionError("slow times are played")
-            factor = np.where(slow, factor * by, factor)
-        return factor
+                case RegimeSlowdown(factor=by):
+                    slow = self._slow_times[number]
+            found.append((by, slow))
+        return found
 
     def _slowest(self, job: Int[np.ndarray, "C n"]) -> Int[np.ndarray, "C n"]:
         """Returns which client is slow in some iterations."""

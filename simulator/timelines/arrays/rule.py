@@ -5,6 +5,9 @@ from simulator.protocols.base import Protocol
 from simulator.protocols.free import Arrivals, Rule
 from simulator.world.clients import Behaviour, Clients, RegimeSlowdown, Server
 
+MANY = 32
+"""Clients from which on arrays are faster, where all make one job at a time."""
+
 
 def free_rule(protocol: Protocol) -> Rule | None:
     """Returns what a protocol does where nothing feeds back; None where something does.
@@ -29,11 +32,13 @@ def feedback(
     *,
     limited: bool,
 ) -> str:
-    """Returns what feeds back on who acts when, in a few words; empty if nothing does.
+    """Returns why a world is played by SimPy, in a few words; empty if it is not.
+
+    Mostly it is what feeds back on who acts when.
 
     A world without feedback is one in which each client's times follow from its own
-    draws: any number of stages, links that are not shared, losses with repeats,
-    slowdowns, groups and local steps.
+    draws: any number of stages, links that are not shared, presence, crashes, losses
+    with repeats, slowdowns, groups and local steps.
 
     Args:
         protocol: The protocol.
@@ -54,13 +59,18 @@ def feedback(
         return ""
     if clients.selection is not None:
         return "a selection of clients"
-    if any(isinstance(slow, RegimeSlowdown) for slow in clients.slowdowns):
-        return "clients that are slow at times"
     behaviours = [each for _, _, each in clients.behaviours(num_clients)]
-    if any(_comes_and_goes(behaviour) for behaviour in behaviours):
-        return "clients that are away at times"
-    loses = any(behaviour.loss is not None for behaviour in behaviours)
-    if loses and not isinstance(free_rule(protocol), Arrivals):
+    slow = any(isinstance(slow, RegimeSlowdown) for slow in clients.slowdowns)
+    away = any(map(_comes_and_goes, behaviours))
+    if isinstance(free_rule(protocol), Arrivals):
+        if (slow or away) and num_clients < MANY:
+            return f"fewer than {MANY} clients that are away or slow at times"
+        return ""
+    if slow:
+        return "clients that are slow while others wait for them"
+    if away:
+        return "clients that are away while others wait for them"
+    if any(behaviour.loss is not None for behaviour in behaviours):
         return "messages that are lost while others wait for them"
     return ""
 

@@ -9,6 +9,7 @@ import random
 import sys
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 from simulator.config.stop import Stop
 from simulator.protocols import Asynchronous
@@ -17,6 +18,7 @@ from simulator.protocols.centralised import Centralised
 from simulator.protocols.cyclic import Cyclic
 from simulator.protocols.rounds import Rounds
 from simulator.protocols.synchronous import Synchronous
+from simulator.timelines.arrays import rule
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import Clients
 from simulator.world.workload import Workload
@@ -59,6 +61,7 @@ def world(seed: int) -> SimulatedTimeline:
         slowdowns = (
             {"kind": "named", "clients": [1], "factor": 3.0},
             {"kind": "random", "factor": 2.5},
+            {"kind": "regime", "factor": 2.0, "normal": MOVING[0], "slow": MOVING[4]},
         )
         clients["slowdowns"] = [r.choice(slowdowns) for _ in range(r.randint(1, 2))]
     protocol: Any = r.choice(
@@ -73,6 +76,9 @@ def world(seed: int) -> SimulatedTimeline:
             Centralised(step=r.choice(MOVING)),
         ]
     )
+    stop = _stop(r, in_rounds=protocol.in_rounds)
+    if "crashes" in str(clients) and stop.time is None:
+        stop = stop.replaced(time=60)  # jobs may be longer than anybody is up
     pooled = protocol.pooled
     workload = Workload(
         r.choice([0, 40]),
@@ -82,14 +88,22 @@ def world(seed: int) -> SimulatedTimeline:
         samples=r.choice([1, 4]),
         overhead_s=r.choice([0, 0, 0, 0.25]),
     )
-    return SimulatedTimeline(
+    timeline = SimulatedTimeline(
         None if pooled else Clients.model_validate(clients),
         protocol,
         1 if pooled else number,
         r.randint(0, 999),
-        _stop(r, in_rounds=protocol.in_rounds),
+        stop,
         workload,
     )
+    return of_few(timeline)
+
+
+def of_few(timeline: SimulatedTimeline) -> SimulatedTimeline:
+    """Returns a timeline that arrays make, if they can, of however few clients."""
+    with patch.object(rule, "MANY", 0):
+        _ = timeline.feedback  # is worked out once
+    return timeline
 
 
 def _behaviour(r: random.Random) -> dict[str, Any]:
@@ -110,6 +124,25 @@ def _behaviour(r: random.Random) -> dict[str, Any]:
             "retries": r.choice([0, 1, 3]),
             "duplicates": r.choice([0, 0.3]),
         }
+    if r.random() < 0.3:
+        found |= _comings(r)
+    return found
+
+
+def _comings(r: random.Random) -> dict[str, Any]:
+    """Returns when clients are there."""
+    found: dict[str, Any] = {}
+    if r.random() < 0.4:
+        on_off = {"kind": "on_off", "on": r.choice(MOVING), "off": r.choice(LAWS)}
+        night = {"kind": "periodic", "period": r.choice([2.0, 7.5]), "on": 0.6}
+        found["availability"] = r.choice([on_off, night, night | {"phase": "m/3"}])
+    if r.random() < 0.4:
+        after = {"law": "scaled", "of": r.choice(MOVING), "scale": 5}
+        found["crashes"] = {"after": after, "down": r.choice(LAWS)}
+    if r.random() < 0.3:
+        found["join"] = r.choice([0, 1.5, "m", "m/2"])
+    if r.random() < 0.3:
+        found["leave"] = r.choice([4.0, "3 + m", {"law": "uniform", "scale": 20}])
     return found
 
 

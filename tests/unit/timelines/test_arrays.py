@@ -18,6 +18,7 @@ from simulator.scenario.reading import read_any
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand
 from simulator.streams import Purpose, Streams
+from simulator.timeline import StopReason
 from simulator.timelines.arrays.registers import LATER, Registers
 from simulator.timelines.arrays.ties import in_order
 from simulator.timelines.of_run import timeline as timeline_of
@@ -26,7 +27,7 @@ from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import Clients, Server
 from simulator.world.workload import Workload
 from tests.property.whole import whole
-from tests.unit.timelines.random_worlds import compare, world
+from tests.unit.timelines.random_worlds import compare, of_few, world
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 EXPON = {"law": "expon"}
@@ -74,9 +75,10 @@ def test_shipped_scenarios() -> None:
 
 def _timeline(clients: dict[str, Any] | None = None, **other: Any) -> SimulatedTimeline:
     made = Clients.model_validate(clients or {"compute": EXPON})
-    parts = {"protocol": Asynchronous(), "num_clients": 5, "seed": 1} | other
-    workload = Workload(4, 4, 5)
-    return SimulatedTimeline(made, stop=Stop(commits=50), workload=workload, **parts)
+    parts = {"protocol": Asynchronous(), "num_clients": 5, "stop": Stop(commits=50)}
+    return SimulatedTimeline(
+        made, seed=1, workload=Workload(4, 4, 5), **(parts | other)
+    )
 
 
 @pytest.mark.parametrize("blocks", [1, 7, 64])
@@ -147,6 +149,7 @@ class Halting(Asynchronous):
 
 ON_OFF = {"kind": "on_off", "on": EXPON, "off": EXPON}
 SLOW = {"kind": "regime", "factor": 2.0, "normal": EXPON, "slow": EXPON}
+ROUNDS = {"protocol": Synchronous()}
 LOSS = {"chance": 0.1, "timeout": 1.0}
 
 
@@ -161,11 +164,13 @@ LOSS = {"chance": 0.1, "timeout": 1.0}
         ({}, {"server": Server(upload_bandwidth=1.0)}, "a link that clients share"),
         ({}, {"quota": (3,) * 5}, "a privacy budget"),
         ({"selection": {"in_flight": 2}}, {}, "a selection of clients"),
-        ({"availability": ON_OFF}, {}, "clients that are away at times"),
-        ({"crashes": {"after": EXPON, "down": EXPON}}, {}, "away at times"),
-        ({"leave": 3.0}, {}, "away at times"),
-        ({"slowdowns": [SLOW]}, {}, "clients that are slow at times"),
-        ({"loss": LOSS}, {"protocol": Synchronous()}, "while others wait for them"),
+        ({"availability": ON_OFF}, {}, "fewer than 32 clients that are away or slow"),
+        ({"slowdowns": [SLOW]}, {}, "fewer than 32 clients that are away or slow"),
+        ({"availability": ON_OFF}, ROUNDS, "clients that are away while others wait"),
+        ({"crashes": {"after": EXPON, "down": EXPON}}, ROUNDS, "away while others"),
+        ({"leave": 3.0}, ROUNDS, "away while others"),
+        ({"slowdowns": [SLOW]}, ROUNDS, "clients that are slow while others wait"),
+        ({"loss": LOSS}, ROUNDS, "messages that are lost while others wait"),
     ],
 )
 def test_worlds_with_feedback_are_played(
@@ -182,6 +187,26 @@ def test_worlds_without_feedback_are_not() -> None:
         assert timeline.made_by == "arrays"
         assert replace(timeline, player="simpy").made_by == "SimPy"
         assert replace(timeline, player="simpy").digest == timeline.digest
+
+
+def test_intervals_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "there.csv"
+    path.write_text("client,start,end\n1,0,4\n1,6,9\n2,1,2.5\n3,0,100\n5,3,3.5\n")
+    traced = {"kind": "trace", "path": str(path)}
+    for stop in (Stop(commits=50), Stop(time=20), Stop(commits=5000)):
+        timeline = _timeline({"compute": EXPON, "availability": traced}, stop=stop)
+        assert of_few(timeline).made_by == "arrays"
+        compare(timeline)
+
+
+def test_worlds_in_which_everyone_leaves_stall() -> None:
+    for protocol in (Asynchronous(), Buffered(window=3.0), Buffered(size=4)):
+        clients = {"compute": EXPON, "leave": "2*m", "idle": EXPON}
+        stop = Stop(commits=900)
+        timeline = of_few(_timeline(clients, protocol=protocol, stop=stop))
+        assert timeline.made_by == "arrays"
+        compare(timeline)
+        assert whole(timeline).stop is StopReason.STALLED
 
 
 def test_time_that_stands_still_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
