@@ -126,6 +126,7 @@ class Scenario(BaseScenario):
     privacy: Privacy | None = None
     """Accounts for what clients send; for algorithms whose messages are noisy."""
     timeline: Recording | None = None
+    """How it is made, or where a recorded one is; by default as fast as can be."""
     claims: tuple[Annotated[Any, AnyClaim()], ...] = ()
     looks: Annotated[
         tuple[Annotated[int, Field(ge=3)], ...], AfterValidator(_rising)

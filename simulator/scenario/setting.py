@@ -42,6 +42,16 @@ class Recording(Playing):
     """Folder that `stalesim timeline` wrote, from a scenario or from a log; of its runs
     the one with the same label and replicate, or else the only one."""
 
+    @model_validator(mode="after")
+    def _one_source(self) -> "Recording":
+        if self.replay is not None and self.player != "fastest":
+            raise LocatedError(
+                "timeline.player must be left out where a timeline is replayed, which "
+                "nothing plays; remove it, or replay",
+                ("timeline", "player"),
+            )
+        return self
+
 
 class BaseScenario(Config, ABC):
     """Clients, server, protocol and end of a study; and how it is varied."""
@@ -144,6 +154,7 @@ class WorldScenario(BaseScenario):
 
     job: Job = Job()
     timeline: Playing | None = None
+    """How it is made; by default as fast as can be."""
 
     @property
     def num_clients(self) -> int:

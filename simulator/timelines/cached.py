@@ -33,7 +33,9 @@ def chunks(timeline: RunTimeline, num_rows: int, folder: Path) -> Iterator[Chunk
     Raises:
         ScenarioError: there can be no such timeline.
     """
-    place = folder / f"{timeline.digest}-{num_rows}"
+    # Players number registers otherwise: no timeline begins by one and ends by another.
+    player = timeline.made_by.partition(",")[0]
+    place = folder / f"{timeline.digest}-{num_rows}-{player}"
     if place.exists():
         done = 0
         with contextlib.suppress(*DAMAGED):

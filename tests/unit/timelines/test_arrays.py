@@ -15,10 +15,11 @@ from simulator.protocols.buffered import Buffered
 from simulator.protocols.synchronous import Synchronous
 from simulator.protocols.t_synchronous import TSynchronous
 from simulator.scenario.reading import read_any
-from simulator.scenario.setting import WorldScenario
+from simulator.scenario.setting import Recording, WorldScenario
 from simulator.scenario.study import expand
 from simulator.streams import Purpose, Streams
 from simulator.timeline import StopReason
+from simulator.timelines import cached
 from simulator.timelines.arrays.registers import LATER, Registers
 from simulator.timelines.arrays.ties import in_order
 from simulator.timelines.of_run import timeline as timeline_of
@@ -232,3 +233,17 @@ def test_a_scenario_chooses_and_its_manifest_says(player: str, tmp_path: Path) -
     }
     (run,) = record(WorldScenario.model_validate(tree), tmp_path / "t").manifest["runs"]
     assert run["player"] == {"fastest": "arrays", "simpy": "SimPy"}[player]
+
+
+def test_what_is_replayed_has_no_player() -> None:
+    with pytest.raises(ValueError, match=r"timeline\.player must be left out"):
+        Recording(replay="there", player="simpy")
+    assert Recording(player="simpy").replay is None
+
+
+def test_no_timeline_begins_by_one_player_and_ends_by_another(tmp_path: Path) -> None:
+    timeline = _timeline()
+    played = replace(timeline, player="simpy")
+    for each in (timeline, played):
+        list(cached.chunks(each, 16, tmp_path))
+    assert len(list(tmp_path.iterdir())) == 2
