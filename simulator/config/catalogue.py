@@ -153,14 +153,19 @@ def parts(kind: str) -> tuple[Any, ...]:
     return own(kind) + tuple(plugin.part for plugin in registered(kind))
 
 
-@cache
 def registered(kind: str) -> tuple[Plugin, ...]:
     """Returns the parts of a kind that plug-ins add.
 
     Raises:
         UserError: a plug-in, of whatever kind, is not as it should be.
     """
-    return _plugins()[kind]
+    return all_registered()[kind]
+
+
+@cache
+def all_registered() -> dict[str, tuple[Plugin, ...]]:
+    """Returns the parts of every kind that plug-ins add, as `registered`."""
+    return _plugins()
 
 
 def sources(used: Iterable[Config]) -> dict[str, PluginSource]:
@@ -194,7 +199,7 @@ def register(*modules: str | Path) -> None:
     ]
     if not new:
         return
-    if registered.cache_info().currsize:
+    if all_registered.cache_info().currsize:
         raise UserError(
             f"{', '.join(new)} must be registered before the first scenario is read; "
             f"restart Python (or the notebook's kernel), and register it first"

@@ -278,7 +278,7 @@ def test_bringing_is_remembered_for_other_processes_unless_it_fails(
 ) -> None:
     good, bad = write('STALESIM = {"laws": ()}'), write("STALESIM = 1")
     monkeypatch.setenv(VARIABLE, good)
-    catalogue.registered.cache_clear()
+    catalogue.all_registered.cache_clear()
     with pytest.raises(UserError, match="must have a mapping STALESIM"):
         catalogue.register(bad)
     assert os.environ[VARIABLE] == good
@@ -288,7 +288,7 @@ def test_bringing_is_remembered_for_other_processes_unless_it_fails(
     monkeypatch.setenv(VARIABLE, good)
     catalogue.register(other)
     assert os.environ[VARIABLE] == os.pathsep.join([good, other])
-    catalogue.registered.cache_clear()
+    catalogue.all_registered.cache_clear()
 
 
 @pytest.mark.parametrize(
