@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from analysis.files import OURS, PARTIAL, WHOLE
 from simulator.config.errors import UserError
 from simulator.trace import Study, load
 from tests.attacks.cases import (
@@ -158,6 +159,9 @@ def writers(folder: Path, number: int, seed: int) -> Iterator[Case]:
 
 
 def _complete(folder: Path, name: str) -> bool:
+    if name == "export":
+        names = {path.name for path in (folder / name).iterdir()}
+        return bool(names - {*OURS}) and not names & {PARTIAL, WHOLE}
     try:
         return name == "timeline" and load(folder / name).complete
     except UserError:
