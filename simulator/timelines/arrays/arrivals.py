@@ -112,7 +112,7 @@ class ArrivalsPlayer:
         assert timeline.clients is not None
         self._world, self._rule = world, rule
         self._paths = Paths(world, timeline.clients)
-        self._limits = Limits(timeline)
+        self._limits = Limits(timeline, world)
         self._registers = Registers(timeline.num_registers)
         # Where each version is read by the client alone that has made it, it has that
         # client's register; the first version, which all read, has one besides.
@@ -124,9 +124,6 @@ class ArrivalsPlayer:
         self._since: Any = -1  # time up to which everything has happened
         self._window = inf  # end of the window that is open
         self._buffer: JobArrays | None = None
-        self._limit: Any = inf
-        if timeline.stop.time is not None:
-            self._limit = world.clock(timeline.stop.time)
         losses = [group.config.loss for group in world.groups]
         self._timeouts = np.array([loss.timeout if loss else inf for loss in losses])
 
@@ -157,15 +154,15 @@ class ArrivalsPlayer:
         last = self._paths.last[np.isfinite(self._paths.last)]
         if last.size and np.isfinite(until):
             return float(until)
-        if self._limit < inf:
-            return self._limit
+        if self._limits.time < inf:
+            return self._limits.time
         ended = work.end[np.isfinite(work.end)]
         window = [self._window] if self._window < inf else []
         return float(np.concatenate([last, ended, window, [max(self._since, 0)]]).max())
 
     def _is_over(self, work: JobArrays, until: Any) -> bool:
         """Says whether nothing happens after a time."""
-        if self._limit < inf or np.isfinite(self._paths.last).any():
+        if self._limits.time < inf or np.isfinite(self._paths.last).any():
             return False
         ends_later = np.isfinite(work.end) & (work.end > until)
         return not ends_later.any() and self._window == inf
@@ -185,7 +182,7 @@ class ArrivalsPlayer:
         """
         paths, parts, made = self._paths, [work], 0
         K, most = self._world.num_clients, 4 * size
-        until = min(until, self._limit)
+        until = min(until, self._limits.time)
         if self._world.tick is not None:
             until = int(until)
         while (behind := np.flatnonzero(paths.last <= until)).size:
@@ -225,7 +222,7 @@ class ArrivalsPlayer:
             row, reason = end
             rows = Made(*(column[: row + 1] for column in rows))
             now = rows.time[row]
-        elif until == self._limit:
+        elif until == self._limits.time:
             reason = StopReason.TIME
         elif self._is_over(work, until):
             reason = StopReason.STALLED

@@ -1,8 +1,6 @@
 """Rounds in which everyone works, and which are as long as their slowest client."""
 
 from collections.abc import Iterator
-from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -37,10 +35,7 @@ class EveryonePlayer:
         del rule
         self._world = world
         self._paths = Paths(world, timeline.clients)
-        self._limits = Limits(timeline)
-        self._limit: Any = inf
-        if timeline.stop.time is not None:
-            self._limit = world.clock(timeline.stop.time)
+        self._limits = Limits(timeline, world)
 
     def blocks(self) -> Iterator[Block]:
         """Yields the timeline, piece by piece.
@@ -107,9 +102,9 @@ class EveryonePlayer:
         time = starts[1:]
         number = np.arange(made + 1, made + time.size + 1)
         reason, now = None, starts[-1]
-        rounds = int(np.searchsorted(time, self._limit, side="right"))
+        rounds = int(np.searchsorted(time, self._limits.time, side="right"))
         if rounds < time.size:
-            reason, now = StopReason.TIME, self._limit
+            reason, now = StopReason.TIME, self._limits.time
         end = self._limits.first(number[:rounds], K * number[:rounds])
         if end is not None:
             rounds, reason = end[0] + 1, end[1]

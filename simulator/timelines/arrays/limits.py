@@ -1,20 +1,28 @@
 """The row with which a run ends."""
 
+from math import inf
+from typing import Any
+
 from jaxtyping import Int
 from numpy import ndarray, searchsorted
 
 from simulator.timeline import StopReason
 from simulator.timelines.base import FOREVER, RunTimeline
+from simulator.world.world import World
 
 
 class Limits:
-    """The ends of a run that are counted; the time is not one of them.
+    """The ends of a run.
 
     Args:
         timeline: Timeline of the run, without messages but those of contributions.
+        world: Its world.
     """
 
-    def __init__(self, timeline: RunTimeline) -> None:
+    def __init__(self, timeline: RunTimeline, world: World) -> None:
+        stop = timeline.stop.time
+        self.time: Any = inf if stop is None else world.clock(stop)
+        """Time of the end in the clock's unit, if there is one."""
         (by_turns, self.turns), (by, most) = timeline.limits
         each, _, spendable = timeline.weights
         paid = -(-spendable // each) if each else FOREVER
@@ -25,7 +33,7 @@ class Limits:
     def first(
         self, turns: Int[ndarray, " T"], contributions: Int[ndarray, " T"]
     ) -> tuple[int, StopReason] | None:
-        """Returns the first row with which a limit is reached, and why; or None.
+        """Returns the first row that reaches a counted limit, and why; or None.
 
         Args:
             turns: Turns made by the end of each row.

@@ -1,7 +1,6 @@
 """Steps that follow one after the other, of one client or of all in turn."""
 
 from collections.abc import Iterator
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -38,10 +37,7 @@ class TurnsPlayer:
     def __init__(self, timeline: RunTimeline, world: World, rule: Turns) -> None:
         self._world, self._rule = world, rule
         self._step = StageDraws(world, Purpose.STEP)
-        self._limits = Limits(timeline)
-        self._limit: Any = inf
-        if timeline.stop.time is not None:
-            self._limit = world.clock(timeline.stop.time)
+        self._limits = Limits(timeline, world)
 
     def blocks(self) -> Iterator[Block]:
         """Yields the timeline, piece by piece.
@@ -79,7 +75,7 @@ class TurnsPlayer:
         """
         world, K = self._world, self._world.num_clients
         time = moments[K:]
-        count = int(np.searchsorted(time, self._limit, side="right"))
+        count = int(np.searchsorted(time, self._limits.time, side="right"))
         reason, now = (None, time[-1]) if count == time.size else (StopReason.TIME, 0)
         number = np.arange(made + 1, made + count + 1)
         if (end := self._limits.first(number, number)) is not None:
