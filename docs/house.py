@@ -115,8 +115,8 @@ def private_words() -> list[str]:
 
 if __name__ == "__main__":
     for folders in (("simulator",), ("analysis",), ("benchmarks",), ("docs",)):
-        print(f"lines of {' '.join(folders)}: {lines(*folders):,}")  # noqa: T201
-    print(f"a circle of imports: {circle()}")  # noqa: T201
-    print(f"classes of one name: {doubles()}")  # noqa: T201
-    print(f"questions about kinds: {questions()}")  # noqa: T201
-    print(f"private words: {len(private_words())}")  # noqa: T201
+        print(f"lines of {' '.join(folders)}: {lines(*folders):,}")
+    print(f"a circle of imports: {circle()}")
+    print(f"classes of one name: {doubles()}")
+    print(f"questions about kinds: {questions()}")
+    print(f"private words: {len(private_words())}")

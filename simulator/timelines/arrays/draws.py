@@ -60,7 +60,8 @@ class StageDraws:
         for group, law in enumerate(self._laws):
             mine = group_of == group
             if law is not None and mine.any():
-                found[owner == group] = self._draw(group, clients[mine], each[mine])
+                own = counts if isinstance(counts, int) else counts[mine]
+                found[owner == group] = self._draw(group, clients[mine], own)
         return found
 
     def _draw(

@@ -155,7 +155,8 @@ class Paths:
         self._slow_times = slow_times(world, clients.slowdowns)
         self.by_steps = comes_and_goes or bool(self._slow_times)
         """Whether a job's times depend on when it begins."""
-        self._idle_ahead = Ahead(self._idle, world.num_clients)
+        if self.by_steps:
+            self._idle_ahead = Ahead(self._idle, world.num_clients)
         self._crashed = np.zeros(world.num_clients, bool)
         self.restarts_at_once = not (
             self.loses or self._idle.exists or self._read.exists or self.by_steps
