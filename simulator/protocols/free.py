@@ -22,7 +22,7 @@ class Arrivals(NamedTuple):
     bound: int | None = None
 
 
-class Everyone(NamedTuple):
+class LockStep(NamedTuple):
     """All clients begin together, and a version applies the contributions of all."""
 
 
@@ -39,4 +39,4 @@ class Turns(NamedTuple):
     rounds_are_commits: bool = False
 
 
-Rule = Arrivals | Everyone | Turns
+Rule = Arrivals | LockStep | Turns

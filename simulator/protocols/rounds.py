@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from simulator.protocols.base import Cadence, Protocol, refuse_selection
-from simulator.protocols.free import Everyone
+from simulator.protocols.free import LockStep
 from simulator.recorders.recorder import Recorder
 from simulator.streams import Purpose
 from simulator.world.clients import Clients, Server
@@ -71,9 +71,9 @@ class Rounds(Protocol):
         refuse_selection(self.kind, clients)
 
     @property
-    def free_rule(self) -> Everyone | None:
-        """Everyone, where all are at work at once."""
-        return Everyone() if self.order == "parallel" else None
+    def free_rule(self) -> LockStep | None:
+        """A lock-step, where all are at work at once."""
+        return LockStep() if self.order == "parallel" else None
 
     @property
     def in_rounds(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from simulator.protocols.base import Cadence, Protocol, refuse_more_than
-from simulator.protocols.free import Everyone
+from simulator.protocols.free import LockStep
 from simulator.recorders.recorder import Recorder
 from simulator.timeline import Incident, Outcome
 from simulator.world.clients import Clients, Server
@@ -30,11 +30,11 @@ class Synchronous(Protocol):
     """Virtual seconds after which the server gives up a client that has left."""
 
     @property
-    def free_rule(self) -> Everyone | None:
-        """Everyone, unless a round may end without some."""
+    def free_rule(self) -> LockStep | None:
+        """A lock-step, unless a round may end without some."""
         if self.deadline or self.wait_for is not None or self.timeout:
             return None
-        return Everyone()
+        return LockStep()
 
     @property
     def in_rounds(self) -> bool:

@@ -7,7 +7,7 @@ own durations, and a timeline is those of all clients in one order: versions are
 - `draws`, `paths`: durations, and the jobs that each client does one after the other.
 - `calendars`: when clients are there that come and go.
 - `ties`: the order of events that happen at one instant, as an event loop has it.
-- `arrivals`, `everyone`, `turns`: what protocols make of the clients' jobs.
+- `arrivals`, `lock_step`, `turns`: what protocols make of the clients' jobs.
 - `registers`, `limits`, `blocks`: where versions are kept, where a run ends, chunks.
 
 Tables are those of `simulator.timelines.simulated` bit for bit; registers may be
@@ -16,14 +16,14 @@ numbered otherwise.
 
 from typing import Any
 
-from simulator.protocols.free import Arrivals, Everyone, Turns
+from simulator.protocols.free import Arrivals, LockStep, Turns
 from simulator.timelines.arrays.arrivals import ArrivalsPlayer
-from simulator.timelines.arrays.everyone import EveryonePlayer
+from simulator.timelines.arrays.lock_step import LockStepPlayer
 from simulator.timelines.arrays.turns import TurnsPlayer
 
 PLAYERS: dict[Any, Any] = {
     Arrivals: ArrivalsPlayer,
-    Everyone: EveryonePlayer,
+    LockStep: LockStepPlayer,
     Turns: TurnsPlayer,
 }
 """The player of each rule by which protocols have no feedback."""

@@ -47,7 +47,7 @@ class LastingCalendar(Calendar, Protocol):
         """Returns when clients go that are there at `time`."""
 
 
-class Ahead:
+class DrawnAhead:
     """Successive durations of clients, of which some are drawn ahead.
 
     Args:
@@ -71,7 +71,7 @@ class Ahead:
         return found
 
 
-class Turning:
+class AlternatingRenewal:
     """There and away by turns, as `world.presence.Renewal`.
 
     Args:
@@ -81,7 +81,7 @@ class Turning:
     """
 
     def __init__(self, on: StageDraws, off: StageDraws, number: int) -> None:
-        self._on, self._off = Ahead(on, number), Ahead(off, number)
+        self._on, self._off = DrawnAhead(on, number), DrawnAhead(off, number)
         self._start, self._back = np.zeros((2, number))
         self._end = np.full(number, -1.0)
 
@@ -104,7 +104,7 @@ class Turning:
             self._back[clients] = self._end[clients] + self._off.take(clients)
 
 
-class Nights:
+class PeriodicCalendar:
     """There for the first part of a period, as `world.presence.PeriodicPresence`."""
 
     def __init__(self, config: Periodic, population: Population) -> None:
@@ -119,7 +119,7 @@ class Nights:
         return np.where(within < self._on, time, time + self._period - within)
 
 
-class Members:
+class MembershipCalendar:
     """There from joining until leaving, as `world.presence.Membership`."""
 
     def __init__(self, config: Behaviour, population: Population) -> None:
@@ -142,7 +142,7 @@ class Members:
         return np.broadcast_to(np.asarray(leave, np.float64), time.shape)
 
 
-class Intervals:
+class TracedCalendar:
     """There in the intervals of a file, as `world.presence.TracedPresence`."""
 
     def __init__(self, presence: Presence) -> None:
@@ -206,26 +206,26 @@ def _calendars(
     match config.availability:
         case OnOff(on=on, off=off):
             turns = ((Purpose.AVAILABLE, on), (Purpose.UNAVAILABLE, off))
-            needed.append(turning(world, group, turns))
+            needed.append(alternating(world, group, turns))
         case Periodic() as periodic:
-            needed.append(Nights(periodic, population))
+            needed.append(PeriodicCalendar(periodic, population))
         case None:
             pass
         case _:
-            needed.append(Intervals(group.presences[0]))
+            needed.append(TracedCalendar(group.presences[0]))
     if config.leave is not None or config.join != 0:
-        lasting.append(Members(config, population))
+        lasting.append(MembershipCalendar(config, population))
     if (crashes := config.crashes) is not None:
         turns = ((Purpose.UP, crashes.after), (Purpose.DOWN, crashes.down))
-        lasting.append(turning(world, group, turns))
+        lasting.append(alternating(world, group, turns))
     return [*needed, *lasting], lasting
 
 
-def turning(
+def alternating(
     world: World,
     group: ClientGroup,
     turns: tuple[tuple[Purpose, AnyLaw], tuple[Purpose, AnyLaw]],
-) -> Turning:
+) -> AlternatingRenewal:
     """Returns when clients are in the first of two states that take turns.
 
     Args:
@@ -237,10 +237,12 @@ def turning(
         StageDraws.alone(world, purpose, group.law(law, purpose), group.population)
         for purpose, law in turns
     )
-    return Turning(on, off, world.num_clients)
+    return AlternatingRenewal(on, off, world.num_clients)
 
 
-def slow_times(world: World, slowdowns: tuple[Slowdown, ...]) -> dict[int, Turning]:
+def slow_times(
+    world: World, slowdowns: tuple[Slowdown, ...]
+) -> dict[int, AlternatingRenewal]:
     """Returns when clients are not slow, for each slowdown at times, by its number."""
     population = Population(world.num_clients, world.streams)
     everyone = ClientGroup(Behaviour(), population)
@@ -248,5 +250,5 @@ def slow_times(world: World, slowdowns: tuple[Slowdown, ...]) -> dict[int, Turni
     for number, slowdown in enumerate(slowdowns):
         if isinstance(slowdown, RegimeSlowdown):
             turns = (Purpose.NORMAL, slowdown.normal), (Purpose.SLOW, slowdown.slow)
-            found[number] = turning(world, everyone, turns)
+            found[number] = alternating(world, everyone, turns)
     return found

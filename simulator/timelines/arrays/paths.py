@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float, Int, Shaped
 from simulator.streams import Purpose
 from simulator.timeline import Incident, Outcome
 from simulator.timelines.arrays.calendars import (
-    Ahead,
+    AlternatingRenewal,
+    DrawnAhead,
     Presences,
-    Turning,
     slow_times,
 )
 from simulator.timelines.arrays.draws import StageDraws
@@ -156,7 +156,7 @@ class Paths:
         self.by_steps = comes_and_goes or bool(self._slow_times)
         """Whether a job's times depend on when it begins."""
         if self.by_steps:
-            self._idle_ahead = Ahead(self._idle, world.num_clients)
+            self._idle_ahead = DrawnAhead(self._idle, world.num_clients)
         self._crashed = np.zeros(world.num_clients, bool)
         self.restarts_at_once = not (
             self.loses or self._idle.exists or self._read.exists or self.by_steps
@@ -325,7 +325,7 @@ class Paths:
             factor = self._units[clients]
             for by, which in slow:
                 is_slow = np.zeros(C, bool)
-                if isinstance(which, Turning):
+                if isinstance(which, AlternatingRenewal):
                     at = started[comes]
                     is_slow[comes] = which.since(clients[comes], at) != at
                 else:
@@ -439,13 +439,13 @@ class Paths:
         """Returns by what draws of computing time are multiplied."""
         factor = np.repeat(self._units[clients][:, None], n, axis=1)
         for by, slow in self._slow_jobs(clients, n):
-            assert not isinstance(slow, Turning)
+            assert not isinstance(slow, AlternatingRenewal)
             factor = np.where(slow, factor * by, factor)
         return factor
 
     def _slow_jobs(
         self, clients: np.ndarray, n: int
-    ) -> list[tuple[float, Bool[np.ndarray, "C n"] | Turning]]:
+    ) -> list[tuple[float, Bool[np.ndarray, "C n"] | AlternatingRenewal]]:
         """Returns each slowdown's factor, and which of the next jobs are slow.
 
         Where that depends on their times, it is when clients are not.

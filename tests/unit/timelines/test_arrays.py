@@ -86,7 +86,7 @@ def _timeline(clients: dict[str, Any] | None = None, **other: Any) -> SimulatedT
 @pytest.mark.parametrize("blocks", [1, 7, 64])
 def test_blocks_of_any_size_join(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Times at which a block ends are times of events, and cut chains of ties."""
-    for module in ("arrivals", "everyone", "turns"):
+    for module in ("arrivals", "lock_step", "turns"):
         monkeypatch.setattr(f"simulator.timelines.arrays.{module}.BLOCK", blocks)
     monkeypatch.setattr("simulator.timelines.arrays.arrivals.FIRST", 2)
     _compare_worlds(range(500, 560), least=30)
@@ -221,7 +221,7 @@ def test_worlds_in_which_everyone_leaves_stall() -> None:
 
 
 def test_time_that_stands_still_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("arrays.arrivals", "arrays.everyone", "simulated"):
+    for module in ("arrays.arrivals", "arrays.lock_step", "simulated"):
         monkeypatch.setattr(f"simulator.timelines.{module}.STUCK", 2000)
     never = {"law": "poisson", "mu": 1e-9}
     for protocol in (Asynchronous(), Synchronous()):

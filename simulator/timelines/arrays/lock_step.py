@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simulator.protocols.free import Everyone
+from simulator.protocols.free import LockStep
 from simulator.timeline import NO_INCIDENTS, Jobs, StopReason
 from simulator.timelines.arrays import ends
 from simulator.timelines.arrays.blocks import (
@@ -21,7 +21,7 @@ from simulator.timelines.base import RunTimeline
 from simulator.world.world import World
 
 
-class EveryonePlayer:
+class LockStepPlayer:
     """The timeline of a run whose clients all wait for each other.
 
     Args:
@@ -30,7 +30,7 @@ class EveryonePlayer:
         rule: What the protocol does.
     """
 
-    def __init__(self, timeline: RunTimeline, world: World, rule: Everyone) -> None:
+    def __init__(self, timeline: RunTimeline, world: World, rule: LockStep) -> None:
         assert timeline.clients is not None
         del rule
         self._world = world
