@@ -4,7 +4,8 @@ Where nothing feeds back on who acts when, a client's times are cumulative sums 
 own durations, and a timeline is those of all clients in one order: versions are ranks.
 
 - `rule`: whether a world is free of feedback, or why not.
-- `draws`, `paths`: durations, and the jobs that each client does one after the other.
+- `draws`, `losses`, `paths`, `job_arrays`: durations, what becomes of messages, and the
+  jobs that each client does one after the other.
 - `calendars`: when clients are there that come and go.
 - `ties`: the order of events that happen at one instant, as an event loop has it.
 - `arrivals`, `lock_step`, `turns`: what protocols make of the clients' jobs.

@@ -34,8 +34,9 @@ from simulator.timelines.arrays.blocks import (
     server_rows,
     standstill,
 )
+from simulator.timelines.arrays.job_arrays import NOT_READ, JobArrays, together
 from simulator.timelines.arrays.limits import Limits
-from simulator.timelines.arrays.paths import NOT_READ, JobArrays, Paths, together
+from simulator.timelines.arrays.paths import Paths
 from simulator.timelines.arrays.registers import LATER, Registers
 from simulator.timelines.arrays.ties import in_order
 from simulator.timelines.base import RunTimeline

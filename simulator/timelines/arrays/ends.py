@@ -13,7 +13,7 @@ from simulator.timeline import (
     Jobs,
     Outcome,
 )
-from simulator.timelines.arrays.paths import JobArrays
+from simulator.timelines.arrays.job_arrays import JobArrays
 from simulator.world.world import World
 
 

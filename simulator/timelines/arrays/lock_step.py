@@ -15,8 +15,9 @@ from simulator.timelines.arrays.blocks import (
     server_rows,
     standstill,
 )
+from simulator.timelines.arrays.job_arrays import JobArrays, together
 from simulator.timelines.arrays.limits import Limits
-from simulator.timelines.arrays.paths import JobArrays, Paths, together
+from simulator.timelines.arrays.paths import Paths
 from simulator.timelines.base import RunTimeline
 from simulator.world.world import World
 

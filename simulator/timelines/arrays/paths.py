@@ -1,11 +1,10 @@
 """The jobs that each client does one after the other, as arrays of their times."""
 
-from collections.abc import Callable, Sequence
-from math import log
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Int, Shaped
 
 from simulator.streams import Purpose
 from simulator.timeline import Incident, Outcome
@@ -16,97 +15,15 @@ from simulator.timelines.arrays.calendars import (
     slow_times,
 )
 from simulator.timelines.arrays.draws import StageDraws
+from simulator.timelines.arrays.job_arrays import NOT_READ, JobArrays
+from simulator.timelines.arrays.losses import Losses, losses
 from simulator.world.clients import (
     Clients,
-    Loss,
     NamedSlowdown,
     RandomSlowdown,
     RegimeSlowdown,
 )
 from simulator.world.world import World
-
-NOT_READ = -1
-"""`read_version` of a job that has not started."""
-NEAR = 1e-9
-"""Distance from a whole number within which a logarithm is worked out once more."""
-
-
-class JobArrays(NamedTuple):
-    """Jobs, one client's after another's, each in order.
-
-    Times are in the clock's unit. Columns that say nothing in a world are None.
-
-    Attributes:
-        client: Number of the client.
-        job: Number of the job.
-        read: Time of its read.
-        end: Time of its arrival, or at which it came to nothing.
-        read_version: Version that it has read, or `NOT_READ`.
-        read_slot: Register of that version.
-        own: Whether the read is an event of its own; None where none is.
-        asked: Time of an event before the read, at which it asked the server for work.
-        asks: Whether there is such an event.
-        started: Time at which it began to compute; None where it does so at its read.
-        computed: Time at which it had computed, and sent its message; None where it
-            arrives at once.
-        sends: Messages that it sends, repeats included; None where that is one.
-        twice: Whether the last of them arrives twice.
-        fate: `APPLIED`, or why nothing comes of it, an `Outcome`; None where something
-            always does.
-        noted: Time at which the client leaves or has come back before it, or NaN; None
-            where clients do not come and go.
-        note: Which of the two, an `Incident`.
-    """
-
-    client: Int[np.ndarray, " J"]
-    job: Int[np.ndarray, " J"]
-    read: Shaped[np.ndarray, " J"]
-    end: Shaped[np.ndarray, " J"]
-    read_version: Int[np.ndarray, " J"]
-    read_slot: Int[np.ndarray, " J"]
-    own: Bool[np.ndarray, " J"] | None = None
-    asked: Shaped[np.ndarray, " J"] | None = None
-    asks: Bool[np.ndarray, " J"] | None = None
-    started: Shaped[np.ndarray, " J"] | None = None
-    computed: Shaped[np.ndarray, " J"] | None = None
-    sends: Int[np.ndarray, " J"] | None = None
-    twice: Bool[np.ndarray, " J"] | None = None
-    fate: Int[np.ndarray, " J"] | None = None
-    noted: Float[np.ndarray, " J"] | None = None
-    note: Int[np.ndarray, " J"] | None = None
-
-    def at(self, where: np.ndarray) -> "JobArrays":
-        """Returns some of the jobs, by a mask or by places."""
-        if where.dtype == bool:
-            where = np.flatnonzero(where)
-        columns: Any = (None if c is None else c[where] for c in self)
-        return JobArrays(*columns)
-
-
-def together(parts: Sequence[JobArrays]) -> JobArrays:
-    """Returns the jobs of several pieces of one world."""
-    columns: Any = (
-        None if column[0] is None else np.concatenate(column)
-        for column in zip(*parts, strict=True)
-    )
-    return JobArrays(*columns)
-
-
-class Losses(NamedTuple):
-    """How the uploads of some jobs fare.
-
-    Attributes:
-        sends: Messages sent.
-        wait: Seconds after the first sending at which the last one is sent, or after
-            which the client gives up.
-        lost: Whether none arrived.
-        twice: Whether a copy follows.
-    """
-
-    sends: Int[np.ndarray, "C n"]
-    wait: Float[np.ndarray, "C n"]
-    lost: Bool[np.ndarray, "C n"]
-    twice: Bool[np.ndarray, "C n"]
 
 
 class Durations(NamedTuple):
@@ -211,7 +128,9 @@ class Paths:
             n: How many of each, >= 1.
         """
         C = clients.size
-        fate = self._fates(clients, n) if self.loses else None
+        fate = (
+            losses(self._world, clients, self.jobs[clients], n) if self.loses else None
+        )
         columns: list[np.ndarray | float] = []
         if self._idle.exists:
             needed = None
@@ -291,7 +210,9 @@ class Paths:
         All clients make a step at a time; `world.cycle` says in which order.
         """
         C = clients.size
-        fate = self._fates(clients, n) if self.loses else None
+        fate = (
+            losses(self._world, clients, self.jobs[clients], n) if self.loses else None
+        )
         zeros = np.zeros((C, n))
         reads = self._read.exists
         wait = self._durations(self._read, clients, n) if reads else zeros
@@ -472,36 +393,3 @@ class Paths:
         streams = self._world.streams
         uniform = streams.uniforms(Purpose.SLOWEST, 0, first, number)
         return (uniform * self._world.num_clients).astype(np.int64)[job - first]
-
-    def _fates(self, clients: np.ndarray, n: int) -> Losses:
-        shape = clients.size, n
-        sends, wait = np.ones(shape, np.int64), np.zeros(shape)
-        lost, twice = np.zeros(shape, bool), np.zeros(shape, bool)
-        group_of = self._world.group_of[clients]
-        for group, config in enumerate(self._losses):
-            mine = np.flatnonzero(group_of == group)
-            if config is None or not mine.size:
-                continue
-            own = self._losses_of(config, clients[mine], n)
-            sends[mine], wait[mine], lost[mine], twice[mine] = own
-        return Losses(sends, wait, lost, twice)
-
-    def _losses_of(self, config: Loss, clients: np.ndarray, n: int) -> Losses:
-        """Returns how the uploads of a group fare, as `Lossy.send` has it."""
-        streams, job = self._world.streams, self.jobs[clients]
-        uniform = streams.rectangle(Purpose.LOSS, clients, job, n)
-        times = np.zeros(uniform.shape, np.int64)
-        if config.chance:
-            by = log(config.chance)
-            ratio = np.log(uniform) / by
-            times = ratio.astype(np.int64)
-            # NumPy's logarithm may differ from Python's in the last bit.
-            doubtful = abs(ratio - np.rint(ratio)) < NEAR * (1 + ratio)
-            for place in zip(*np.nonzero(doubtful), strict=True):
-                times[place] = int(log(uniform[place]) / by)
-        lost = times > config.retries
-        sends = np.minimum(times, config.retries) + 1
-        wait = np.where(lost, sends, sends - 1) * config.timeout
-        copied = streams.rectangle(Purpose.DUPLICATE, clients, job, n)
-        twice = ~lost & (copied < config.duplicates)
-        return Losses(sends + twice, wait, lost, twice)

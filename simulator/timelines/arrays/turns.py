@@ -19,8 +19,8 @@ from simulator.timelines.arrays.blocks import (
     standstill,
 )
 from simulator.timelines.arrays.draws import StageDraws
+from simulator.timelines.arrays.job_arrays import JobArrays
 from simulator.timelines.arrays.limits import Limits
-from simulator.timelines.arrays.paths import JobArrays
 from simulator.timelines.base import RunTimeline
 from simulator.world.world import World
 
