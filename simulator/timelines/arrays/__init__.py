@@ -7,8 +7,8 @@ own durations, and a timeline is those of all clients in one order: versions are
 - `draws`, `losses`, `paths`, `job_arrays`: durations, what becomes of messages, and the
   jobs that each client does one after the other.
 - `calendars`: when clients are there that come and go.
-- `ties`: the order of events that happen at one instant, as an event loop has it.
-- `arrivals`, `lock_step`, `turns`: what protocols make of the clients' jobs.
+- `events`, `ties`: what happens in which order, also at one instant.
+- `arrivals` (with `scans`), `lock_step`, `turns`: what protocols make of jobs.
 - `registers`, `limits`, `blocks`: where versions are kept, where a run ends, chunks.
 
 Tables are those of `simulator.timelines.simulated` bit for bit; registers may be

@@ -4,9 +4,8 @@ Their times depend on none of the others, so they are worked out first. One sort
 says in which order everything happens, and counts say which version each job reads.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterator
-from math import ceil, inf
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,35 +33,14 @@ from simulator.timelines.arrays.blocks import (
     server_rows,
     standstill,
 )
+from simulator.timelines.arrays.events import END, EventOrder, Events
 from simulator.timelines.arrays.job_arrays import NOT_READ, JobArrays, together
 from simulator.timelines.arrays.limits import Limits
 from simulator.timelines.arrays.paths import Paths
 from simulator.timelines.arrays.registers import LATER, Registers
-from simulator.timelines.arrays.ties import in_order
+from simulator.timelines.arrays.scans import window_ends, within_bound
 from simulator.timelines.base import RunTimeline
 from simulator.world.world import World
-
-ASK, READ, END = range(3)
-"""Kinds of a client's events."""
-START = -1
-"""Position before all events."""
-
-
-class Events(NamedTuple):
-    """What happens in a block, in order; places are among the jobs that are known.
-
-    Attributes:
-        time: Times in the clock's unit.
-        job: Place of the job that each belongs to.
-        kind: What happens to it.
-        read_at: Place of the event in which each job reads; `START` for first jobs that
-            read at once, `LATER` for those that do not read in this block.
-    """
-
-    time: Shaped[np.ndarray, " E"]
-    job: Int[np.ndarray, " E"]
-    kind: Int[np.ndarray, " E"]
-    read_at: Int[np.ndarray, " J"]
 
 
 class Verdict(NamedTuple):
@@ -119,8 +97,7 @@ class ArrivalsPlayer:
         # client's register; the first version, which all read, has one besides.
         self._alone = rule == Arrivals() and self._paths.restarts_at_once
         self._version = self._contributions = 0
-        self._last_event = np.arange(-world.num_clients, 0)
-        self._num_events = 0
+        self._order = EventOrder(world.num_clients)
         self._last_time: Any = 0  # of an event
         self._since: Any = -1  # time up to which everything has happened
         self._window = inf  # end of the window that is open
@@ -215,7 +192,7 @@ class ArrivalsPlayer:
 
     def _block(self, work: JobArrays, until: Any) -> tuple[Block, JobArrays]:
         """Puts in order what happens until a time; returns it, and the jobs left."""
-        events = self._events(work, until)
+        events = self._order.until(work, self._since, until)
         verdict, read_version = self._judge(work, events, until)
         rows = self._rows(events, verdict)
         reason, now = None, until
@@ -310,45 +287,6 @@ class ArrivalsPlayer:
         )
         work.read_slot[new] = self._slots[number]
 
-    def _events(self, work: JobArrays, until: Any) -> Events:
-        """Puts the events of all clients in order, from the last block on."""
-        J, own = work.client.size, work.own
-        if own is None:
-            job = np.flatnonzero(work.end <= until)
-            kind = np.full(job.size, END)
-            time = work.end[job]
-        else:
-            happens = np.zeros((J, 3), bool)
-            happens[:, END] = work.end <= until
-            after = work.read > self._since
-            happens[:, READ] = own & after & (work.read <= until)
-            times = [work.read, work.read, work.end]
-            if work.asked is not None:
-                both = work.asks & (work.asked > self._since)
-                happens[:, ASK] = both & (work.asked <= until)
-                times[ASK] = work.asked
-            job, kind = np.nonzero(happens)
-            time = np.stack(times, axis=1)[job, kind]
-        client = work.client[job]
-        order = in_order(time, client, self._last_event)
-        job, kind, client = job[order], kind[order], client[order]
-        self._last_event[client] = self._num_events + np.arange(order.size)
-        self._num_events += order.size
-        read_at = np.full(J, LATER)
-        # A job whose read is no event of its own reads when the one before it ends.
-        before = np.flatnonzero(kind == END)
-        following = job[before] + 1
-        if own is None:
-            read_at[following] = before
-            read_at[work.job == 0] = START
-        else:
-            reads = kind == READ
-            read_at[job[reads]] = np.flatnonzero(reads)
-            at_once = ~own[following]
-            read_at[following[at_once]] = before[at_once]
-            read_at[(work.job == 0) & ~own] = START
-        return Events(time[order], job, kind, read_at)
-
     def _judge(
         self, work: JobArrays, events: Events, until: Any
     ) -> tuple[Verdict, Int[np.ndarray, " J"]]:
@@ -359,10 +297,14 @@ class ArrivalsPlayer:
             arrives &= work.fate[events.job] == Outcome.APPLIED
         windows: list[float] = []
         if rule.bound is not None:
-            arrives = commits = self._within_bound(work, events, arrives, rule.bound)
+            arrives = commits = within_bound(
+                work, events, arrives, self._version, rule.bound
+            )
         elif rule.window is not None:
             commits = np.zeros(arrives.size, bool)
-            windows = self._windows(events.time[arrives].tolist(), rule.window, until)
+            windows, self._window = window_ends(
+                events.time[arrives].tolist(), rule.window, self._window, until
+            )
         elif rule.size == 1:
             commits = arrives
         else:
@@ -378,51 +320,6 @@ class ArrivalsPlayer:
         read_version = np.full(work.client.size, NOT_READ)
         read_version[known] = at[events.read_at[known]]
         return Verdict(arrives, commits, windows, version), read_version
-
-    def _within_bound(
-        self,
-        work: JobArrays,
-        events: Events,
-        arrives: Bool[np.ndarray, " E"],
-        bound: int,
-    ) -> Bool[np.ndarray, " E"]:
-        """Says which arrivals are applied, where those that are too stale are not."""
-        read = work.read_version.tolist()
-        for job in np.flatnonzero(events.read_at == START).tolist():
-            read[job] = 0
-        reads_at = [-1] * events.job.size
-        known = np.flatnonzero((events.read_at < LATER) & (events.read_at >= 0))
-        for job, place in zip(
-            known.tolist(), events.read_at[known].tolist(), strict=True
-        ):
-            reads_at[place] = job
-        version, accepted = self._version, bytearray(events.job.size)
-        for place, (job, arrived, reader) in enumerate(
-            zip(events.job.tolist(), arrives.tolist(), reads_at, strict=True)
-        ):
-            if arrived and version - read[job] <= bound:
-                accepted[place] = 1
-                version += 1
-            if reader >= 0:
-                read[reader] = version
-        return np.frombuffer(accepted, bool)
-
-    def _windows(self, arrivals: list[float], length: float, until: Any) -> list[float]:
-        """Returns when windows end in which something has arrived."""
-        ended, place, window = [], 0, self._window
-        while True:
-            if window == inf:
-                if place == len(arrivals):
-                    break
-                now = arrivals[place]
-                window = now + max(ceil(now / length) * length - now, 0)
-            if window > until:
-                break
-            ended.append(window)
-            place = bisect_right(arrivals, window, place)
-            window = inf
-        self._window = window
-        return ended
 
     def _rows(self, events: Events, verdict: Verdict) -> Made:
         place = np.flatnonzero(verdict.accepted)
