@@ -17,7 +17,8 @@ FAR = 1e6
 def escapes(study: Study) -> pd.Series:
     """Returns how many times as high as it began the loss of each run ended.
 
-    The loss is the first of `LOSSES` that was evaluated, else that of the batches.
+    The loss is the first of `LOSSES` that was evaluated, else that of the batches, if
+    those were recorded.
 
     Args:
         study: Study, finished or not.
@@ -27,6 +28,8 @@ def escapes(study: Study) -> pd.Series:
     """
     table = evaluations(study)
     metric = next((name for name in LOSSES if name in table), None)
+    if metric is None and study.is_summary:
+        return pd.Series(dtype=np.float64)
     if metric is None:
         table, metric = study.table("commits"), "loss"
     if metric not in table:

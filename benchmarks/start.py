@@ -67,7 +67,7 @@ def main(runs: int) -> None:
             ages = done["staleness"].to_numpy()
             found["whole"].append(ages.mean())
             found["mser5"].append(ages[mser5(ages) :].mean())
-            over = end_of_start(jobs)
+            over = end_of_start(jobs, NUM_CLIENTS)
             if np.isfinite(over):
                 found["filled"].append(ages[done["applied_time"] > over].mean())
         cells = []

@@ -66,12 +66,17 @@ def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         jobs: Jobs of the runs.
-        runs: Runs, one row each.
+        runs: Runs, one row each, with `in_flight`, jobs that can be so at once; where
+            an earlier version has not said, as many as clients.
 
     Returns:
         The same columns and `start_s`, as of `start.end_of_start`.
     """
-    return runs.assign(start_s=[end_of_start(mine) for _, mine in _each(jobs, runs)])
+    most = runs["num_clients"]
+    if "in_flight" in runs:
+        most = runs["in_flight"].fillna(most)
+    found = zip(_each(jobs, runs), most.astype(int), strict=True)
+    return runs.assign(start_s=[end_of_start(mine, n) for (_, mine), n in found])
 
 
 def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -127,7 +132,7 @@ def by_group(measured: pd.DataFrame) -> pd.DataFrame:
     Returns:
         The same columns without run, and with `replicates`.
     """
-    return _pooled(measured, ["group"]).assign(
+    return averaged(measured, ["group"]).assign(
         replicates=measured.groupby("group", sort=False).size().to_numpy()
     )
 
@@ -174,7 +179,7 @@ def by_client(
         tables.append(pd.DataFrame(columns))
     table = pd.concat(tables, ignore_index=True)
     several = runs["group"].duplicated().any()
-    return _pooled(table, ["group", "client"]) if several else table
+    return averaged(table, ["group", "client"]) if several else table
 
 
 def by_client_group(
@@ -211,7 +216,7 @@ def by_client_group(
             rows.append(row | {"staleness_max": whole["staleness"].max()})
     if not rows:
         return pd.DataFrame(rows)
-    return _pooled(pd.DataFrame(rows), ["group", "clients"])
+    return averaged(pd.DataFrame(rows), ["group", "clients"])
 
 
 def by_part(clients: pd.DataFrame, parts: pd.Series) -> pd.DataFrame:
@@ -258,6 +263,18 @@ def histogram(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"staleness": ages, "count": counts, "share": share})
 
 
+def averaged(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Returns means over the runs of the same keys, and the largest of maxima."""
+    names = [name for name in table.columns if name not in ("run", *keys)]
+    how: dict[str, Any] = dict.fromkeys(names, "mean")
+    how |= {name: "max" for name in names if name.endswith("_max")}
+    found = table.groupby(keys, sort=False).agg(how)
+    if "start_s" in found:  # of runs of which each is in its steady state
+        over = table["start_s"].notna().groupby([table[key] for key in keys]).all()
+        found["start_s"] = found["start_s"].where(over)
+    return found.reset_index()
+
+
 def _each(jobs: pd.DataFrame, runs: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame]]:
     """Yields each run with its jobs."""
     places: Any = jobs.groupby("run").indices
@@ -297,15 +314,3 @@ def _utilisation(jobs: pd.DataFrame, run: Any, number: int) -> Float[np.ndarray,
     started = np.maximum(work["read_time"].to_numpy(np.float64), since)
     busy = np.maximum(np.nan_to_num(until - started), 0)
     return _sums(work, busy, number) / ((end - since) or np.nan)
-
-
-def _pooled(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Returns means over runs, and the largest of maxima."""
-    names = [name for name in table.columns if name not in ("run", *keys)]
-    how: dict[str, Any] = dict.fromkeys(names, "mean")
-    how |= {name: "max" for name in names if name.endswith("_max")}
-    found = table.groupby(keys, sort=False).agg(how)
-    if "start_s" in found:  # of runs of which each is in its steady state
-        over = table["start_s"].notna().groupby([table[key] for key in keys]).all()
-        found["start_s"] = found["start_s"].where(over)
-    return found.reset_index()

@@ -68,7 +68,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         StudyError: No run has ended.
     """
     seen = view(study)
-    jobs, known, forms, name = seen.jobs, seen.runs, seen.forms, seen.name
+    forms, name = seen.forms, seen.name
     measured = measures.by_group(seen.by_run)
     replicates = int(measured["replicates"].max())
     note = f", means of {replicates} replicates" if replicates > 1 else ""
@@ -82,7 +82,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     whose = {group: seen.who(group)[clients.GROUP] for group in forms}
     divided = {group: names for group, names in whose.items() if names.notna().all()}
     if divided:
-        parted = measures.by_client_group(jobs, known, divided)
+        parted = seen.by_client_group(divided)
         columns = {c: t for c, t in RUNS.items() if c in parted}
         frame = _cells(parted, {group: {} for group in forms}, columns)
         frame.insert(1, "clients", parted["clients"])
@@ -93,7 +93,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         )
     if len(forms) > MOST_GROUPS:  # a terminal would lose the tables above
         return
-    measured = measures.by_client(jobs, seen.incidents, known)
+    measured = seen.by_client
     for group, form in forms.items():
         mine = measured.loc[measured["group"] == group].reset_index(drop=True)
         who = seen.who(group)
@@ -203,13 +203,14 @@ def standard(
     """Yields the figures of a timeline with their file names, one at a time."""
     seen = view(study)
     known, name, forms = seen.runs, seen.name, seen.forms
-    first = known.drop_duplicates("group")["run"]
-    panels = [panel for _, panel in _panels(seen, list(first)[: gantt.MOST_PANELS + 1])]
-    if seconds is None:
-        seconds = gantt.first_seconds(panels[0].jobs, panels[0].num_clients)
-    yield "gantt", gantt.gantt(panels, seconds, name)
+    if seen.is_whole:
+        first = list(known.drop_duplicates("group")["run"])
+        panels = [panel for _, panel in _panels(seen, first[: gantt.MOST_PANELS + 1])]
+        if seconds is None:
+            seconds = gantt.first_seconds(panels[0].jobs, panels[0].num_clients)
+        yield "gantt", gantt.gantt(panels, seconds, name)
     found = {
-        str(group): measures.histogram(seen.jobs, mine)
+        str(group): seen.histogram(mine)
         for group, mine in known.groupby("group", sort=False)
     }
     found = {group: frame for group, frame in found.items() if len(frame)}
@@ -255,7 +256,7 @@ def _compared(seen: View) -> pd.DataFrame:
 
 def _spectral_gaps(seen: View) -> pd.DataFrame | None:
     """Returns the spectral gap of each group that averages in pairs, if any does."""
-    if "gossip" not in set(seen.runs["protocol"]):
+    if "gossip" not in set(seen.runs["protocol"]) or not seen.is_whole:
         return None
     rows, known = seen.rows, seen.runs
     found: dict[str, list[float]] = {}

@@ -5,8 +5,9 @@ are hardly stale: of `n` jobs always in flight the mean over a whole run of `T` 
 is some `n / T` of its value too low. Measures with a closed form therefore leave out
 the start.
 
-The start is over when the jobs that first filled the system have ended: as many as are
-ever in flight at once, of those that read first. Their staleness plays no part. MSER-5
+The start is over when the jobs that first filled the system have ended: as many as can
+be in flight at once, of those that read first, with any others that read at the same
+instant as the last of them. Their staleness plays no part. MSER-5
 (White, Cobb and Spratt, 2000), which cuts where the rest varies least, was tried: it
 cuts too little off geometric staleness and nothing off long-tailed one, whose largest
 values are the rest's (docs/theory.md has the numbers).
@@ -20,26 +21,23 @@ UNDER_WAY = ("IN_FLIGHT", "BUFFERED")
 """Outcomes of jobs that outlast their run."""
 
 
-def end_of_start(jobs: pd.DataFrame) -> float:
+def end_of_start(jobs: pd.DataFrame, in_flight: int) -> float:
     """Returns the end of the start of a run, virtual seconds.
 
     Args:
         jobs: Jobs of one run; refreshes do not count.
+        in_flight: Jobs that can be in flight at once.
 
     Returns:
         NaN where the start does not end, or fewer contributions follow than came
         before: such a run is too short for a steady state.
     """
     work = jobs.loc[jobs["kind"] == "work"]
-    if work.empty:
+    if len(work) < in_flight:
         return float("nan")
     read = work["read_time"].to_numpy(np.float64)
-    ended = _ended(work)
-    order = np.argsort(read, kind="stable")
-    gone = np.searchsorted(np.sort(ended), read[order], side="right")
-    in_flight = np.arange(1, read.size + 1) - gone
-    first = order[: max(1, int(in_flight.max()))]
-    over = float(ended[first].max())
+    last = np.partition(read, in_flight - 1)[in_flight - 1]
+    over = float(_ended(work)[read <= last].max())
     applied = work["applied_time"].to_numpy(np.float64)
     before, after = int((applied <= over).sum()), int((applied > over).sum())
     return over if np.isfinite(over) and after >= max(before, 1) else float("nan")

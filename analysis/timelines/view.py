@@ -1,4 +1,4 @@
-"""A recorded timeline with the frames of its tables and figures, made once."""
+"""A timeline with the frames of its tables and figures, made once."""
 
 from functools import cached_property
 from typing import Any
@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis import clients, frames
 from analysis.frames import Study
-from analysis.timelines import measures
+from analysis.timelines import measures, summarised
 from analysis.timelines.theory import ClosedForms, closed_forms
 
 
@@ -17,6 +17,9 @@ class View:
     Args:
         study: Timeline without numerics.
     """
+
+    is_whole = True
+    """Whether all that happened is there, and not statistics alone."""
 
     def __init__(self, study: Study) -> None:
         self.study, self.manifest = study, study.manifest
@@ -28,7 +31,11 @@ class View:
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """All jobs with their staleness."""
+        """All jobs with their staleness.
+
+        Raises:
+            StudyError: Statistics alone were kept.
+        """
         return frames.jobs(self.study)
 
     @cached_property
@@ -47,13 +54,38 @@ class View:
         return measures.by_run(self.jobs, self.runs)
 
     @cached_property
+    def by_client(self) -> pd.DataFrame:
+        """The measures of each client, means over replicates."""
+        return measures.by_client(self.jobs, self.incidents, self.runs)
+
+    def by_client_group(self, divided: dict[str, "pd.Series[str]"]) -> pd.DataFrame:
+        """Returns the staleness of the groups into which clients are divided.
+
+        Args:
+            divided: Names of their groups by their numbers, for each group of runs.
+        """
+        return measures.by_client_group(self.jobs, self.runs, divided)
+
+    def histogram(self, runs: pd.DataFrame) -> pd.DataFrame:
+        """Returns how often each staleness occurred in some runs, after the start."""
+        return measures.histogram(self.jobs, runs)
+
+    @cached_property
     def rows(self) -> pd.DataFrame:
-        """Rows of the timeline, one for each of their workers."""
+        """Rows of the timeline, one for each of their workers.
+
+        Raises:
+            StudyError: Statistics alone were kept.
+        """
         return self.study.table("rows")
 
     @cached_property
     def incidents(self) -> pd.DataFrame:
-        """All incidents."""
+        """All incidents.
+
+        Raises:
+            StudyError: Statistics alone were kept.
+        """
         return self.study.table("incidents")
 
     @cached_property
@@ -76,6 +108,48 @@ class View:
         return clients.of_run(self.study, self.entry(group)["run"])
 
 
+class SummaryView(View):
+    """A timeline of which statistics alone were kept."""
+
+    is_whole = False
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """The runs that have ended, with the ends of their starts.
+
+        Raises:
+            StudyError: No run has ended.
+        """
+        return summarised.runs_of(self.study)
+
+    @cached_property
+    def by_run(self) -> pd.DataFrame:
+        """The measures of each run."""
+        return summarised.by_run(self.study, self.runs)
+
+    @cached_property
+    def by_client(self) -> pd.DataFrame:
+        """The measures of each client, means over replicates."""
+        return summarised.by_client(self.study, self.runs)
+
+    def by_client_group(self, divided: dict[str, "pd.Series[str]"]) -> pd.DataFrame:
+        """Returns the staleness of the groups into which clients are divided.
+
+        Args:
+            divided: Names of their groups by their numbers, for each group of runs.
+        """
+        sizes = {
+            group: names.value_counts(sort=False) for group, names in divided.items()
+        }
+        return summarised.by_client_group(self.study, self.runs, sizes)
+
+    def histogram(self, runs: pd.DataFrame) -> pd.DataFrame:
+        """Returns how often each staleness occurred in some runs, after the start."""
+        return summarised.histogram(self.study, runs)
+
+
 def view(study: Study | View) -> View:
     """Returns the view of a study; a view is its own."""
-    return study if isinstance(study, View) else View(study)
+    if isinstance(study, View):
+        return study
+    return SummaryView(study) if study.is_summary else View(study)

@@ -252,6 +252,14 @@ def timeline(
         typer.Option(help="also write trace events, for Perfetto, into this file"),
     ] = None,
     *,
+    summary: Annotated[
+        bool,
+        typer.Option(
+            "--summary",
+            help="keep statistics alone (record: summary), for millions of clients "
+            "and commits",
+        ),
+    ] = False,
     plots: Annotated[bool, typer.Option(help="draw the figures at the end")] = True,
 ) -> None:
     """Plays the world alone: who acts when, how stale, how busy. No numerics.
@@ -262,6 +270,8 @@ def timeline(
         raise UserError(
             "timeline must have either a scenario or --import LOG; give one of them"
         )
+    if summary and log is not None:
+        raise UserError("--summary must come with a scenario, not with a log; leave it")
     if gantt is not None and not gantt > 0:
         raise UserError(f"--gantt must be > 0 seconds, got {gantt:g}; give some")
     if chrome is not None and not chrome.parent.is_dir():
@@ -278,7 +288,13 @@ def timeline(
         from simulator.scenario.reading import read_any
         from simulator.timelines.saved import record
 
-        config = read_any(scenario, set_ or ())
+        asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
+        config = read_any(scenario, asked)
+        if config.record == "summary" and (gantt or chrome):
+            raise UserError(
+                "--gantt and --chrome need every job, but the scenario says record: "
+                "summary; leave them out, or record everything"
+            )
         with (
             folders.chosen_or_new(folder, f"{config.name}-timeline") as folder,
             console.interruptible(folder),

@@ -115,9 +115,9 @@ def close_timeline(
         plots: Whether figures are drawn.
     """
     from analysis import timelines
-    from analysis.timelines.view import View
+    from analysis.timelines.view import view
 
-    seen = View(study)
+    seen = view(study)
     contributions = sum(run.get("contributions", 0) for run in study.manifest["runs"])
     if contributions > MANY:
         err.print(f"Measuring {contributions:,} contributions ...", highlight=False)

@@ -22,7 +22,7 @@ class JobTables:
     Args:
         run: number of the run in its study.
         played: the run's timeline.
-        writer: of the study's tables.
+        writer: of the study's tables; None to count alone.
         send: hears the client and the time at which each job's message was sent, NaN
             where none was.
 
@@ -35,7 +35,7 @@ class JobTables:
         self,
         run: int,
         played: RunTimeline,
-        writer: Writer,
+        writer: Writer | None,
         send: Callable[[np.ndarray, np.ndarray], None],
     ) -> None:
         self._run, self._played, self._writer, self._send = run, played, writer, send
@@ -80,6 +80,8 @@ class JobTables:
         np.add.at(self.started, jobs.client, 1)
         np.add.at(self.sent, jobs.client[~np.isnan(jobs.sent_time)], 1)
         self._send(jobs.client, jobs.sent_time)
+        if self._writer is None:
+            return
         workload = self._played.workload
         sizes = workload.upload_bytes, workload.download_bytes
         counts = traffic(jobs, self._per_job, *sizes)
@@ -87,4 +89,5 @@ class JobTables:
 
     def _add_incidents(self, incidents: Incidents) -> None:
         self._incidents += incidents.time.size
-        self._writer.append("incidents", incident_columns(self._run, incidents))
+        if self._writer is not None:
+            self._writer.append("incidents", incident_columns(self._run, incidents))

@@ -35,6 +35,7 @@ class Results:
     def __init__(self, setup: RunSetup, writer: Writer) -> None:
         run, played, scenario = setup.run.number, setup.timeline, setup.scenario
         self._run, self._played, self._writer = run, played, writer
+        self._whole = scenario.record == "everything"
         self._num_features = setup.shares.num_features
         self._num_samples = setup.shares.num_samples
         self.fraction = 0.0
@@ -45,7 +46,9 @@ class Results:
             played.num_clients, scenario.num_clients, played.cadence.commits_at_once
         )
         self._privacy = PrivacyTables(setup, writer)
-        self._jobs = JobTables(run, played, writer, self._privacy.send)
+        self._jobs = JobTables(
+            run, played, writer if self._whole else None, self._privacy.send
+        )
 
     def state(self) -> dict[str, Any]:
         """Returns what the rest of the run adds to: arrays, numbers and words."""
@@ -74,8 +77,9 @@ class Results:
         """Writes one record."""
         if record.rows.time.size:
             at_once = self._played.cadence.commits_at_once
-            of_rows = rows.commits(self._run, record, at_once)
-            self._writer.append("commits", of_rows)
+            if self._whole:
+                of_rows = rows.commits(self._run, record, at_once)
+                self._writer.append("commits", of_rows)
             self._staleness.add(record)
         self._add_evaluations(record)
         for columns in rows.probes(self._run, record):

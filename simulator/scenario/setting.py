@@ -72,6 +72,9 @@ class BaseScenario(Config, ABC):
     server: Server = Field(default_factory=Server)
     protocol: Annotated[Any, AnyPart("protocols")]
     stop: Stop
+    record: Literal["everything", "summary"] = "everything"
+    """`summary` keeps statistics of the timeline and leaves out what would grow with
+    it: the tables of rows, commits, jobs and incidents."""
     variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Each is the scenario with some entries replaced; none means the base alone."""
     sweep: dict[str, Swept] = Field(default_factory=dict)

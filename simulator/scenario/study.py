@@ -20,7 +20,9 @@ BASE = "base"
 """Name of the only variant of a scenario without variants."""
 MOST_RUNS = 100_000
 """Most runs of a study: each takes 3 kB in its manifest, which is read as a whole."""
-OF_STUDY = ("name", "seed", "replicates", "variants", "sweep", "claims", "looks")
+OF_STUDY = (
+    *("name", "seed", "replicates", "record", "variants", "sweep", "claims", "looks"),
+)
 """Entries that are the same for all runs of a study."""
 
 

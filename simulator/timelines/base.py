@@ -67,11 +67,15 @@ class RunTimeline(ABC):
         """How its rows, commits and rounds come."""
         return self._cadence()
 
-    def _cadence(self) -> Cadence:
+    @property
+    def in_flight(self) -> int:
+        """Jobs that can be in flight at once."""
         selection = self.clients.selection if self.clients else None
         most = selection.in_flight if selection else self.num_clients
-        in_flight = min(most, self.num_clients)
-        return self.protocol.cadence(self.num_clients, in_flight)
+        return min(most, self.num_clients)
+
+    def _cadence(self) -> Cadence:
+        return self.protocol.cadence(self.num_clients, self.in_flight)
 
     @property
     def width(self) -> int:

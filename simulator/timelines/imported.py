@@ -14,7 +14,6 @@ those at one instant in the order of the file. A client reads the version of all
 made until then, those of the same instant among them. Times count from the first read.
 """
 
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -98,6 +97,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "width": 1,
         "num_registers": num_registers,
         "commits_at_once": 1,
+        "in_flight": len(labels),
         "timeline": held.sha256[:16],
         "upload_bytes": 0,
         "download_bytes": 0,
@@ -107,12 +107,13 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "scenario": scenario,
     }
     # One chunk: the log is in memory already.
-    chunks: Iterator[Chunk] = iter([Chunk(rows, jobs, StopReason.RECORDING)])
+    chunk = Chunk(rows, jobs, StopReason.RECORDING)
     names = {}
     if labels != [str(number) for number in range(1, len(labels) + 1)]:
         everyone = np.arange(len(labels), dtype=np.int32)
         names["client_label"] = Categorical(everyone, tuple(labels))
-    source = TimelineSource(entry, chunks, Workload(0, 0, len(labels)), names=names)
+    workload = Workload(0, 0, len(labels))
+    source = TimelineSource(entry, lambda: iter([chunk]), workload, names=names)
     read = {str(log): inputs.Input(str(path.absolute()), *held)._asdict()}
     return write_all(Path(folder), scenario, [source], {"inputs": read})
 

@@ -1,4 +1,4 @@
-"""Writes timelines into a folder: rows, jobs and incidents, with a manifest. No JAX.
+"""Writes timelines into a folder with a manifest: `tables` of them. No JAX.
 
 The folder is a study without numerics, which `trace.load` reads, and which a scenario
 replays by `timeline: {replay: FOLDER}`.
@@ -8,6 +8,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,18 +18,10 @@ from simulator import inputs
 from simulator.config.errors import StudyError
 from simulator.scenario.setting import BaseScenario
 from simulator.scenario.study import Run, expand
-from simulator.timeline import (
-    NO_COMMIT,
-    NO_WORKER,
-    Chunk,
-    Jobs,
-    Kind,
-    Rows,
-    StopReason,
-    staleness,
-)
+from simulator.timeline import NO_WORKER, Chunk, Kind, StopReason
 from simulator.timelines.base import RunTimeline
 from simulator.timelines.of_run import timeline
+from simulator.timelines.tables import Statistics, Tables, WholeRecord
 from simulator.trace import (
     COLUMNS,
     DISK,
@@ -41,7 +34,6 @@ from simulator.trace import (
 )
 from simulator.trace import write_manifest as write
 from simulator.trace.disk import LOCK, PARTIAL, explained, locked
-from simulator.trace.jobs import attempts, incident_columns, job_columns
 from simulator.trace.journal import line
 from simulator.trace.manifest import NAME, read_manifest
 from simulator.trace.parts import compact
@@ -50,6 +42,8 @@ from simulator.world.workload import Workload
 
 PAIRS = 65_536
 """Most workers of all rows of a chunk together."""
+COUNTED = 4 * PAIRS
+"""As many where they are only counted."""
 LIBRARIES = ("numpy", "scipy", "simpy", "stalesim")
 LEFT = {LOCK, NAME, f"{NAME}{PARTIAL}", *COLUMNS}
 """Names that a timeline that was cut short may have left in its folder."""
@@ -62,14 +56,14 @@ class TimelineSource(NamedTuple):
 
     Attributes:
         entry: Entry of its run in the manifest, before it is written.
-        chunks: Chunks of the timeline.
+        chunks: Returns the chunks of the timeline, from its start.
         workload: Work and messages of a contribution.
         horizon: Virtual seconds at which the run ends at the latest, or None.
         names: Columns of the table `clients` that name each client.
     """
 
     entry: dict[str, Any]
-    chunks: Iterator[Chunk]
+    chunks: Callable[[], Iterator[Chunk]]
     workload: Workload
     horizon: float | None = None
     names: Mapping[str, Categorical] = {}
@@ -133,6 +127,7 @@ def _write_all(
     read: dict[str, Any],
     progress: Progress,
 ) -> Study:
+    whole = scenario.get("record") != "summary"
     manifest = {
         "kind": "timeline",
         "name": scenario["name"],
@@ -152,7 +147,7 @@ def _write_all(
     log = _Log(folder, manifest, writer)
     try:
         for number, source in enumerate(sources):
-            for part in _write_run(source, writer):
+            for part in _write_run(source, writer, whole=whole):
                 log.note()
                 progress((number + part) / len(sources))
     except KeyboardInterrupt:
@@ -246,6 +241,7 @@ def _was_cut_short(folder: Path) -> bool:
 
 def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
     workload = timeline.workload
+    pairs = PAIRS if run.scenario.record == "everything" else COUNTED
     entry = {
         **run.identity,
         "protocol": run.scenario.protocol.kind,
@@ -253,6 +249,7 @@ def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
         "width": timeline.width,
         "num_registers": timeline.num_registers,
         "commits_at_once": timeline.cadence.commits_at_once,
+        "in_flight": timeline.in_flight,
         "timeline": timeline.digest,
         "player": timeline.made_by,
         "upload_bytes": workload.upload_bytes,
@@ -261,26 +258,47 @@ def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
         "stop": "incomplete",
         "scenario": run.scenario.model_dump(mode="json"),
     }
-    chunks = timeline.chunks(max(1, PAIRS // timeline.width))
-    return TimelineSource(entry, chunks, workload, timeline.stop.time, timeline.names)
+    return TimelineSource(
+        entry,
+        partial(timeline.chunks, max(1, pairs // timeline.width)),
+        workload,
+        timeline.stop.time,
+        timeline.names,
+    )
 
 
-def _write_run(source: TimelineSource, writer: Writer) -> Iterator[float]:
+def _write_run(
+    source: TimelineSource, writer: Writer, *, whole: bool
+) -> Iterator[float]:
     """Writes one timeline; yields its fraction, and completes its entry."""
     started = time.perf_counter()
-    entry, rows_written, commits, contributions = source.entry, 0, 0, 0
-    last, reason = 0.0, StopReason.INTERRUPTED
-    goal = entry.get("scenario", {}).get("stop", {}).get("commits")
-    tally = _Tally(entry["num_clients"], entry["commits_at_once"])
+    entry, names = source.entry, dict(source.names)
     sizes = source.workload.upload_bytes, source.workload.download_bytes
-    for chunk in source.chunks:
+    tables: Tables = (
+        WholeRecord(entry, sizes, names, writer)
+        if whole
+        else Statistics(entry, names, writer)
+    )
+    ends: dict[str, Any] = {}
+    yield from _take_up(source, tables, ends)
+    if (anew := tables.again()) is not None:
+        tables = anew
+        yield from _take_up(source, tables, ends)
+    more = tables.finish(ends["virtual_s"])
+    entry.update(ends, **more, elapsed_s=time.perf_counter() - started)
+    entry["rows"] = writer.rows.get(entry["run"], {})
+
+
+def _take_up(
+    source: TimelineSource, tables: Tables, ends: dict[str, Any]
+) -> Iterator[float]:
+    """Goes through a timeline; yields its fraction, and says at last how it ended."""
+    commits, contributions, last = 0, 0, 0.0
+    reason = StopReason.INTERRUPTED
+    goal = source.entry.get("scenario", {}).get("stop", {}).get("commits")
+    for chunk in source.chunks():
+        tables.add(chunk)
         rows = chunk.rows
-        tally.add(chunk.jobs)
-        writer.append("rows", _row_columns(entry["run"], rows, rows_written))
-        jobs = job_columns(entry["run"], chunk.jobs, attempts(chunk.jobs), *sizes)
-        writer.append("jobs", jobs)
-        writer.append("incidents", incident_columns(entry["run"], chunk.incidents))
-        rows_written += rows.time.size
         present = rows.worker != NO_WORKER
         applies = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
         contributions += int(present[applies].sum())
@@ -290,64 +308,12 @@ def _write_run(source: TimelineSource, writer: Writer) -> Iterator[float]:
         reason = chunk.stop or reason
         fractions = (last / source.horizon if source.horizon else 0, 0)
         yield min(1.0, max(*fractions, commits / goal if goal else 0))
-    writer.append("clients", tally.columns(entry["run"]) | dict(source.names))
     timed = reason in (StopReason.TIME, StopReason.RECORDING)
     at_horizon = timed and source.horizon is not None
-    entry.update(
+    ends.update(
         stop=reason.name.lower(),
         stop_reason=reason.value,
         commits=commits,
         contributions=contributions,
         virtual_s=source.horizon if at_horizon else last,
-        elapsed_s=time.perf_counter() - started,
-        rows=writer.rows.get(entry["run"], {}),
     )
-
-
-class _Tally:
-    """Counts what each client did in a run."""
-
-    def __init__(self, num_clients: int, at_once: int) -> None:
-        self._at_once = at_once
-        self._jobs, self._applied = np.zeros((2, num_clients), np.int64)
-        self._total, self._largest = np.zeros((2, num_clients), np.int64)
-
-    def add(self, jobs: Jobs) -> None:
-        """Adds jobs that have ended, or were under way at the end."""
-        np.add.at(self._jobs, jobs.client, 1)
-        applied = jobs.commit != NO_COMMIT
-        client, read = jobs.client[applied], jobs.read_version[applied]
-        age = staleness(jobs.commit[applied] - 1, read, self._at_once)
-        np.add.at(self._applied, client, 1)
-        np.add.at(self._total, client, age)
-        np.maximum.at(self._largest, client, age)
-
-    def columns(self, run: int) -> dict[str, Any]:
-        """Returns the table `clients` of a run."""
-        size = self._jobs.size
-        with np.errstate(invalid="ignore"):
-            mean = self._total / self._applied
-        return {
-            "run": np.full(size, run, np.int32),
-            "client": np.arange(size, dtype=np.int32),
-            "num_jobs": self._jobs,
-            "num_applied": self._applied,
-            "staleness_mean": mean,
-            "staleness_max": self._largest,
-        }
-
-
-def _row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:
-    """Returns a row per worker of each row, and one row where no worker takes part."""
-    present = rows.worker != NO_WORKER
-    present[:, 0] = True
-    row, place = np.nonzero(present)
-    columns: dict[str, Any] = {
-        "run": np.full(row.size, run, np.int32),
-        "row": first + row,
-        "place": place.astype(np.int32),
-    }
-    for name, values in rows._asdict().items():
-        columns[name] = values[row, place] if values.ndim == 2 else values[row]
-    columns["kind"] = Categorical(columns["kind"], tuple(kind.name for kind in Kind))
-    return columns

@@ -14,12 +14,13 @@ from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files, StudyWarning
 from simulator.trace.manifest import provenance, write_manifest
 from simulator.trace.numbering import inward
-from simulator.trace.study import Study, load
+from simulator.trace.study import LEFT_OUT, Study, load
 from simulator.trace.writing import Categorical, Writer
 
 __all__ = [
     "COLUMNS",
     "DISK",
+    "LEFT_OUT",
     "Categorical",
     "Disk",
     "Files",

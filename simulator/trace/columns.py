@@ -187,6 +187,33 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "releases": TraceColumn(
             "int64", "messages", "messages sent that depend on its data"
         ),
+        # of summaries alone; after the start of the run, as `start_s` has it:
+        "steady_contributions": TraceColumn(
+            "int64", "", "contributions applied after the start"
+        ),
+        "steady_staleness_mean": TraceColumn("float64", "commits", "of those"),
+        "steady_waiting_mean": TraceColumn(
+            "float64", "virtual s", "from arrival to application of those"
+        ),
+        "utilisation": TraceColumn(
+            "float64",
+            "fraction",
+            "of the time after the start, from reads to the ends of computing",
+        ),
+        "uploads": TraceColumn("int64", "messages", "sent, repeats included"),
+        "incidents": TraceColumn("int64", "", "in the whole run"),
+    },
+    # of summaries of timelines alone:
+    "ages": {
+        "run": _RUN,
+        "client_group": TraceColumn(
+            "string", "", "name of the clients' group, where the scenario has groups"
+        ),
+        "start": TraceColumn(
+            "bool", "", "whether it was until `start_s`, the end of the run's start"
+        ),
+        "staleness": TraceColumn("int64", "commits", "of contributions"),
+        "count": TraceColumn("int64", "", "contributions of that staleness"),
     },
     "staleness": {
         "run": _RUN,

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+LEFT_OUT = ("rows", "commits", "jobs", "incidents")
+"""Tables that `record: summary` leaves out."""
+
 
 class Study:
     """A finished or interrupted study, read from its folder.
@@ -37,6 +40,11 @@ class Study:
     def complete(self) -> bool:
         """Whether every run of the study has ended."""
         return self.manifest["status"] == "complete"
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether statistics were kept in place of what happened (`LEFT_OUT`)."""
+        return self.manifest["scenario"].get("record") == "summary"
 
     def table(self, name: str) -> "pd.DataFrame":
         """Returns one table: the rows of all runs that have ended.
@@ -68,6 +76,11 @@ class Study:
         """
         if name not in COLUMNS:
             raise StudyError(f"table must be one of {', '.join(COLUMNS)}, got {name!r}")
+        if name in LEFT_OUT and self.is_summary:
+            raise StudyError(
+                f"{self.folder}: there is no table {name}, since the scenario says "
+                f"record: summary; repeat it with record: everything"
+            )
         filters: parts.Filters | None = None if run is None else [("run", "=", run)]
         found = parts.joined(
             name,

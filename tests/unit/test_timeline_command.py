@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from analysis import clients, figures, frames, page, staleness, timelines
+from analysis.exporting import export
 from simulator import studies
 from simulator.config.errors import DataError, ScenarioError, StudyError
 from simulator.scenario.reading import read, read_any
@@ -466,3 +467,52 @@ def test_files_that_are_no_logs(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=message):
             import_log(tmp_path / name, tmp_path / "there")
+
+
+def test_a_summary_has_tables_and_no_gantt_picture(world: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    whole = stalesim("timeline", world, "--out", tmp_path / "whole", "--no-plots")
+    summed = stalesim("timeline", world, "--out", folder, "--summary")
+    # The same tables are printed; what follows are names of files.
+    cut = summed.stdout.index("Figure")
+    assert summed.stdout[:cut] in whole.stdout
+    drawn = sorted(path.name for path in (folder / "figures").glob("*.png"))
+    assert drawn == ["comparison.png", "staleness.png"]
+    assert not {"rows", "jobs", "incidents"} & {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--summary", "--gantt", 5), "--gantt and --chrome need every job"),
+        (("--set", "variants.sync.record=summary"), "the same for all runs of a study"),
+    ],
+)
+def test_what_needs_the_record_refuses_a_summary(
+    world: Path, tmp_path: Path, arguments: tuple[object, ...], says: str
+) -> None:
+    result = stalesim("timeline", world, "--out", tmp_path / "out", *arguments)
+    assert result.returncode != 0
+    assert says in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_summary_is_neither_of_a_log_nor_replayed(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("client,read_time,arrived_time\n1,0,1\n")
+    result = stalesim("timeline", "--import", log, "--summary")
+    assert "--summary must come with a scenario" in result.stderr
+    folder = tmp_path / "summary"
+    record(scenario(SGD, {"record": "summary"}), folder)
+    again = scenario(SGD, {"timeline": {"replay": str(folder)}})
+    with pytest.raises(StudyError, match="no table rows, since the scenario says"):
+        studies.simulate(again, tmp_path / "again")
+
+
+def test_a_run_without_its_record_has_the_same_results(tmp_path: Path) -> None:
+    whole = studies.simulate(scenario(SGD), tmp_path / "whole")
+    summed = studies.simulate(scenario(SGD, {"record": "summary"}), tmp_path / "sum")
+    assert {*whole.files} - {*summed.files} == {"commits", "jobs"}
+    for table in ("evaluations", "clients", "staleness"):
+        pd.testing.assert_frame_equal(whole.table(table), summed.table(table))
+    export(summed, "csv", tmp_path / "csv")

@@ -45,17 +45,23 @@ class Block(NamedTuple):
 
 
 def chunks(blocks: Iterator[Block], num_rows: int) -> Iterator[Chunk]:
-    """Yields chunks of `num_rows` rows, of the last block perhaps of fewer."""
+    """Yields chunks of at most `num_rows` rows: equal parts of blocks.
+
+    Of blocks with fewer than half as many rows, several are joined.
+    """
     left: Block | None = None
     for block in blocks:
         whole = block if left is None else _joined(left, block)
-        while whole.rows.time.size > num_rows:
-            yield _first(whole, num_rows)
-            whole = _rest(whole, num_rows)
-        if whole.stop is not None:
-            yield Chunk(whole.rows, whole.jobs, whole.stop, whole.incidents)
-            return
-        left = whole
+        size = whole.rows.time.size
+        if whole.stop is None and size <= num_rows // 2:
+            left = whole
+            continue
+        part = -(-size // max(1, -(-size // num_rows)))
+        while whole.rows.time.size > part:
+            yield _first(whole, part)
+            whole = _rest(whole, part)
+        yield Chunk(whole.rows, whole.jobs, whole.stop, whole.incidents)
+        left = None
 
 
 def _joined(first: Block, second: Block) -> Block:

@@ -58,7 +58,7 @@ class JobArrays(NamedTuple):
         """Returns some of the jobs, by a mask or by places."""
         if where.dtype == bool:
             where = np.flatnonzero(where)
-        columns: Any = (None if c is None else c[where] for c in self)
+        columns: Any = (None if c is None else c.take(where) for c in self)
         return JobArrays(*columns)
 
 

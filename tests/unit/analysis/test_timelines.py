@@ -337,7 +337,7 @@ def test_gradients_of_a_round_of_gossip_are_not_stale(
 def test_the_start_is_over_when_the_jobs_that_filled_the_system_have_ended() -> None:
     # Two jobs are in flight at once. The first to read end at 2 and 3 s; one is left
     # to be applied then, after two that were: too few to speak of a steady state.
-    assert np.isnan(end_of_start(JOBS))
+    assert np.isnan(end_of_start(JOBS, 2))
     job = {"kind": "work", "outcome": "APPLIED", "client": 1, "begun_time": 0.0}
     times = [(0.0, 5.0), (0.0, 2.0), (2.0, 4.0), (4.0, 6.0), (5.0, 7.0), (6.0, 8.0)]
     frame = pd.DataFrame(
@@ -347,13 +347,13 @@ def test_the_start_is_over_when_the_jobs_that_filled_the_system_have_ended() -> 
             for a, b in times
         ]
     )
-    assert end_of_start(frame) == 5.0  # of the slower of the two that read at 0 s
+    assert end_of_start(frame, 2) == 5.0  # of the slower of the two that read at 0 s
     lost = frame.assign(applied_time=frame["applied_time"].mask(frame.index == 0))
     lost["outcome"] = lost["outcome"].mask(frame.index == 0, "LOST")
-    assert end_of_start(lost) == 5.0
+    assert end_of_start(lost, 2) == 5.0
     going = lost.assign(outcome=lost["outcome"].replace("LOST", "IN_FLIGHT"))
-    assert np.isnan(end_of_start(going))
-    assert np.isnan(end_of_start(frame.iloc[:0]))
+    assert np.isnan(end_of_start(going, 2))
+    assert np.isnan(end_of_start(frame.iloc[:0], 2))
 
 
 @pytest.mark.parametrize("law", ["constant", "gamma", "expon"])

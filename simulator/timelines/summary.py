@@ -1,0 +1,259 @@
+"""Statistics of a timeline that are kept while it goes, in place of its record.
+
+They are what `analysis.timelines.measures` takes from a whole record: counts of each
+staleness, of outcomes, and the work, waiting and use of each client, after the start of
+the run and in it. Memory grows with the clients and with the largest staleness, not
+with the horizon: each value is counted, 8 bytes for each group of clients.
+"""
+
+from math import inf
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from simulator.timeline import Chunk, Jobs, Outcome, staleness
+from simulator.timelines.start import Start
+from simulator.trace import Categorical
+
+NO_JOBS = Jobs(*(np.zeros(0) for _ in Jobs._fields))
+FEW = 8
+"""Values for each that is counted, up to which all of them are counted in one sweep."""
+
+
+class Counts:
+    """Statistics of a part of a run: of its start, or of what follows.
+
+    Attributes:
+        contributions: of each client.
+        ages: Sum of the staleness of each client's contributions, commits.
+        waiting: Seconds from arrival to application of each client's contributions.
+        busy: Seconds from reads to the ends of computing of each client.
+        counts: Contributions of each group of clients by their staleness.
+        made: Largest version that one of them is part of.
+    """
+
+    def __init__(self, num_clients: int, num_groups: int) -> None:
+        self.contributions, self.ages = np.zeros((2, num_clients), np.int64)
+        self.waiting, self.busy = np.zeros((2, num_clients))
+        self.counts = np.zeros((num_groups, 1024), np.int64)
+        self.made = 0
+
+    def add(
+        self,
+        client: Int[np.ndarray, " n"],
+        age: Int[np.ndarray, " n"],
+        waiting: Float[np.ndarray, " n"],
+        commit: Int[np.ndarray, " n"],
+        group: Int[np.ndarray, " K"] | None,
+    ) -> None:
+        """Adds contributions; `group` is that of each client, None if they are one."""
+        _add(self.contributions, client)
+        _add(self.ages, client, age)
+        _add(self.waiting, client, waiting)
+        self.made = max(self.made, int(commit.max()))
+        size = self.counts.shape[1]
+        if (largest := int(age.max())) >= size:
+            size = 2 ** (largest + 1).bit_length()
+            self._widen(size)
+        where = age if group is None else group[client].astype(np.int64) * size + age
+        _add(self.counts.reshape(-1), where)
+
+    def take(self, other: "Counts") -> None:
+        """Adds all of another part, mostly of a few clients."""
+        some = np.flatnonzero((other.contributions > 0) | (other.busy > 0))
+        for name in ("contributions", "ages", "waiting", "busy"):
+            getattr(self, name)[some] += getattr(other, name)[some]
+        self.made = max(self.made, other.made)
+        size = other.counts.shape[1]
+        if size > self.counts.shape[1]:
+            self._widen(size)
+        self.counts[:, :size] += other.counts
+
+    def _widen(self, size: int) -> None:
+        wider = np.zeros((self.counts.shape[0], size), np.int64)
+        wider[:, : self.counts.shape[1]] = self.counts
+        self.counts = wider
+
+
+class Summary:
+    """The statistics of one run.
+
+    Args:
+        num_clients: K.
+        in_flight: Jobs that can be in flight at once.
+        at_once: as of `timeline.staleness`.
+        groups: Name of the group of each client, if they are divided.
+        start_s: End of the start, virtual seconds, where it is known; by default it is
+            worked out from the jobs.
+
+    Attributes:
+        misplaced: Whether jobs said so late when the start was over that contributions
+            were counted on the wrong side of it. All of the run has to be counted once
+            more, by `start_s`.
+    """
+
+    def __init__(
+        self,
+        num_clients: int,
+        in_flight: int,
+        at_once: int = 1,
+        groups: Categorical | None = None,
+        start_s: float | None = None,
+    ) -> None:
+        self._at_once, self._groups = at_once, groups
+        self._group = None if groups is None else groups.codes
+        self._start = Start(in_flight) if start_s is None else None
+        self.over = inf if start_s is None else start_s
+        self.misplaced = False
+        self._latest = 0.0  # time up to which all has been counted
+        self._sizes = num_clients, 1 if groups is None else len(groups.words)
+        self.of_start, self.later = Counts(*self._sizes), Counts(*self._sizes)
+        self._jobs, self._uploads, self._incidents, self._largest = np.zeros(
+            (4, num_clients), np.int64
+        )
+        self._outcomes = np.zeros(len(Outcome), np.int64)
+        self._computing = NO_JOBS  # not known yet to have computed in time
+
+    def add(self, chunk: Chunk) -> None:
+        """Counts the jobs and incidents of the next chunk."""
+        jobs = chunk.jobs
+        work = jobs.refresh == 0
+        if self._start is not None:
+            self._start.add(jobs, work)
+            self._move(self._start.over)
+        applied = _some(jobs, work & (jobs.outcome == Outcome.APPLIED))
+        self._contribute(applied)
+        _add(self._jobs, jobs.client)
+        _add(self._uploads, jobs.client, jobs.uploads)
+        _add(self._incidents, chunk.incidents.client)
+        own = _some(jobs, work)
+        self._outcomes += np.bincount(own.outcome, minlength=self._outcomes.size)
+        # Jobs may have ended after the last row of their chunk.
+        moments = np.concatenate([chunk.rows.time[-1:], applied.applied_time])
+        self._latest = max(self._latest, moments.max(initial=0))
+        own = _joined(self._computing, own)
+        computed = own.computed_time <= (-inf if chunk.stop else self._latest)
+        computed |= np.isnan(own.computed_time) & (own.outcome != Outcome.IN_FLIGHT)
+        self._computing = _some(own, ~computed)
+        done = _some(own, computed)
+        self._compute(done, done.computed_time)
+
+    def finish(self, virtual_s: float) -> None:
+        """Counts what was still under way when the run ended.
+
+        Args:
+            virtual_s: Virtual seconds of the whole run.
+        """
+        rest = self._computing
+        computing = np.isnan(rest.computed_time) & (rest.outcome == Outcome.IN_FLIGHT)
+        computed = np.where(computing, virtual_s, rest.computed_time)
+        self._compute(rest, np.minimum(computed, virtual_s))
+        before, after = (
+            int(part.contributions.sum()) for part in (self.of_start, self.later)
+        )
+        if not np.isfinite(self.over) or after < max(before, 1):
+            # No steady state follows: all of the run is measured.
+            self.over = float("nan")
+            self.later.take(self.of_start)
+            self.of_start = Counts(*self._sizes)
+
+    def entry(self) -> dict[str, Any]:
+        """Returns what the manifest says of the run."""
+        outcomes = zip(Outcome, self._outcomes.tolist(), strict=True)
+        return {
+            "start_s": None if np.isnan(self.over) else self.over,
+            "start_commits": self.of_start.made,
+            "outcomes": {outcome.name: count for outcome, count in outcomes if count},
+            "waiting_s": float(self.later.waiting.sum()),
+        }
+
+    def clients(self, run: int, virtual_s: float) -> dict[str, Any]:
+        """Returns the table `clients` of a run that has ended."""
+        size, later = self._jobs.size, self.later
+        applied = later.contributions + self.of_start.contributions
+        since = 0.0 if np.isnan(self.over) else self.over
+        with np.errstate(invalid="ignore"):
+            return {
+                "run": np.full(size, run, np.int32),
+                "client": np.arange(size, dtype=np.int32),
+                "num_jobs": self._jobs,
+                "num_applied": applied,
+                "staleness_mean": (later.ages + self.of_start.ages) / applied,
+                "staleness_max": self._largest,
+                "steady_contributions": later.contributions,
+                "steady_staleness_mean": later.ages / later.contributions,
+                "steady_waiting_mean": later.waiting / later.contributions,
+                "utilisation": later.busy / ((virtual_s - since) or np.nan),
+                "uploads": self._uploads,
+                "incidents": self._incidents,
+            }
+
+    def ages(self, run: int) -> dict[str, Any]:
+        """Returns the table `ages` of a run that has ended."""
+        pieces = []
+        for is_start, part in ((False, self.later), (True, self.of_start)):
+            group, age = np.nonzero(part.counts)
+            start = np.full(age.size, is_start)
+            pieces.append((group, start, age, part.counts[group, age]))
+        group, start, age, count = map(np.concatenate, zip(*pieces, strict=True))
+        columns: dict[str, Any] = {"run": np.full(age.size, run, np.int32)}
+        if self._groups is not None:
+            codes = group.astype(np.int32)
+            columns["client_group"] = Categorical(codes, self._groups.words)
+        return columns | {"start": start, "staleness": age, "count": count}
+
+    def _move(self, over: float) -> None:
+        """Moves the end of the start, mostly to the present."""
+        if over == self.over:
+            return
+        self.misplaced |= over < self._latest
+        self.over = over
+        self.of_start.take(self.later)
+        self.later = Counts(*self._sizes)
+
+    def _contribute(self, applied: Jobs) -> None:
+        """Counts contributions, on one side of the end of the start or the other."""
+        after = applied.applied_time > self.over
+        self._count(self.later, _some(applied, after))
+        self._count(self.of_start, _some(applied, ~after))
+
+    def _count(self, part: Counts, jobs: Jobs) -> None:
+        if not jobs.client.size:
+            return
+        age = staleness(jobs.commit - 1, jobs.read_version, self._at_once)
+        np.maximum.at(self._largest, jobs.client, age)
+        waiting = jobs.applied_time - jobs.arrived_time
+        part.add(jobs.client, age, waiting, jobs.commit, self._group)
+
+    def _compute(self, jobs: Jobs, computed: Float[np.ndarray, " J"]) -> None:
+        """Adds the time from reads to the ends of computing; NaN adds nothing."""
+        whole = np.maximum(np.nan_to_num(computed - jobs.read_time), 0)
+        since = np.maximum(jobs.read_time, self.over)
+        later = np.maximum(np.nan_to_num(computed - since, neginf=0), 0)
+        _add(self.later.busy, jobs.client, later)
+        if (rest := whole - later).any():
+            _add(self.of_start.busy, jobs.client, rest)
+
+
+def _some(jobs: Jobs, mask: Bool[np.ndarray, " J"]) -> Jobs:
+    return jobs if mask.all() else Jobs(*(column[mask] for column in jobs))
+
+
+def _joined(first: Jobs, second: Jobs) -> Jobs:
+    if not first.client.size:
+        return second
+    return Jobs(*map(np.concatenate, zip(first, second, strict=True)))
+
+
+def _add(
+    into: np.ndarray, where: Int[np.ndarray, " n"], values: np.ndarray | int = 1
+) -> None:
+    """Adds values, or ones, at places of an array, of which some occur repeatedly."""
+    if into.size > FEW * where.size:
+        np.add.at(into, where, values)
+    elif isinstance(values, int):
+        into += np.bincount(where, minlength=into.size)
+    else:
+        found = np.bincount(where, values, minlength=into.size)
+        into += found.astype(into.dtype)

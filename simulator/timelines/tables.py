@@ -1,0 +1,166 @@
+"""The tables of a timeline: the whole record of it, or statistics alone."""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from simulator.timeline import NO_COMMIT, NO_WORKER, Chunk, Jobs, Kind, Rows, staleness
+from simulator.timelines.summary import Summary
+from simulator.trace import Categorical, Writer
+from simulator.trace.jobs import attempts, incident_columns, job_columns
+
+
+class Tables(Protocol):
+    """What is kept of a run's timeline."""
+
+    def add(self, chunk: Chunk) -> None:
+        """Takes up the next chunk."""
+        ...
+
+    def again(self) -> "Tables | None":
+        """Returns what has to take up all chunks once more, if anything has to."""
+        ...
+
+    def finish(self, virtual_s: float) -> dict[str, Any]:
+        """Writes what is left, of a run of so many virtual seconds.
+
+        Returns:
+            What the manifest says of it.
+        """
+        ...
+
+
+class WholeRecord:
+    """Every row, job and incident.
+
+    Args:
+        entry: Entry of the run in the manifest.
+        sizes: Bytes of an upload and of a download.
+        names: Columns of the table `clients` that name each client.
+        writer: Writer of the tables.
+    """
+
+    def __init__(
+        self,
+        entry: dict[str, Any],
+        sizes: tuple[int, int],
+        names: dict[str, Categorical],
+        writer: Writer,
+    ) -> None:
+        self._run, self._sizes, self._names = entry["run"], sizes, names
+        self._writer, self._written = writer, 0
+        self._tally = _Tally(entry["num_clients"], entry["commits_at_once"])
+
+    def add(self, chunk: Chunk) -> None:
+        """Writes the next chunk."""
+        rows, run, write = chunk.rows, self._run, self._writer.append
+        self._tally.add(chunk.jobs)
+        write("rows", _row_columns(run, rows, self._written))
+        jobs = job_columns(run, chunk.jobs, attempts(chunk.jobs), *self._sizes)
+        write("jobs", jobs)
+        write("incidents", incident_columns(run, chunk.incidents))
+        self._written += rows.time.size
+
+    def again(self) -> None:
+        """Nothing: what is written is written."""
+        return
+
+    def finish(self, virtual_s: float) -> dict[str, Any]:
+        """Writes what each client did."""
+        del virtual_s
+        self._writer.append("clients", self._tally.columns(self._run) | self._names)
+        return {}
+
+
+class Statistics:
+    """Statistics alone.
+
+    Args:
+        entry: Entry of the run in the manifest.
+        names: Columns of the table `clients` that name each client.
+        writer: Writer of the tables.
+        start_s: End of the start, where it is known.
+    """
+
+    def __init__(
+        self,
+        entry: dict[str, Any],
+        names: dict[str, Categorical],
+        writer: Writer,
+        start_s: float | None = None,
+    ) -> None:
+        self._entry, self._names, self._writer = entry, names, writer
+        self._summary = Summary(
+            entry["num_clients"],
+            entry["in_flight"],
+            entry["commits_at_once"],
+            names.get("client_group"),
+            start_s,
+        )
+
+    def add(self, chunk: Chunk) -> None:
+        """Counts what is in the next chunk."""
+        self._summary.add(chunk)
+
+    def again(self) -> "Statistics | None":
+        """Returns statistics that know the end of the start, if it came out late."""
+        if not self._summary.misplaced:
+            return None
+        return Statistics(self._entry, self._names, self._writer, self._summary.over)
+
+    def finish(self, virtual_s: float) -> dict[str, Any]:
+        """Writes what was counted."""
+        run, summary = self._entry["run"], self._summary
+        summary.finish(virtual_s)
+        self._writer.append("clients", summary.clients(run, virtual_s) | self._names)
+        self._writer.append("ages", summary.ages(run))
+        return {"summary": summary.entry()}
+
+
+class _Tally:
+    """Counts what each client did in a run."""
+
+    def __init__(self, num_clients: int, at_once: int) -> None:
+        self._at_once = at_once
+        self._jobs, self._applied = np.zeros((2, num_clients), np.int64)
+        self._total, self._largest = np.zeros((2, num_clients), np.int64)
+
+    def add(self, jobs: Jobs) -> None:
+        """Adds jobs that have ended, or were under way at the end."""
+        np.add.at(self._jobs, jobs.client, 1)
+        applied = jobs.commit != NO_COMMIT
+        client, read = jobs.client[applied], jobs.read_version[applied]
+        age = staleness(jobs.commit[applied] - 1, read, self._at_once)
+        np.add.at(self._applied, client, 1)
+        np.add.at(self._total, client, age)
+        np.maximum.at(self._largest, client, age)
+
+    def columns(self, run: int) -> dict[str, Any]:
+        """Returns the table `clients` of a run."""
+        size = self._jobs.size
+        with np.errstate(invalid="ignore"):
+            mean = self._total / self._applied
+        return {
+            "run": np.full(size, run, np.int32),
+            "client": np.arange(size, dtype=np.int32),
+            "num_jobs": self._jobs,
+            "num_applied": self._applied,
+            "staleness_mean": mean,
+            "staleness_max": self._largest,
+        }
+
+
+def _row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:
+    """Returns a row per worker of each row, and one row where no worker takes part."""
+    present = rows.worker != NO_WORKER
+    present[:, 0] = True
+    row, place = np.nonzero(present)
+    columns: dict[str, Any] = {
+        "run": np.full(row.size, run, np.int32),
+        "row": first + row,
+        "place": place.astype(np.int32),
+    }
+    for name, values in rows._asdict().items():
+        columns[name] = values[row, place] if values.ndim == 2 else values[row]
+    columns["kind"] = Categorical(columns["kind"], tuple(kind.name for kind in Kind))
+    return columns
