@@ -53,6 +53,33 @@ class EventOrder:
             until: Time in the clock's unit.
         """
         J, own = work.client.size, work.own
+        time, job, kind = self.happened(work, since, until)
+        read_at = np.full(J, LATER)
+        # A job whose read is no event of its own reads when the one before it ends.
+        before = np.flatnonzero(kind == END)
+        following = job[before] + 1
+        if own is None:
+            read_at[following] = before
+            read_at[work.job == 0] = START
+        else:
+            reads = kind == READ
+            read_at[job[reads]] = np.flatnonzero(reads)
+            at_once = ~own[following]
+            read_at[following[at_once]] = before[at_once]
+            read_at[(work.job == 0) & ~own] = START
+        return Events(time, job, kind, read_at)
+
+    def happened(
+        self, work: JobArrays, since: Any, until: Any
+    ) -> tuple[np.ndarray, Int[np.ndarray, " E"], Int[np.ndarray, " E"]]:
+        """Returns times, jobs and kinds of what happens after one time until another.
+
+        Args:
+            work: All jobs that had not ended at the first time.
+            since: as of `until`.
+            until: as of `until`.
+        """
+        J, own = work.client.size, work.own
         if own is None:
             job = np.flatnonzero(work.end <= until)
             kind = np.full(job.size, END)
@@ -74,17 +101,4 @@ class EventOrder:
         job, kind, client = job[order], kind[order], client[order]
         self._last_event[client] = self._num_events + np.arange(order.size)
         self._num_events += order.size
-        read_at = np.full(J, LATER)
-        # A job whose read is no event of its own reads when the one before it ends.
-        before = np.flatnonzero(kind == END)
-        following = job[before] + 1
-        if own is None:
-            read_at[following] = before
-            read_at[work.job == 0] = START
-        else:
-            reads = kind == READ
-            read_at[job[reads]] = np.flatnonzero(reads)
-            at_once = ~own[following]
-            read_at[following[at_once]] = before[at_once]
-            read_at[(work.job == 0) & ~own] = START
-        return Events(time[order], job, kind, read_at)
+        return time[order], job, kind

@@ -2,11 +2,13 @@
 
 from simulator.config.parts import tag
 from simulator.protocols.base import Protocol
-from simulator.protocols.free import Arrivals, Rule
+from simulator.protocols.free import LockStep, Rule
 from simulator.world.clients import Behaviour, Clients, RegimeSlowdown, Server
 
 MANY = 32
 """Clients from which on arrays are faster, where all make one job at a time."""
+MANY_IN_ROUNDS = 512
+"""The same, where they do so in rounds, each as often as it takes."""
 
 
 def free_rule(protocol: Protocol) -> Rule | None:
@@ -62,16 +64,15 @@ def feedback(
     behaviours = [each for _, _, each in clients.behaviours(num_clients)]
     slow = any(isinstance(slow, RegimeSlowdown) for slow in clients.slowdowns)
     away = any(map(_comes_and_goes, behaviours))
-    if isinstance(free_rule(protocol), Arrivals):
-        if (slow or away) and num_clients < MANY:
-            return f"fewer than {MANY} clients that are away or slow at times"
-        return ""
-    if slow:
-        return "clients that are slow while others wait for them"
-    if away:
-        return "clients that are away while others wait for them"
-    if any(behaviour.loss is not None for behaviour in behaviours):
-        return "messages that are lost while others wait for them"
+    if isinstance(free_rule(protocol), LockStep):
+        loses = any(behaviour.loss is not None for behaviour in behaviours)
+        if (slow or away or loses) and num_clients < MANY_IN_ROUNDS:
+            return (
+                f"rounds of fewer than {MANY_IN_ROUNDS} clients that are away or slow "
+                f"at times, or whose messages are lost"
+            )
+    elif (slow or away) and num_clients < MANY:
+        return f"fewer than {MANY} clients that are away or slow at times"
     return ""
 
 
