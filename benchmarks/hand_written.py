@@ -1,6 +1,7 @@
 """A careful user's program without the simulator: a heap of events and NumPy."""
 
 import heapq
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,10 +14,16 @@ def asynchronous_sgd(
     batch: int,
     step_size: float,
     seed: int,
+    block: int = 1,
 ) -> np.ndarray:
-    """Asynchronous multinomial logistic regression; weights are `[10, P]`."""
+    """Asynchronous multinomial logistic regression; weights are `[10, P]`.
+
+    Delays and batches are drawn one by one, or as many as a block at once.
+    """
     rng = np.random.default_rng(seed)
     shards = np.array_split(rng.permutation(len(x)), num_clients)
+    if block > 1:
+        return _in_blocks(x, y, shards, num_commits, batch, step_size, rng, block)
     one_hot = np.eye(10, dtype=np.float32)[:, y]
     weights = np.zeros((10, x.shape[1]), np.float32)
     copies = [weights] * num_clients
@@ -35,6 +42,47 @@ def asynchronous_sgd(
         weights = weights - (step_size / batch) * (p @ rows)
         copies[m] = weights
         heapq.heapreplace(heap, (now + rng.exponential(), m))
+    return weights
+
+
+def _in_blocks(
+    x: np.ndarray,
+    y: np.ndarray,
+    shards: list[np.ndarray],
+    num_commits: int,
+    batch: int,
+    step_size: float,
+    rng: np.random.Generator,
+    block: int,
+) -> np.ndarray:
+    def batches(shard: np.ndarray) -> Iterator[np.ndarray]:
+        while True:
+            yield from shard[rng.integers(0, len(shard), (block, batch))]
+
+    def delays() -> Iterator[float]:
+        while True:
+            yield from rng.exponential(size=block).tolist()
+
+    one_hot = np.eye(10, dtype=np.float32)[:, y]
+    weights = np.zeros((10, x.shape[1]), np.float32)
+    copies = [weights] * len(shards)
+    ids_of, delay = [batches(shard) for shard in shards], delays()
+    scale = np.float32(step_size / batch)
+    heap = [(next(delay), m) for m in range(len(shards))]
+    heapq.heapify(heap)
+    for _ in range(num_commits):
+        now, m = heap[0]
+        ids = next(ids_of[m])
+        rows = x[ids]
+        p = copies[m] @ rows.T
+        p -= p.max(axis=0)
+        np.exp(p, out=p)
+        p /= p.sum(axis=0)
+        p -= one_hot[:, ids]
+        p *= scale
+        weights = weights - p @ rows
+        copies[m] = weights
+        heapq.heapreplace(heap, (now + next(delay), m))
     return weights
 
 

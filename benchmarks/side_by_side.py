@@ -18,6 +18,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,11 +165,11 @@ def one_run() -> None:
     """(b) one run: executing alone, and everything with timeline and trace."""
     for family, clients in (("sgd", 10), ("sgd", 100), ("vafl", 7)):
         run = prepared(scenario(family, clients))
-        x, y = np.asarray(run.problem.x), np.asarray(run.problem.y)
+        x, y = arrays(run)
 
-        def hand(x=x, y=y, family=family, clients=clients) -> None:
+        def hand(x=x, y=y, family=family, clients=clients, block=1) -> None:
             if family == "sgd":
-                hand_written.asynchronous_sgd(x, y, clients, UPDATES, 32, 0.1, 1)
+                hand_written.asynchronous_sgd(x, y, clients, UPDATES, 32, 0.1, 1, block)
             else:
                 hand_written.vafl(list(x), y, UPDATES, 40, 0.1, 0.001, 1)
 
@@ -179,8 +180,8 @@ def one_run() -> None:
         work = executing(run)
         whole([run])
         rows = 4096 * (UPDATES // 4096 + 1)
-        engine, everything, played, by_hand = alternately(
-            work, lambda run=run: whole([run]), play, hand
+        engine, everything, played, by_hand, in_blocks = alternately(
+            work, lambda run=run: whole([run]), play, hand, partial(hand, block=1024)
         )
         engine *= UPDATES / rows
         print(
@@ -190,7 +191,21 @@ def one_run() -> None:
             f"{micro(played)} ({played / engine:.2f} of executing)",
             flush=True,
         )
+        if family == "sgd":
+            print(
+                f"    NumPy, draws in blocks {micro(in_blocks)} (x"
+                f"{in_blocks / engine:.2f} engine, x{in_blocks / everything:.2f})",
+                flush=True,
+            )
         stepping(run, by_hand)
+
+
+def arrays(run: Prepared) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the data as a user would hold them: without columns that only align."""
+    x, spare = np.asarray(run.problem.x), getattr(run.problem, "spare", 0)
+    return np.ascontiguousarray(x[..., : x.shape[-1] - spare]), np.asarray(
+        run.problem.y
+    )
 
 
 def mapa() -> None:
@@ -198,7 +213,7 @@ def mapa() -> None:
     for model, clients in (("linear", 10), ("linear", 1000), ("cnn", 5)):
         updates = UPDATES if model == "linear" else 2_000
         run = prepared(edge_cloud(model, clients, updates))
-        x, y = np.asarray(run.problem.x), np.asarray(run.problem.y)
+        x, y = arrays(run)
 
         def hand(x=x, y=y, model=model, clients=clients, updates=updates) -> None:
             if model == "linear":
@@ -247,7 +262,7 @@ def gossip() -> None:
         ((128, 64), 16, 16, 1_000),
     ):
         run = prepared(ring(hidden, workers, batch, updates))
-        x, y = np.asarray(run.problem.x), np.asarray(run.problem.y)
+        x, y = arrays(run)
 
         def hand(
             x=x, y=y, hidden=hidden, workers=workers, batch=batch, updates=updates
@@ -349,8 +364,7 @@ def stepping(run: Prepared, by_hand: float) -> None:
 def batched() -> None:
     """(b) 64 runs in one program, and 32 step sizes on one shared timeline."""
     updates = 2_000
-    data = prepared(scenario("sgd", 10)).problem
-    x, y = np.asarray(data.x), np.asarray(data.y)
+    x, y = arrays(prepared(scenario("sgd", 10)))
     for name, count, mode in (
         ("shared timeline", 32, "shared"),
         ("64 seeds", 64, "batched"),

@@ -64,8 +64,8 @@ class Streams:
     def at(self, purpose: Purpose, client: int, block: int) -> np.random.Generator:
         """Returns the generator of one block; valid until the next call.
 
-        For draws that are no uniforms, such as permutations. A purpose is used with
-        this method or with the others, not with both.
+        For draws that are no uniforms, such as permutations. In a run, a purpose is
+        used with this method or with the others, not with both.
         """
         self._seek(0, block, client, purpose)
         return self._generator
@@ -89,15 +89,17 @@ class Streams:
         purpose: Purpose,
         client: Int[np.ndarray, " n"] | int,
         position: Int[np.ndarray, " n"],
+        turn: int = 0,
     ) -> Float[np.ndarray, " n"]:
         """Returns one number in (0, 1) for each pair of client and position.
 
-        The same numbers as `uniforms`, at 0.3 microseconds each.
+        The same numbers as `uniforms`, at 0.3 microseconds each; in later turns others,
+        for draws that must be made again.
         """
         position = np.asarray(position, np.uint64)
         four = (
             (position >> np.uint64(2)) + np.uint64(1),
-            np.zeros_like(position),
+            np.full_like(position, turn),
             np.broadcast_to(np.asarray(client, np.uint64), position.shape),
             np.full_like(position, purpose),
         )

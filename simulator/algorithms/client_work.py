@@ -44,11 +44,17 @@ def keep(
     registers: Float[Array, "R ..."], weights: Float[Array, "..."], event: Event
 ) -> Float[Array, "R ..."]:
     """Writes the version before a row where its readers will look for it."""
+    if weights.shape != registers.shape[1:]:  # all but the spare columns
+        place = jnp.index_exp[event.keep_slot, ..., : weights.shape[-1]]
+        return registers.at[place].set(weights, mode="drop")
     return registers.at[event.keep_slot].set(weights, mode="drop")
 
 
 def read(registers: Float[Array, "R ..."], event: Event) -> Float[Array, "W ..."]:
-    """Returns what each worker of a row had read; zeros for padding."""
+    """Returns what each worker of a row had read, as wide as registers are.
+
+    Padding has read zeros.
+    """
     return registers.at[event.read_slot].get(mode="fill", fill_value=0)
 
 
@@ -75,10 +81,14 @@ def gathered(
 def gradient_of(
     problem: HorizontalProblem, weights: Float[Array, "..."], samples: Int[Array, " S"]
 ) -> tuple[Float[Array, ""], Float[Array, "..."]]:
-    """Returns a batch's loss, and its gradient with that of the regulariser."""
+    """Returns a batch's loss, and its gradient with that of the regulariser.
+
+    The weights may be as wide as registers; the gradient has no spare columns.
+    """
     x, y, valid = gathered(problem, samples)
     loss, gradient = jax.value_and_grad(problem.batch_loss)(weights, x, y, valid)
-    return loss, gradient + problem.penalised(weights)
+    own = problem.penalised(problem.narrowed(weights))
+    return loss, problem.narrowed(gradient) + own
 
 
 def at_once(
@@ -124,9 +134,10 @@ def local_steps(
             found = found + proximal * (weights - start)
         return loss, found
 
-    if steps == 1:
-        loss, total = gradient(start, samples[0])
+    if steps == 1:  # at the start, where the proximal term has no gradient
+        loss, total = gradient_of(problem, start, samples[0])
         return Work(loss, total, total, {})
+    start = problem.narrowed(start)
 
     def once(q: Int[Array, ""], carried: tuple) -> tuple:
         weights, total, loss = carried
@@ -155,6 +166,7 @@ def clipped_per_sample(
         num_noised: numbers at the beginning that the norm is taken of; by default all.
     """
     x, y, valid = gathered(problem, samples)
+    weights = problem.narrowed(weights)
     penalty = problem.penalised(weights)
 
     def one(x: Array, y: Array, v: Array) -> tuple[Array, Array]:

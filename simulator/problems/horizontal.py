@@ -2,12 +2,14 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.problems import losses
 from simulator.problems.data.base import Dataset
 from simulator.problems.metrics import measure
 from simulator.problems.models.base import Classifier
+from simulator.problems.models.linear.network import LinearClassifier
 
 
 class HorizontalProblem(eqx.Module):
@@ -24,6 +26,7 @@ class HorizontalProblem(eqx.Module):
         loss: Loss of a sample.
         reduction: Way to combine the losses of a batch, `mean` or `sum`.
         num_clients: Number of clients that share the samples.
+        spare: Number of columns of zeros at the end of `x`, by which rows are aligned.
     """
 
     x: Float[Array, "N P"]
@@ -36,6 +39,7 @@ class HorizontalProblem(eqx.Module):
     loss: losses.Loss = eqx.field(static=True)
     reduction: str = eqx.field(static=True)
     num_clients: int = eqx.field(static=True)
+    spare: int = eqx.field(static=True, default=0)
 
     def start(self, key: Key[Array, ""]) -> Float[Array, "..."]:
         """Returns the weights at the start of a run, in the problem's precision."""
@@ -44,6 +48,22 @@ class HorizontalProblem(eqx.Module):
     def penalised(self, weights: Float[Array, "*w"]) -> Float[Array, "*w"]:
         """Returns the regulariser's gradient."""
         return self.l2 * jnp.where(self.model.regularised(), weights, 0)
+
+    def registers(
+        self, num_registers: int, weights: Float[Array, "..."]
+    ) -> Float[Array, "R ..."]:
+        """Returns registers with some weights in the first, as wide as `x`.
+
+        A model may be applied to weights of either width: wide ones are faster.
+        """
+        *rows, columns = weights.shape
+        shape = (num_registers, *rows, columns + self.spare)
+        at_first = jnp.index_exp[0, ..., :columns]
+        return jnp.zeros(shape, weights.dtype).at[at_first].set(weights)
+
+    def narrowed(self, weights: Float[Array, "..."]) -> Float[Array, "..."]:
+        """Returns weights without those of spare columns, if they have any."""
+        return weights[..., : self.x.shape[-1] - self.spare] if self.spare else weights
 
     def batch_loss(
         self,
@@ -117,10 +137,15 @@ def build(
     dtype: str,
 ) -> HorizontalProblem:
     """Puts a data set on the device, as inputs of a model."""
+    spare = model.spare if isinstance(model, LinearClassifier) else 0
+
+    def inputs(x: Float[np.ndarray, "N F"]) -> Float[Array, "N P"]:
+        return jnp.asarray(np.pad(model.features(x), ((0, 0), (0, spare))), dtype)
+
     return HorizontalProblem(
-        x=jnp.asarray(model.features(dataset.x_train), dtype),
+        x=inputs(dataset.x_train),
         y=jnp.asarray(dataset.y_train),
-        x_test=jnp.asarray(model.features(dataset.x_test), dtype),
+        x_test=inputs(dataset.x_test),
         y_test=jnp.asarray(dataset.y_test.reshape(-1)),
         l2=jnp.asarray(l2, dtype),
         minimum=jnp.asarray(minimum, dtype),
@@ -128,4 +153,5 @@ def build(
         loss=loss,
         reduction=reduction,
         num_clients=num_clients,
+        spare=spare,
     )

@@ -1,7 +1,7 @@
 """Keyed minibatches: the samples of a job, a pure function of (seed, client, job).
 
-They are drawn in blocks, for a chunk of the timeline at a time, on the host: neither
-the clock nor the timeline needs samples.
+They are drawn for a chunk of the timeline at a time, on the host: neither the clock
+nor the timeline needs samples.
 """
 
 from functools import lru_cache
@@ -11,11 +11,12 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from simulator.config.errors import ScenarioError
+from simulator.problems.independent import Independent
 from simulator.streams import Purpose, Streams
 from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind, Rows
 
-BATCHES = 16
-"""Number of independent batches that are drawn together."""
+AHEAD = 16
+"""Number of jobs whose batches are drawn when one is asked for."""
 SHUFFLED = 1024
 """Least number of ids for which permutations are drawn together."""
 REMEMBERED = 2**22
@@ -81,14 +82,18 @@ class Sampler:
                 f"algorithm.batch must be at most the {smallest} samples of a client, "
                 f"got {size}; take a smaller batch, or sampling: replacement"
             )
-        # A job of many steps fills a block of its own.
-        self._jobs = max(1, BATCHES // steps)
+        self._draw = Independent(
+            self._streams, size, steps, sampling == "distinct", common
+        )
+        self._joined = np.concatenate(pools)
+        self._sizes = np.array([pool.size for pool in pools])
+        self._first = np.cumsum(self._sizes) - self._sizes
         # Permutations of small pools are drawn together.
         self._lengths = np.array(
             [max(1, SHUFFLED // pool.size) * pool.size for pool in pools]
         )
+        self._ahead = lru_cache(maxsize=4096)(self._successive)
         kept = max(16, REMEMBERED // max(largest, SHUFFLED))
-        self._cached = lru_cache(maxsize=4096)(self._block)
         self._epochs = lru_cache(maxsize=kept)(self._permuted)
 
     def batch(self, client: int, job: int) -> Int[np.ndarray, " S"]:
@@ -98,7 +103,7 @@ class Sampler:
             last = first + (start + self.width - 1) // int(self._length(client))
             drawn = [self._epochs(client, block) for block in range(first, last + 1)]
             return np.concatenate(drawn)[start : start + self.width]
-        return self._cached(client, job // self._jobs)[job % self._jobs]
+        return self._ahead(client, job // AHEAD)[job % AHEAD]
 
     def attach(self, rows: Rows) -> Int[np.ndarray, "T V S"]:
         """Returns the samples of every row: `V` is `W`, or 1 where they are common.
@@ -122,24 +127,14 @@ class Sampler:
     def _independent(
         self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]
     ) -> Int[np.ndarray, "j S"]:
-        keys = np.stack([client, job // self._jobs], axis=1)
-        blocks, inverse = np.unique(keys, axis=0, return_inverse=True)
-        drawn = np.stack([self._block(int(c), int(b)) for c, b in blocks])
-        return drawn[inverse.reshape(-1), job % self._jobs]
+        own = client if len(self._pools) > 1 else np.zeros_like(client)
+        places = self._draw.places(client, job, self._sizes[own])
+        return self._joined[self._first[own][:, None] + places]
 
-    def _block(self, client: int, block: int) -> Int[np.ndarray, "jobs S"]:
-        """Returns the samples of successive jobs, all batches drawn separately."""
-        pool = self._pool(client)
-        n, shape = pool.size, (self._jobs * self.steps, self.size)
-        generator = self._stream(client, block)
-        if self._sampling == "replacement":
-            ids = generator.integers(0, n, shape)
-        elif 2 * self.size > n:
-            tiled = np.broadcast_to(np.arange(n), (shape[0], n))
-            ids = generator.permuted(tiled, axis=1)[:, : self.size]
-        else:
-            ids = _distinct(generator, n, shape)
-        return pool[ids].reshape(self._jobs, self.width)
+    def _successive(self, client: int, block: int) -> Int[np.ndarray, "AHEAD S"]:
+        """Returns the samples of successive jobs of a client."""
+        job = np.arange(block * AHEAD, (block + 1) * AHEAD)
+        return self._independent(np.full(AHEAD, client), job)
 
     def _shuffled(
         self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]
@@ -186,24 +181,3 @@ class Sampler:
         return self._streams.at(
             Purpose.SAMPLES, 2**32 if self.common else client, block
         )
-
-
-def _distinct(
-    generator: np.random.Generator, n: int, shape: tuple[int, int]
-) -> Int[np.ndarray, "J S"]:
-    """Draws rows of distinct numbers below n; all sets of them are equally likely.
-
-    Repeats are drawn again until there are none. The procedure treats all numbers
-    alike, so the law of the resulting set is invariant under relabelling: uniform.
-    """
-    ids = generator.integers(0, n, shape)
-    left = np.arange(shape[0])  # rows that may have repeats
-    while True:
-        order = np.argsort(ids[left], axis=1, kind="stable")
-        ordered = np.take_along_axis(ids[left], order, axis=1)
-        row, column = np.nonzero(ordered[:, 1:] == ordered[:, :-1])
-        if not row.size:
-            return ids
-        drawn = generator.integers(0, n, row.size)
-        ids[left[row], order[row, column + 1]] = drawn
-        left = left[np.unique(row)]

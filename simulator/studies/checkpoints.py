@@ -9,8 +9,9 @@ from simulator.studies.planning import Task
 from simulator.studies.study_folder import checkpoint_of, content
 from simulator.trace import Disk, checkpoint, parts
 
-FORMAT = 2
-"""What a state means. In 1, registers were numbered as SimPy's player does."""
+FORMAT = 3
+"""What a state means. In 1, registers were numbered as SimPy's player does; up to 2,
+batches without shuffling were drawn otherwise, and a run would go on with others."""
 
 
 class TaskCheckpoint:

@@ -84,9 +84,9 @@ class DelayedSgd(Probeable):
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> EdgeCloudState:
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
-        registers = jnp.zeros((self.num_registers, *weights.shape), weights.dtype)
+        registers = problem.registers(self.num_registers, weights)
         average = weights if self.averaged else None
-        return EdgeCloudState(weights, registers.at[0].set(weights), average, key)
+        return EdgeCloudState(weights, registers, average, key)
 
     def step(
         self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
@@ -128,7 +128,7 @@ class DelayedSgd(Probeable):
         return {
             "message": work.message[None],
             "gradient": work.gradient[None],
-            "state": read,
+            "state": problem.narrowed(read),
         }
 
     def _work(

@@ -91,11 +91,10 @@ class FederatedKernel(Probeable):
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> FederatedState:
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
-        registers = jnp.zeros((self.num_registers, *weights.shape), weights.dtype)
         adapts = self.compensation is not None and self.compensation.adaptive
         return FederatedState(
             weights=weights,
-            registers=registers.at[0].set(weights),
+            registers=problem.registers(self.num_registers, weights),
             buffer=jnp.zeros_like(weights) if self.buffers else None,
             buffered=jnp.int32(0) if self.buffers else None,
             squares=jnp.zeros_like(weights) if adapts else None,
@@ -110,8 +109,9 @@ class FederatedKernel(Probeable):
     ) -> tuple[FederatedState, Info]:
         """Applies a COMMIT, or buffers a CONTRIBUTE."""
         state = self._kept(state, event)
-        read = client_work.read(state.registers, event)
-        work = self._work(problem, state, read, event)
+        wide = client_work.read(state.registers, event)
+        work = self._work(problem, state, wide, event)
+        read = problem.narrowed(wide)
         present = event.present()
         server_step = self.step_size.at(event.version)
         weight = present * self.weight.of(event.staleness, server_step)
@@ -156,7 +156,11 @@ class FederatedKernel(Probeable):
         state = self._kept(state, event)
         read = client_work.read(state.registers, event)
         work = self._work(problem, state, read, event)
-        return {"message": work.message, "gradient": work.gradient, "state": read}
+        return {
+            "message": work.message,
+            "gradient": work.gradient,
+            "state": problem.narrowed(read),
+        }
 
     def _kept(self, state: FederatedState, event: Event) -> FederatedState:
         registers = client_work.keep(state.registers, state.weights, event)

@@ -9,8 +9,22 @@ from simulator.config.errors import ScenarioError
 from simulator.laws.distributions import Scipy
 from simulator.problems.sampler import Sampler, Sampling
 from simulator.protocols import Rounds
+from simulator.timeline import Kind, Rows
 from simulator.world.clients import Clients
 from tests.support import everything, played
+
+
+def rows_of(client: np.ndarray, job: np.ndarray) -> Rows:
+    """Returns a commit for each of some jobs."""
+    number = np.zeros(client.size, np.int32)
+    columns = dict.fromkeys(Rows._fields, number)
+    columns |= {
+        "kind": number + Kind.COMMIT,
+        "worker": client[:, None],
+        "job": job[:, None],
+    }
+    return Rows(**columns)
+
 
 POOLS = [np.arange(9), np.arange(100, 140), np.arange(1000, 1500)]
 JOBS = ((0, 0), (1, 17), (2, 40))
@@ -23,27 +37,27 @@ JOBS = ((0, 0), (1, 17), (2, 40))
             5,
             "distinct",
             [
-                [5, 3, 1, 2, 4],
-                [104, 101, 128, 114, 123],
-                [1310, 1380, 1368, 1230, 1060],
+                [8, 1, 5, 4, 2],
+                [115, 126, 133, 107, 118],
+                [1435, 1425, 1251, 1339, 1419],
             ],
         ),
         (
             7,
             "distinct",
             [
-                [5, 3, 1, 2, 4, 8, 6],
-                [128, 114, 123, 106, 135, 109, 120],
-                [1064, 1449, 1352, 1479, 1405, 1273, 1151],
+                [8, 1, 5, 4, 2, 7, 6],
+                [115, 126, 133, 107, 118, 136, 124],
+                [1435, 1425, 1251, 1339, 1419, 1097, 1316],
             ],
         ),
         (
             5,
             "replacement",
             [
-                [7, 8, 5, 0, 4],
-                [104, 101, 128, 114, 123],
-                [1310, 1380, 1368, 1230, 1060],
+                [8, 0, 5, 8, 3],
+                [115, 126, 133, 107, 118],
+                [1435, 1425, 1251, 1339, 1419],
             ],
         ),
     ],
@@ -58,7 +72,7 @@ def test_bits_of_one_step_never_change(
 
 def test_bits_of_a_common_batch_never_change() -> None:
     sampler = Sampler(11, [np.arange(50)], 4, common=True)
-    assert sampler.batch(0, 21).tolist() == [30, 25, 24, 16]
+    assert sampler.batch(0, 21).tolist() == [35, 45, 48, 25]
 
 
 def test_bits_of_shuffled_batches_never_change() -> None:
@@ -130,6 +144,60 @@ def test_distinct_steps_are_batches_of_their_own(size: int, steps: int) -> None:
     # Successive batches agree by chance only: one of 84 sets of 3, or 36 sets of 7.
     same = sum(a == b for a, b in pairwise(sets))
     assert same < 399 / 36 + 5 * np.sqrt(399 / 36)
+
+
+@pytest.mark.parametrize("sampling", ["distinct", "replacement"])
+@pytest.mark.parametrize("n", [4, 9])  # ordered as a whole; drawn one by one
+def test_all_sequences_of_samples_are_equally_likely(
+    n: int, sampling: Sampling
+) -> None:
+    size, jobs = 2, 20_000
+    sampler = Sampler(7, [np.arange(n)] * 2, size, sampling=sampling)
+    client, job = np.arange(jobs) % 2, np.arange(jobs) // 2
+    drawn = sampler.attach(rows_of(client, job))[:, 0]
+    counts = np.bincount(drawn[:, 0] * n + drawn[:, 1], minlength=n * n)
+    same = np.arange(n) * (n + 1)
+    if sampling == "distinct":
+        assert not counts[same].any()
+        counts = np.delete(counts, same)
+    # Pearson's statistic has mean k and variance 2 k (1 - 1 / jobs), to which equal
+    # chances add nothing more; 5 standard deviations of it.
+    expected, k = jobs / counts.size, counts.size - 1
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    assert abs(statistic - k) < 5 * np.sqrt(2 * k)
+
+
+def test_batches_of_a_row_are_independent() -> None:
+    n, jobs = 5, 20_000
+    sampler = Sampler(7, [np.arange(n)] * 2, 1, steps=2)
+    drawn = sampler.attach(rows_of(np.arange(jobs) % 2, np.arange(jobs) // 2))[:, 0]
+    pairs = {
+        "local steps": drawn,
+        "clients": drawn[:, 0].reshape(-1, 2),
+        "successive jobs": drawn[::2, 0].reshape(-1, 2),
+    }
+    for name, pair in pairs.items():
+        counts = np.bincount(pair[:, 0] * n + pair[:, 1], minlength=n * n)
+        expected, k = pair.shape[0] / counts.size, counts.size - 1
+        statistic = ((counts - expected) ** 2 / expected).sum()
+        assert abs(statistic - k) < 5 * np.sqrt(2 * k), name
+
+
+@pytest.mark.parametrize("size", [1, 8, 9, 10, 39, 40])
+def test_batches_do_not_depend_on_what_is_drawn_with_them(size: int) -> None:
+    # Pools below, at and above the bound of those that are put into order.
+    pools = [np.arange(40), np.arange(100, 140), np.arange(1000, 1500)]
+    sampler = Sampler(5, pools, size, steps=3)
+    rng = np.random.default_rng(1)
+    client, job = rng.integers(0, 3, 3_000), rng.integers(0, 2_000, 3_000)
+    drawn = sampler.attach(rows_of(client, job))[:, 0]
+    batches = np.sort(drawn.reshape(-1, size), axis=1)
+    assert (batches[:, 1:] != batches[:, :-1]).all()
+    for row in range(0, 3_000, 97):
+        alone = sampler.attach(rows_of(client[row : row + 1], job[row : row + 1]))
+        np.testing.assert_array_equal(alone[0, 0], drawn[row])
+        own = sampler.batch(int(client[row]), int(job[row]))
+        np.testing.assert_array_equal(own, drawn[row])
 
 
 @pytest.mark.parametrize("sampling", ["distinct", "shuffled"])

@@ -8,6 +8,11 @@ from jaxtyping import Array, Bool, Float, Key
 
 from simulator.problems.models.linear.part import Linear
 
+ALIGNED = 16
+"""Numbers of float32 in 64 bytes: a cache line, and the longest vector."""
+WIDE = 256
+"""Least number of features for which it pays to align rows."""
+
 
 class LinearEmbedding(NamedTuple):
     """Embeds rows by `w @ x`; starts at zero.
@@ -51,6 +56,12 @@ class LinearClassifier(NamedTuple):
         return self.num_outputs * (self.num_features + 1)
 
     @property
+    def spare(self) -> int:
+        """Number of columns of zeros that align the features of a sample."""
+        columns = self.num_features + 1
+        return -columns % ALIGNED if columns >= WIDE else 0
+
+    @property
     def num_statistics(self) -> int:
         """None: no layer normalises by a batch."""
         return 0
@@ -65,13 +76,13 @@ class LinearClassifier(NamedTuple):
         return np.concatenate([x, np.ones((x.shape[0], 1), x.dtype)], axis=1)
 
     def apply(
-        self, weights: Float[Array, "C P"], x: Float[Array, "S P"]
+        self, weights: Float[Array, "C P"], x: Float[Array, "S Q"]
     ) -> Float[Array, "C S"]:
-        """Returns the logits of some rows."""
-        return weights @ x.T
+        """Returns the logits of some rows, whose last columns may be spare."""
+        return weights @ x[:, : weights.shape[1]].T
 
     def train(
-        self, weights: Float[Array, "C P"], x: Float[Array, "S P"]
+        self, weights: Float[Array, "C P"], x: Float[Array, "S Q"]
     ) -> tuple[Float[Array, "C S"], Float[Array, " 0"]]:
         """Returns the logits of a batch, and no statistics of it."""
         return self.apply(weights, x), jnp.zeros(0, weights.dtype)
