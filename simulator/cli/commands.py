@@ -1,6 +1,8 @@
 """The commands of `stalesim`."""
 
+import contextlib
 import json
+import re
 import signal
 import sys
 import warnings
@@ -158,6 +160,8 @@ def run(
     from simulator.scenario.remarks import remarks
 
     forms = _formats(form, plots=plots)
+    if jobs != 1 and scheduler is None and not dry_run:
+        _begin_processes(scenario)
     config = read(scenario, set_ or ())
     if most is not None and not until_decided:
         raise UserError(
@@ -177,6 +181,23 @@ def run(
     folder = folder or folders.new(config.name)
     decided = _all_decided if until_decided else None
     _simulate(config, folder, jobs, scheduler, checkpoint, forms, decided, most)
+
+
+SEVERAL = re.compile(rb"^(replicates|variants|sweep)\b", re.MULTILINE)
+"""An entry of a scenario of several runs."""
+
+
+def _begin_processes(scenario: Path) -> None:
+    """Lets the processes of a study start while its scenario is still read.
+
+    They are of no use for a single run, so the file is looked at for what makes several
+    of one. Where that is wrong, it only costs time.
+    """
+    from simulator.engine import processes
+
+    with contextlib.suppress(OSError):
+        if SEVERAL.search(scenario.read_bytes()):
+            processes.begin()
 
 
 def _formats(chosen: list[str] | None, *, plots: bool) -> tuple[str, ...]:
@@ -238,6 +259,7 @@ def _simulate(
             checkpoint_s=checkpoint or None,
             until_decided=until_decided,
             most=most,
+            meanwhile=printing.prepare,
         )
     printing.close(study, forms)
     if printing.show_failures(study):

@@ -79,6 +79,14 @@ def close(study: "Study", forms: Sequence[str]) -> None:
     out.say(f"Study: {study.folder}")
 
 
+def prepare() -> None:
+    """Imports what closing a study needs, which takes a second."""
+    import analysis.claims
+    import analysis.figures.report
+    import analysis.staleness
+    import analysis.summary  # noqa: F401
+
+
 def show_failures(study: "Study") -> bool:
     """Shows the runs that failed, and why; returns whether any did."""
     runs = study.manifest["runs"]

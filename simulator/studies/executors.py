@@ -1,17 +1,16 @@
 """Takes tasks to processes: this one, others on this machine, or a Dask cluster."""
 
-import functools
-import os
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from simulator.config.errors import UserError
+from simulator.engine import processes
 from simulator.studies.planning import Task
 from simulator.studies.study_folder import Done
 from simulator.studies.worker import failed, work
@@ -24,8 +23,6 @@ Hear = Callable[[int, float], None]
 STARTED = 1e-9
 """Fraction of a task that was started and has not done anything yet."""
 KILLED = "its process was killed, perhaps because memory ran out"
-ALONE_S = 1.0
-"""Real seconds after which a process looks whether it is still wanted."""
 CONNECT_S = 20
 """Real seconds to wait for a scheduler."""
 
@@ -129,6 +126,10 @@ def _alone(
     return found
 
 
+def _nothing() -> None:
+    """Does nothing."""
+
+
 class Here:
     """This very process.
 
@@ -156,47 +157,42 @@ class Processes:
 
     Args:
         jobs: How many at most.
+        meanwhile: Called once they are at work, in this one, which else only waits.
     """
 
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: int, meanwhile: Callable[[], None] = _nothing) -> None:
+        self._jobs, self._meanwhile = jobs, meanwhile
 
     def execute(
         self, tasks: Mapping[int, Task], folder: Path, hear: Hear
     ) -> Iterator[tuple[int, Done]]:
         """Yields the result of each task as it ends."""
-        import joblib
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        parallel = joblib.Parallel(
-            n_jobs=min(self._jobs, max(2, len(tasks))),  # one would be this process
-            backend="loky",
-            return_as="generator_unordered",
-            batch_size=1,  # pyright: ignore[reportArgumentType]
-        )
+        copies = processes.pool(min(self._jobs, len(tasks)))
+        futures = []
         with tempfile.TemporaryDirectory(prefix="stalesim-") as scratch:
             shared = Path(scratch) / "progress"
             watch = _Watch(shared, list(tasks), hear)
             path = folder.absolute()  # its processes stay, where they once were started
-            calls = (
-                joblib.delayed(_work_elsewhere)(
-                    place, index, task, path, shared, os.getpid()
-                )
-                for place, (index, task) in enumerate(tasks.items())
-            )
-            found: Any = parallel(calls)
             try:
-                yield from found
+                for place, (index, task) in enumerate(tasks.items()):
+                    call = (place, index, task, path, shared)
+                    futures.append(copies.submit(_work_elsewhere, *call))
+                self._meanwhile()
+                for future in as_completed(futures):
+                    yield future.result()
             except TerminatedWorkerError:
                 raise WorkerDiedError(watch.started()) from None
             finally:
                 watch.stop()
+                if not all(future.done() for future in futures):
+                    copies.shutdown(kill_workers=True)
 
 
 def _work_elsewhere(
-    place: int, index: int, task: Task, folder: Path, shared: Path, parent: int
+    place: int, index: int, task: Task, folder: Path, shared: Path
 ) -> tuple[int, Done]:
-    _end_with(parent)
     done = np.memmap(shared, np.float64, "r+")
     done[place] = STARTED
 
@@ -206,24 +202,6 @@ def _work_elsewhere(
     found = work(task, folder, hear)
     hear(1.0)
     return index, found
-
-
-@functools.cache
-def _end_with(parent: int) -> None:
-    """Ends this process soon after the one that started it was killed.
-
-    It would otherwise go on with its task, and then keep its memory for minutes.
-
-    Args:
-        parent: Number of that process; it may be gone before this is called.
-    """
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(ALONE_S)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 class _Watch:
@@ -329,14 +307,20 @@ def _check_workers(client: Any, folder: Path, scheduler: str) -> None:
         )
 
 
-def workers(tasks: list[Task], jobs: int, scheduler: str | None) -> Workers:
+def workers(
+    tasks: list[Task],
+    jobs: int,
+    scheduler: str | None,
+    meanwhile: Callable[[], None] = _nothing,
+) -> Workers:
     """Returns the executor of some tasks.
 
     Args:
         tasks: Tasks of a study.
         jobs: Number of processes on this machine.
         scheduler: Address of a Dask scheduler, whose workers are used instead.
+        meanwhile: Called in this process while others of this machine are at work.
     """
     if scheduler is not None:
         return Cluster(scheduler)
-    return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs)
+    return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)
