@@ -147,8 +147,15 @@ def distribution(law: str, name: str) -> Any:
     Raises:
         LocatedError: there is none; naming the nearest.
     """
-    if law in USUAL:
-        return USUAL[law]
+    return USUAL[law] if law in USUAL else family(law, name)
+
+
+def family(law: str, name: str) -> Any:
+    """Returns SciPy's own distribution of that name.
+
+    Raises:
+        LocatedError: there is none; naming the nearest.
+    """
     import scipy.stats  # 0.7 s: only where a law needs it
 
     kinds = scipy.stats.rv_continuous | scipy.stats.rv_discrete

@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import as_completed
 from pathlib import Path
@@ -70,7 +71,9 @@ def execute(
 ) -> Iterator[Done]:
     """Executes tasks; yields the result of each as it ends.
 
-    The longest are started first, so that no process ends long after the others. Where
+    The longest are started first, so that no process ends long after the others; among
+    them one of each variant, so that processes compile different programs, and later
+    find those of the others in the cache. Where
     a process is killed, the tasks that it may have been at are executed one by one; the
     one that kills its process again has failed.
 
@@ -86,8 +89,7 @@ def execute(
     """
     if not tasks:
         return
-    # A task takes about as long as it has runs.
-    tasks = sorted(tasks, key=lambda task: -len(task.runs))
+    tasks = _in_order(tasks)
     weights = np.array([len(task.runs) for task in tasks], np.float64)
     weights /= weights.sum()
     done = np.zeros(len(tasks))
@@ -107,6 +109,18 @@ def execute(
             # Which of them killed the process is not known: each gets one of its own.
             for index in [i for i in death.started if i in left] or list(left):
                 yield _alone(workers, index, left.pop(index), folder, hear, disk)
+
+
+def _in_order(tasks: list[Task]) -> list[Task]:
+    """Returns tasks as they are started."""
+    of_variant: Counter[str] = Counter()
+    places = []
+    for task in tasks:
+        variant = task.runs[0].variant
+        # A task takes about as long as it has runs.
+        places.append((-len(task.runs), of_variant[variant]))
+        of_variant[variant] += 1
+    return [tasks[i] for i in sorted(range(len(tasks)), key=places.__getitem__)]
 
 
 def _alone(

@@ -16,6 +16,7 @@ import yaml
 from analysis import summary
 from simulator import studies
 from simulator.config.errors import StudyError, UserError
+from simulator.scenario.reading import validated
 from simulator.studies import executors
 from simulator.studies.planning import Task
 from simulator.trace import load
@@ -169,7 +170,7 @@ def dying(place: int, index: int, task: Task, folder: Path, shared: Path) -> Any
 def test_a_task_that_kills_its_process_is_the_one_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, tasks = studies.planned(studies.running.validated(TREE | {"replicates": 2}))
+    _, tasks = studies.planned(validated(TREE | {"replicates": 2}))
     monkeypatch.setattr(dying, "__module__", "__main__")  # is sent as it stands here
     monkeypatch.setattr(executors, "_work_elsewhere", dying)
     ends: dict[int, Any] = {}
@@ -179,6 +180,12 @@ def test_a_task_that_kills_its_process_is_the_one_that_fails(
     failed = {run: end for run, end in ends.items() if end["stop"] == "failed"}
     assert set(failed) == {tasks[0].runs[0].number}
     assert {end["stop_reason"] for end in failed.values()} == {executors.KILLED}
+
+
+def test_one_of_each_variant_is_started_first() -> None:
+    _, tasks = studies.planned(validated(TREE | {"replicates": 2}))
+    names = [task.runs[0].variant for task in executors._in_order(tasks)]
+    assert names == ["one", "two", "one", "two"]
 
 
 def test_a_cluster_of_processes_gives_the_same_study(
