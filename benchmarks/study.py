@@ -17,16 +17,14 @@ import argparse
 import json
 import math
 import os
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from commands import Cost, best, measure
 
 from simulator.problems.caching import dataset
 from simulator.scenario.scenario import Scenario
@@ -114,35 +112,12 @@ def steps(updates: int) -> Comparison:
 STUDIES = {"laws": laws, "steps": steps}
 
 
-class Cost(NamedTuple):
-    """Seconds of one command with all its processes."""
-
-    wall: float
-    cpu: float
-
-    def times(self, count: float) -> "Cost":
-        return Cost(self.wall * count, self.cpu * count)
-
-
-def measure(command: list[str], log: Path) -> Cost:
-    """Runs a command; its output goes to a file.
-
-    Raises:
-        SystemExit: it failed.
-    """
+def measured(command: list[str], log: Path) -> Cost:
+    """Runs a command with libraries of one thread, and JAX's log of compilations."""
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    environment = {**os.environ, **dict.fromkeys(threads, "1"), "JAX_LOG_COMPILES": "1"}
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    with log.open("w") as file:
-        done = subprocess.run(
-            command, env=environment, stdout=file, stderr=subprocess.STDOUT, check=False
-        )
-    wall = time.perf_counter() - started
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{log.read_text()[-4000:]}")
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Cost(wall, used)
+    return measure(
+        command, log, dict.fromkeys(threads, "1") | {"JAX_LOG_COMPILES": "1"}
+    )
 
 
 def study(scenario: dict[str, Any], processes: int) -> tuple[Cost, int]:
@@ -153,7 +128,7 @@ def study(scenario: dict[str, Any], processes: int) -> tuple[Cost, int]:
         file.write_text(json.dumps(scenario))
         command = [*STALESIM, "run", str(file), "--no-plots", "-j", str(processes)]
         log = folder / "log"
-        cost = measure([*command, "-o", str(folder / "study")], log)
+        cost = measured([*command, "-o", str(folder / "study")], log)
         _check(folder / "study", scenario)
         return cost, log.read_text().count(COMPILED)
 
@@ -187,7 +162,7 @@ def loop(chosen: Comparison, arrays: Path, processes: int, block: int) -> Cost:
         (folder / "runs.json").write_text(json.dumps(runs))
         command = [sys.executable, LOOP, str(arrays), str(folder / "runs.json")]
         out = folder / "evaluations.csv"
-        cost = measure([*command, str(processes), str(out)], folder / "log")
+        cost = measured([*command, str(processes), str(out)], folder / "log")
         evaluated = len(out.read_text().splitlines()) - 1
         if evaluated != 5 * len(runs):
             raise SystemExit(f"the loop evaluated {evaluated} times")
@@ -231,7 +206,7 @@ def compare(name: str, options: argparse.Namespace, arrays: Path) -> None:
         blocks = (loop(chosen, arrays, processes, block) for block in (1024, 1))
         drawn.append(tuple(blocks))
     calls = singles(chosen, options.singles, processes) if options.singles else None
-    best = _best(ours)
+    least = best(ours)
     print(
         f"\n{name}: {count} runs of {options.updates:,} updates, {processes} "
         f"processes; the loop of rows was compiled {compiled} times in all; best of "
@@ -239,9 +214,9 @@ def compare(name: str, options: argparse.Namespace, arrays: Path) -> None:
     )
     print("| | wall s | CPU s | CPU us an update | wall / study's | CPU / study's |")
     print("|---|---|---|---|---|---|")
-    rows = {"one study": best}
+    rows = {"one study": least}
     for title, column in zip(LOOPS, zip(*drawn, strict=True), strict=True):
-        rows[title] = _best(list(column))
+        rows[title] = best(list(column))
     if calls is not None:
         measured = f"{options.singles} of them measured"
         rows[f"{count} single calls ({measured})"] = calls.times(count)
@@ -249,17 +224,13 @@ def compare(name: str, options: argparse.Namespace, arrays: Path) -> None:
     for title, cost in rows.items():
         print(
             f"| {title} | {cost.wall:.1f} | {cost.cpu:.1f} | "
-            f"{cost.cpu / updates * 1e6:.1f} | {cost.wall / best.wall:.2f} | "
-            f"{cost.cpu / best.cpu:.2f} |",
+            f"{cost.cpu / updates * 1e6:.1f} | {cost.wall / least.wall:.2f} | "
+            f"{cost.cpu / least.cpu:.2f} |",
             flush=True,
         )
 
 
 LOOPS = ("NumPy loop, draws in blocks", "NumPy loop, draws one by one")
-
-
-def _best(costs: list[Cost]) -> Cost:
-    return Cost(*(min(column) for column in zip(*costs, strict=True)))
 
 
 def main() -> None:

@@ -52,7 +52,7 @@ def attack(study: Study, what: str = "message", most: int = 20) -> pd.DataFrame:
 
 
 def save(study: Study, recovered: pd.DataFrame, folder: str | Path) -> list[Path]:
-    """Writes the measures as CSV and the images as a figure, PNG and PDF.
+    """Writes the measures as CSV and the images as a figure.
 
     Args:
         study: Study that was attacked.
@@ -76,7 +76,7 @@ def save(study: Study, recovered: pd.DataFrame, folder: str | Path) -> list[Path
             f"room, or the folder writable"
         ) from error
     figure = report.grid(recovered, study.manifest["name"])
-    return [table, save_figure(figure, where / "recovered.png")]
+    return [table, *save_figure(figure, where / "recovered")]
 
 
 def _needs_state(scenario: Scenario) -> bool:

@@ -1,64 +1,66 @@
 """Writes figures as files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from analysis.figures import style
+from analysis.figures.formats import chosen_formats
 from analysis.files import replaced
-from simulator.config.errors import UserError
-from simulator.config.text import suggestion
 from simulator.trace import StudyError
 
 DOTS_PER_INCH = 200
-FORMATS = ("png", "pdf", "svg")
 
 
-def check_format(name: str) -> None:
-    """Refuses a name that is no format of figures.
-
-    Raises:
-        UserError: The format is not known; the message names those that are.
-    """
-    if name not in FORMATS:
-        raise UserError(
-            f"format must be one of {', '.join(FORMATS)}, got {name!r}; "
-            f"{suggestion(name, FORMATS)}"
-        )
-
-
-def save_figure(figure: Figure, path: Path) -> Path:
-    """Writes a figure as PDF, as SVG, or as PNG (200 dots per inch) and PDF.
+def save_figure(
+    figure: Figure, stem: Path, forms: str | Sequence[str] = "png"
+) -> list[Path]:
+    """Writes a figure as PNG (200 dots per inch), PDF or SVG, or as several of them.
 
     The same figure gives the same bytes.
 
     Args:
-        figure: Figure, laid out once for all formats.
-        path: File with the format's suffix; its folder is created if missing.
+        figure: Figure, which is laid out once for all formats.
+        stem: File without a format's suffix; its folder is created if missing.
+        forms: One or more of `formats.FORMATS`.
+
+    Returns:
+        Paths of the files, in the order of the formats.
 
     Raises:
         UserError: There is no such format.
         StudyError: It cannot be written.
     """
-    check_format(path.suffix[1:])
+    paths = [stem.with_name(f"{stem.name}.{form}") for form in chosen_formats(forms)]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        stem.parent.mkdir(parents=True, exist_ok=True)
         with style.context():
-            with replaced(path) as new:
-                figure.savefig(new, dpi=DOTS_PER_INCH, metadata=_without_date(path))
-            if path.suffix == ".png":
-                figure.set_layout_engine("none")  # is laid out, which takes long
-                twin = path.with_suffix(".pdf")
-                with replaced(twin) as new:
-                    figure.savefig(new, metadata=_without_date(twin))
+            lay_out(figure)
+            for path in paths:
+                with replaced(path) as new:
+                    figure.savefig(new, dpi=DOTS_PER_INCH, metadata=_undated(path))
     except OSError as error:
         raise StudyError(
-            f"{path}: the figure must be written, but {error.strerror or error}; make "
+            f"{stem}: the figure must be written, but {error.strerror or error}; make "
             f"room, or the folder writable"
         ) from error
-    return path
+    return paths
 
 
-def _without_date(path: Path) -> dict:
+def lay_out(figure: Figure) -> None:
+    """Places all of a figure, for good: saving it does not do it again.
+
+    Matplotlib would go through all of the drawing first, for each format, to the same
+    end.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        figure.set_dpi(DOTS_PER_INCH)  # letters are as wide as they will be drawn
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+
+
+def _undated(path: Path) -> dict:
     """Returns metadata in which a format's date, if it has one, is left out."""
     return {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(path.suffix, {})

@@ -9,7 +9,8 @@ from types import ModuleType
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.files import check_format, save_figure
+from analysis.figures.files import save_figure
+from analysis.figures.formats import chosen_formats
 from analysis.frames import Study
 from simulator.config.catalogue import parts
 from simulator.config.errors import UserError
@@ -19,7 +20,7 @@ from simulator.lazy import listed
 def save(
     study: Study,
     folder: str | Path,
-    form: str = "png",
+    forms: str | Sequence[str] = "png",
     styles: Sequence[str | Path] = (),
 ) -> list[Path]:
     """Draws the standard figures of a study into `folder/figures`.
@@ -34,22 +35,22 @@ def save(
     Args:
         study: Study with at least one run that has ended.
         folder: Parent of the folder `figures`, which is created if missing.
-        form: `pdf`, `svg`, or `png` for PNGs (200 dots per inch) and PDFs.
+        forms: `png` (200 dots per inch), `pdf` or `svg`, or several of them.
         styles: Matplotlib styles, names or files, over this package's own.
 
     Returns:
-        Paths of the files, in that order, without the PDFs of PNGs.
+        Paths of the files, in that order.
 
     Raises:
         StudyError: A figure cannot be written.
         UserError: There is no such format or style, or a plug-in's figure is none.
     """
-    check_format(form)
-    where = Path(folder) / "figures"
+    forms, where = chosen_formats(forms), Path(folder) / "figures"
     with style.using(*styles):
         return [
-            save_figure(figure, where / f"{name}.{form}")
+            path
             for name, figure in standard(study)
+            for path in save_figure(figure, where / name, forms)
         ]
 
 

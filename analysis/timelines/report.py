@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 from analysis import clients
 from analysis.figures import gantt, layout, style
-from analysis.figures.files import check_format, save_figure
+from analysis.figures.files import save_figure
+from analysis.figures.formats import chosen_formats
 from analysis.files import replaced
 from analysis.frames import Study
 from analysis.timelines import chrome, comparison, measures
@@ -122,7 +123,7 @@ def save(
     study: Study | View,
     folder: str | Path,
     seconds: float | None = None,
-    form: str = "png",
+    forms: str | Sequence[str] = "png",
     styles: Sequence[str | Path] = (),
 ) -> list[Path]:
     """Draws the Gantt picture and the staleness of a timeline into `folder/figures`.
@@ -132,22 +133,22 @@ def save(
         folder: Parent of the folder `figures`, which is created if missing.
         seconds: Virtual seconds of the Gantt picture; by default those in which the
             first jobs of the first group end.
-        form: Format of the files, as in `figures.save`.
+        forms: Formats of the files, as in `figures.save`.
         styles: Matplotlib styles, as in `figures.save`.
 
     Returns:
-        Paths of the files, without the PDFs of PNGs.
+        Paths of the files.
 
     Raises:
         StudyError: A figure cannot be written.
         UserError: There is no such format or style.
     """
-    check_format(form)
-    where = Path(folder) / "figures"
+    forms, where = chosen_formats(forms), Path(folder) / "figures"
     with style.using(*styles):
         return [
-            save_figure(figure, where / f"{name}.{form}")
+            path
             for name, figure in standard(study, seconds)
+            for path in save_figure(figure, where / name, forms)
         ]
 
 

@@ -1,6 +1,8 @@
 """The commands of `stalesim`."""
 
+import contextlib
 import json
+import re
 import signal
 import sys
 import warnings
@@ -110,6 +112,13 @@ Checkpoint = Annotated[
 ]
 EVERY_S = 300.0
 Plots = Annotated[bool, typer.Option(help="draw the figures at the end")]
+Formats = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--format",
+        help="png, pdf or svg, of the figures; may be repeated; by default png",
+    ),
+]
 
 
 @app.command()
@@ -140,6 +149,7 @@ def run(
         ),
     ] = None,
     plots: Plots = True,
+    form: Formats = None,
 ) -> None:
     """Runs a scenario; writes a study, its figures and a closing table.
 
@@ -149,6 +159,9 @@ def run(
     from simulator.scenario.reading import read
     from simulator.scenario.remarks import remarks
 
+    forms = _formats(form, plots=plots)
+    if jobs != 1 and scheduler is None and not dry_run:
+        _begin_processes(scenario)
     config = read(scenario, set_ or ())
     if most is not None and not until_decided:
         raise UserError(
@@ -167,7 +180,36 @@ def run(
         return
     folder = folder or folders.new(config.name)
     decided = _all_decided if until_decided else None
-    _simulate(config, folder, jobs, scheduler, checkpoint, decided, most, plots=plots)
+    _simulate(config, folder, jobs, scheduler, checkpoint, forms, decided, most)
+
+
+SEVERAL = re.compile(rb"^(replicates|variants|sweep)\b", re.MULTILINE)
+"""An entry of a scenario of several runs."""
+
+
+def _begin_processes(scenario: Path) -> None:
+    """Lets the processes of a study start while its scenario is still read.
+
+    They are of no use for a single run, so the file is looked at for what makes several
+    of one. Where that is wrong, it only costs time.
+    """
+    from simulator.engine import processes
+
+    with contextlib.suppress(OSError):
+        if SEVERAL.search(scenario.read_bytes()):
+            processes.begin()
+
+
+def _formats(chosen: list[str] | None, *, plots: bool) -> tuple[str, ...]:
+    """Returns the formats of the figures that a command draws; none without figures.
+
+    Raises:
+        UserError: there is no such format.
+    """
+    from analysis.figures.formats import chosen_formats
+
+    forms = chosen_formats(chosen or "png")
+    return forms if plots else ()
 
 
 @app.command()
@@ -178,13 +220,15 @@ def resume(
     checkpoint: Checkpoint = EVERY_S,
     *,
     plots: Plots = True,
+    form: Formats = None,
 ) -> None:
     """Runs what is left of a study: what was interrupted, and what failed."""
     from simulator.studies.running import scenario_of, where_started
 
+    forms = _formats(form, plots=plots)
     with where_started(folder):
         scenario = scenario_of(folder)
-        _simulate(scenario, folder, jobs, scheduler, checkpoint, plots=plots)
+        _simulate(scenario, folder, jobs, scheduler, checkpoint, forms)
 
 
 def _all_decided(study: "Study") -> bool:
@@ -199,10 +243,9 @@ def _simulate(
     jobs: int,
     scheduler: str | None,
     checkpoint: float,
+    forms: tuple[str, ...],
     until_decided: "Callable[[Study], bool] | None" = None,
     most: int | None = None,
-    *,
-    plots: bool,
 ) -> None:
     from simulator import studies
 
@@ -216,8 +259,9 @@ def _simulate(
             checkpoint_s=checkpoint or None,
             until_decided=until_decided,
             most=most,
+            meanwhile=printing.prepare,
         )
-    printing.close(study, plots=plots)
+    printing.close(study, forms)
     if printing.show_failures(study):
         raise SystemExit(FAILED)
 
@@ -260,7 +304,8 @@ def timeline(
             "and commits",
         ),
     ] = False,
-    plots: Annotated[bool, typer.Option(help="draw the figures at the end")] = True,
+    plots: Plots = True,
+    form: Formats = None,
 ) -> None:
     """Plays the world alone: who acts when, how stale, how busy. No numerics.
 
@@ -278,12 +323,13 @@ def timeline(
         raise UserError(
             f"--chrome must be a file in a folder that exists, got {chrome}; make it"
         )
+    forms = _formats(form, plots=plots)
     if log is not None:
         from simulator.timelines.imported import import_log
 
         with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
             study = import_log(log, folder)
-        printing.close_timeline(study, gantt, chrome, plots=plots)
+        printing.close_timeline(study, gantt, chrome, forms)
     elif scenario is not None:
         from simulator.scenario.reading import read_any
         from simulator.timelines.saved import record
@@ -301,15 +347,13 @@ def timeline(
             console.progress(config.name) as hear,
         ):
             study = record(config, folder, hear)
-        printing.close_timeline(study, gantt, chrome, plots=plots)
+        printing.close_timeline(study, gantt, chrome, forms)
 
 
 @app.command()
 def plot(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
-    form: Annotated[
-        str, typer.Option("--format", help="png (and a pdf of it), pdf or svg")
-    ] = "png",
+    form: Formats = None,
     styles: Annotated[
         list[str] | None,
         typer.Option(
@@ -322,11 +366,12 @@ def plot(
     """Draws the standard figures of a study into its folder."""
     from simulator import trace
 
+    forms = _formats(form, plots=True)
     study = trace.load(folder)
     if study.manifest.get("kind") == "timeline":
-        printing.draw_timeline(study, None, form, styles or ())
+        printing.draw_timeline(study, None, forms, styles or ())
     else:
-        printing.draw(study, form, styles or ())
+        printing.draw(study, forms, styles or ())
 
 
 @app.command()

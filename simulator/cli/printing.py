@@ -56,8 +56,13 @@ def _which(runs: Sequence[Any]) -> str:
     return "; ".join(f"{'; '.join(names)} {of}" for of, names in labels.items())
 
 
-def close(study: "Study", *, plots: bool) -> None:
-    """Shows the closing table and the claims of a study, and draws its figures."""
+def close(study: "Study", forms: Sequence[str]) -> None:
+    """Shows the closing table and the claims of a study, and draws its figures.
+
+    Args:
+        study: Study with at least one run that has ended.
+        forms: Formats of its figures; none are drawn in none.
+    """
     from analysis import claims, staleness, summary
 
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
@@ -69,9 +74,17 @@ def close(study: "Study", *, plots: bool) -> None:
         show_table("staleness (commits) by groups of clients", divided)
     found = claims.evaluate(study)
     show_claims(found)
-    if plots:
-        draw(study)
+    if forms:
+        draw(study, forms)
     out.say(f"Study: {study.folder}")
+
+
+def prepare() -> None:
+    """Imports what closing a study needs, which takes a second."""
+    import analysis.claims
+    import analysis.figures.report
+    import analysis.staleness
+    import analysis.summary  # noqa: F401
 
 
 def show_failures(study: "Study") -> bool:
@@ -95,16 +108,16 @@ def show_failures(study: "Study") -> bool:
     return True
 
 
-def draw(study: "Study", form: str = "png", styles: Sequence[str] = ()) -> None:
+def draw(study: "Study", forms: Sequence[str], styles: Sequence[str] = ()) -> None:
     """Draws the standard figures of a study into its folder, in Matplotlib's styles."""
     from analysis.figures import report
 
-    for path in report.save(study, study.folder, form, styles):
+    for path in report.save(study, study.folder, forms, styles):
         out.say(f"Figure: {path}")
 
 
 def close_timeline(
-    study: "Study", seconds: float | None, chrome: Path | None, *, plots: bool
+    study: "Study", seconds: float | None, chrome: Path | None, forms: Sequence[str]
 ) -> None:
     """Shows the tables of a timeline; draws its figures and writes its trace events.
 
@@ -112,7 +125,7 @@ def close_timeline(
         study: a timeline without numerics.
         seconds: Virtual seconds of the Gantt picture; by default about 60 jobs.
         chrome: File for trace events, if any.
-        plots: Whether figures are drawn.
+        forms: Formats of its figures; none are drawn in none.
     """
     from analysis import timelines
     from analysis.timelines.view import view
@@ -129,10 +142,10 @@ def close_timeline(
                 f"{_named(run['label'])}: {run['commits']} updates in "
                 f"{run['virtual_s']:.4g} virtual s; {run['stop_reason']}"
             )
-    if plots:
+    if forms:
         if contributions > MANY:
             err.print("Drawing ...")
-        draw_timeline(study, seconds, seen=seen)
+        draw_timeline(study, seconds, forms, seen=seen)
     if chrome is not None:
         timelines.export(seen, chrome)
         out.say(f"Trace events: {chrome}")
@@ -142,7 +155,7 @@ def close_timeline(
 def draw_timeline(
     study: "Study",
     seconds: float | None,
-    form: str = "png",
+    forms: Sequence[str],
     styles: Sequence[str] = (),
     seen: "View | None" = None,
 ) -> None:
@@ -150,7 +163,7 @@ def draw_timeline(
     from analysis import timelines
 
     drawn = seen or study
-    for path in timelines.save(drawn, study.folder, seconds, form, styles):
+    for path in timelines.save(drawn, study.folder, seconds, forms, styles):
         out.say(f"Figure: {path}")
 
 

@@ -4,7 +4,6 @@ Draws are quantiles. SciPy's few laws without a quantile function in closed form
 inverted numerically, which takes about a millisecond a draw.
 """
 
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any
@@ -34,6 +33,7 @@ from simulator.laws.parameters import (
     keys,
     known_values,
 )
+from simulator.laws.usual import USUAL, Usual
 
 PLACES = ("loc", "scale", "shift")
 """Parameters that are no shapes."""
@@ -112,7 +112,7 @@ class Scipy(Law):
 
     def closed_form(self, num_clients: int) -> ClosedForm:
         """Returns the distribution as it is."""
-        import scipy.stats  # 1 s: only where a law needs it
+        import scipy.stats  # 0.7 s: only where a law needs it
 
         family = getattr(scipy.stats, self.law, None)
         if not isinstance(family, scipy.stats.rv_continuous | scipy.stats.rv_discrete):
@@ -142,12 +142,21 @@ def own_names() -> set[str]:
 
 
 def distribution(law: str, name: str) -> Any:
-    """Returns SciPy's distribution of that name.
+    """Returns SciPy's distribution of that name, or what is known of a usual one.
 
     Raises:
         LocatedError: there is none; naming the nearest.
     """
-    import scipy.stats  # 1 s: only where a law needs it
+    return USUAL[law] if law in USUAL else family(law, name)
+
+
+def family(law: str, name: str) -> Any:
+    """Returns SciPy's own distribution of that name.
+
+    Raises:
+        LocatedError: there is none; naming the nearest.
+    """
+    import scipy.stats  # 0.7 s: only where a law needs it
 
     kinds = scipy.stats.rv_continuous | scipy.stats.rv_discrete
     found = getattr(scipy.stats, law, None)
@@ -184,6 +193,15 @@ def _check_scipy(text: str, num_clients: int, name: str) -> np.ndarray:
             own = dict(zip(columns, row, strict=True))
             moves[row] = _check_row(known, own, name, f"for client {client + 1}")
     return for_each([moves[row] for row in rows], num_clients)
+
+
+def is_discrete(known: Any) -> bool:
+    """Says whether what `distribution` returns has integers alone as values."""
+    if isinstance(known, Usual):
+        return known.discrete
+    import scipy.stats
+
+    return isinstance(known, scipy.stats.rv_discrete)
 
 
 def check_names(law: Scipy, names: list[str], name: str) -> None:
@@ -226,8 +244,6 @@ def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bo
         name: Dotted key of the stage.
         who: Words that name the client.
     """
-    import scipy.stats
-
     law = known.name
     *shapes, loc, scale, shift = values.values()
     floats = [float(shape) for shape in shapes]
@@ -244,7 +260,7 @@ def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bo
             f"{who}; see scipy.stats.{law} for its parameters' ranges",
             keys(name),
         )
-    discrete = isinstance(known, scipy.stats.rv_discrete)
+    discrete = is_discrete(known)
     # In fractions, where 0.3 - 0.1 - 0.2 is zero.
     standing: Any = low if np.isinf(low) else type(loc)(low)
     least = shift + (scale * (loc + standing) if discrete else loc + scale * standing)
@@ -262,39 +278,6 @@ def _all(values: list[Number], number: int) -> list[Number]:
     return values * number if len(values) == 1 else values
 
 
-def _standard_poisson(u: np.ndarray, mu: Any) -> np.ndarray:
-    from scipy.special import pdtr, pdtrik
-
-    found = np.ceil(pdtrik(u, mu))
-    below = np.maximum(found - 1, 0)  # rounding may have gone one too far
-    return np.where(pdtr(below, mu) >= u, below, found)
-
-
-def _normal(u: np.ndarray) -> np.ndarray:
-    from scipy.special import ndtri
-
-    return ndtri(u)
-
-
-def _gamma(u: np.ndarray, a: Any) -> np.ndarray:
-    from scipy.special import gammaincinv
-
-    return gammaincinv(a, u)
-
-
-QUANTILES: dict[str, Callable[..., np.ndarray]] = {
-    "expon": lambda u: -np.log1p(-u),
-    "gamma": _gamma,
-    "lognorm": lambda u, s: np.exp(s * _normal(u)),
-    "norm": _normal,
-    "pareto": lambda u, b: (1 - u) ** (-1 / b),
-    "poisson": _standard_poisson,
-    "uniform": lambda u: u,
-    "weibull_min": lambda u, c: (-np.log1p(-u)) ** (1 / c),
-}
-"""Quantiles of SciPy's standard laws without the 100 microseconds of its `ppf`."""
-
-
 class ScipySampler:
     """Any distribution of `scipy.stats`, shifted and scaled.
 
@@ -304,11 +287,9 @@ class ScipySampler:
     """
 
     def __init__(self, config: Scipy, population: Population) -> None:
-        import scipy.stats  # 1 s: only where a law needs it
-
         self._name, self._first = config.law, population.first
-        self._distribution: Any = getattr(scipy.stats, config.law)
-        self._discrete = isinstance(self._distribution, scipy.stats.rv_discrete)
+        self._distribution: Any = distribution(config.law, "law")
+        self._discrete = is_discrete(self._distribution)
         names = [n for n in (self._distribution.shapes or "").split(", ") if n]
 
         def column(name: str, quantity: Any) -> ClientValues:
@@ -353,8 +334,6 @@ class ScipySampler:
     def quantile(self, uniform: Float[np.ndarray, " n"], who: Who) -> np.ndarray:
         """Returns the standard law's quantiles, neither scaled nor shifted."""
         shapes = [column.of(who) for column in self._shapes]
-        if self._name in QUANTILES:
-            return QUANTILES[self._name](uniform, *shapes)
         return self._distribution.ppf(uniform, *shapes)
 
     def probability(self, seconds: float, who: Who, *, below: bool) -> Any:

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 from simulator.config.base import Config, LocatedError
 from simulator.config.messages import first_error
 from simulator.config.text import shown
-from simulator.laws.distributions import Scipy, check_names, distribution
+from simulator.laws.distributions import Scipy, check_names, family
 from simulator.scenario.dialect import Keys
 
 ZIPPED, RANDOM, NUM = "zipped", "random", "num"
@@ -228,7 +228,7 @@ def _quantile(entry: Any, place: Keys) -> Any:
     name = ".".join(("sweep", *map(str, place)))
     try:
         law = Scipy.model_validate(entry)
-        known = distribution(law.law, name)
+        known = family(law.law, name)
         check_names(law, [n for n in (known.shapes or "").split(", ") if n], name)
     except ValidationError as error:
         message = first_error(error, entry, Scipy).message

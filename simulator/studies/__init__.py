@@ -3,7 +3,8 @@
 `planning` decides which runs are executed together; `running` executes a study: starts,
 continues or extends it, by `staged` until its claims are decided; `study_folder` keeps
 what is finished; `worker` is the work of one process; `executors` takes it to processes
-of this machine or of a Dask cluster; `memory` estimates memory and disk beforehand.
+of this machine or of a Dask cluster, `preloaded` is what the former import; `memory`
+estimates memory and disk beforehand.
 """
 
 from simulator.studies.planning import Task, plan, planned

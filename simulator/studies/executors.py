@@ -1,17 +1,17 @@
 """Takes tasks to processes: this one, others on this machine, or a Dask cluster."""
 
-import functools
-import os
 import tempfile
 import threading
-import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from simulator.config.errors import UserError
+from simulator.engine import processes
 from simulator.studies.planning import Task
 from simulator.studies.study_folder import Done
 from simulator.studies.worker import failed, work
@@ -24,8 +24,6 @@ Hear = Callable[[int, float], None]
 STARTED = 1e-9
 """Fraction of a task that was started and has not done anything yet."""
 KILLED = "its process was killed, perhaps because memory ran out"
-ALONE_S = 1.0
-"""Real seconds after which a process looks whether it is still wanted."""
 CONNECT_S = 20
 """Real seconds to wait for a scheduler."""
 
@@ -73,7 +71,9 @@ def execute(
 ) -> Iterator[Done]:
     """Executes tasks; yields the result of each as it ends.
 
-    The longest are started first, so that no process ends long after the others. Where
+    The longest are started first, so that no process ends long after the others; among
+    them one of each variant, so that processes compile different programs, and later
+    find those of the others in the cache. Where
     a process is killed, the tasks that it may have been at are executed one by one; the
     one that kills its process again has failed.
 
@@ -89,8 +89,7 @@ def execute(
     """
     if not tasks:
         return
-    # A task takes about as long as it has runs.
-    tasks = sorted(tasks, key=lambda task: -len(task.runs))
+    tasks = _in_order(tasks)
     weights = np.array([len(task.runs) for task in tasks], np.float64)
     weights /= weights.sum()
     done = np.zeros(len(tasks))
@@ -112,6 +111,18 @@ def execute(
                 yield _alone(workers, index, left.pop(index), folder, hear, disk)
 
 
+def _in_order(tasks: list[Task]) -> list[Task]:
+    """Returns tasks as they are started."""
+    of_variant: Counter[str] = Counter()
+    places = []
+    for task in tasks:
+        variant = task.runs[0].variant
+        # A task takes about as long as it has runs.
+        places.append((-len(task.runs), of_variant[variant]))
+        of_variant[variant] += 1
+    return [tasks[i] for i in sorted(range(len(tasks)), key=places.__getitem__)]
+
+
 def _alone(
     workers: Workers,
     index: int,
@@ -127,6 +138,10 @@ def _alone(
         found = failed(task, folder, KILLED, disk)
     hear(index, 1.0)
     return found
+
+
+def _nothing() -> None:
+    """Does nothing."""
 
 
 class Here:
@@ -156,47 +171,42 @@ class Processes:
 
     Args:
         jobs: How many at most.
+        meanwhile: Called once they are at work, in this one, which else only waits.
     """
 
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: int, meanwhile: Callable[[], None] = _nothing) -> None:
+        self._jobs, self._meanwhile = jobs, meanwhile
 
     def execute(
         self, tasks: Mapping[int, Task], folder: Path, hear: Hear
     ) -> Iterator[tuple[int, Done]]:
         """Yields the result of each task as it ends."""
-        import joblib
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        parallel = joblib.Parallel(
-            n_jobs=min(self._jobs, max(2, len(tasks))),  # one would be this process
-            backend="loky",
-            return_as="generator_unordered",
-            batch_size=1,  # pyright: ignore[reportArgumentType]
-        )
+        copies = processes.pool(min(self._jobs, len(tasks)))
+        futures = []
         with tempfile.TemporaryDirectory(prefix="stalesim-") as scratch:
             shared = Path(scratch) / "progress"
             watch = _Watch(shared, list(tasks), hear)
             path = folder.absolute()  # its processes stay, where they once were started
-            calls = (
-                joblib.delayed(_work_elsewhere)(
-                    place, index, task, path, shared, os.getpid()
-                )
-                for place, (index, task) in enumerate(tasks.items())
-            )
-            found: Any = parallel(calls)
             try:
-                yield from found
+                for place, (index, task) in enumerate(tasks.items()):
+                    call = (place, index, task, path, shared)
+                    futures.append(copies.submit(_work_elsewhere, *call))
+                self._meanwhile()
+                for future in as_completed(futures):
+                    yield future.result()
             except TerminatedWorkerError:
                 raise WorkerDiedError(watch.started()) from None
             finally:
                 watch.stop()
+                if not all(future.done() for future in futures):
+                    copies.shutdown(kill_workers=True)
 
 
 def _work_elsewhere(
-    place: int, index: int, task: Task, folder: Path, shared: Path, parent: int
+    place: int, index: int, task: Task, folder: Path, shared: Path
 ) -> tuple[int, Done]:
-    _end_with(parent)
     done = np.memmap(shared, np.float64, "r+")
     done[place] = STARTED
 
@@ -206,24 +216,6 @@ def _work_elsewhere(
     found = work(task, folder, hear)
     hear(1.0)
     return index, found
-
-
-@functools.cache
-def _end_with(parent: int) -> None:
-    """Ends this process soon after the one that started it was killed.
-
-    It would otherwise go on with its task, and then keep its memory for minutes.
-
-    Args:
-        parent: Number of that process; it may be gone before this is called.
-    """
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(ALONE_S)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 class _Watch:
@@ -329,14 +321,20 @@ def _check_workers(client: Any, folder: Path, scheduler: str) -> None:
         )
 
 
-def workers(tasks: list[Task], jobs: int, scheduler: str | None) -> Workers:
+def workers(
+    tasks: list[Task],
+    jobs: int,
+    scheduler: str | None,
+    meanwhile: Callable[[], None] = _nothing,
+) -> Workers:
     """Returns the executor of some tasks.
 
     Args:
         tasks: Tasks of a study.
         jobs: Number of processes on this machine.
         scheduler: Address of a Dask scheduler, whose workers are used instead.
+        meanwhile: Called in this process while others of this machine are at work.
     """
     if scheduler is not None:
         return Cluster(scheduler)
-    return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs)
+    return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)

@@ -46,6 +46,7 @@ def simulate(
     checkpoint_s: float | None = CHECKPOINT_S,
     until_decided: staged.Decided | None = None,
     most: int | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Study:
     """Runs a scenario with all its variants, sweep points and replicates.
 
@@ -73,6 +74,8 @@ def simulate(
             the levels of this plan.
         most: Replicates of the last stage; by default 20, or the scenario's own if
             those are more.
+        meanwhile: Called in this process while others are at work, to prepare what
+            comes after.
 
     Returns:
         The study, as `simulator.trace.load` reads it.
@@ -84,7 +87,10 @@ def simulate(
     scenario = _scenario(scenario)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     workers = partial(
-        executors.workers, jobs=planning.processes(jobs), scheduler=scheduler
+        executors.workers,
+        jobs=planning.processes(jobs),
+        scheduler=scheduler,
+        meanwhile=meanwhile,
     )
     try:
         with locked(path):

@@ -48,6 +48,29 @@ def test_a_package_alone_imports_nothing_large(name: str) -> None:
     assert not set(LATE[name]) & set(done.stdout.split())
 
 
+LARGE = {"jax", "matplotlib", "pandas", "pyarrow", "scipy.stats", "sklearn"}
+READ = "from simulator.scenario import read; read('scenarios/quickstart.yaml')"
+COMMAND = "from simulator.cli.commands import app; app({arguments}, standalone_mode=0)"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(COMMAND.format(arguments=["--help"]), id="--help"),
+        pytest.param(COMMAND.format(arguments=["run", "--help"]), id="run --help"),
+        pytest.param(COMMAND.format(arguments=["list"]), id="list"),
+        pytest.param(READ, id="reading a scenario"),
+    ],
+)
+def test_what_is_quick_imports_nothing_large(code: str) -> None:
+    code += "; import sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert not LARGE & set(done.stdout.splitlines()[-1].split())
+
+
 def test_what_a_name_is() -> None:
 
     from analysis import convergence, style

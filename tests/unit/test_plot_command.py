@@ -51,6 +51,10 @@ def test_formats_and_styles(folder: Path) -> None:
     assert (figures / f"{HEAT}.svg").read_bytes() != first
     _plot(folder)
     found = {path.suffix for path in figures.glob(f"{HEAT}.*")}
+    assert found == {".svg", ".png"}
+    output = _plot(folder, "--format", "pdf", "--format", "png", "--format", "pdf")
+    assert output.count(f"{HEAT}.pdf") == output.count(f"{HEAT}.png") == 1
+    found = {path.suffix for path in figures.glob(f"{HEAT}.*")}
     assert found == {".svg", ".png", ".pdf"}
 
 
@@ -68,3 +72,13 @@ def test_what_is_not_known_is_said(
         _plot(folder, option, word)
     assert said in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+def test_a_format_is_looked_at_before_a_study_is_run(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.yaml"
+    file.write_text(SCENARIO)
+    place = tmp_path / "study"
+    command = ["run", str(file), "-o", str(place), "--format", "gif", "--no-plots"]
+    result = CliRunner().invoke(app, command)
+    assert "format must be one of png, pdf, svg" in str(result.exception)
+    assert not place.exists()

@@ -12,6 +12,7 @@ from matplotlib.patches import Rectangle, StepPatch
 from analysis import figures, staleness, style
 from analysis.figures import report
 from analysis.figures import staleness as staleness_figures
+from analysis.figures.files import DOTS_PER_INCH, save_figure
 from analysis.targets import final_values
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import REPLICATES, SPEEDS, Fake
@@ -428,20 +429,34 @@ def test_a_name_of_thousands_of_letters_leaves_room_for_the_figure() -> None:
 
 def test_report_is_reproducible(tmp_path: Path) -> None:
     names = ("async", "async private", "central")
-    paths = report.save(Fake(names), tmp_path / "one")
+    forms = ("png", "pdf")
+    paths = report.save(Fake(names), tmp_path / "one", forms)
     assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
-        "one/figures/convergence-time.png",
-        "one/figures/convergence-commits.png",
-        "one/figures/staleness-async.png",
-        "one/figures/staleness-async-private.png",
-        "one/figures/time-to-target.png",
+        f"one/figures/{name}.{form}"
+        for name in (
+            "convergence-time",
+            "convergence-commits",
+            "staleness-async",
+            "staleness-async-private",
+            "time-to-target",
+        )
+        for form in forms
     ]
-    again = report.save(Fake(names), tmp_path / "two")
+    again = report.save(Fake(names), tmp_path / "two", forms)
     for one, two in zip(paths, again, strict=True):
-        for suffix in (".png", ".pdf"):
-            content = one.with_suffix(suffix).read_bytes()
-            assert content == two.with_suffix(suffix).read_bytes()
-            assert b"CreationDate" not in content
+        content = one.read_bytes()
+        assert content == two.read_bytes()
+        assert b"CreationDate" not in content
+
+
+def test_a_figure_is_saved_as_matplotlib_would_lay_it_out(tmp_path: Path) -> None:
+    ours, plain = (
+        figures.convergence(Fake(("async", "async private"))) for _ in range(2)
+    )
+    (path,) = save_figure(ours, tmp_path / "ours")
+    with style.context():
+        plain.savefig(tmp_path / "plain.png", dpi=DOTS_PER_INCH)
+    assert path.read_bytes() == (tmp_path / "plain.png").read_bytes()
 
 
 def test_report_of_one_group_without_staleness(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import yaml
 from analysis import summary
 from simulator import studies
 from simulator.config.errors import StudyError, UserError
+from simulator.scenario.reading import validated
 from simulator.studies import executors
 from simulator.studies.planning import Task
 from simulator.trace import load
@@ -131,24 +132,27 @@ def children(pid: int) -> list[int]:
     return [int(line) for line in found.stdout.split()]
 
 
+def copies(pid: int) -> list[int]:
+    """Returns the processes that execute the runs of a study."""
+    return [
+        copy
+        for child in children(pid)
+        if b"forkserver" in Path(f"/proc/{child}/cmdline").read_bytes()
+        for copy in children(child)
+    ]
+
+
 def test_a_killed_process_is_replaced(undisturbed: Path, tmp_path: Path) -> None:
     folder = tmp_path / "s"
     process = started("run", scenario(tmp_path), "-o", folder, "-j", 2, "--no-plots")
     wait_for(lambda: finished_tasks(folder) >= 1)
-    wait_for(lambda: len(children(process.pid)) >= 2)
-    for child in children(process.pid):
-        name = Path(f"/proc/{child}/cmdline")
-        if name.exists() and b"popen_loky" in name.read_bytes():
-            os.kill(child, signal.SIGKILL)
-            break
+    os.kill(copies(process.pid)[0], signal.SIGKILL)
     _, told = process.communicate(timeout=300)
     assert process.returncode == 0, told
     pd.testing.assert_frame_equal(closing(folder), closing(undisturbed))
 
 
-def dying(
-    place: int, index: int, task: Task, folder: Path, shared: Path, parent: int
-) -> Any:
+def dying(place: int, index: int, task: Task, folder: Path, shared: Path) -> Any:
     """Stands for tasks of which the first takes more memory than there is."""
     import os
     import signal
@@ -166,7 +170,7 @@ def dying(
 def test_a_task_that_kills_its_process_is_the_one_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, tasks = studies.planned(studies.running.validated(TREE | {"replicates": 2}))
+    _, tasks = studies.planned(validated(TREE | {"replicates": 2}))
     monkeypatch.setattr(dying, "__module__", "__main__")  # is sent as it stands here
     monkeypatch.setattr(executors, "_work_elsewhere", dying)
     ends: dict[int, Any] = {}
@@ -176,6 +180,12 @@ def test_a_task_that_kills_its_process_is_the_one_that_fails(
     failed = {run: end for run, end in ends.items() if end["stop"] == "failed"}
     assert set(failed) == {tasks[0].runs[0].number}
     assert {end["stop_reason"] for end in failed.values()} == {executors.KILLED}
+
+
+def test_one_of_each_variant_is_started_first() -> None:
+    _, tasks = studies.planned(validated(TREE | {"replicates": 2}))
+    names = [task.runs[0].variant for task in executors._in_order(tasks)]
+    assert names == ["one", "two", "one", "two"]
 
 
 def test_a_cluster_of_processes_gives_the_same_study(
@@ -209,26 +219,34 @@ def test_a_scheduler_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     assert len(manifest["runs"]) == 8
 
 
-@pytest.mark.parametrize("watches_late", [False, True])
-def test_a_process_does_not_outlive_the_one_that_started_it(watches_late: bool) -> None:
-    # The one in the middle is killed, before its child begins to watch it or after.
-    child = (
-        "import time; from simulator.studies.executors import _end_with\n"
-        f"print('ready', flush=True); time.sleep({2 if watches_late else 0})\n"
-        "_end_with({parent}); time.sleep(60)"
-    )
-    middle = (
-        "import os, subprocess, sys, time\n"
-        f"code = {child!r}.format(parent=os.getpid())\n"
-        "subprocess.Popen([sys.executable, '-c', code]); time.sleep(60)"
-    )
-    command = [sys.executable, "-c", middle]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        if not watches_late:
-            time.sleep(1.0)
-        process.kill()
-        begun = time.monotonic()
-        assert process.stdout.read() == ""  # ends when nobody holds it any more
-    assert time.monotonic() - begun < 30
+def test_processes_do_not_outlive_the_one_that_started_them(tmp_path: Path) -> None:
+    whole = scenario(tmp_path, stop={"commits": 10**6})
+    process = started("run", whole, "-o", tmp_path / "s", "-j", 2, "--no-plots")
+    wait_for(lambda: len(copies(process.pid)) == 2)
+    left = copies(process.pid)
+    process.kill()
+    process.communicate(timeout=60)
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
+
+
+SCRIPT = """\
+import os, sys, yaml
+from simulator import studies
+print("the script runs", flush=True)
+tree = yaml.safe_load(open(sys.argv[1]))
+study = studies.simulate(tree, sys.argv[2], jobs=2)
+print(study.complete)
+"""
+
+
+def test_a_script_needs_no_guard(tmp_path: Path) -> None:
+    script, folder = tmp_path / "script.py", tmp_path / "s"
+    script.write_text(SCRIPT)
+    whole = scenario(tmp_path, replicates=1, stop={"commits": 100})
+    done = subprocess.run(
+        [sys.executable, script, whole, folder],
+        capture_output=True, text=True, timeout=WAIT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:2] == ["the script runs", "True"]
+    assert done.stderr == ""

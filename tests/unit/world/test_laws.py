@@ -12,12 +12,13 @@ import scipy.stats
 from simulator.config.errors import ScenarioError, UserError
 from simulator.laws.base import Draws, Population, common_tick
 from simulator.laws.constant import Constant
-from simulator.laws.distributions import QUANTILES, Scipy
+from simulator.laws.distributions import Scipy
 from simulator.laws.empirical import Empirical
 from simulator.laws.markov import Markov
 from simulator.laws.mixture import Mixture
 from simulator.laws.scaled import Scaled
 from simulator.laws.truncated import Truncated
+from simulator.laws.usual import USUAL
 from simulator.streams import Purpose, Streams
 from simulator.world.delays import LARGE, StageDelays
 
@@ -45,12 +46,27 @@ def _draw(law: Any, n: int, client: int = 0, tick: Fraction | None = None):
     return law.draw(Draws(uniform, client, 0), tick)
 
 
-@pytest.mark.parametrize("name", QUANTILES)
+@pytest.mark.parametrize("name", USUAL)
 def test_our_quantiles_are_scipys(name: str) -> None:
     shapes = SHAPES[name]
     law = getattr(scipy.stats, name)(**shapes)
-    ours = QUANTILES[name](MIDDLES, *shapes.values())
+    ours = USUAL[name].ppf(MIDDLES, *shapes.values())
     np.testing.assert_allclose(ours, law.ppf(MIDDLES), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [-1.0, 0.0, 1e-300, 0.5, 3.0, 1e9, np.inf, np.nan])
+@pytest.mark.parametrize("name", USUAL)
+def test_what_we_know_of_usual_laws_scipy_says(name: str, shape: float) -> None:
+    ours, scipys = USUAL[name], getattr(scipy.stats, name)
+    assert ours.shapes == scipys.shapes
+    assert ours.discrete == isinstance(scipys, scipy.stats.rv_discrete)
+    given = [shape] if ours.shapes else []
+    np.testing.assert_array_equal(ours.support(*given), scipys.support(*given))
+    low = ours.support(*given)[0]
+    if np.isfinite(low):
+        assert ours.sf(low, *given) == scipys.sf(low, *given)
+        assert ours.sf(low + 0.5, *given) == scipys.sf(low + 0.5, *given)
+        assert ours.cdf(low + 0.5, *given) == scipys.cdf(low + 0.5, *given)
 
 
 def test_every_scipy_law_can_be_drawn() -> None:

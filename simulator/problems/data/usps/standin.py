@@ -1,16 +1,15 @@
 """The stand-in of USPS: scikit-learn's digits, enlarged to the same shape."""
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Float64, Int
 
-from simulator.problems.data import names
+from simulator.problems.data import digits, names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import divided
 
-SIDE, TIMES, WHITE = 8, 2, 16.0
+TIMES = 2
+SIDE = TIMES * digits.SIDE
 
 
 def usps_standin(config: Data) -> Dataset:
@@ -32,17 +31,14 @@ def usps_standin(config: Data) -> Dataset:
         "usps-standin",
         generate(),
         num_classes=10,
-        columns=names.pixels(SIDE * TIMES, SIDE * TIMES),
+        columns=names.pixels(SIDE, SIDE),
         largest=1.0,
     )
 
 
 def generate() -> tuple[Float64[np.ndarray, "N P"], Int[np.ndarray, " N"]]:
     """Returns images in [0, 1] and their digits, in scikit-learn's order."""
-    # It imports pandas as well, which other data sets do not need.
-    from sklearn.datasets import load_digits
-
-    bunch: Any = load_digits()
-    images = np.asarray(bunch.images) / WHITE
+    pixels, shown = digits.read()
+    images = pixels.reshape(-1, digits.SIDE, digits.SIDE) / digits.LARGEST
     enlarged = images.repeat(TIMES, axis=1).repeat(TIMES, axis=2)
-    return enlarged.reshape(len(images), -1), np.asarray(bunch.target)
+    return enlarged.reshape(len(images), -1), shown

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
+from simulator.config.errors import DataError
+from simulator.problems.data import digits
 from simulator.problems.data.breast_cancer import BreastCancer
 from simulator.problems.data.digits import Digits
 from simulator.problems.data.mnist import Mnist
@@ -16,6 +19,22 @@ def test_digits() -> None:
     assert data.columns[9] == "pixel_1_1"
     raw = Digits(scale="raw").make()
     np.testing.assert_array_equal(raw.x_train, 16 * data.x_train)
+
+
+def test_digits_are_those_that_scikit_learn_loads() -> None:
+    bunch, found = load_digits(), digits.read()
+    np.testing.assert_array_equal(found.pixels, bunch.data)
+    np.testing.assert_array_equal(found.digits, bunch.target)
+    assert (found.pixels.dtype, found.digits.dtype) == (np.float64, np.int64)
+    assert list(Digits().make().columns) == bunch.feature_names
+
+
+def test_digits_where_scikit_learn_has_them_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(digits, "FILE", digits.FILE.with_name("none.csv.gz"))
+    with pytest.raises(DataError, match=r"none\.csv\.gz, which is not there"):
+        Digits().make()
 
 
 def test_breast_cancer() -> None:

@@ -1,0 +1,16 @@
+"""What runs need, imported once for all processes of a study.
+
+Nothing here may compute with JAX: the threads that it starts are not copied.
+"""
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from simulator import simulation
+from simulator.config import catalogue
+from simulator.studies import worker
+
+__all__ = ["PARTS", "pd", "pq", "simulation", "worker"]
+
+PARTS = tuple(map(catalogue.own, catalogue.KINDS))
+"""Our parts; which plug-ins there are depends on the study."""

@@ -1,0 +1,41 @@
+"""The processes of a study: what they inherit, and what their model has done."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from simulator.engine import processes
+
+
+def _told(name: str) -> tuple[str | None, int, list[str]]:
+    import sys
+
+    import simulator
+
+    return os.environ.get(name), os.getpid(), [sys.executable, simulator.__file__]
+
+
+def test_processes_are_like_the_one_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    import simulator
+
+    monkeypatch.setenv("STALESIM_TOLD", "one")
+    first = processes.pool(2).submit(_told, "STALESIM_TOLD").result(60)
+    assert first[0] == "one"
+    assert first[1] != os.getpid()
+    assert first[2] == [sys.executable, simulator.__file__]
+    monkeypatch.setenv("STALESIM_TOLD", "two")  # the model was started before
+    assert processes.pool(2).submit(_told, "STALESIM_TOLD").result(60)[0] == "two"
+
+
+def test_nothing_that_is_imported_before_computes() -> None:
+    code = (
+        f"import threading, {processes.PRELOADED}\n"
+        "from jax._src import xla_bridge\n"
+        "print(xla_bridge.backends_are_initialized(), threading.active_count())"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == ["False", "1"]
