@@ -59,7 +59,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "data": (
         "simulator.problems.data.digits:Digits",
         "simulator.problems.data.breast_cancer:BreastCancer",
-        "simulator.problems.data.mnist:Mnist",
+        "simulator.problems.data.mnist.part:Mnist",
         "simulator.problems.data.fashion_mnist.part:FashionMnist",
         "simulator.problems.data.cifar10.part:Cifar10",
         "simulator.problems.data.usps.part:Usps",
