@@ -59,7 +59,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "data": (
         "simulator.problems.data.digits:Digits",
         "simulator.problems.data.breast_cancer:BreastCancer",
-        "simulator.problems.data.mnist:Mnist",
+        "simulator.problems.data.mnist.part:Mnist",
         "simulator.problems.data.fashion_mnist.part:FashionMnist",
         "simulator.problems.data.cifar10.part:Cifar10",
         "simulator.problems.data.usps.part:Usps",
@@ -68,12 +68,14 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.data.nus_wide.part:NusWide",
         "simulator.problems.data.credit.part:Credit",
         "simulator.problems.data.speech.part:Speech",
+        "simulator.problems.data.mfeat.part:Mfeat",
         "simulator.problems.data.synthetic_logistic:SyntheticLogistic",
         "simulator.problems.data.user_npz:Npz",
         "simulator.problems.data.user_csv:Csv",
     ),
     "partitions": (
         "simulator.problems.partitions.vertical:Vertical",
+        "simulator.problems.partitions.views:Views",
         "simulator.problems.partitions.strips:Strips",
         "simulator.problems.partitions.iid:Iid",
         "simulator.problems.partitions.labels:Labels",
