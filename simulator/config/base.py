@@ -47,6 +47,15 @@ MOST_CLIENTS = 1_000_000
 NumClients = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
 
 
+def without(tree: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Leaves out entries that are None: younger ones than studies that are there.
+
+    A run is known by its scenario as it is written; a new entry must not change that of
+    runs that do without it.
+    """
+    return {k: v for k, v in tree.items() if v is not None or k not in names}
+
+
 class LocatedError(ScenarioError):
     """A mistake in a known entry of a scenario.
 

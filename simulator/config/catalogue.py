@@ -88,6 +88,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.models.mlp.part:Mlp",
         "simulator.problems.models.dense.part:Dense",
         "simulator.problems.models.cnn.part:Cnn",
+        "simulator.problems.models.deep_cnn.part:DeepCnn",
         "simulator.problems.models.cifar_net.part:CifarNet",
         "simulator.problems.models.view_cnn.part:ViewCnn",
         "simulator.problems.models.lstm.part:Lstm",

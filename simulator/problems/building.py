@@ -8,7 +8,10 @@ from simulator.keys import key_of
 from simulator.problems import convex, horizontal, losses, transfer, vertical
 from simulator.problems.caching import cached_by_content, dataset
 from simulator.problems.constants import Constants
+from simulator.problems.data.base import Dataset
 from simulator.problems.estimates import Estimates, estimate
+from simulator.problems.models.party import party_network
+from simulator.problems.server.network import ServerNetwork
 from simulator.problems.shares import common_samples, loss, num_outputs
 
 
@@ -37,11 +40,7 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
         "dtype": precision,
     }
     if config.partition.family == "vertical":
-        columns = config.partition.make(data)
-        width = max(part.size for part in columns)
-        family = "transfer" if config.transfer else "vertical"
-        embedding = config.model.make(outputs, width, family)
-        found = vertical.build(data, columns, embedding, **options)
+        found = _vertical(config, data, outputs, options)
         if config.transfer is None:
             return found
         common = common_samples(config, len(data.x_train))
@@ -50,6 +49,32 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
     classifier = config.model.make(outputs, data.x_train.shape[1], "horizontal")
     clients = config.partition.num_clients
     return horizontal.build(data, classifier, clients, **options)
+
+
+def _vertical(
+    config: Any, data: Dataset, outputs: int, options: dict[str, Any]
+) -> vertical.VerticalProblem:
+    """Builds a vertically divided problem, of logits or with a server's network."""
+    model, chosen = config.model, config.server
+    columns = config.partition.make(data)
+    sizes = [part.size for part in columns]
+    if chosen is None and "vertical" in model.families:
+        family = "transfer" if config.transfer else "vertical"
+        embedding = model.make(outputs, max(sizes), family)
+        return vertical.build(data, columns, embedding, **options)
+    views = chosen.views if chosen else 1
+    embedding = party_network(
+        model,
+        sizes,
+        width=chosen.width if chosen else outputs,
+        views=views,
+        last=chosen is not None,
+    )
+    server = chosen and ServerNetwork(chosen, len(columns), outputs)
+    frames = model.frames if model.sequential else 1
+    return vertical.build(
+        data, columns, embedding, server=server, pieces=views * frames, **options
+    )
 
 
 def constants(config: Any, *, bias: bool, commits_per_epoch: float) -> Constants:
@@ -66,7 +91,7 @@ def constants(config: Any, *, bias: bool, commits_per_epoch: float) -> Constants
     known = Constants(
         num_clients=partition.num_clients, commits_per_epoch=commits_per_epoch
     )
-    if not config.model.is_linear or of_problem == "hinge":
+    if not config.is_linear or of_problem == "hinge":
         return known
     return known._replace(
         smoothness=lambda: _smoothness(config, bias=bias),

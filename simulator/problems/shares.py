@@ -62,13 +62,13 @@ def shares(
     _check_metrics(config, metrics, data)
     _check_frames(config, data)
     outputs = num_outputs(config, data)
-    weights = sum(config.model.num_weights(own, outputs) for own in _widths(config))
+    weights = _num_weights(config, outputs)
     if weights > MOST_WEIGHTS:
         raise ScenarioError(
             f"problem.model must have at most {MOST_WEIGHTS:,} weights, got "
             f"{weights:,}; make it smaller"
         )
-    exchanged = outputs
+    exchanged = outputs if config.server is None else config.server.num_sent
     if config.transfer is not None:
         exchanged = config.model.hidden * (config.model.hidden + 2)
     pools, features = _divided(config, data, seed, pooled=pooled)
@@ -130,7 +130,7 @@ def _check_metrics(config: Any, metrics: Sequence[str], data: Dataset) -> None:
     Raises:
         ScenarioError: One line with the metric and the remedy.
     """
-    known = config.model.is_linear and loss(config, data) in KNOWN_MINIMUM
+    known = config.is_linear and loss(config, data) in KNOWN_MINIMUM
     for name in metrics:
         metric(name).refuse(data.num_classes, data.name, minimum=known)
 
@@ -147,6 +147,8 @@ def _check_frames(config: Any, data: Dataset) -> None:
             f"problem.partition.kind must be one by rows for {data.name}, whose "
             f"columns are {frames} frames, got {config.partition.kind!r}; take iid"
         )
+    if config.partition.family != "horizontal":
+        return
     own = model.frames if model.sequential else None
     if frames is None and own is not None:
         raise ScenarioError(
@@ -164,6 +166,23 @@ def _check_frames(config: Any, data: Dataset) -> None:
             f"problem.model.frames must be the {frames} of problem.data.frames, got "
             f"{own}; change one of them"
         )
+
+
+def _num_weights(config: Any, outputs: int) -> int:
+    """Returns the weights of all models together: one, or the parties' and a server's.
+
+    Raises:
+        ScenarioError: The columns do not fit the model.
+    """
+    model, server, widths = config.model, config.server, _widths(config)
+    if config.partition.family == "horizontal":
+        return model.num_weights(widths[0], outputs)
+    if server is None:
+        return sum(model.party_weights(own, outputs) for own in widths)
+    parties = sum(
+        model.party_weights(own // server.views, server.width) for own in widths
+    )
+    return parties + server.num_weights(len(widths), outputs)
 
 
 def _widths(config: Any) -> tuple[int, ...]:

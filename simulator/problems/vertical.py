@@ -10,9 +10,12 @@ from simulator.problems import losses
 from simulator.problems.data.base import Dataset
 from simulator.problems.metrics import measure
 from simulator.problems.models.base import Embedding
+from simulator.problems.models.party import PartyNetwork
+from simulator.problems.server.network import ServerNetwork
 
-Model = tuple[Float[Array, "M ..."], Float[Array, " C"] | None]
-"""The parties' weights and the server's bias, None where the server has no model."""
+Model = tuple[Float[Array, "M ..."], Float[Array, " P0"] | None]
+"""The parties' weights and the server's, None where the server has no model: its bias,
+or the weights of its network."""
 
 
 class VerticalProblem(eqx.Module):
@@ -26,9 +29,11 @@ class VerticalProblem(eqx.Module):
         l2: Coefficient of each party's regulariser.
         minimum: Least value of the objective, NaN where no metric needs it.
         embedding: Model that a party applies to its features.
-        loss: Loss of a sample, from the sum of embeddings and the bias.
+        loss: Loss of a sample, from its logits.
         reduction: Way to combine the losses of a batch, `mean` or `sum`.
         num_features: Number of columns of each party, without padding.
+        server: The server's network over the embeddings; None where these are logits,
+            which are added up.
     """
 
     x: Float[Array, "M N P"]
@@ -41,6 +46,7 @@ class VerticalProblem(eqx.Module):
     loss: losses.Loss = eqx.field(static=True)
     reduction: str = eqx.field(static=True)
     num_features: tuple[int, ...] = eqx.field(static=True)
+    server: ServerNetwork | None = eqx.field(static=True, default=None)
 
     @property
     def num_parties(self) -> int:
@@ -60,37 +66,70 @@ class VerticalProblem(eqx.Module):
         ]
         return jnp.stack(parties).astype(self.x.dtype)
 
+    @property
+    def num_outputs(self) -> int:
+        """Number of logits, `C`."""
+        return (self.server or self.embedding).num_outputs
+
+    def start_server(self, key: Key[Array, ""]) -> Float[Array, " P0"]:
+        """Returns the server's weights at the start: biases of zero, or a network's."""
+        if self.server is None:
+            return jnp.zeros(self.num_outputs, self.x.dtype)
+        # The keys before this one are the parties'.
+        own = jax.random.fold_in(key, self.num_parties)
+        return self.server.init(own).astype(self.x.dtype)
+
     def head(
-        self, bias: Float[Array, " C"] | None, h: Float[Array, "*w M C S"]
-    ) -> Float[Array, "*w C S"]:
-        """Combines the embeddings of all parties: their sum and a bias (V-13)."""
-        total = h.sum(axis=-3)
-        return total if bias is None else total + bias[:, None]
+        self, server: Float[Array, " P0"] | None, h: Float[Array, "M D S"]
+    ) -> Float[Array, "C S"]:
+        """Returns the logits: the network's, or the embeddings' sum and a bias."""
+        if self.server is None:
+            return added(server, h)
+        assert server is not None
+        return self.server.apply(server, h)
 
     def objective(self, model: Model) -> Float[Array, ""]:
         """Returns F of VAFL's equation (1) on all training samples."""
-        weights, bias = model
+        weights, server = model
         h = jax.vmap(self.embedding.apply)(weights, self.x)
-        losses_ = losses.per_sample(self.loss, self.head(bias, h), self.y)
+        losses_ = losses.per_sample(self.loss, self.head(server, h), self.y)
         return losses_.mean() + 0.5 * self.l2 * jnp.sum(weights**2)
 
     def evaluate(self, model: Model, metrics: tuple[str, ...]) -> dict[str, Array]:
         """Returns the asked metrics of a model."""
-        weights, bias = model
+        weights, server = model
         h = jax.vmap(self.embedding.apply)(weights, self.x_test)
-        logits = self.head(bias, h)
+        logits = self.head(server, h)
         return measure(self, model, logits, metrics)
 
 
+def added(
+    bias: Float[Array, " C"] | None, h: Float[Array, "M C S"]
+) -> Float[Array, "C S"]:
+    """Combines the embeddings of all parties: their sum and a bias (V-13)."""
+    total = h.sum(axis=-3)
+    return total if bias is None else total + bias[:, None]
+
+
 def stack(
-    x: Float[np.ndarray, "N P_all"], columns: list[Int[np.ndarray, " _"]]
+    x: Float[np.ndarray, "N P_all"],
+    columns: list[Int[np.ndarray, " _"]],
+    pieces: int = 1,
 ) -> Float[np.ndarray, "M N P"]:
-    """Returns each party's columns, padded with zero columns to the widest party."""
-    width = max(part.size for part in columns)
-    stacked = np.zeros((len(columns), x.shape[0], width), x.dtype)
+    """Returns each party's columns, padded with zero columns to the widest party.
+
+    Args:
+        x: Features of all parties.
+        columns: Columns of each party.
+        pieces: Number of equal pieces of a party's columns, such as frames, each of
+            which is padded by itself.
+    """
+    width = max(part.size for part in columns) // pieces
+    stacked = np.zeros((len(columns), x.shape[0], pieces, width), x.dtype)
     for party, part in enumerate(columns):
-        stacked[party, :, : part.size] = x[:, part]
-    return stacked
+        own = x[:, part].reshape(x.shape[0], pieces, -1)
+        stacked[party, :, :, : own.shape[2]] = own
+    return stacked.reshape(len(columns), x.shape[0], -1)
 
 
 def build(
@@ -103,12 +142,32 @@ def build(
     l2: float,
     minimum: float,
     dtype: str,
+    server: ServerNetwork | None = None,
+    pieces: int = 1,
 ) -> VerticalProblem:
-    """Puts a data set and its division into columns on the device."""
+    """Puts a data set and its division into columns on the device.
+
+    Args:
+        dataset: The data set.
+        columns: Columns of each party.
+        embedding: Model of a party.
+        loss: Loss of a sample.
+        reduction: Way to combine the losses of a batch.
+        l2: Coefficient of each party's regulariser.
+        minimum: Least value of the objective.
+        dtype: `float32` or `float64`.
+        server: The server's network, if it has one.
+        pieces: Pieces of a party's columns, as of `stack`.
+    """
+    x, x_test = (
+        stack(part, columns, pieces) for part in (dataset.x_train, dataset.x_test)
+    )
+    if isinstance(embedding, PartyNetwork):
+        x, x_test = embedding.features(x), embedding.features(x_test)
     return VerticalProblem(
-        x=jnp.asarray(stack(dataset.x_train, columns), dtype),
+        x=jnp.asarray(x, dtype),
         y=jnp.asarray(dataset.y_train),
-        x_test=jnp.asarray(stack(dataset.x_test, columns), dtype),
+        x_test=jnp.asarray(x_test, dtype),
         y_test=jnp.asarray(dataset.y_test),
         l2=jnp.asarray(l2, dtype),
         minimum=jnp.asarray(minimum, dtype),
@@ -116,4 +175,5 @@ def build(
         loss=loss,
         reduction=reduction,
         num_features=tuple(int(part.size) for part in columns),
+        server=server,
     )

@@ -3,19 +3,21 @@
 A YAML file is read into these classes, and a Python program builds them.
 """
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_serializer, model_validator
 
 from simulator import metrics
 from simulator.claims import AnyClaim
-from simulator.config.base import Config, LocatedError
+from simulator.config.base import Config, LocatedError, without
 from simulator.config.catalogue import AnyName, AnyPart, parts
 from simulator.config.named import NamedPart
 from simulator.config.parts import tag
 from simulator.config.text import suggestion
 from simulator.problems.models.linear.part import Linear
+from simulator.problems.server.part import ServerModel
 from simulator.scenario.privacy import Privacy, check_privacy
 from simulator.scenario.setting import BaseScenario, Recording
 
@@ -49,8 +51,20 @@ class Problem(Config):
     """How the losses of a batch combine (VAFL, V-11)."""
     l2: Annotated[float, Field(ge=0)] = 0.0
     """Coefficient a of the regulariser a/2 * |w|^2 of each client's weights (V-12)."""
+    server: ServerModel | None = None
+    """A network at the server over what parties send; by default they send logits,
+    which are added up (V-13)."""
     transfer: Transfer | None = None
     """Federated transfer learning between two parties, the last one with the labels."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[["Problem"], Any]) -> dict[str, Any]:
+        return without(dump(self), "server")
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether logits are linear in features and weights."""
+        return self.model.is_linear and self.server is None
 
 
 class Every(Config):
@@ -143,13 +157,7 @@ class Scenario(BaseScenario):
                 f"{self.problem.partition.kind!r}; change one of them",
                 ("problem", "partition", "kind"),
             )
-        if self.algorithm.family not in self.problem.model.families:
-            raise LocatedError(
-                f"problem.model.kind must be for {self.algorithm.family} data with the "
-                f"algorithm {self.algorithm.kind!r}, got {self.problem.model.kind!r}; "
-                f"take linear",
-                ("problem", "model", "kind"),
-            )
+        self._check_model()
         self.protocol.check_algorithm(self.algorithm)
         if not self.protocol.names & {*self.algorithm.protocols}:
             known = ", ".join(self.algorithm.protocols)
@@ -172,6 +180,30 @@ class Scenario(BaseScenario):
         check_privacy(self.privacy, self.algorithm, replays=self.replays)
         self._check_evaluation()
         return self
+
+    def _check_model(self) -> None:
+        """Refuses models, and networks at the server, that the division has not."""
+        problem, family = self.problem, self.algorithm.family
+        horizontal = family == "horizontal"
+        if horizontal and family not in problem.model.families:
+            raise LocatedError(
+                f"problem.model.kind must be for {family} data with the "
+                f"algorithm {self.algorithm.kind!r}, got {problem.model.kind!r}; "
+                f"take linear",
+                ("problem", "model", "kind"),
+            )
+        if problem.server is not None and (horizontal or problem.transfer is not None):
+            why = "whose clients hold all columns" if horizontal else "of transfer"
+            raise LocatedError(
+                f"problem.server must not be set for a problem {why}; remove it",
+                ("problem", "server"),
+            )
+        if not horizontal and problem.model.sequential and problem.server is None:
+            raise LocatedError(
+                f"problem.server is missing; the model {problem.model.kind!r} of a "
+                f"party needs server: {{width: NUMBER}}",
+                ("problem", "server"),
+            )
 
     def _check_evaluation(self) -> None:
         """Refuses periods and metrics that the protocol or algorithm does not have."""

@@ -14,13 +14,14 @@ from simulator.problems.models.cnn.network import CnnNetwork
 from simulator.problems.models.convolution import convolve
 from simulator.problems.models.dense.network import DenseNetwork
 from simulator.problems.models.linear.network import LinearClassifier, LinearEmbedding
-from simulator.problems.models.lstm.network import LstmNetwork, both_ways
+from simulator.problems.models.lstm.layers import both_ways
+from simulator.problems.models.lstm.network import LstmNetwork
 from simulator.problems.models.lstm.part import Lstm
 from simulator.problems.models.mlp.network import MlpNetwork
 from simulator.problems.models.pooling import pool
 from simulator.problems.models.view_cnn.network import ViewCnnNetwork
 from simulator.problems.transfer import TransferProblem
-from simulator.problems.vertical import VerticalProblem
+from simulator.problems.vertical import VerticalProblem, added
 
 
 class Case(NamedTuple):
@@ -143,7 +144,7 @@ def parties(draw: Draw) -> Case:
 
     def logits(weights: Any, bias: Any, x: Any) -> Any:
         h = jax.vmap(model.apply)(weights, x)
-        return VerticalProblem.head(None, bias, h)  # pyright: ignore[reportArgumentType]
+        return added(bias, h)
 
     weights = 0.4 * draw.normal(count, *shape)
     return Case(logits, (weights, draw.normal(model.num_outputs), x), 3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simulator.algorithms.vafl import building as kernel
-from simulator.algorithms.vafl.stores import draw
+from simulator.algorithms.vafl.noise import draw
 from simulator.engine.execute import Program
 from simulator.engine.runner import Runner
 from simulator.privacy import gdp
@@ -151,7 +151,7 @@ def assert_agree(
         mine = np.asarray(state.weights[party])
         np.testing.assert_allclose(mine[:, :p], twin.theta[party].T, 1e-9, 1e-12)
         assert (mine[:, p:] == 0).all()
-    np.testing.assert_allclose(state.bias, twin.bias, 1e-9, 1e-12)
+    np.testing.assert_allclose(state.server, twin.bias, 1e-9, 1e-12)
     np.testing.assert_allclose(infos["loss"][commits], twin.loss, 1e-9)
     np.testing.assert_allclose(
         infos["gradient_norm"][commits], twin.gradient_norm, 1e-9

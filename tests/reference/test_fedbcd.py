@@ -235,7 +235,7 @@ def test_asynchronously_one_step_is_vafl_without_a_server_model(t: int | None) -
         theirs, those = carried(plan_of(protocol, vafl))
         mine, these = carried(plan_of(protocol, method("fed_sgd")))
     np.testing.assert_allclose(mine.weights, theirs.weights, 1e-9, 1e-12)
-    assert (np.asarray(theirs.bias) == 0).all()
+    assert (np.asarray(theirs.server) == 0).all()
     for name in ("loss", "embedding_staleness_mean", "embedding_staleness_max"):
         np.testing.assert_allclose(these[name], those[name], 1e-9, err_msg=name)
 

@@ -27,10 +27,26 @@ class BlockDescentState(NamedTuple):
     Attributes:
         weights: each party's own model.
         store: outputs as they were uploaded; None in rounds, where all are fresh.
+        server: the network over the outputs, a part of the labelled party's model
+            (F-29); None where outputs are added up.
     """
 
     weights: Float[Array, "M ..."]
     store: TableStore | None
+    server: Float[Array, " P0"] | None = None
+
+
+class Block(NamedTuple):
+    """The numbers that a party moves: its weights and, if it has labels, the network.
+
+    Attributes:
+        weights: Its own model.
+        server: Its copy of the network over the outputs, which moves at the labelled
+            party alone; None without one.
+    """
+
+    weights: Float[Array, "..."]
+    server: Float[Array, "*W P0"] | None
 
 
 class Received(NamedTuple):
@@ -40,17 +56,19 @@ class Received(NamedTuple):
         x: their own features.
         y: labels.
         present: Whether each sample is no padding.
-        others: the sum of the other parties' outputs.
-        error: derivative of the batch's loss by the summed outputs, at the exchange.
+        others: the sum of the other parties' outputs, or with a network all parties'.
+        error: derivative of the batch's loss by their own outputs, at the exchange.
         labelled: whether they hold the labels: the last party does.
+        party: their numbers.
     """
 
     x: Float[Array, "*W S F"]
     y: Int[Array, "*W S"]
     present: Bool[Array, "*W S"]
-    others: Float[Array, "*W C S"]
-    error: Float[Array, "*W C S"]
+    others: Float[Array, "*W C S"] | Float[Array, "*W M D S"]
+    error: Float[Array, "*W D S"]
     labelled: Bool[Array, "*W"]
+    party: Int[Array, "*W"]
 
 
 class BlockDescentKernel(Kernel):
@@ -80,7 +98,8 @@ class BlockDescentKernel(Kernel):
         store = None
         if self.stored:
             store = TableStore.fill(problem, weights, None, key, per_sample=True)
-        return BlockDescentState(weights, store)
+        server = None if problem.server is None else problem.start_server(key)
+        return BlockDescentState(weights, store, server)
 
     def step(
         self, problem: VerticalProblem, state: BlockDescentState, event: Event
@@ -90,29 +109,41 @@ class BlockDescentKernel(Kernel):
         initial = state.weights if everyone else _of_workers(state.weights, event)
         exchange = self._stored if self.stored else self._fresh
         store, x, h, info = exchange(problem, state, event, initial)
-        loss, received = _received(problem, event, x, h)
+        loss, received = _received(problem, event, x, h, state.server)
         num_rounds = event.version * event.worker.size // problem.num_parties
         step_size = self.step_size.at(num_rounds)
-        moved, gradient = self._descend(problem, initial, received, step_size)
+        start = Block(initial, _copies(state.server, event.worker.size))
+        end, first = self._descend(problem, start, received, step_size)
+        moved, gradient = end.weights, first.weights
         here = broadcast_flags(event.present(), initial)
+        mine = (event.present() & received.labelled)[:, None]
         share = event.present() / jnp.maximum(event.present().sum(), 1)
         info = {
             "loss": share.astype(loss.dtype) @ loss,
-            "gradient_norm": norm(jnp.where(here, gradient, 0)),
+            "gradient_norm": norm(
+                jnp.where(here, gradient, 0), *_where(mine, first.server)
+            ),
             "step_size": step_size,
             "step_bound": self.step_bound,
-            "moved_norm": norm(jnp.where(here, moved - initial, 0)),
+            "moved_norm": norm(
+                jnp.where(here, moved - initial, 0),
+                *_where(mine, end.server, start.server),
+            ),
             **info,
         }
         if everyone:
             weights = jnp.where(here, moved, initial)
         else:
             weights = state.weights.at[event.worker].set(moved, mode="drop")
-        return BlockDescentState(weights, store), info
+        server = state.server
+        if server is not None:
+            of_labelled = jnp.where(mine, end.server, 0).sum(axis=0)
+            server = jnp.where(mine.any(), of_labelled, server)
+        return BlockDescentState(weights, store, server), info
 
     def read_out(self, state: BlockDescentState) -> Model:
-        """Returns the parties' weights; the server has no model."""
-        return state.weights, None
+        """Returns the parties' weights, and those of the network over the outputs."""
+        return state.weights, state.server
 
     def _is_of_everyone(self, problem: VerticalProblem, event: Event) -> bool:
         """Says whether a row is of all parties in order, so that nothing is gathered.
@@ -166,35 +197,38 @@ class BlockDescentKernel(Kernel):
     def _descend(
         self,
         problem: VerticalProblem,
-        initial: Float[Array, "W ..."],
+        initial: Block,
         received: Received,
         step_size: Float[Array, ""],
-    ) -> tuple[Float[Array, "W ..."], Float[Array, "W ..."]]:
+    ) -> tuple[Block, Block]:
         """Makes the local steps; returns where they lead, and the first gradient."""
 
-        def gradient(
-            weights: Array, start: Array, received: Received
-        ) -> Float[Array, "*P"]:
+        def gradient(block: Block, start: Block, received: Received) -> Block:
+            weights = block.weights
             own, pull = jax.vjp(
                 lambda w: problem.embedding.apply(w, received.x), weights
             )
-            _, error = _loss_and_error(
-                problem, own + received.others, received.y, received.present
-            )
+            error, to_server = _errors(problem, own, block.server, received)
             if self.frozen:
                 error = jnp.where(received.labelled, error, received.error)
-            found = pull(error)[0] + problem.l2 * weights
+            found = Block(pull(error)[0] + problem.l2 * weights, to_server)
             if self.proximal is not None:
-                found = found + self.proximal * (weights - start)
+                found = jax.tree.map(
+                    lambda slope, now, then: slope + self.proximal * (now - then),
+                    *(found, block, start),
+                )
             return found
 
         of_all = jax.vmap(gradient)
 
-        def once(_: Int[Array, ""], weights: Array) -> Array:
-            return weights - step_size * of_all(weights, initial, received)
+        def moved_by(block: Block, slopes: Block) -> Block:
+            return jax.tree.map(lambda w, slope: w - step_size * slope, block, slopes)
+
+        def once(_: Int[Array, ""], block: Block) -> Block:
+            return moved_by(block, of_all(block, initial, received))
 
         first = of_all(initial, initial, received)
-        moved = initial - step_size * first
+        moved = moved_by(initial, first)
         if self.local_steps > 1:
             moved = jax.lax.fori_loop(1, self.local_steps, once, moved)
         return moved, first
@@ -214,18 +248,81 @@ def _received(
     problem: VerticalProblem,
     event: Event,
     x: Float[Array, "W S F"],
-    h: Float[Array, "W M C S"],
+    h: Float[Array, "W M D S"],
+    server: Float[Array, " P0"] | None,
 ) -> tuple[Float[Array, " W"], Received]:
     """Returns the loss of each party's batch, and what it has for its local steps."""
     worker, M, samples = event.worker, problem.num_parties, _samples(event)
     own = jnp.arange(M)[None] == worker[:, None]
-    others = jnp.where(own[:, :, None, None], 0, h).sum(axis=1)
     y = problem.y.at[samples].get(mode="fill", fill_value=0)
     present = samples != NO_SAMPLE
+    labelled = worker == M - 1
+    if server is not None:
+        loss, errors = jax.vmap(
+            lambda *batch: _loss_and_errors(problem, *batch), in_axes=(0, None, 0, 0)
+        )(h, server, y, present)
+        error = jnp.where(own[:, :, None, None], errors[0], 0).sum(axis=1)
+        return loss, Received(x, y, present, h, error, labelled, worker)
+    others = jnp.where(own[:, :, None, None], 0, h).sum(axis=1)
     loss, error = jax.vmap(lambda *batch: _loss_and_error(problem, *batch))(
         h.sum(axis=1), y, present
     )
-    return loss, Received(x, y, present, others, error, labelled=worker == M - 1)
+    return loss, Received(x, y, present, others, error, labelled, worker)
+
+
+def _errors(
+    problem: VerticalProblem,
+    own: Float[Array, "D S"],
+    server: Float[Array, " P0"] | None,
+    received: Received,
+) -> tuple[Float[Array, "D S"], Float[Array, " P0"] | None]:
+    """Returns the derivatives of the loss by a party's outputs and by the network.
+
+    The other parties' outputs are as they were received, and so is the network at a
+    party without labels.
+    """
+    y, present = received.y, received.present
+    if server is None:
+        _, error = _loss_and_error(problem, own + received.others, y, present)
+        return error, None
+    h = received.others.at[received.party].set(own, mode="drop")
+    _, (errors, to_server) = _loss_and_errors(problem, h, server, y, present)
+    error = errors.at[received.party].get(mode="fill", fill_value=0)
+    return error, jnp.where(received.labelled, to_server, 0)
+
+
+def _loss_and_errors(
+    problem: VerticalProblem,
+    h: Float[Array, "M D S"],
+    server: Float[Array, " P0"],
+    y: Int[Array, " S"],
+    present: Bool[Array, " S"],
+) -> tuple[Float[Array, ""], tuple[Float[Array, "M D S"], Float[Array, " P0"]]]:
+    """Returns a batch's loss and its derivatives by all outputs and by the network."""
+
+    def loss(h: Array, server: Array) -> Float[Array, ""]:
+        each = losses.per_sample(problem.loss, problem.head(server, h), y)
+        return losses.reduce(problem.reduction, each, present)
+
+    return jax.value_and_grad(loss, argnums=(0, 1))(h, server)
+
+
+def _copies(
+    server: Float[Array, " P0"] | None, count: int
+) -> Float[Array, "W P0"] | None:
+    """Returns the network's weights for each party of a row."""
+    return None if server is None else jnp.broadcast_to(server, (count, server.size))
+
+
+def _where(
+    mine: Bool[Array, "W 1"],
+    server: Float[Array, "W P0"] | None,
+    start: Float[Array, "W P0"] | None = None,
+) -> tuple[Float[Array, "W P0"], ...]:
+    """Returns the labelled party's part of a gradient or, from a start, of a move."""
+    if server is None:
+        return ()
+    return (jnp.where(mine, server if start is None else server - start, 0),)
 
 
 def _loss_and_error(

@@ -25,6 +25,9 @@ class BlockDescent(Algorithm):
     A schedule's `t` counts rounds; asynchronously, as many commits as there are
     parties count as one (F-05).
 
+    With a network at the server (`problem.server`), it is a part of the labelled
+    party's model, and moves by that party's local steps (F-29).
+
     Source: Liu, Kang, Zhang, Li, Cheng, Chen, Hong and Yang, A Communication-Efficient
     Collaborative Learning Framework for Distributed Features.
     """

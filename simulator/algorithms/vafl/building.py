@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from simulator.algorithms.base import on_device
 from simulator.algorithms.step_rules import resolve
 from simulator.algorithms.vafl.kernel import VaflKernel
+from simulator.algorithms.vafl.noise import EmbeddingNoise, Hidden
 from simulator.algorithms.vafl.part import Perturbation, Vafl
-from simulator.algorithms.vafl.stores import EmbeddingNoise
 from simulator.privacy import gdp
 from simulator.problems.constants import Constants
 from simulator.setup import RunSetup
@@ -29,10 +29,11 @@ def build(
     upload_all = config.upload == "all"
     everything = upload_all and not setup.coordinated
     ratio = 1.0 if everything else setup.shape.batch / setup.shape.num_samples
+    layers = setup.scenario.problem.model.num_layers or 1
     return VaflKernel(
         step_size=on_device(client),
         server_step_size=on_device(server),
-        noise=_noise(config.perturbation, ratio),
+        noise=_noise(config.perturbation, ratio, layers - 1),
         coordinated=setup.coordinated,
         upload_all=upload_all,
         snapshots=upload_all and not table,
@@ -43,14 +44,24 @@ def build(
     )
 
 
-def _noise(config: Perturbation | None, ratio: float) -> EmbeddingNoise | None:
+def _noise(
+    config: Perturbation | None, ratio: float, num_hidden: int
+) -> EmbeddingNoise | None:
     """Returns the noise of uploads that carry a share `ratio` of all samples."""
     # Without noise the plain program runs: adding zeros lets XLA sum in another order,
     # and the two would differ in the last bits.
-    if config is None or config.std == 0:
+    if config is None or (config.std == 0 and config.hidden is None):
         return None
+    hidden = None
+    if config.hidden is not None:
+        scales = jnp.asarray(config.hidden.of_layers(num_hidden), float)
+        hidden = Hidden(**{config.hidden.law: scales})
     if config.std is not None:
-        return EmbeddingNoise(jnp.asarray(config.std, float), jnp.asarray(0.0, float))
+        return EmbeddingNoise(
+            jnp.asarray(config.std, float),
+            jnp.asarray(0.0, float),
+            hidden,
+        )
     assert config.mu is not None
     assert config.releases is not None
     assert config.input_diameter is not None

@@ -22,8 +22,8 @@ from simulator.algorithms.base import (
 )
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl.ages import age_info
+from simulator.algorithms.vafl.noise import Draw, EmbeddingNoise, perturbed
 from simulator.algorithms.vafl.stores import (
-    EmbeddingNoise,
     SnapshotStore,
     TableStore,
     Upload,
@@ -36,18 +36,18 @@ from simulator.timeline import NO_SAMPLE, Kind
 
 
 class VaflState(NamedTuple):
-    """The parties' models, the server's bias, and what the server has stored.
+    """The parties' models, the server's, and what the server has stored.
 
     Attributes:
         weights: each party's own model.
-        bias: the server's model (V-13).
+        server: the server's model: biases (V-13), or the weights of its network.
         store: embeddings as they were uploaded; None where everything is fresh.
         queried: each party's batch of its last activation (`query_first` only).
         key: Key of all noise.
     """
 
     weights: Float[Array, "M ..."]
-    bias: Float[Array, " C"]
+    server: Float[Array, " P0"]
     store: TableStore | SnapshotStore | None
     queried: Int[Array, "M S"] | None
     key: Key[Array, ""]
@@ -58,18 +58,18 @@ class VaflKernel(Kernel):
 
     The table is filled by every party at time zero (V-09), the active party's own
     embedding is fresh (V-07), and its Jacobian uses the noise of its upload (V-17),
-    which for a linear embedding has no effect on it.
+    which has no effect on it where the noise is on linear outputs alone.
 
     Attributes:
         step_size: Step size of the parties.
-        server_step_size: Step size of the bias.
+        server_step_size: Step size of the server's model.
         noise: Noise of every upload; None without perturbation.
         coordinated: whether one common batch is embedded freshly by all parties.
         upload_all: whether a party uploads the embeddings of all samples (V-05).
         snapshots: whether the server's store of all samples keeps models, not a table.
         query_first: whether a party queries its last batch and updates before it
             uploads the next (V-06).
-        after: whether a query is answered at the updated bias (V-08). With
+        after: whether a query is answered at the updated server (V-08). With
             `query_first` the query comes before the update either way.
         bound: age above which a REFRESH replaces a stored embedding (V-10).
         batch: samples of a job.
@@ -88,7 +88,7 @@ class VaflKernel(Kernel):
 
     def init(self, problem: VerticalProblem, key: Key[Array, ""]) -> VaflState:
         """Starts all models at their start and fills the store, ages 1 at version 0."""
-        M, C = problem.num_parties, problem.embedding.num_outputs
+        M = problem.num_parties
         weights = problem.start(key)
         store = queried = None
         if not self.coordinated:
@@ -97,7 +97,7 @@ class VaflKernel(Kernel):
             store = kind.fill(problem, weights, self.noise, key, per_sample=per_sample)
         if self.query_first:
             queried = jnp.full((M, self.batch), NO_SAMPLE, jnp.int32)
-        return VaflState(weights, jnp.zeros(C, weights.dtype), store, queried, key)
+        return VaflState(weights, problem.start_server(key), store, queried, key)
 
     def step(
         self, problem: VerticalProblem, state: VaflState, event: Event
@@ -115,8 +115,8 @@ class VaflKernel(Kernel):
         return self._commit(problem, state, event)
 
     def read_out(self, state: VaflState) -> Model:
-        """Returns the parties' weights and the server's bias."""
-        return state.weights, state.bias
+        """Returns the parties' weights and the server's."""
+        return state.weights, state.server
 
     def _commit(
         self, problem: VerticalProblem, state: VaflState, event: Event
@@ -136,7 +136,7 @@ class VaflKernel(Kernel):
         info = {
             "loss": jnp.sum(share * done.loss),
             "gradient_norm": norm(
-                done.to_bias,
+                done.to_server,
                 jnp.where(broadcast_flags(present, weights), done.to_weights, 0),
             ),
             "step_size": self.step_size.at(event.version),
@@ -145,7 +145,7 @@ class VaflKernel(Kernel):
         }
         state = VaflState(
             weights=state.weights.at[worker].set(moved, mode="drop"),
-            bias=done.bias,
+            server=done.server,
             store=done.store,
             queried=done.queried,
             key=state.key,
@@ -163,15 +163,16 @@ class VaflKernel(Kernel):
         """Uploads, updates the server, answers the query."""
         store = self._write(problem, state, event, samples, weights)
         h = store.read(problem, state.key, self.noise, samples)
-        loss, to_bias, to_h = self._gradients(problem, state.bias, h, samples)
-        to_bias = self._server_gradient(to_bias, event)
-        bias = state.bias - self.server_step_size.at(event.version) * to_bias
+        loss, to_server, to_h = self._gradients(problem, state.server, h, samples)
+        to_server = self._server_gradient(to_server, event)
+        server = state.server - self.server_step_size.at(event.version) * to_server
         if self.after:
-            loss, _, to_h = self._gradients(problem, bias, h, samples)
-        to_weights = self._pull_back(problem, weights, event.worker, samples, to_h)
+            loss, _, to_h = self._gradients(problem, server, h, samples)
+        uploaded = Draw(event.worker, event.job, samples, self._std(weights))
+        to_weights = self._pull_back(problem, state.key, weights, uploaded, to_h)
         ages = store.ages(samples, event.version)
         return _Exchange(
-            loss, to_bias, to_weights, ages, samples, bias, store, state.queried
+            loss, to_server, to_weights, ages, samples, server, store, state.queried
         )
 
     def _query_first(
@@ -193,17 +194,21 @@ class VaflKernel(Kernel):
         last = state.queried.at[worker].get(mode="fill", fill_value=NO_SAMPLE)
         asked = jnp.where(last == NO_SAMPLE, samples, last)
         h = state.store.read(problem, key, self.noise, asked)
-        loss, _, to_h = self._gradients(problem, state.bias, h, asked)
-        to_weights = self._pull_back(problem, weights, worker, asked, to_h)
+        loss, _, to_h = self._gradients(problem, state.server, h, asked)
+        # Here noise is on the outputs alone, and plays no part in their derivative.
+        uploaded = Draw(worker, event.job, asked, self._std(weights))
+        to_weights = self._pull_back(problem, key, weights, uploaded, to_h)
         moved = weights - self.step_size.at(event.version) * to_weights
         store = self._write(problem, state, event, samples, moved)
         h = store.read(problem, key, self.noise, samples)
-        _, to_bias, _ = self._gradients(problem, state.bias, h, samples)
-        to_bias = self._server_gradient(to_bias, event)
-        bias = state.bias - self.server_step_size.at(event.version) * to_bias
+        _, to_server, _ = self._gradients(problem, state.server, h, samples)
+        to_server = self._server_gradient(to_server, event)
+        server = state.server - self.server_step_size.at(event.version) * to_server
         ages = state.store.ages(asked, event.version)
         queried = state.queried.at[worker].set(samples, mode="drop")
-        return _Exchange(loss, to_bias, to_weights, ages, asked, bias, store, queried)
+        return _Exchange(
+            loss, to_server, to_weights, ages, asked, server, store, queried
+        )
 
     def _refresh(
         self, problem: VerticalProblem, state: VaflState, event: Event
@@ -241,19 +246,23 @@ class VaflKernel(Kernel):
             version=event.version,
         )
         h = embed(problem, state.key, self.noise, upload)
-        loss, to_bias, to_h = self._gradients(problem, state.bias, h[None], samples[:1])
+        loss, to_server, to_h = self._gradients(
+            problem, state.server, h[None], samples[:1]
+        )
         x = rows(problem, upload.worker, samples)
-        to_weights = jax.vmap(partial(_pull, problem))(state.weights, x, to_h[0])
+        uploaded = Draw(upload.worker, upload.job, samples, upload.std)
+        pull = partial(_pull, problem, state.key, self.noise)
+        to_weights = jax.vmap(pull)(state.weights, x, uploaded, to_h[0])
         to_weights += problem.l2 * state.weights
         step_size = self.step_size.at(event.version)
         server_step = self.server_step_size.at(event.version)
         moved = state._replace(
             weights=state.weights - jnp.where(present, step_size, 0) * to_weights,
-            bias=state.bias - jnp.where(present, server_step, 0) * to_bias[0],
+            server=state.server - jnp.where(present, server_step, 0) * to_server[0],
         )
         info = {
             "loss": loss[0],
-            "gradient_norm": norm(to_bias[0], to_weights),
+            "gradient_norm": norm(to_server[0], to_weights),
             "step_size": step_size,
             **self._noise_info(state.weights, 0, M),
         }
@@ -262,44 +271,45 @@ class VaflKernel(Kernel):
     def _gradients(
         self,
         problem: VerticalProblem,
-        bias: Float[Array, " C"],
-        h: Float[Array, "W M C S"],
+        server: Float[Array, " P0"],
+        h: Float[Array, "W M D S"],
         samples: Int[Array, "W S"],
-    ) -> tuple[Float[Array, " W"], Float[Array, "W C"], Float[Array, "W M C S"]]:
-        """Returns each batch's loss and its gradients in bias and embeddings."""
+    ) -> tuple[Float[Array, " W"], Float[Array, "W P0"], Float[Array, "W M D S"]]:
+        """Returns each batch's loss, its gradients in server's model and embeddings."""
         y = problem.y.at[samples].get(mode="fill", fill_value=0)
         present = samples != NO_SAMPLE
 
-        def loss(bias, h, y, present):
-            each = losses.per_sample(problem.loss, problem.head(bias, h), y)
+        def loss(server, h, y, present):
+            each = losses.per_sample(problem.loss, problem.head(server, h), y)
             return losses.reduce(problem.reduction, each, present)
 
         of_batch = jax.value_and_grad(loss, argnums=(0, 1))
-        value, (to_bias, to_h) = jax.vmap(of_batch, in_axes=(None, 0, 0, 0))(
-            bias, h, y, present
+        value, (to_server, to_h) = jax.vmap(of_batch, in_axes=(None, 0, 0, 0))(
+            server, h, y, present
         )
-        return value, to_bias, to_h
+        return value, to_server, to_h
 
     def _server_gradient(
-        self, to_bias: Float[Array, "W C"], event: Event
-    ) -> Float[Array, " C"]:
+        self, to_server: Float[Array, "W P0"], event: Event
+    ) -> Float[Array, " P0"]:
         """Returns the mean over the row's workers; zero of a NULL row (appendix D)."""
         present = event.present()
         share = present / jnp.maximum(present.sum(), 1)
-        return share.astype(to_bias.dtype) @ to_bias
+        return share.astype(to_server.dtype) @ to_server
 
     def _pull_back(
         self,
         problem: VerticalProblem,
+        key: Key[Array, ""],
         weights: Float[Array, "W ..."],
-        worker: Int[Array, " W"],
-        samples: Int[Array, "W S"],
-        to_h: Float[Array, "W M C S"],
+        of: Draw,
+        to_h: Float[Array, "W M D S"],
     ) -> Float[Array, "W ..."]:
         """Returns the gradients of the parties' own weights, regularised."""
+        worker = of.worker
         own = to_h.at[jnp.arange(worker.size), worker].get(mode="fill", fill_value=0)
-        x = rows(problem, worker, samples)
-        pulled = jax.vmap(partial(_pull, problem))(weights, x, own)
+        x = rows(problem, worker, of.samples)
+        pulled = jax.vmap(partial(_pull, problem, key, self.noise))(weights, x, of, own)
         return pulled + problem.l2 * weights
 
     def _write(
@@ -345,31 +355,40 @@ class _Exchange(NamedTuple):
 
     Attributes:
         loss: Loss of each party's batch.
-        to_bias: gradient of the server's model.
+        to_server: gradient of the server's model.
         to_weights: gradients of the parties' models, regularised.
         ages: Ages of the embeddings that the parties' gradients used, commits.
         asked: samples that those gradients are of.
-        bias: the server's model after its update.
+        server: the server's model after its update.
         store: Store after the uploads.
         queried: batches that the next queries are for.
     """
 
     loss: Float[Array, " W"]
-    to_bias: Float[Array, " C"]
+    to_server: Float[Array, " P0"]
     to_weights: Float[Array, "W ..."]
     ages: Int[Array, "M W S"]
     asked: Int[Array, "W S"]
-    bias: Float[Array, " C"]
+    server: Float[Array, " P0"]
     store: TableStore | SnapshotStore
     queried: Int[Array, "M S"] | None
 
 
 def _pull(
     problem: VerticalProblem,
+    key: Key[Array, ""],
+    noise: EmbeddingNoise | None,
     weights: Float[Array, "*P"],
     x: Float[Array, "S P"],
-    to_h: Float[Array, "C S"],
+    of: Draw,
+    to_h: Float[Array, "D S"],
 ) -> Float[Array, "*P"]:
     """Returns the gradient of a party's weights from that of its embeddings."""
-    _, pull = jax.vjp(lambda w: problem.embedding.apply(w, x), weights)
+
+    def embed(w: Array) -> Float[Array, "D S"]:
+        if noise is None:
+            return problem.embedding.apply(w, x)
+        return perturbed(problem.embedding, key, noise, w, x, of)
+
+    _, pull = jax.vjp(embed, weights)
     return pull(to_h)[0]

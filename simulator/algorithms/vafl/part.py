@@ -1,8 +1,9 @@
 """VAFL's options, and what its messages weigh. No JAX here."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_serializer, model_validator
 
 from simulator.algorithms.part import (
     FLOAT_BYTES,
@@ -12,11 +13,52 @@ from simulator.algorithms.part import (
     ProblemShape,
     StepSize,
 )
-from simulator.config.base import Config, LocatedError
+from simulator.config.base import Config, LocatedError, Rule, without
+
+Scales = Annotated[
+    Annotated[float, Field(ge=0)]
+    | Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1)],
+    Rule("a number >= 0, or a list of one for each layer but the last", "[0.1, 0.01]"),
+]
+
+
+class HiddenNoise(Config):
+    """Noise inside the layers of a party's network before the last one.
+
+    It enters before the activation: on a convolution's outputs, for example. Layers of
+    LSTM have it on their outputs. Either uniform or Gaussian.
+
+    Source: VAFL, equations 10 and 11b, appendix G; V-15, V-16.
+    """
+
+    uniform: Scales | None = None
+    """Half of the width of its law, sqrt(3) c_l, as the experiments state it (V-15)."""
+    std: Scales | None = None
+    """Standard deviation, c_l, of Gaussian noise."""
+
+    @model_validator(mode="after")
+    def _one_law(self) -> "HiddenNoise":
+        if (self.uniform is None) == (self.std is None):
+            raise ValueError(
+                "must have either uniform or std, not both or neither; keep one"
+            )
+        return self
+
+    @property
+    def law(self) -> Literal["uniform", "std"]:
+        """Name of the entry that is given."""
+        return "std" if self.uniform is None else "uniform"
+
+    def of_layers(self, num_hidden: int) -> tuple[float, ...]:
+        """Returns the scale of each hidden layer."""
+        scale = getattr(self, self.law)
+        return (scale,) * num_hidden if isinstance(scale, float) else scale
 
 
 class Perturbation(Config):
-    """Gaussian noise on every embedding that leaves a client.
+    """Noise on every embedding that leaves a client, and perhaps inside its network.
+
+    On the embedding it is Gaussian, inside the last activation where there is one.
 
     Either `std` (the noise's standard deviation, V-14), or a privacy target `mu`
     with the number of `releases` that it must last for: then the noise of each upload
@@ -26,6 +68,8 @@ class Perturbation(Config):
     """
 
     std: Annotated[float, Field(ge=0)] | None = None
+    hidden: HiddenNoise | None = None
+    """Noise inside the layers before the last."""
     mu: Positive | None = None
     releases: Annotated[int, Field(ge=1)] | None = None
     input_diameter: Positive | None = None
@@ -34,6 +78,10 @@ class Perturbation(Config):
     accountant: Literal["gdp_uniform", "gdp_poisson", "gdp_linear"] = "gdp_uniform"
     """V-18: the central-limit form for fixed-size batches, for Poisson batches, or the
     paper's linear rule, which under-noises."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[["Perturbation"], Any]) -> dict[str, Any]:
+        return without(dump(self), "hidden")
 
     @model_validator(mode="after")
     def _one_way(self) -> "Perturbation":
@@ -104,6 +152,8 @@ class Vafl(Algorithm):
                 ("algorithm", "client_order"),
             )
         noise = self.perturbation
+        if noise is not None:
+            self._check_noise(noise, problem)
         priced = noise is not None and noise.input_diameter is not None
         if priced and not problem.model.is_linear:
             raise LocatedError(
@@ -113,12 +163,44 @@ class Vafl(Algorithm):
                 ("algorithm", "perturbation", "input_diameter"),
             )
 
+    def _check_noise(self, noise: Perturbation, problem: Any) -> None:
+        """Refuses noise inside networks that do not have such layers."""
+        inside = noise.hidden is not None or problem.server is not None
+        if inside and self.client_order != "upload_first":
+            raise LocatedError(
+                f"algorithm.client_order must be 'upload_first' with noise inside a "
+                f"network, got {self.client_order!r}; the noise of an upload belongs "
+                f"to the gradient of the same job (V-17)",
+                ("algorithm", "client_order"),
+            )
+        if noise.hidden is None:
+            return
+        keys = ("algorithm", "perturbation", "hidden")
+        layers = problem.model.num_layers
+        if layers is None or layers == 1:
+            why = "has one layer" if layers else "does not say where noise enters"
+            raise LocatedError(
+                f"{'.'.join(keys)} must not be set for the model "
+                f"{problem.model.kind!r}, which {why}; remove it",
+                keys,
+            )
+        given = len(noise.hidden.of_layers(layers - 1))
+        if given != layers - 1:
+            raise LocatedError(
+                f"{'.'.join(keys)}.{noise.hidden.law} must have {layers - 1} numbers, "
+                f"one for each layer of the model {problem.model.kind!r} but the last, "
+                f"got {given}; change it, or give one number for all",
+                (*keys, noise.hidden.law),
+            )
+
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""
         numbers = {"step_size", "server_step_size", "perturbation"}
         rest = self.model_dump(mode="json", exclude=numbers)
         noisy = self.perturbation is not None and self.perturbation.std != 0
-        return {**rest, "perturbed": noisy}
+        hidden = self.perturbation.hidden if self.perturbation is not None else None
+        inside = {"hidden": hidden.law} if hidden is not None else {}
+        return {**rest, "perturbed": noisy, **inside}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: embeddings up, gradients down.
@@ -129,6 +211,8 @@ class Vafl(Algorithm):
         """
         rows = shape.batch if self.upload == "batch" or common else shape.num_samples
         return (
-            Message("embedding", "up", FLOAT_BYTES * rows * shape.num_outputs),
-            Message("gradient", "down", FLOAT_BYTES * shape.batch * shape.num_outputs),
+            Message("embedding", "up", FLOAT_BYTES * rows * shape.num_exchanged),
+            Message(
+                "gradient", "down", FLOAT_BYTES * shape.batch * shape.num_exchanged
+            ),
         )

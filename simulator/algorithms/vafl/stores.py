@@ -1,55 +1,15 @@
-"""The store of the parties' uploads at VAFL's server, and the noise on them."""
+"""The store of the parties' uploads at VAFL's server."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms.base import norms_of
-from simulator.privacy.noise import normals, threefry, words_of
+from simulator.algorithms.vafl.noise import AT_START, Draw, EmbeddingNoise, perturbed
 from simulator.problems.vertical import VerticalProblem
 from simulator.timeline import NO_SAMPLE
-
-AT_START = -1
-"""Job of the uploads that fill the store before the first row, at age 1 (V-09)."""
-
-
-class EmbeddingNoise(NamedTuple):
-    """Gaussian noise on embeddings, fresh at every upload (equations 10-11, V-17).
-
-    Its standard deviation is `fixed + relative * |w|`, where `|w|` is the Frobenius
-    norm of the uploading party's weights, an upper bound of the norm that appendix F
-    has.
-    """
-
-    fixed: Float[Array, ""]
-    relative: Float[Array, ""]
-
-    def std(self, weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
-        """Returns the standard deviation of uploads with these weights."""
-        return self.fixed + self.relative * norms_of(weights)
-
-
-def draw(
-    key: Key[Array, ""],
-    party: Int[Array, ""],
-    job: Int[Array, ""],
-    samples: Int[Array, " S"],
-    width: int,
-) -> Float[Array, "C S"]:
-    """Returns standard normal noise keyed by (party, job, sample).
-
-    The same triple gives the same noise wherever and whenever it is drawn, so that an
-    upload need not be stored to be repeated.
-    """
-    counter = (
-        jnp.asarray(party).astype(jnp.uint32),
-        (jnp.asarray(job) - AT_START).astype(jnp.uint32),
-    )
-    upload = threefry(words_of(key), counter)
-    dtype = jax.dtypes.canonicalize_dtype(float)
-    return normals(upload, jnp.asarray(samples), width, dtype).T
 
 
 class Upload(NamedTuple):
@@ -80,14 +40,11 @@ def embed(
 ) -> Float[Array, "W C S"]:
     """Returns the embeddings that an upload carries, perturbed."""
     x = rows(problem, upload.worker, upload.samples)
-    h = jax.vmap(problem.embedding.apply)(upload.weights, x)
     if noise is None:
-        return h
-    C = problem.embedding.num_outputs
-    z = jax.vmap(draw, in_axes=(None, 0, 0, 0, None))(
-        key, upload.worker, upload.job, upload.samples, C
+        return jax.vmap(problem.embedding.apply)(upload.weights, x)
+    return jax.vmap(partial(perturbed, problem.embedding, key, noise))(
+        upload.weights, x, Draw(upload.worker, upload.job, upload.samples, upload.std)
     )
-    return h + upload.std[:, None, None] * z
 
 
 def rows(

@@ -1,8 +1,8 @@
 """Models, one a folder: `part` has the options and counts weights, `network` computes.
 
-- `linear`, `dense`, `cnn`, `cifar_net`, `lstm`: models of clients, which hold all
-  columns.
-- `linear`, `mlp`, `view_cnn`: models of parties, which hold some columns.
+- `linear`, `dense`, `cnn`, `deep_cnn`, `cifar_net`, `lstm`: models of clients, which
+  hold all columns; each serves a party, too, whose outputs it sends (`party`).
+- `mlp`, `view_cnn`: models of parties alone, which hold some columns.
 - `parts`: the base of all options; `base`: the interfaces of networks.
 - `shapes`, `flat`, `blockwise`, `convolution`, `pooling`: pieces of several networks.
 

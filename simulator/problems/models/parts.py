@@ -1,6 +1,6 @@
 """The base of all models' options. No JAX here."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from simulator.config.parts import Part
 
@@ -13,7 +13,8 @@ class Model(Part):
     """
 
     families: ClassVar[tuple[str, ...]]
-    """Divisions of the data that the model is for: `horizontal` and `vertical`."""
+    """Divisions of the data that the model is for: `horizontal` and `vertical`. One for
+    rows serves a party, too: its outputs are what the party sends."""
     is_linear: ClassVar[bool] = False
     """Whether outputs are linear in features and weights."""
     transfers: ClassVar[bool] = False
@@ -25,6 +26,26 @@ class Model(Part):
     def normalises_batches(self) -> bool:
         """Whether the samples of a batch are normalised together."""
         return False
+
+    @property
+    def num_layers(self) -> int | None:
+        """Layers in which noise may enter, the last included; None if unknown."""
+        return None
+
+    @property
+    def activation_of_party(self) -> Literal["relu", "tanh"] | None:
+        """Activation of what a party sends to a network at the server (VAFL, 10)."""
+        return "relu"
+
+    def party_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the weights of a party's network.
+
+        Args:
+            num_features: Columns of the party, of one of its views.
+            num_outputs: Numbers that it sends of a sample, of a view.
+        """
+        found: int = self.num_weights(num_features, num_outputs)  # pyright: ignore
+        return found
 
     def make(self, num_outputs: int, num_features: int, family: str) -> Any:
         """Returns the network: a `base.Classifier`, or of a party a `base.Embedding`.

@@ -1,6 +1,7 @@
 """A five-layer convolutional network whose weights are one flat vector."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -10,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from simulator.problems.images import image_shape
 from simulator.problems.models.blockwise import in_blocks
-from simulator.problems.models.cnn.part import Cnn, shapes
+from simulator.problems.models.cnn.part import Cnn, shapes, sizes
 from simulator.problems.models.convolution import convolve
 from simulator.problems.models.flat import drawn, matrices, split
 from simulator.problems.models.pooling import Pooling, pool
@@ -75,6 +76,17 @@ class CnnNetwork(NamedTuple):
         return size(self.shapes)
 
     @property
+    def hidden_shapes(self) -> Shapes:
+        """Shapes of what each convolution computes of a sample, before its pool."""
+        edge = self.kernel - 1
+        (rows, columns), _ = sizes(self.height, self.width, self.kernel)
+        first, second = self.channels
+        return (
+            (first, self.height - edge, self.width - edge),
+            (second, rows - edge, columns - edge),
+        )
+
+    @property
     def num_noised(self) -> int:
         """Number of the first convolution's kernels and biases (M-14)."""
         return self.channels[0] * (self.depth * self.kernel**2 + 1)
@@ -107,15 +119,21 @@ class CnnNetwork(NamedTuple):
         return matrices(self.shapes)
 
     def apply(
-        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+        self,
+        weights: Float[Array, " P"],
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "_ _ _ S"]] = (),
     ) -> Float[Array, "C S"]:
         """Returns the logits of some rows, however many: block by block.
 
         Args:
             weights: Flat vector, as `parts` divides it.
             x: Images plane by plane, row by row.
+            noise: Noise on each convolution's outputs; none by default.
         """
         parts = self.parts(weights)
+        if noise:
+            return self._logits(parts, x, noise)
         return in_blocks(lambda block: self._logits(parts, block), x)
 
     def train(
@@ -124,10 +142,16 @@ class CnnNetwork(NamedTuple):
         """Returns the logits of a batch, and no statistics of it."""
         return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
-    def _logits(self, parts: Parts, x: Float[Array, "S F"]) -> Float[Array, "C S"]:
+    def _logits(
+        self,
+        parts: Parts,
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "_ _ _ S"]] = (),
+    ) -> Float[Array, "C S"]:
+        one, two = noise or (None, None)
         images = x.T.reshape(self.depth, self.height, self.width, x.shape[0])
-        hidden = self._layer(parts.kernels_1, parts.bias_1, images)
-        hidden = self._layer(parts.kernels_2, parts.bias_2, hidden)
+        hidden = self._layer(parts.kernels_1, parts.bias_1, images, one)
+        hidden = self._layer(parts.kernels_2, parts.bias_2, hidden, two)
         inputs = hidden.reshape(parts.dense.shape[1], x.shape[0])
         return parts.dense @ inputs + parts.bias[:, None]
 
@@ -136,6 +160,7 @@ class CnnNetwork(NamedTuple):
         kernels: Float[Array, "D C K K"],
         bias: Float[Array, " D"],
         images: Float[Array, "C H W S"],
+        noise: Float[Array, "D h w S"] | None = None,
     ) -> Float[Array, "D H_out W_out S"]:
         """Convolves, rectifies and pools.
 
@@ -143,6 +168,8 @@ class CnnNetwork(NamedTuple):
         is the same, from four times fewer numbers. An average must follow the ReLU.
         """
         sums = convolve(images, kernels)
+        if noise is not None:
+            sums = sums + noise
         shift = bias[:, None, None, None]
         if self.pooling == "max":
             return jax.nn.relu(pool("max", sums) + shift)
@@ -150,7 +177,7 @@ class CnnNetwork(NamedTuple):
 
 
 def cnn(config: Cnn, num_outputs: int, num_features: int, family: str) -> CnnNetwork:
-    """Builds the network of a scenario, whose clients hold whole images.
+    """Builds the network of a scenario, of clients or parties with whole images.
 
     Raises:
         ScenarioError: The features are no images, or too small ones.

@@ -28,6 +28,11 @@ class Cnn(Model):
     """Height, width and depth of the images; by default square ones, grey or of three
     colours."""
 
+    @property
+    def num_layers(self) -> int:
+        """Layers in which noise may enter, the last included."""
+        return 3
+
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         """Returns the number of weights, biases included.
 

@@ -1,6 +1,7 @@
 """A network of fully connected layers whose weights are one flat vector."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -42,6 +43,11 @@ class DenseNetwork(NamedTuple):
         """None: no layer normalises by a batch."""
         return 0
 
+    @property
+    def hidden_shapes(self) -> Shapes:
+        """Shapes of what each hidden layer computes of a sample."""
+        return tuple((size,) for size in self.sizes[1:-1])
+
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
         """Draws all uniformly within ±1/sqrt(inputs of a unit), as in PyTorch."""
         limits = [1 / math.sqrt(size) for size in self.sizes[:-1] for _ in range(2)]
@@ -56,21 +62,32 @@ class DenseNetwork(NamedTuple):
         return matrices(self.shapes)
 
     def apply(
-        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+        self,
+        weights: Float[Array, " P"],
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "_ S"]] = (),
     ) -> Float[Array, "C S"]:
-        """Returns the logits of some rows, however many: block by block."""
+        """Returns the logits of some rows, however many: block by block.
+
+        Args:
+            weights: Flat vector.
+            x: Rows.
+            noise: Noise inside each hidden layer; none by default.
+        """
         parts = split(weights, self.shapes)
         layers = list(zip(parts[::2], parts[1::2], strict=True))
 
         def logits(block: Float[Array, "B F"]) -> Float[Array, "C B"]:
             hidden = block.T
-            for matrix, bias in layers[:-1]:
+            for number, (matrix, bias) in enumerate(layers[:-1]):
                 sums = matrix @ hidden + bias[:, None]
+                if noise:
+                    sums = sums + noise[number]
                 hidden = ACTIVATIONS[self.activation](sums)
             matrix, bias = layers[-1]
             return matrix @ hidden + bias[:, None]
 
-        return in_blocks(logits, x)
+        return logits(x) if noise else in_blocks(logits, x)
 
     def train(
         self, weights: Float[Array, " P"], x: Float[Array, "S F"]
@@ -82,6 +99,6 @@ class DenseNetwork(NamedTuple):
 def dense(
     config: Dense, num_outputs: int, num_features: int, family: str
 ) -> DenseNetwork:
-    """Builds the network of a scenario, whose clients hold all columns."""
+    """Builds the network of a scenario, of clients or of a party."""
     del family
     return DenseNetwork((num_features, *config.hidden, num_outputs), config.activation)

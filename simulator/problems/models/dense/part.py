@@ -1,4 +1,4 @@
-"""Fully connected layers, of clients that hold all columns."""
+"""Fully connected layers."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ from simulator.problems.models.shapes import Shapes, size
 
 
 class Dense(Model):
-    """Fully connected layers, of clients that hold all columns."""
+    """Fully connected layers."""
 
     kind: Literal["dense"] = "dense"
     made_by: ClassVar[str] = "simulator.problems.models.dense.network:dense"
@@ -22,6 +22,16 @@ class Dense(Model):
     )
     """Units of each hidden layer."""
     activation: Literal["relu", "tanh"] = "relu"
+
+    @property
+    def num_layers(self) -> int:
+        """Layers in which noise may enter, the last included."""
+        return len(self.hidden) + 1
+
+    @property
+    def activation_of_party(self) -> Literal["relu", "tanh"]:
+        """Activation of what a party sends: that of the hidden layers."""
+        return self.activation
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         """Returns the number of weights, biases included."""

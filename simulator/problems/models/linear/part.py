@@ -13,6 +13,11 @@ class Linear(Model):
     made_by: ClassVar[str] = "simulator.problems.models.linear.network:linear"
     families: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
 
+    @property
+    def num_layers(self) -> int:
+        """Layers in which noise may enter, the last included."""
+        return 1
+
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         """Returns the number of weights of a client's model, biases included."""
         return (num_features + 1) * num_outputs

@@ -1,1 +1,1 @@
-"""Bidirectional LSTM: `part` (options), `network`."""
+"""LSTM: `part` (options), `layers`, `network` of clients, `party` of parties."""

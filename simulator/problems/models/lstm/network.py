@@ -4,15 +4,15 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
 from simulator.problems.models.blockwise import in_blocks
 from simulator.problems.models.flat import drawn, split
+from simulator.problems.models.lstm.layers import both_ways
 from simulator.problems.models.lstm.part import Lstm
+from simulator.problems.models.lstm.party import PartyLstm
 from simulator.problems.models.shapes import Shapes, size
 
 OF_LAYER = 4
@@ -110,51 +110,16 @@ class LstmNetwork(NamedTuple):
         return dense @ projected.T + bias[:, None]
 
 
-def both_ways(
-    x: Float[Array, "L S I"],
-    of_inputs: Float[Array, "2 G I"],
-    of_outputs: Float[Array, "2 G H"],
-    bias_inputs: Float[Array, "2 G"],
-    bias_outputs: Float[Array, "2 G"],
-) -> Float[Array, "L S H2"]:
-    """Applies an LSTM layer forwards and another backwards in time.
-
-    Args:
-        x: Inputs of each frame and sample.
-        of_inputs: Weights from a frame's inputs to the four gates of all cells: input,
-            forget, cell, output.
-        of_outputs: Weights from the layer's outputs for the previous frame.
-        bias_inputs: Biases of the gates.
-        bias_outputs: Biases that are added to these; PyTorch has both.
-
-    Returns:
-        Outputs of the forward direction, then those of the backward one, of each frame.
-    """
-    bias = (bias_inputs + bias_outputs)[None, :, None, :]
-    gates = jnp.einsum("lsi,dgi->ldsg", x, of_inputs) + bias
-    # One loop for both directions: the second one begins with the last frame.
-    gates = jnp.stack([gates[:, 0], gates[::-1, 1]], axis=1)
-    start = jnp.zeros((2, x.shape[1], of_outputs.shape[2]), gates.dtype)
-
-    def step(carried: tuple[Array, Array], own: Array) -> tuple:
-        output, cell = carried
-        summed = own + jnp.einsum("dsh,dgh->dsg", output, of_outputs)
-        enter, forget, candidate, leave = jnp.split(summed, 4, axis=-1)
-        cell = jax.nn.sigmoid(forget) * cell
-        cell += jax.nn.sigmoid(enter) * jnp.tanh(candidate)
-        output = jax.nn.sigmoid(leave) * jnp.tanh(cell)
-        return (output, cell), output
-
-    _, outputs = lax.scan(step, (start, start), gates)
-    return jnp.concatenate([outputs[:, 0], outputs[::-1, 1]], axis=-1)
-
-
-def lstm(config: Lstm, num_outputs: int, num_features: int, family: str) -> LstmNetwork:
+def lstm(
+    config: Lstm, num_outputs: int, num_features: int, family: str
+) -> LstmNetwork | PartyLstm:
     """Builds the network of a scenario, whose rows are frames one after the other.
 
     Raises:
         ScenarioError: The columns are not so many frames of equal width.
     """
-    del family
+    if family == "vertical":
+        config.shapes_of_party(num_features, num_outputs)
+        return PartyLstm(config, num_outputs, num_features)
     config.shapes(num_features, num_outputs)
     return LstmNetwork(config, num_outputs, num_features)

@@ -6,6 +6,7 @@ stay there, since the columns are zero.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import jax
@@ -42,6 +43,11 @@ class MlpNetwork(NamedTuple):
         whole = shapes(self.num_features, self.hidden, self.num_outputs)
         return whole if self.linear else whole[:-1]
 
+    @property
+    def hidden_shapes(self) -> Shapes:
+        """Shape of what the hidden layer computes of a sample."""
+        return ((self.hidden,),) if self.linear else ()
+
     def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
         """Draws the hidden layer as in PyTorch; outputs start at zero.
 
@@ -54,12 +60,16 @@ class MlpNetwork(NamedTuple):
         return drawn(key, self.shapes, limits[: len(self.shapes)])
 
     def apply(
-        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+        self,
+        weights: Float[Array, " P"],
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "_ S"]] = (),
     ) -> Float[Array, "C S"]:
-        """Returns the outputs for some rows."""
+        """Returns the outputs for some rows, with noise in the hidden layer if any."""
         parts = split(weights, self.shapes)
         act = jnp.tanh if self.activation == "tanh" else jax.nn.relu
-        units = act(parts[0] @ x.T + parts[1][:, None])
+        sums = parts[0] @ x.T + parts[1][:, None]
+        units = act(sums + noise[0] if noise else sums)
         return parts[2] @ units if self.linear else units
 
 

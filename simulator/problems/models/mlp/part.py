@@ -21,6 +21,11 @@ class Mlp(Model):
     hidden: Annotated[int, Field(ge=1)] = 64
     activation: Literal["relu", "tanh"] = "tanh"
 
+    @property
+    def num_layers(self) -> int:
+        """Layers in which noise may enter, the last included."""
+        return 2
+
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         """Returns the number of weights of a party's model, biases included."""
         return size(shapes(num_features, self.hidden, num_outputs))

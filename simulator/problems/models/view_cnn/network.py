@@ -4,6 +4,7 @@ The weights of parties are stacked: all networks have the size of the widest par
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -50,6 +51,16 @@ class ViewCnnNetwork(NamedTuple):
         outputs = self.num_outputs
         return shapes(image, self.channels, self.kernel, self.dense, outputs)
 
+    @property
+    def hidden_shapes(self) -> Shapes:
+        """Shapes of what each hidden layer computes of a sample."""
+        cut = self.kernel - 1
+        once, twice = (
+            (self.channels[n - 1], self.height - n * cut, self.width - n * cut)
+            for n in (1, 2)
+        )
+        return once, twice, (self.dense,)
+
     def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
         """Draws all but the last layer as in PyTorch; outputs start at zero.
 
@@ -61,26 +72,38 @@ class ViewCnnNetwork(NamedTuple):
         return drawn(key, self.shapes, [*limits[:-1], 0.0])
 
     def apply(
-        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+        self,
+        weights: Float[Array, " P"],
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "... S"]] = (),
     ) -> Float[Array, "C S"]:
         """Returns the outputs for some rows, however many.
 
         Args:
             weights: Flat vector.
             x: Images plane by plane, row by row.
+            noise: Noise inside each hidden layer; none by default.
         """
         parts = split(weights, self.shapes)
+        if noise:
+            return self._outputs(parts, x, noise)
         return in_blocks(lambda block: self._outputs(parts, block), x)
 
     def _outputs(
-        self, parts: list[Float[Array, "..."]], x: Float[Array, "S F"]
+        self,
+        parts: list[Float[Array, "..."]],
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "... S"]] = (),
     ) -> Float[Array, "C S"]:
+        def act(sums: Array, layer: int) -> Array:
+            return jax.nn.relu(sums + noise[layer] if noise else sums)
+
         one, bias_1, two, bias_2, dense, bias, out = parts
         images = x.T.reshape(self.depth, self.height, self.width, x.shape[0])
-        hidden = jax.nn.relu(convolve(images, one) + bias_1[:, None, None, None])
-        hidden = jax.nn.relu(convolve(hidden, two) + bias_2[:, None, None, None])
+        hidden = act(convolve(images, one) + bias_1[:, None, None, None], 0)
+        hidden = act(convolve(hidden, two) + bias_2[:, None, None, None], 1)
         flat = hidden.reshape(dense.shape[1], x.shape[0])
-        return out @ jax.nn.relu(dense @ flat + bias[:, None])
+        return out @ act(dense @ flat + bias[:, None], 2)
 
 
 def view_cnn(

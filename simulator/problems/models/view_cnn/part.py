@@ -25,6 +25,11 @@ class ViewCnn(Model):
     image: tuple[int, int, int] | None = None
     """Height, width and depth of a party's part; by default a square."""
 
+    @property
+    def num_layers(self) -> int:
+        """Layers in which noise may enter, the last included."""
+        return 4
+
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         """Returns the number of weights of a party's model, biases included.
 

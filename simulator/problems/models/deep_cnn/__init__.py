@@ -1,0 +1,1 @@
+"""Convolutional network of any depth: `part` (options), `network`."""

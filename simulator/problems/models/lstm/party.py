@@ -1,0 +1,85 @@
+"""LSTM layers as a party's network: a sequence becomes a few numbers."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from simulator.problems.models.blockwise import in_blocks
+from simulator.problems.models.flat import drawn, split
+from simulator.problems.models.lstm.layers import both_ways, last_of
+from simulator.problems.models.lstm.part import Lstm
+from simulator.problems.models.shapes import Shapes
+
+OF_LAYER = 4
+"""Number of arrays of an LSTM layer."""
+
+
+class PartyLstm(NamedTuple):
+    """Bidirectional LSTM layers, and one forwards whose last outputs are sent.
+
+    Attributes:
+        config: Options: layers, cells and frames of a row.
+        num_outputs: Number of cells of the last layer, `C`.
+        num_features: Number of columns of a row, of all of its frames.
+
+    Source: VAFL, appendix G (MIMIC-III); the cell is that of `LstmNetwork`.
+    """
+
+    config: Lstm
+    num_outputs: int
+    num_features: int
+
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of the arrays, as `Lstm.shapes_of_party` documents them."""
+        return self.config.shapes_of_party(self.num_features, self.num_outputs)
+
+    @property
+    def hidden_shapes(self) -> Shapes:
+        """Shapes of the outputs of each bidirectional layer for a sample."""
+        each = (self.config.frames, 2 * self.config.cells)
+        return (each,) * self.config.layers
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
+        """Draws every layer uniformly within ±1/sqrt(cells), PyTorch's default."""
+        cells = [self.config.cells] * self.config.layers + [self.num_outputs]
+        limits = [1 / math.sqrt(fan) for fan in cells for _ in range(OF_LAYER)]
+        return drawn(key, self.shapes, limits)
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
+        """Returns the features as they are."""
+        return x
+
+    def apply(
+        self,
+        weights: Float[Array, " P"],
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "L H2 S"]] = (),
+    ) -> Float[Array, "C S"]:
+        """Returns the last outputs for some rows, however many.
+
+        Args:
+            weights: Flat vector.
+            x: Rows of features, frame after frame.
+            noise: Noise on the outputs of each bidirectional layer; none by default.
+        """
+        parts = split(weights, self.shapes)
+        if noise:
+            return self._outputs(parts, x, noise)
+        return in_blocks(lambda block: self._outputs(parts, block), x)
+
+    def _outputs(
+        self,
+        parts: Sequence[Float[Array, "..."]],
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "L H2 S"]] = (),
+    ) -> Float[Array, "C S"]:
+        hidden = x.reshape(x.shape[0], self.config.frames, -1).swapaxes(0, 1)
+        for layer in range(self.config.layers):
+            hidden = both_ways(hidden, *parts[OF_LAYER * layer :][:OF_LAYER])
+            if noise:
+                hidden = hidden + noise[layer].swapaxes(1, 2)
+        return last_of(hidden, *parts[-OF_LAYER:]).T

@@ -1,0 +1,1 @@
+"""What parties send, and the server's network over it: `part` (options), `network`."""
