@@ -69,6 +69,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.data.credit.part:Credit",
         "simulator.problems.data.speech.part:Speech",
         "simulator.problems.data.mfeat.part:Mfeat",
+        "simulator.problems.data.physionet2012.part:PhysioNet2012",
         "simulator.problems.data.synthetic_logistic:SyntheticLogistic",
         "simulator.problems.data.user_npz:Npz",
         "simulator.problems.data.user_csv:Csv",

@@ -142,6 +142,12 @@ def noted() -> Iterator[set[str]]:
         _noted.pop()
 
 
+def note(path: Path) -> None:
+    """Notes that a file is read, also where what it holds comes from the cache."""
+    for paths in _noted:
+        paths.add(str(path.absolute()))
+
+
 def head(path: Path, size: int) -> bytes:
     """Returns the first bytes of a file's content, fewer if it cannot be read."""
     try:
@@ -161,8 +167,7 @@ def read(path: Path) -> bytes:
     Raises:
         DataError: it cannot be read, is too large, or its gzip stream is damaged.
     """
-    for paths in _noted:
-        paths.add(str(path.absolute()))
+    note(path)
     try:
         size = path.stat().st_size
         if size > limits.LARGEST:
@@ -233,13 +238,14 @@ def missing(name: str, absent: list[str], source: str, extra: str = "") -> DataE
     Args:
         name: Name of the data set, and of its subfolder.
         absent: Names of the missing files.
-        source: Value of `source` that demands them.
+        source: Value of `source` that demands them, "" of a set without a stand-in.
         extra: A further remark, "" for none.
     """
     noun = "is" if len(absent) == 1 else "are"
     place = "it in" if len(absent) == 1 else "them in"
+    or_else = f", or take source: auto instead of {source}" if source else ""
     return DataError(
         f"{', '.join(absent)} of {name} {noun} missing; put {place} "
-        f"{data_folder() / name} (the data folder is chosen by {FOLDER}), or take "
-        f"source: auto instead of {source}{extra}"
+        f"{data_folder() / name} (the data folder is chosen by {FOLDER})"
+        f"{or_else}{extra}"
     )

@@ -1,0 +1,1 @@
+"""PhysioNet 2012: `part` (options), `stays`, `statistics`, `hourly`, `record`."""
