@@ -68,6 +68,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.data.nus_wide.part:NusWide",
         "simulator.problems.data.credit.part:Credit",
         "simulator.problems.data.speech.part:Speech",
+        "simulator.problems.data.spoken_digits.part:SpokenDigits",
         "simulator.problems.data.mfeat.part:Mfeat",
         "simulator.problems.data.physionet2012.part:PhysioNet2012",
         "simulator.problems.data.synthetic_logistic:SyntheticLogistic",

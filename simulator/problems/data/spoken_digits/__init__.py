@@ -1,0 +1,1 @@
+"""Spoken digits: `part` (options), `recordings`, `spectrum` of a frame, `record`."""
