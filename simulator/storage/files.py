@@ -238,14 +238,13 @@ def missing(name: str, absent: list[str], source: str, extra: str = "") -> DataE
     Args:
         name: Name of the data set, and of its subfolder.
         absent: Names of the missing files.
-        source: Value of `source` that demands them, "" of a set without a stand-in.
+        source: Value of `source` that demands them.
         extra: A further remark, "" for none.
     """
     noun = "is" if len(absent) == 1 else "are"
     place = "it in" if len(absent) == 1 else "them in"
-    or_else = f", or take source: auto instead of {source}" if source else ""
     return DataError(
         f"{', '.join(absent)} of {name} {noun} missing; put {place} "
-        f"{data_folder() / name} (the data folder is chosen by {FOLDER})"
-        f"{or_else}{extra}"
+        f"{data_folder() / name} (the data folder is chosen by {FOLDER}), or take "
+        f"source: auto instead of {source}{extra}"
     )

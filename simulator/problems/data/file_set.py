@@ -72,19 +72,6 @@ class FileSet(NamedTuple):
             raise files.missing(self.name, absent, chosen.form, remark)
         return chosen
 
-    def required(self, source: str) -> Chosen:
-        """Returns the files that are read of a set without a stand-in.
-
-        Raises:
-            DataError: Files are missing; where no format is complete, of the first.
-        """
-        chosen = self.choose(source)
-        form = chosen.form or next(iter(self.formats))
-        absent = [role for role in self.formats[form] if role not in chosen.paths]
-        if absent:
-            raise files.missing(self.name, absent, "", self.remark(form))
-        return chosen
-
     def called(self, chosen: Chosen) -> str:
         """Returns what the set is called that is read from some files.
 

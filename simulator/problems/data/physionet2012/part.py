@@ -11,6 +11,7 @@ from simulator.problems.data.base import Dataset
 from simulator.problems.data.file_set import FileSet, by_role
 from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.physionet2012 import hourly as hours
+from simulator.problems.data.physionet2012 import standin
 from simulator.problems.data.physionet2012 import statistics as summary
 from simulator.problems.data.physionet2012.record import (
     ALL,
@@ -68,15 +69,15 @@ FILES = FileSet(
 
 
 class PhysioNet2012(Data):
-    """PhysioNet 2012, 4,000 and 4,000 stays in intensive care, death in hospital.
+    """PhysioNet 2012, death in hospital after 48 hours, else its stand-in.
 
-    There is no stand-in: the files must be there. The views are the 37 variables, in
+    The views are the 37 variables, in
     the order of the challenge's page, and `static`, which comes last.
     """
 
     kind: Literal["physionet2012"] = "physionet2012"
     published: ClassVar[Published | None] = PUBLISHED
-    source: Literal["auto", "official", "archive"] = "auto"
+    source: Literal["auto", "official", "archive", "standin"] = "auto"
     scale: Scale = "standard"
     features: Literal["statistics", "hourly"] = "statistics"
     """`statistics`: 1,554 statistics of 37 variables and 7 columns of what does not
@@ -85,11 +86,12 @@ class PhysioNet2012(Data):
     def make(self) -> Dataset:
         """Returns set-a for training and set-b for testing, class 1 for a death.
 
-        As in the challenge, the first 48 hours of a stay are known. Values of -1 are
-        unknown; no other value is cleaned. What does not change is the age, the gender,
-        the height, and a column of zeros and ones for each of four kinds of intensive
-        care units; the weight counts as measured. What is unknown of a stay is the mean
-        of the training stays that have it, 0 where none has.
+        Both have 4,000 stays. As in the challenge, the first 48 hours of a stay are
+        known. Values of -1 are unknown; no other value is cleaned. What does not change
+        is the age, the gender, the height, and a column of zeros and ones for each of
+        four kinds of intensive care units; the weight counts as measured. What is
+        unknown of a stay is the mean of the training stays that have it, 0 where none
+        has.
 
         `statistics`: minimum, maximum, mean, standard deviation, skewness and count of
         each variable in seven sub-periods, as of MIMIC-III; a count is 0, not unknown,
@@ -103,20 +105,21 @@ class PhysioNet2012(Data):
         about 2 s, `hourly` 1 s, and the process up to 0.7 GB of memory.
 
         Raises:
-            DataError: Files are missing or damaged.
+            DataError: Files are demanded and missing, or damaged.
             ScenarioError: The limit is too high.
 
         Source: Silva, Moody, Scott, Celi and Mark, Predicting in-hospital mortality of
             ICU patients: the PhysioNet/Computing in Cardiology Challenge 2012.
         """
-        chosen = FILES.required(self.source)
-        train, test = _stays(chosen.paths)
+        chosen = FILES.complete(self.source)
+        name = FILES.called(chosen) if chosen.form else "physionet2012-standin"
+        train, test = _stays(chosen.paths) if chosen.form else standin.stays()
         y = train.died.astype(np.int32), test.died.astype(np.int32)
         build = _statistics if self.features == "statistics" else _hourly
         x_train, x_test, columns, views = build(train, test)
         return finished(
             self,
-            FILES.called(chosen),
+            name,
             (x_train, y[0]),
             (x_test, y[1]),
             num_classes=2,

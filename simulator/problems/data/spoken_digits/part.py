@@ -14,10 +14,11 @@ from simulator.problems.data.base import Dataset
 from simulator.problems.data.file_set import FileSet, by_role
 from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.speech.utterances import Utterances, dataset, deltas
+from simulator.problems.data.spoken_digits import standin
 from simulator.problems.data.spoken_digits.record import ARCHIVE, PUBLISHED
 from simulator.problems.data.spoken_digits.recordings import parse
 from simulator.problems.data.spoken_digits.spectrum import BANDS
-from simulator.storage.cache import cached_of
+from simulator.storage.cache import Arrays, cached_of
 from simulator.storage.published import Published
 
 NAME = re.compile(
@@ -51,16 +52,16 @@ FILES = FileSet(
 
 
 class SpokenDigits(Data):
-    """Free Spoken Digit Dataset, frames of 3,000 recordings, a digit for each frame.
+    """Free Spoken Digit Dataset, frames of 3,000 recordings, else its stand-in.
 
     A row is a piece of a recording: the 120 features of each of its frames, one frame
     after the other, and the digit as the class of every frame, as the model `lstm`
-    expects them. There is no stand-in: the file must be there.
+    expects them.
     """
 
     kind: Literal["spoken_digits"] = "spoken_digits"
     published: ClassVar[Published | None] = PUBLISHED
-    source: Literal["auto", "archive"] = "auto"
+    source: Literal["auto", "archive", "standin"] = "auto"
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
     frames: Annotated[int, Field(ge=1, le=10_000)] = 21
@@ -91,38 +92,52 @@ class SpokenDigits(Data):
         Features take about 3 s and are cached (20 MB).
 
         Raises:
-            DataError: The file is missing or damaged.
+            DataError: The file is demanded and missing, or damaged.
             ScenarioError: The limit or the number of frames is too high.
 
         Source: Jackson et al., Free Spoken Digit Dataset; the features: speech in
             docs/decisions.md.
         """
-        chosen = FILES.required(self.source)
+        chosen = FILES.complete(self.source)
+        if not chosen.form:
+            return _cut(self, "spoken_digits-standin", standin.generate())
         path = chosen.paths[ARCHIVE]
         arrays = cached_of("spoken-digits-1", [path], lambda: parse(path))
-        static, lengths = arrays["features"], arrays["lengths"]
-        slopes = deltas(static, lengths)
-        features = np.concatenate([static, slopes, deltas(slopes, lengths)], axis=1)
-        spoken = Utterances(features, np.repeat(arrays["digits"], lengths), lengths)
         for_test = arrays["indices"] < NUM_TEST
         if for_test.all() or not for_test.any():
             raise DataError(
                 f"{path} must hold recordings of the indices 0 to {NUM_TEST - 1} and "
                 "higher ones, got only one of both; download it again"
             )
-        return dataset(
-            self,
-            self.frames,
-            FILES.called(chosen),
-            _some(spoken, ~for_test),
-            _some(spoken, for_test),
-            NUM_CLASSES,
-            FEATURES,
-        )
+        return _cut(self, FILES.called(chosen), arrays)
 
     def found_files(self) -> list[Path]:
         """Returns the file that is read, if one is."""
         return FILES.paths(self.source)
+
+
+def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
+    """Returns the set of some recordings, cut into pieces.
+
+    Args:
+        config: Options of the set.
+        name: Name in tables and figures.
+        arrays: Recordings, as `parse` returns them.
+    """
+    static, lengths = arrays["features"], arrays["lengths"]
+    slopes = deltas(static, lengths)
+    features = np.concatenate([static, slopes, deltas(slopes, lengths)], axis=1)
+    spoken = Utterances(features, np.repeat(arrays["digits"], lengths), lengths)
+    for_test = arrays["indices"] < NUM_TEST
+    return dataset(
+        config,
+        config.frames,
+        name,
+        _some(spoken, ~for_test),
+        _some(spoken, for_test),
+        NUM_CLASSES,
+        FEATURES,
+    )
 
 
 def _some(spoken: Utterances, kept: np.ndarray) -> Utterances:
