@@ -142,6 +142,12 @@ def noted() -> Iterator[set[str]]:
         _noted.pop()
 
 
+def note(path: Path) -> None:
+    """Notes that a file is read, also where what it holds comes from the cache."""
+    for paths in _noted:
+        paths.add(str(path.absolute()))
+
+
 def head(path: Path, size: int) -> bytes:
     """Returns the first bytes of a file's content, fewer if it cannot be read."""
     try:
@@ -161,8 +167,7 @@ def read(path: Path) -> bytes:
     Raises:
         DataError: it cannot be read, is too large, or its gzip stream is damaged.
     """
-    for paths in _noted:
-        paths.add(str(path.absolute()))
+    note(path)
     try:
         size = path.stat().st_size
         if size > limits.LARGEST:
