@@ -47,13 +47,18 @@ MOST_CLIENTS = 1_000_000
 NumClients = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
 
 
-def without(tree: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Leaves out entries that are None: younger ones than studies that are there.
+def without(tree: dict[str, Any], **usual: Any) -> dict[str, Any]:
+    """Leaves out entries with their usual values: younger ones than finished studies.
 
     A run is known by its scenario as it is written; a new entry must not change that of
     runs that do without it.
+
+    Args:
+        tree: An entry of a scenario, as it is written.
+        usual: The values that are left out, by name.
     """
-    return {k: v for k, v in tree.items() if v is not None or k not in names}
+    missing = object()
+    return {k: v for k, v in tree.items() if usual.get(k, missing) != v}
 
 
 class LocatedError(ScenarioError):

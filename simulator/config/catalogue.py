@@ -65,6 +65,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.data.usps.part:Usps",
         "simulator.problems.data.parkinson.part:Parkinson",
         "simulator.problems.data.mimic.part:Mimic",
+        "simulator.problems.data.modelnet40.part:ModelNet40",
         "simulator.problems.data.nus_wide.part:NusWide",
         "simulator.problems.data.credit.part:Credit",
         "simulator.problems.data.speech.part:Speech",

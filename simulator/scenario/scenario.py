@@ -59,7 +59,7 @@ class Problem(Config):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[["Problem"], Any]) -> dict[str, Any]:
-        return without(dump(self), "server")
+        return without(dump(self), server=None)
 
     @property
     def is_linear(self) -> bool:

@@ -81,7 +81,7 @@ class Perturbation(Config):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[["Perturbation"], Any]) -> dict[str, Any]:
-        return without(dump(self), "hidden")
+        return without(dump(self), hidden=None)
 
     @model_validator(mode="after")
     def _one_way(self) -> "Perturbation":

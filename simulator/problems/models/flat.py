@@ -28,6 +28,27 @@ def matrices(shapes: Sequence[tuple[int, ...]]) -> Bool[np.ndarray, " P"]:
     )
 
 
+def glorot(shapes: Sequence[tuple[int, ...]]) -> list[float]:
+    """Returns the limits of Glorot's uniform law, zero for biases: Keras's default.
+
+    The limit is sqrt(6 / (inputs + outputs)) of a unit, where a pixel of a kernel
+    counts as one of each.
+
+    Args:
+        shapes: Shapes of matrices `[outputs, inputs]`, of kernels `[outputs, inputs,
+            rows, columns]`, and of biases.
+
+    Source: Glorot and Bengio, Understanding the difficulty of training deep feedforward
+        neural networks (2010), equation 16.
+    """
+    return [
+        math.sqrt(6 / (math.prod(shape[2:]) * (shape[0] + shape[1])))
+        if len(shape) > 1
+        else 0.0
+        for shape in shapes
+    ]
+
+
 def drawn(
     key: Key[Array, ""],
     shapes: Sequence[tuple[int, ...]],

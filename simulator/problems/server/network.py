@@ -1,12 +1,11 @@
 """The server's network, whose weights are one flat vector."""
 
-import math
 from typing import NamedTuple
 
 import jax
 from jaxtyping import Array, Float, Key
 
-from simulator.problems.models.flat import drawn, split
+from simulator.problems.models.flat import drawn, glorot, split
 from simulator.problems.models.shapes import Shapes
 from simulator.problems.server.part import ServerModel
 
@@ -38,14 +37,12 @@ class ServerNetwork(NamedTuple):
         return self.num_parties * self.config.views * weighted
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P0"]:
-        """Draws all layers uniformly within ±1/sqrt(inputs of a unit), as in PyTorch.
+        """Draws all layers as in Keras, the library of the paper (V-34).
 
-        The factors start equal, at the mean of all vectors.
+        Biases start at zero, the factors equal, at the mean of all vectors.
         """
-        sizes = self.config.sizes(self.num_parties, self.num_outputs)
-        limits = [1 / math.sqrt(inputs) for inputs in sizes[:-1] for _ in range(2)]
         count = self.num_factors
-        weights = drawn(key, self.shapes, [0.0] * bool(count) + limits)
+        weights = drawn(key, self.shapes, glorot(self.shapes))
         return weights.at[:count].set(1 / count) if count else weights
 
     def apply(

@@ -1,1 +1,1 @@
-"""MIMIC-III: `part` (options and files), `features` of a stay, `record`, `standin`."""
+"""MIMIC-III: `part`, `record`, `features` of a stay, `hourly`, and two stand-ins."""

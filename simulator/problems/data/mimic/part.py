@@ -1,16 +1,20 @@
-"""MIMIC-III, death in hospital: statistics of the first 48 hours of each stay."""
+"""MIMIC-III, death in hospital: statistics of each stay, or hourly sequences."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64, Int
+from pydantic import model_serializer
 
+from simulator.config.base import without
 from simulator.config.errors import DataError
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.classes import Samples
-from simulator.problems.data.mimic import features
+from simulator.problems.data.mimic import features, hourly
+from simulator.problems.data.mimic.hourly_standin import hourly_standin
 from simulator.problems.data.mimic.record import PUBLISHED
 from simulator.problems.data.mimic.standin import mimic_standin
 from simulator.problems.data.parts import Data, Scale
@@ -35,16 +39,29 @@ HOURS = 48.0
 class Mimic(Data):
     """MIMIC-III, death in hospital after the first 48 hours, else its stand-in.
 
-    Columns 42 v to 42 v + 41 are the statistics of variable v, of 17, in both.
+    Of the statistics, columns 42 v to 42 v + 41 are those of variable v, of 17, in
+    both. The hours have the 17 variables as views.
     """
 
     kind: Literal["mimic"] = "mimic"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "csv", "standin"] = "auto"
     scale: Scale = "standard"
+    features: Literal["statistics", "hourly"] = "statistics"
+    """`statistics`: 714 statistics of 17 variables; `hourly`: 48 hours of 34 features,
+    hour after hour."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[["Mimic"], Any]) -> dict[str, Any]:
+        return without(dump(self), features="statistics")
 
     def make(self) -> Dataset:
         """Returns 714 statistics of 17 variables, class 1 for a death in hospital.
+
+        `hourly`: of each hour the means of the 17 variables, carried forward where
+        there are none, before the first one the mean of the training rows' hours, then
+        17 masks (1: measured in this hour). `unit` and `standard` scale a feature alike
+        in all hours.
 
         The training rows are the benchmark's training and validation stays, 17,903, the
         test rows its 3,236 test stays. A statistic that a stay lacks, because the
@@ -60,8 +77,9 @@ class Mimic(Data):
             and benchmarking with clinical time series data (2019).
         """
         root = self._root()
+        hours = self.features == "hourly"
         if root is None and self.source != "csv":
-            return mimic_standin(self)
+            return hourly_standin(self) if hours else mimic_standin(self)
         absent = [] if root is None else _absent(root)
         if root is None or absent:
             names = [f"{ROOT}/{name}" for name in absent or (TRAIN[0], TEST[0])]
@@ -70,8 +88,21 @@ class Mimic(Data):
             )
         # Both lists first: they are short, and a mistake in them is found at once.
         classes = _classes(root, TRAIN), _classes(root, TEST)
-        train = _read(root / "train", classes[0])
-        test = _read(root / "test", classes[1])
+        read = hourly.means if hours else features.statistics
+        train = _read(root / "train", classes[0], read)
+        test = _read(root / "test", classes[1], read)
+        if hours:
+            usual = hourly.typical(train[0])
+            return finished(
+                self,
+                "mimic",
+                (hourly.sequences(train[0], usual), train[1]),
+                (hourly.sequences(test[0], usual), test[1]),
+                num_classes=2,
+                columns=hourly.COLUMNS,
+                views=hourly.VIEWS,
+                frames=hourly.HOURS,
+            )
         mean = _means(train[0])
         return finished(
             self,
@@ -155,18 +186,20 @@ def _classes(root: Path, names: tuple[str, ...]) -> dict[str, int]:
     return found
 
 
-def _read(folder: Path, classes: dict[str, int]) -> Samples:
-    """Returns the statistics of stays, NaN where there are none, and their classes."""
-    x = np.empty((len(classes), len(features.COLUMNS)))
-    for row, stay in enumerate(classes):
+def _read(
+    folder: Path, classes: dict[str, int], numbers: Callable[..., np.ndarray]
+) -> Samples:
+    """Returns numbers of all stays, NaN where there are none, and their classes."""
+    x = []
+    for stay in classes:
         if not (folder / stay).is_file():
             raise DataError(
                 f"{folder / stay} is missing, which a list of {folder.parent} names; "
                 "put it there, or make the folder again by the benchmark's scripts"
             )
-        x[row] = features.statistics(*parse(folder / stay))
+        x.append(numbers(*parse(folder / stay)))
     y: Int[np.ndarray, " N"] = np.array(list(classes.values()), np.int32)
-    return x, y
+    return np.stack(x), y
 
 
 def parse(

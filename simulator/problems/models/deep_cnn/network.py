@@ -1,6 +1,5 @@
 """A convolutional network of any depth, whose weights are one flat vector."""
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from simulator.problems.images import image_shape
 from simulator.problems.models.blockwise import in_blocks
 from simulator.problems.models.convolution import convolve
 from simulator.problems.models.deep_cnn.part import PER_POOL, DeepCnn, Image
-from simulator.problems.models.flat import drawn, matrices, split
+from simulator.problems.models.flat import drawn, glorot, matrices, split
 from simulator.problems.models.pooling import pool
 from simulator.problems.models.shapes import Shapes
 
@@ -54,11 +53,8 @@ class DeepCnnNetwork(NamedTuple):
         return 0
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
-        """Draws all uniformly within ±1/sqrt(inputs of a unit), as in PyTorch."""
-        fans = [math.prod(shape[1:]) for shape in self.shapes[::2]]
-        return drawn(
-            key, self.shapes, [1 / math.sqrt(fan) for fan in fans for _ in range(2)]
-        )
+        """Draws all as in Keras, the library of the paper (V-34); biases are zero."""
+        return drawn(key, self.shapes, glorot(self.shapes))
 
     def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
         """Returns the pixels as they are."""
