@@ -176,11 +176,9 @@ def party_network(
 
 
 def _fits(own: Sequence[tuple[int, ...]], whole: Sequence[tuple[int, ...]]) -> bool:
-    """Says whether arrays differ in nothing but their columns."""
-    return len(own) == len(whole) and all(
-        one[:-1] == other[:-1] and one[-1] <= other[-1]
-        for one, other in zip(own, whole, strict=True)
-    )
+    """Says whether arrays differ in nothing but the columns of the first one."""
+    first, other = own[0], whole[0]
+    return own[1:] == whole[1:] and first[:-1] == other[:-1] and first[-1] <= other[-1]
 
 
 def _by_row(noise: Float[Array, "V *n S"], views: int) -> Float[Array, "*n SV"]:

@@ -16,6 +16,7 @@ STAND_IN = dict.fromkeys(
     (
         *("fashion_mnist", "cifar10", "usps", "parkinson", "mimic", "nus_wide"),
         *("credit", "speech", "mfeat", "physionet2012", "spoken_digits"),
+        "modelnet40",
     ),
     "standin",
 ) | {"mnist": "bundled"}
