@@ -12,14 +12,20 @@ from simulator.problems import losses
 from simulator.problems.models.cifar_net import layers
 from simulator.problems.models.cnn.network import CnnNetwork
 from simulator.problems.models.convolution import convolve
+from simulator.problems.models.deep_cnn.network import DeepCnnNetwork
+from simulator.problems.models.deep_cnn.part import DeepCnn
 from simulator.problems.models.dense.network import DenseNetwork
 from simulator.problems.models.linear.network import LinearClassifier, LinearEmbedding
 from simulator.problems.models.lstm.layers import both_ways
 from simulator.problems.models.lstm.network import LstmNetwork
 from simulator.problems.models.lstm.part import Lstm
+from simulator.problems.models.lstm.party import PartyLstm
 from simulator.problems.models.mlp.network import MlpNetwork
+from simulator.problems.models.party import PartyNetwork
 from simulator.problems.models.pooling import pool
 from simulator.problems.models.view_cnn.network import ViewCnnNetwork
+from simulator.problems.server.network import ServerNetwork
+from simulator.problems.server.part import ServerModel
 from simulator.problems.transfer import TransferProblem
 from simulator.problems.vertical import VerticalProblem, added
 
@@ -255,10 +261,52 @@ def squeezed(draw: Draw) -> Case:
     return Case(both, (images, draw.normal(*images.shape)), 2)
 
 
+def deep_cnn(draw: Draw) -> Case:
+    channels = tuple(draw.width(4) for _ in range(draw.one_of(1, 2, 3, 4)))
+    height, width, depth = draw.one_of(4, 5), draw.one_of(4, 6), draw.one_of(1, 2)
+    config = DeepCnn(channels=channels, kernel=draw.one_of(1, 3))
+    model = DeepCnnNetwork(config, (height, width, depth), draw.width())
+    x = draw.normal(draw.rows(), height * width * depth)
+    return Case(model.apply, (draw.weights(sum(map(np.prod, model.shapes))), x), 2)
+
+
+def party_lstm(draw: Draw) -> Case:
+    frames = draw.one_of(2, 4)
+    config = Lstm(layers=draw.one_of(1, 2), cells=draw.width(), frames=frames)
+    columns = frames * draw.width()
+    model = PartyLstm(config, draw.width(), columns)
+    x = draw.normal(draw.rows(), columns)
+    return Case(model.apply, (draw.weights(sum(map(np.prod, model.shapes))), x), 2)
+
+
+def deep_parties(draw: Draw) -> Case:
+    """Networks of parties with views and noise in all layers, and the server's."""
+    views, width, features = draw.one_of(1, 2), draw.width(), draw.width()
+    network = DenseNetwork((features, draw.width(), width), draw.one_of("relu", "tanh"))
+    party = PartyNetwork(network, width, views, draw.one_of("relu", "tanh"))
+    hidden = tuple(draw.width() for _ in range(draw.one_of(0, 1)))
+    combine = draw.one_of("sum", "weighted_sum", "concat")
+    config = ServerModel(width=width, views=views, combine=combine, hidden=hidden)
+    server = ServerNetwork(config, draw.one_of(1, 3), draw.width())
+    rows, count = draw.rows(), server.num_parties
+    noise = [draw.normal(count, *shape, rows) for shape in party.hidden_shapes]
+    last = draw.normal(count, party.num_outputs, rows)
+    x = draw.normal(count, rows, views * features)
+
+    def logits(weights: Any, theta: Any, x: Any, last: Any, *noise: Any) -> Any:
+        h = jax.vmap(party.apply)(weights, x, noise, last)
+        return server.apply(theta, h)
+
+    size = sum(map(np.prod, network.shapes))
+    weights = 0.4 * draw.normal(count, size)
+    theta = draw.weights(config.num_weights(count, server.num_outputs))
+    return Case(logits, (weights, theta, x, last, *noise), 4)
+
+
 KINDS: dict[str, Callable[[Draw], Case]] = {
     kind.__name__: kind
     for kind in (
         linear, dense, lstm_layer, lstm, cnn, parties, transfer, loss, unpadded, padded,
-        group_norm, batch_norm, pools, squeezed,
+        group_norm, batch_norm, pools, squeezed, deep_cnn, party_lstm, deep_parties,
     )
 }  # fmt: skip

@@ -1,0 +1,101 @@
+"""Networks at parties and server, and noise inside them, that do not fit: one line."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from simulator.config.errors import ScenarioError
+from simulator.scenario.reading import read
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import merge
+from tests.support import SGD, VAFL, scenario
+
+SERVER = {"width": 4}
+HIDDEN = {"std": 0.1, "hidden": {"uniform": [0.1, 0.1]}}
+
+
+def problem(**entries: Any) -> dict[str, Any]:
+    return {"problem": entries}
+
+
+def noise(**entries: Any) -> dict[str, Any]:
+    return {"algorithm": {"perturbation": entries}}
+
+
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "lstm without a server": (
+        problem(model={"kind": "lstm"}),
+        r"problem\.server is missing; the model 'lstm' of a party needs server",
+    ),
+    "no width": (problem(server={"views": 2}), r"problem\.server\.width is missing"),
+    "noise in one layer": (
+        noise(std=0.1, hidden={"std": 0.1}),
+        r"hidden must not be set for the model 'linear', which has one layer; remove",
+    ),
+    "noise in unknown layers": (
+        merge(problem(model={"kind": "cifar_net"}, server=SERVER), noise(**HIDDEN)),
+        r"model 'cifar_net', which does not say where noise enters; remove it",
+    ),
+    "noise in too many layers": (
+        merge(problem(model={"kind": "mlp"}), noise(**HIDDEN)),
+        r"hidden\.uniform must have 1 numbers, one for each layer .* got 2; change it",
+    ),
+    "two laws": (
+        noise(std=0.1, hidden={"std": 0.1, "uniform": 0.1}),
+        r"must have either uniform or std, not both or neither; keep one",
+    ),
+    "noise of another job": (
+        merge(
+            problem(model={"kind": "dense"}, server=SERVER),
+            {
+                "algorithm": {
+                    "perturbation": {"std": 0.1},
+                    "client_order": "query_first",
+                }
+            },
+        ),
+        r"client_order must be 'upload_first' with noise inside a network",
+    ),
+    "privacy of a network": (
+        merge(
+            problem(model={"kind": "dense"}, server=SERVER),
+            noise(std=0.1, input_diameter=1.0),
+        ),
+        r"input_diameter must not be set for the model 'dense'",
+    ),
+}
+
+
+def complaint(folder: Path, *changes: dict[str, Any]) -> str:
+    """Returns the one line that reading says of the small study, changed."""
+    tree = VAFL
+    for change in changes:
+        tree = merge(tree, change)
+    path = folder / "bad.yaml"
+    path.write_text(yaml.safe_dump(tree), encoding="utf-8")
+    with pytest.raises(ScenarioError) as caught:
+        read(path)
+    assert str(caught.value).isprintable()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_line(name: str, tmp_path: Path) -> None:
+    changes, words = MISTAKES[name]
+    assert re.search(words, complaint(tmp_path, changes))
+
+
+def test_clients_with_all_columns_have_no_server_network(tmp_path: Path) -> None:
+    said = complaint(tmp_path, SGD, problem(server=SERVER))
+    assert "problem.server must not be set for a problem whose clients hold all" in said
+
+
+def test_a_run_without_a_network_is_written_as_before() -> None:
+    """Its key, by which finished runs are known, is that of before the entry."""
+    assert "server" not in scenario().problem.model_dump()
+    assert "hidden" not in scenario(noise(std=1.0)).algorithm.perturbation.model_dump()
+    written = scenario(problem(server=SERVER)).model_dump(mode="json")
+    assert Scenario.model_validate(written).problem.server.width == 4
