@@ -19,7 +19,7 @@ coordinated commit all parties embed one batch afresh, and all blocks move.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -181,15 +181,14 @@ class Twin:
         assert to_server is not None
         self.losses.append(float(np.mean(losses)))
         self.parties = moved
-        self.server = Server(
-            *(
-                w if w is None else w - self.eta_0 * slope
-                for w, slope in zip(self.server, to_server, strict=True)
-            )
-        )
+        arrays: list[Any] = [
+            w if w is None or slope is None else w - self.eta_0 * slope
+            for w, slope in zip(self.server, to_server, strict=True)
+        ]
+        self.server = Server(*arrays)
 
 
-def _added(total, part, share: float):
+def _added(total: Any, part: Any, share: float) -> Any:
     """Returns `total + share * part`, array by array."""
     if total is None:
         return type(part)(*(p if p is None else share * p for p in part))

@@ -36,7 +36,7 @@ class BlockDescentState(NamedTuple):
     server: Float[Array, " P0"] | None = None
 
 
-class Block(NamedTuple):
+class PartyBlock(NamedTuple):
     """The numbers that a party moves: its weights and, if it has labels, the network.
 
     Attributes:
@@ -112,7 +112,7 @@ class BlockDescentKernel(Kernel):
         loss, received = _received(problem, event, x, h, state.server)
         num_rounds = event.version * event.worker.size // problem.num_parties
         step_size = self.step_size.at(num_rounds)
-        start = Block(initial, _copies(state.server, event.worker.size))
+        start = PartyBlock(initial, _copies(state.server, event.worker.size))
         end, first = self._descend(problem, start, received, step_size)
         moved, gradient = end.weights, first.weights
         here = broadcast_flags(event.present(), initial)
@@ -137,8 +137,8 @@ class BlockDescentKernel(Kernel):
             weights = state.weights.at[event.worker].set(moved, mode="drop")
         server = state.server
         if server is not None:
-            of_labelled = jnp.where(mine, end.server, 0).sum(axis=0)
-            server = jnp.where(mine.any(), of_labelled, server)
+            (of_labelled,) = _where(mine, end.server)
+            server = jnp.where(mine.any(), of_labelled.sum(axis=0), server)
         return BlockDescentState(weights, store, server), info
 
     def read_out(self, state: BlockDescentState) -> Model:
@@ -197,13 +197,15 @@ class BlockDescentKernel(Kernel):
     def _descend(
         self,
         problem: VerticalProblem,
-        initial: Block,
+        initial: PartyBlock,
         received: Received,
         step_size: Float[Array, ""],
-    ) -> tuple[Block, Block]:
+    ) -> tuple[PartyBlock, PartyBlock]:
         """Makes the local steps; returns where they lead, and the first gradient."""
 
-        def gradient(block: Block, start: Block, received: Received) -> Block:
+        def gradient(
+            block: PartyBlock, start: PartyBlock, received: Received
+        ) -> PartyBlock:
             weights = block.weights
             own, pull = jax.vjp(
                 lambda w: problem.embedding.apply(w, received.x), weights
@@ -211,7 +213,7 @@ class BlockDescentKernel(Kernel):
             error, to_server = _errors(problem, own, block.server, received)
             if self.frozen:
                 error = jnp.where(received.labelled, error, received.error)
-            found = Block(pull(error)[0] + problem.l2 * weights, to_server)
+            found = PartyBlock(pull(error)[0] + problem.l2 * weights, to_server)
             if self.proximal is not None:
                 found = jax.tree.map(
                     lambda slope, now, then: slope + self.proximal * (now - then),
@@ -221,10 +223,10 @@ class BlockDescentKernel(Kernel):
 
         of_all = jax.vmap(gradient)
 
-        def moved_by(block: Block, slopes: Block) -> Block:
+        def moved_by(block: PartyBlock, slopes: PartyBlock) -> PartyBlock:
             return jax.tree.map(lambda w, slope: w - step_size * slope, block, slopes)
 
-        def once(_: Int[Array, ""], block: Block) -> Block:
+        def once(_: Int[Array, ""], block: PartyBlock) -> PartyBlock:
             return moved_by(block, of_all(block, initial, received))
 
         first = of_all(initial, initial, received)

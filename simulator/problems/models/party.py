@@ -163,8 +163,8 @@ def party_network(
     narrow = []
     for size in sorted({*sizes} - {widest}):
         own = model.make(width, size // views, "vertical")
-        shapes = [getattr(each, "shapes", None) for each in (own, network)]
-        if None in shapes or not _fits(*shapes):
+        shapes = [getattr(each, "shapes", ((),)) for each in (own, network)]
+        if shapes == [((),), ((),)] or not _fits(*shapes):
             raise ScenarioError(
                 f"problem.partition must give all parties as many columns for the "
                 f"model {model.kind!r}, got {size} and {widest}; take dense or lstm, "
