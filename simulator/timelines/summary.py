@@ -228,9 +228,8 @@ class Summary:
 
     def _compute(self, jobs: Jobs, computed: Float[np.ndarray, " J"]) -> None:
         """Adds the time from reads to the ends of computing; NaN adds nothing."""
-        whole = np.maximum(np.nan_to_num(computed - jobs.read_time), 0)
-        since = np.maximum(jobs.read_time, self.over)
-        later = np.maximum(np.nan_to_num(computed - since, neginf=0), 0)
+        whole = np.fmax(computed - jobs.read_time, 0)
+        later = np.fmax(computed - np.maximum(jobs.read_time, self.over), 0)
         _add(self.later.busy, jobs.client, later)
         if (rest := whole - later).any():
             _add(self.of_start.busy, jobs.client, rest)

@@ -75,7 +75,7 @@ def both(tmp_path: Path, tree: dict[str, Any], chunk: int) -> tuple[View, View]:
         file = tmp_path / f"{kept}.yaml"
         file.write_text(pd.Series(tree | {"record": kept}).to_json())
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("simulator.timelines.saved.COUNTED", chunk)
+            patch.setattr("simulator.timelines.saved.PAIRS", chunk)
             study = record(read_any(file, ()), tmp_path / kept)
         views.append(view(study))
     return views[0], views[1]
