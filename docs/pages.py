@@ -40,7 +40,7 @@ def commands() -> str:
     parts = []
     root: Any = get_command(app)
     parts += [root.help or "", "", *_parameters(root), ""]
-    for name, command in root.commands.items():
+    for name, command in _commands(root):
         words = " ".join(
             f"[{p.name.upper()}]" if not p.required else p.name.upper()
             for p in command.params
@@ -50,6 +50,16 @@ def commands() -> str:
         parts += [f"## stalesim {name}", "", f"    stalesim {name} {words}".rstrip()]
         parts += ["", about, "", *_parameters(command), ""]
     return "\n".join(parts)
+
+
+def _commands(group: Any) -> Iterator[tuple[str, Any]]:
+    """Yields names and commands of a group, and of the groups in it."""
+    for name, command in group.commands.items():
+        if not hasattr(command, "commands"):
+            yield name, command
+            continue
+        for inner, one in _commands(command):
+            yield f"{name} {inner}", one
 
 
 def _parameters(command: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from simulator.cli import console, folders, printing
+from simulator.cli import console, data, folders, printing
 from simulator.cli.console import err, out
 from simulator.config.errors import UserError
 from simulator.config.text import counted, shown
@@ -30,6 +30,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(data.app, name="data")
 
 USER_ERROR, FAILED = 2, 1
 """Exit statuses: a mistake of the user's; a study of which some runs failed."""

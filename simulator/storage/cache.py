@@ -7,7 +7,7 @@ written the arrays are simply made every time.
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import platformdirs
 
-from simulator.storage import archive
+from simulator.storage import archive, files
 from simulator.storage.archive import Arrays
 
 FOLDER = "STALESIM_CACHE"
@@ -52,6 +52,21 @@ def cached(name: str, make: Callable[[], Arrays]) -> Arrays:
     with suppress(OSError):
         _save(path, name, arrays)
     return arrays
+
+
+def cached_of(name: str, paths: Iterable[Path], make: Callable[[], Arrays]) -> Arrays:
+    """Returns arrays that are made of some files, from the cache if of these files.
+
+    Args:
+        name: Name of the arrays, and version of the code that makes them.
+        paths: Files whose content decides on them; they count as read.
+        make: Makes them; called where the cache has none, or damaged ones.
+    """
+    digest = hashlib.sha256()
+    for path in paths:
+        files.note(path)
+        digest.update(files.digest(path, "sha256").encode())
+    return cached(f"{name}-{digest.hexdigest()[:32]}", make)
 
 
 def _load(path: Path, name: str) -> Arrays | None:

@@ -142,6 +142,12 @@ def noted() -> Iterator[set[str]]:
         _noted.pop()
 
 
+def note(path: Path) -> None:
+    """Notes that a file is read, also where what it holds comes from the cache."""
+    for paths in _noted:
+        paths.add(str(path.absolute()))
+
+
 def head(path: Path, size: int) -> bytes:
     """Returns the first bytes of a file's content, fewer if it cannot be read."""
     try:
@@ -161,8 +167,7 @@ def read(path: Path) -> bytes:
     Raises:
         DataError: it cannot be read, is too large, or its gzip stream is damaged.
     """
-    for paths in _noted:
-        paths.add(str(path.absolute()))
+    note(path)
     try:
         size = path.stat().st_size
         if size > limits.LARGEST:
@@ -191,16 +196,40 @@ def read(path: Path) -> bytes:
         ) from error
 
 
-def md5(path: Path) -> str:
-    """Returns the md5 of a file as it lies there, "" if it cannot be read."""
+def digest(path: Path, algorithm: str) -> str:
+    """Returns the digest of a file as it lies there, "" if it cannot be read.
+
+    Args:
+        path: Path of the file.
+        algorithm: `md5` or `sha256`.
+    """
     try:
         with path.open("rb") as file:
-            digest = hashlib.file_digest(
-                file, lambda: hashlib.md5(usedforsecurity=False)
+            found = hashlib.file_digest(
+                file, lambda: hashlib.new(algorithm, usedforsecurity=False)
             )
     except OSError:
         return ""
-    return digest.hexdigest()
+    return found.hexdigest()
+
+
+def md5(path: Path) -> str:
+    """Returns the md5 of a file as it lies there, "" if it cannot be read."""
+    return digest(path, "md5")
+
+
+def content_md5(path: Path) -> str:
+    """Returns the md5 of a file's content, unzipped if it is gzipped, "" if damaged."""
+    found = hashlib.md5(usedforsecurity=False)
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(len(GZIP)) == GZIP
+        with gzip.open(path) if zipped else path.open("rb") as file:
+            while piece := file.read(limits.PIECE):
+                found.update(piece)
+    except (OSError, EOFError, zlib.error):
+        return ""
+    return found.hexdigest()
 
 
 def missing(name: str, absent: list[str], source: str, extra: str = "") -> DataError:

@@ -48,7 +48,10 @@ def test_a_package_alone_imports_nothing_large(name: str) -> None:
     assert not set(LATE[name]) & set(done.stdout.split())
 
 
-LARGE = {"jax", "matplotlib", "pandas", "pyarrow", "scipy.stats", "sklearn"}
+LARGE = {
+    *("jax", "matplotlib", "pandas", "pooch", "pyarrow", "requests", "scipy.stats"),
+    "sklearn",
+}
 READ = "from simulator.scenario import read; read('scenarios/quickstart.yaml')"
 COMMAND = "from simulator.cli.commands import app; app({arguments}, standalone_mode=0)"
 
@@ -59,6 +62,7 @@ COMMAND = "from simulator.cli.commands import app; app({arguments}, standalone_m
         pytest.param(COMMAND.format(arguments=["--help"]), id="--help"),
         pytest.param(COMMAND.format(arguments=["run", "--help"]), id="run --help"),
         pytest.param(COMMAND.format(arguments=["list"]), id="list"),
+        pytest.param(COMMAND.format(arguments=["data", "list"]), id="data list"),
         pytest.param(READ, id="reading a scenario"),
     ],
 )

@@ -17,6 +17,8 @@ class Dataset(NamedTuple):
         y_test: Classes of the test rows.
         num_classes: Number of classes, at least 2.
         columns: Names of the features, in order.
+        views: View that each feature belongs to, such as a kind of measurement, in the
+            order of the columns; empty where a set has none.
     """
 
     name: str
@@ -26,6 +28,7 @@ class Dataset(NamedTuple):
     y_test: Int[np.ndarray, " N_test *L"]
     num_classes: int
     columns: tuple[str, ...]
+    views: tuple[str, ...] = ()
 
     @property
     def num_frames(self) -> int | None:

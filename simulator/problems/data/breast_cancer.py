@@ -1,18 +1,26 @@
 """scikit-learn's breast cancer cases, which come with it."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import divided
+from simulator.storage.published import Published
+
+PUBLISHED = Published(
+    origin="UCI 17, Breast Cancer Wisconsin (Diagnostic)",
+    licence="CC BY 4.0",
+    bundled="scikit-learn",
+)
 
 
 class BreastCancer(Data):
     """scikit-learn's 569 real cases with 30 features, two classes."""
 
     kind: Literal["breast_cancer"] = "breast_cancer"
+    published: ClassVar[Published | None] = PUBLISHED
 
     def make(self) -> Dataset:
         """Returns 569 rows of 30 features, 63 % benign.

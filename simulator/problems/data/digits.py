@@ -3,7 +3,7 @@
 import gzip
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -12,6 +12,7 @@ from simulator.config.errors import DataError
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import divided
+from simulator.storage.published import Published
 
 SIDE = 8
 """Pixels of an image's side."""
@@ -19,6 +20,13 @@ LARGEST = 16.0
 """Value of a pixel that is all ink."""
 FILE = Path("datasets", "data", "digits.csv.gz")
 """Where scikit-learn keeps them, in its package."""
+
+
+PUBLISHED = Published(
+    origin="UCI 80, Optical Recognition of Handwritten Digits, its test part",
+    licence="CC BY 4.0",
+    bundled="scikit-learn",
+)
 
 
 class Images(NamedTuple):
@@ -37,6 +45,7 @@ class Digits(Data):
     """scikit-learn's 1,797 real images of 8x8 pixels, ten classes."""
 
     kind: Literal["digits"] = "digits"
+    published: ClassVar[Published | None] = PUBLISHED
 
     def make(self) -> Dataset:
         """Returns 1,797 images of 64 pixels of 0 to 16.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simulator.storage import files
+from simulator.storage.published import Published, called, sources
 
 Roles = dict[str, Path]
 """Files by their roles, which are mostly their official names."""
@@ -32,12 +33,14 @@ class FileSet(NamedTuple):
             are values of the entry `source` of the data set.
         find: Function that returns the files in the data folder.
         remark: Function from a format to a further remark on missing files.
+        published: What is known of the set, if its checksums decide on its name.
     """
 
     name: str
     formats: dict[str, tuple[str, ...]]
     find: Callable[[], Roles]
     remark: Callable[[str], str] = lambda _: ""
+    published: Published | None = None
 
     def choose(self, source: str) -> Chosen:
         """Returns the files that are read.
@@ -69,9 +72,25 @@ class FileSet(NamedTuple):
             raise files.missing(self.name, absent, chosen.form, remark)
         return chosen
 
+    def called(self, chosen: Chosen) -> str:
+        """Returns what the set is called that is read from some files.
+
+        Raises:
+            DataError: A file `SOURCE` in their folder gives no name.
+        """
+        if self.published is None:
+            return self.name
+        return called(self.name, self.published, chosen.paths)
+
     def paths(self, source: str) -> list[Path]:
-        """Returns the paths of the files that are read; none for a stand-in."""
-        return [*self.choose(source).paths.values()]
+        """Returns the paths of the files that are read; none for a stand-in.
+
+        A file `SOURCE` is one of them where it may decide on the set's name.
+        """
+        paths = self.choose(source).paths
+        if self.published is None or not self.published.files:
+            return [*paths.values()]
+        return [*paths.values(), *sources(paths)]
 
 
 def by_role(

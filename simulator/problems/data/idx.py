@@ -14,7 +14,9 @@ from jaxtyping import UInt8
 from simulator.config.errors import DataError
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
+from simulator.problems.data.fashion_mnist import record as fashion_mnist
 from simulator.problems.data.file_set import FileSet, Roles, by_role
+from simulator.problems.data.mnist import record as mnist
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import finished
 from simulator.storage import files
@@ -26,15 +28,11 @@ ROLES = (
     "t10k-labels-idx1-ubyte",
 )
 """Official names of a set's four files, without `.gz`."""
+RECORDS = {"mnist": mnist.PUBLISHED, "fashion_mnist": fashion_mnist.PUBLISHED}
 OFFICIAL = {
-    "f68b3c2dcbeaaa9fbdd348bbdeb94873": ("mnist", ROLES[0]),
-    "d53e105ee54ea40749a09fcbcd1e9432": ("mnist", ROLES[1]),
-    "9fb629c4189551a2d022fa330f9573f3": ("mnist", ROLES[2]),
-    "ec29112dd5afa0611ce80d1b7f02629c": ("mnist", ROLES[3]),
-    "8d4fb7e6c68d591d4c3dfef9ec88bf0d": ("fashion_mnist", ROLES[0]),
-    "25c81989df183df01b3e8a0aad5dffbe": ("fashion_mnist", ROLES[1]),
-    "bef4ecab320f06d8554ea6380940ec79": ("fashion_mnist", ROLES[2]),
-    "bb300cfdad3c16e7a12a480ee83cd310": ("fashion_mnist", ROLES[3]),
+    file.checksum.removeprefix("md5:"): (name, file.name.removesuffix(".gz"))
+    for name, record in RECORDS.items()
+    for file in record.files
 }
 """Set and role of the official gzip files, by their md5."""
 SETS = {"mnist": "mnist", "fashionmnist": "fashion_mnist"}
@@ -64,6 +62,7 @@ def file_set(name: str) -> FileSet:
         {"idx": ROLES},
         find=lambda: by_role(SETS, NAME, role),
         remark=lambda _: _loose(name),
+        published=RECORDS[name],
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
@@ -10,6 +10,7 @@ from simulator.config.base import Rule
 from simulator.config.errors import ScenarioError
 from simulator.config.parts import Part
 from simulator.problems.data.base import Dataset
+from simulator.storage.published import Published
 
 T = TypeVar("T", int, str)
 OF_REPLICATE = "replicate"
@@ -49,6 +50,8 @@ class Data(Part):
     Source: VAFL, V-11: pixel scale is always explicit.
     """
 
+    published: ClassVar[Published | None] = None
+    """Origin, licence and files of a set that is published; None of any other."""
     scale: Scale = "unit"
     """`raw`: as stored (pixels 0-255); `unit`: divided by the largest possible value;
     `standard`: zero mean, unit variance, by the statistics of the training rows."""

@@ -62,6 +62,7 @@ def finished(
     largest: float | None = None,
     smallest: float = 0.0,
     frames: int = 1,
+    views: tuple[str, ...] = (),
 ) -> Dataset:
     """Takes classes of a divided data set, and orders, limits and scales its rows.
 
@@ -76,6 +77,7 @@ def finished(
             whose columns `unit` maps to [0, 1] by their extremes in the training rows.
         smallest: Smallest possible value, which `unit` maps to 0.
         frames: Number of frames of a row; a feature has one scale in all frames.
+        views: View of each feature, none by default.
 
     Raises:
         ScenarioError: A class does not exist, or the limit is above the number of
@@ -107,6 +109,7 @@ def finished(
         y_test=test[1].astype(np.int32),
         num_classes=num_classes,
         columns=columns,
+        views=views,
     )
 
 
@@ -120,6 +123,7 @@ def divided(
     largest: float | None = None,
     smallest: float = 0.0,
     groups: Shaped[np.ndarray, " _"] | None = None,
+    views: tuple[str, ...] = (),
 ) -> Dataset:
     """Divides the rows of a set that is published undivided, and finishes it.
 
@@ -132,6 +136,7 @@ def divided(
         largest: Largest possible value, as in `finished`.
         smallest: Smallest possible value, as in `finished`.
         groups: Group of each row, such as a subject; no group is in both halves.
+        views: View of each feature, none by default.
 
     Raises:
         ScenarioError: Nothing would be left for training, a class does not exist, or
@@ -151,6 +156,7 @@ def divided(
         columns=columns,
         largest=largest,
         smallest=smallest,
+        views=views,
     )
 
 

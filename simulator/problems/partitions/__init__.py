@@ -1,6 +1,7 @@
 """Partitions, one a file: the columns of each party, or the rows of each client.
 
-- `vertical`, `strips`: columns, in blocks or named groups, or as strips of images.
+- `vertical`, `views`, `strips`: columns, in blocks or named groups, by the views that a
+  data set has, or as strips of images.
 - `iid`, `labels`, `dirichlet`, `sizes`, `column`: training rows.
 - `parts`: what partitions by rows inherit from; `shares`: steps that they have in
   common.

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.attacks import linear, quality
 from simulator.privacy import mechanisms
-from simulator.problems.data.mnist import parse
+from simulator.problems.data.mnist.part import parse
 
 IMAGES, DRAWS = 200, 3
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analysis.attacks import matching, quality, relaxation
-from simulator.problems.data.mnist import parse
+from simulator.problems.data.mnist.part import parse
 from simulator.problems.models.cnn.network import CnnNetwork
 
 MODEL = CnnNetwork(28, 28)

@@ -232,6 +232,16 @@ TREES: dict[str, dict[str, Any]] = {
         width=0.25,
     ),
     "lstm": model(data(kind="speech", source="standin"), kind="lstm"),
+    "digits, spoken": model(data(kind="spoken_digits", source="standin"), kind="lstm"),
+    "views": merge(
+        VAFL,
+        {
+            "problem": {
+                "data": {"kind": "mfeat", "source": "standin"},
+                "partition": {"kind": "views", "parties": 2},
+            }
+        },
+    ),
     "synthetic": data(kind="synthetic_logistic"),
     "classes": data(classes=[3, 8]),
     "bounded": stepping(VAFL, kind="bounded_nonconvex", staleness_bound=3, horizon=100),
@@ -254,7 +264,7 @@ TREES: dict[str, dict[str, Any]] = {
     "engine": merge(SGD, {"engine": {"mode": "batched", "chunk": 10}}),
 }
 """Scenarios that together have every entry that may be a whole number."""
-BIG_MODELS = ("mlp", "dense", "cnn", "view_cnn", "cifar_net", "lstm")
+BIG_MODELS = ("mlp", "dense", "cnn", "view_cnn", "cifar_net", "lstm", "digits, spoken")
 Keys = tuple[str | int, ...]
 
 

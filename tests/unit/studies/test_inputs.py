@@ -259,7 +259,7 @@ def test_what_a_data_set_finds_counts_as_well(
     study = studies.simulate(tree, "s")
     name = "$STALESIM_DATA/mnist/train-images-idx3-ubyte"
     assert study.manifest["inputs"][name]["at"] == str(folder / Path(name).name)
-    assert study.manifest["runs"][0]["dataset"] == "mnist"
+    assert study.manifest["runs"][0]["dataset"] == "mnist (other copy)"
     write_mnist(1)
     with pytest.raises(StudyError, match=f"{folder}/.*-images-idx3-ubyte has changed"):
         studies.resume("s")
@@ -324,7 +324,7 @@ def test_a_file_that_changes_under_a_study_fails_its_runs(
 def test_a_loader_says_what_it_reads(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulator.problems.data import mnist
+    from simulator.problems.data.mnist import part as mnist
     from simulator.storage import files
 
     (here / "mine").write_bytes(b"mine")
@@ -337,7 +337,7 @@ def test_a_loader_says_what_it_reads(
 def test_many_files_of_a_data_set_are_one_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulator.problems.data.mnist import Mnist
+    from simulator.problems.data.mnist.part import Mnist
 
     root = tmp_path / "data" / "many"
     root.mkdir(parents=True)

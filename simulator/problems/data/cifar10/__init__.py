@@ -1,1 +1,1 @@
-"""CIFAR-10: `part` (options and files), `pickled` (Python version), `standin`."""
+"""CIFAR-10: `part` (options and files), `pickled`, `record`, `standin`."""

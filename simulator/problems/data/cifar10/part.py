@@ -1,8 +1,8 @@
-"""CIFAR-10 from the files of its binary version, or of its Python version."""
+"""CIFAR-10 from its binary version, packed or not, or from its Python version."""
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import UInt8
@@ -11,17 +11,22 @@ from simulator.config.errors import DataError
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.cifar10 import pickled
+from simulator.problems.data.cifar10.record import ARCHIVE, PUBLISHED
 from simulator.problems.data.cifar10.standin import cifar10_standin
-from simulator.problems.data.file_set import FileSet, by_role
+from simulator.problems.data.file_set import Chosen, FileSet, by_role
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import finished
 from simulator.storage import files
+from simulator.storage.packed import members
+from simulator.storage.published import Published
 
 TRAIN = tuple(f"data_batch_{batch}.bin" for batch in range(1, 6))
 TEST = "test_batch.bin"
 PYTHON = tuple(name.removesuffix(".bin") for name in (*TRAIN, TEST))
 """The same batches in the Python version."""
-NAME = re.compile(r"((?:data_batch_[1-5]|test_batch)(?:\.bin)?)(?:\.gz)?")
+NAME = re.compile(
+    rf"{re.escape(ARCHIVE)}|((?:data_batch_[1-5]|test_batch)(?:\.bin)?)(?:\.gz)?"
+)
 FOLDERS = ("cifar10", "cifar10batchesbin", "cifar10batchespy")
 """Plain names of folders that are preferred to others."""
 PIXELS = 3 * 32 * 32
@@ -30,16 +35,19 @@ RECORD = 1 + PIXELS
 
 
 def identify(path: Path) -> str:
-    """Returns the official name of a batch, by its own name; "" for other files."""
+    """Returns the official name of a file, by its own name; "" for other files."""
     match = NAME.fullmatch(path.name)
-    return match[1] if match else ""
+    return match[1] or ARCHIVE if match else ""
 
 
 FILES = FileSet(
     "cifar10",
-    {"binary": (*TRAIN, TEST), "python": PYTHON},
+    {"archive": (ARCHIVE,), "binary": (*TRAIN, TEST), "python": PYTHON},
     find=lambda: by_role(FOLDERS, NAME, identify),
-    remark=lambda version: f"; all six are in cifar-10-{version}.tar.gz",
+    remark=lambda form: (
+        "" if form == "archive" else f"; all six are in cifar-10-{form}.tar.gz"
+    ),
+    published=PUBLISHED,
 )
 
 
@@ -47,10 +55,11 @@ class Cifar10(Data):
     """CIFAR-10, binary version or else Python version, else its stand-in."""
 
     kind: Literal["cifar10"] = "cifar10"
-    source: Literal["auto", "binary", "python", "standin"] = "auto"
+    published: ClassVar[Published | None] = PUBLISHED
+    source: Literal["auto", "archive", "binary", "python", "standin"] = "auto"
 
     def make(self) -> Dataset:
-        """Returns CIFAR-10 from its binary files, from its pickles, or its stand-in.
+        """Returns CIFAR-10 from its archive, its batches, its pickles, or its stand-in.
 
         Columns are those of the files: all red pixels, then the green, then the blue
         ones. No code in the pickles is executed.
@@ -59,14 +68,13 @@ class Cifar10(Data):
             DataError: Files are demanded and missing, or damaged.
             ScenarioError: The limit is too high.
         """
-        version, found = FILES.complete(self.source)
-        if not version:
+        chosen = FILES.complete(self.source)
+        if not chosen.form:
             return cifar10_standin(self)
-        read = parse if version == "binary" else pickled.parse
-        *batches, test = [read(path) for path in found.values()]
+        *batches, test = _batches(chosen)
         return finished(
             self,
-            "cifar10",
+            FILES.called(chosen),
             (
                 np.concatenate([x for x, _ in batches]),
                 np.concatenate([y for _, y in batches]),
@@ -82,15 +90,42 @@ class Cifar10(Data):
         return FILES.paths(self.source)
 
 
-def parse(path: Path) -> tuple[UInt8[np.ndarray, "N P"], UInt8[np.ndarray, " N"]]:
-    """Returns the images and labels of a batch.
+Batch = tuple[UInt8[np.ndarray, "N P"], UInt8[np.ndarray, " N"]]
+
+
+def _batches(chosen: Chosen) -> list[Batch]:
+    """Returns the six batches, that for testing last.
 
     Raises:
-        DataError: The file holds no whole number of records, or a label above 9.
+        DataError: A file is damaged, or the archive lacks a batch.
+    """
+    if chosen.form == "python":
+        return [pickled.parse(path) for path in chosen.paths.values()]
+    if chosen.form == "binary":
+        return [_parsed(path, files.read(path)) for path in chosen.paths.values()]
+    (path,) = chosen.paths.values()
+    packed = {Path(name).name: content for name, content in members(path)}
+    absent = [name for name in (*TRAIN, TEST) if name not in packed]
+    if absent:
+        raise DataError(
+            f"{path} must hold {absent[0]}, got {len(packed)} other files; download "
+            "it again"
+        )
+    return [_parsed(path, packed[name]) for name in (*TRAIN, TEST)]
+
+
+def _parsed(path: Path, content: bytes) -> Batch:
+    """Returns the images and labels of a batch.
+
+    Args:
+        path: File that it comes from, for the message.
+        content: The batch.
+
+    Raises:
+        DataError: It holds no whole number of records, or a label above 9.
 
     Source: the CIFAR-10 page, binary version.
     """
-    content = files.read(path)
     if not content or len(content) % RECORD:
         raise DataError(
             f"{path} must hold records of {RECORD} bytes, got {len(content)} bytes; "

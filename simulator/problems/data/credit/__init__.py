@@ -1,1 +1,1 @@
-"""Default of credit card clients: `part` (options and files), `standin`."""
+"""Default of credit card clients: `part` (options and files), `record`, `standin`."""

@@ -5,17 +5,19 @@ import io
 import re
 import struct
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from simulator.config.errors import DataError
 from simulator.problems.data.base import Dataset
+from simulator.problems.data.credit.record import PUBLISHED
 from simulator.problems.data.credit.standin import credit_standin
-from simulator.problems.data.file_set import FileSet, by_role
+from simulator.problems.data.file_set import Chosen, FileSet, by_role
 from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.split import divided
 from simulator.storage import archive, files, table
+from simulator.storage.published import Published
 
 XLS, CSV = "default of credit card clients.xls", "UCI_Credit_Card.csv"
 NAME = re.compile(r"default.of.credit.card.clients|UCI_Credit_Card", re.IGNORECASE)
@@ -72,6 +74,7 @@ FILES = FileSet(
     "credit",
     {"csv": (CSV,), "xls": (XLS,)},
     find=lambda: by_role(FOLDERS, NAME, identify),
+    published=PUBLISHED,
 )
 
 
@@ -82,6 +85,7 @@ class Credit(Data):
     """
 
     kind: Literal["credit"] = "credit"
+    published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "csv", "xls", "standin"] = "auto"
     scale: Scale = "standard"
 
@@ -100,42 +104,42 @@ class Credit(Data):
             encoding: F-16, the only one of all codes that makes 18 + 15 columns of the
             file's 23.
         """
-        form, found = FILES.complete(self.source)
-        if not form:
+        chosen = FILES.complete(self.source)
+        if not chosen.form:
             return credit_standin(self)
-        (path,) = found.values()
-        return _load(self, path, form)
+        return _load(self, FILES.called(chosen), chosen)
 
     def found_files(self) -> list[Path]:
         """Returns the file that is read, if one is."""
         return FILES.paths(self.source)
 
 
-def _load(config: Data, path: Path, kind: str) -> Dataset:
-    """Returns the set from its file."""
-    if kind == "xls":
+def _load(config: Data, name: str, chosen: Chosen) -> Dataset:
+    """Returns the set, under a name, from its file."""
+    (path,) = chosen.paths.values()
+    if chosen.form == "xls":
         cells = read_xls(path)
     else:
         lines = files.head(path, HEAD).decode("utf-8-sig", "replace").splitlines()
         # The xls file, saved as csv, keeps its first row, X1 to X23.
         cells = table.read(path, header=int(any(map(_is_header, lines[1:2]))))
-    label = next((name for name in cells.columns if files.plain(name) == LABEL), "")
-    for name in (*PAYMENTS, *PROFILE, *CODES, label):
-        if name not in cells.columns:
+    label = next((one for one in cells.columns if files.plain(one) == LABEL), "")
+    for one in (*PAYMENTS, *PROFILE, *CODES, label):
+        if one not in cells.columns:
             raise DataError(
                 f"{path} must have the column "
-                f"{name or 'default payment next month'!r}, got "
+                f"{one or 'default payment next month'!r}, got "
                 f"{', '.join(cells.columns)}; download it again"
             )
     x = [table.numbers(cells, (*PAYMENTS, *PROFILE))]
     columns = [*PAYMENTS, *PROFILE]
-    for name, codes in CODES.items():
-        x.append(_coded(cells, name, codes)[:, None] == codes)
-        columns += [f"{name}_{code}" for code in codes]
+    for one, codes in CODES.items():
+        x.append(_coded(cells, one, codes)[:, None] == codes)
+        columns += [f"{one}_{code}" for code in codes]
     y = _coded(cells, label, (0, 1))
     return divided(
         config,
-        "credit",
+        name,
         (np.concatenate(x, axis=1), y),
         num_classes=2,
         columns=tuple(columns),

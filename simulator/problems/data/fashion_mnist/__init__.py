@@ -1,1 +1,1 @@
-"""Fashion-MNIST: `part` (options; files as `idx` reads them), `standin`."""
+"""Fashion-MNIST: `part` (options; files as `idx` reads them), `record`, `standin`."""

@@ -1,12 +1,14 @@
 """Fashion-MNIST from idx files, or its stand-in."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from simulator.problems.data import idx
 from simulator.problems.data.base import Dataset
+from simulator.problems.data.fashion_mnist.record import PUBLISHED
 from simulator.problems.data.fashion_mnist.standin import fashion_mnist_standin
 from simulator.problems.data.parts import Data
+from simulator.storage.published import Published
 
 FILES = idx.file_set("fashion_mnist")
 
@@ -15,6 +17,7 @@ class FashionMnist(Data):
     """Fashion-MNIST from idx files, else its stand-in."""
 
     kind: Literal["fashion_mnist"] = "fashion_mnist"
+    published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "idx", "standin"] = "auto"
 
     def make(self) -> Dataset:
@@ -27,7 +30,7 @@ class FashionMnist(Data):
         found = FILES.complete(self.source)
         if not found.form:
             return fashion_mnist_standin(self)
-        return idx.load(self, "fashion_mnist", found.paths)
+        return idx.load(self, FILES.called(found), found.paths)
 
     def found_files(self) -> list[Path]:
         """Returns the idx files that are read."""

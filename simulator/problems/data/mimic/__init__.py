@@ -1,1 +1,1 @@
-"""MIMIC-III: `part` (options and files), `features` of a stay, `standin`."""
+"""MIMIC-III: `part` (options and files), `features` of a stay, `record`, `standin`."""

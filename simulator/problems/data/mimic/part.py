@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -11,10 +11,12 @@ from simulator.config.errors import DataError
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.classes import Samples
 from simulator.problems.data.mimic import features
+from simulator.problems.data.mimic.record import PUBLISHED
 from simulator.problems.data.mimic.standin import mimic_standin
 from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.split import finished
 from simulator.storage import files, table
+from simulator.storage.published import Published
 
 TRAIN = ("train/listfile.csv", "train_listfile.csv", "val_listfile.csv")
 TEST = ("test/listfile.csv", "test_listfile.csv")
@@ -37,6 +39,7 @@ class Mimic(Data):
     """
 
     kind: Literal["mimic"] = "mimic"
+    published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "csv", "standin"] = "auto"
     scale: Scale = "standard"
 

@@ -1,1 +1,1 @@
-"""NUS-WIDE: `part` (options and files), `standin`."""
+"""NUS-WIDE: `part` (options and files), `record`, `standin`."""

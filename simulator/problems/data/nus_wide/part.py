@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int
@@ -17,10 +17,12 @@ from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.classes import Samples
 from simulator.problems.data.file_set import FileSet, Roles, by_role
+from simulator.problems.data.nus_wide.record import PUBLISHED
 from simulator.problems.data.nus_wide.standin import nus_wide_standin
 from simulator.problems.data.parts import Data, Scale, different
 from simulator.problems.data.split import finished
 from simulator.storage import files, table
+from simulator.storage.published import Published
 
 FEATURES = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}
 """Number of columns of each kind of image feature, in the order of the columns."""
@@ -69,6 +71,7 @@ class NusWide(Data):
     """
 
     kind: Literal["nus_wide"] = "nus_wide"
+    published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "dat", "standin"] = "auto"
     scale: Scale = "standard"
     concepts: Annotated[

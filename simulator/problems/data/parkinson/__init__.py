@@ -1,1 +1,1 @@
-"""Parkinson's speech features: `part` (options and files), `standin`."""
+"""Parkinson's speech features: `part` (options and files), `record`, `standin`."""

@@ -2,17 +2,19 @@
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from simulator.config.errors import DataError
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.file_set import FileSet, Roles
+from simulator.problems.data.parkinson.record import PUBLISHED
 from simulator.problems.data.parkinson.standin import parkinson_standin
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import divided
 from simulator.storage import files, table
+from simulator.storage.published import Published
 
 FILE = "pd_speech_features.csv"
 FOLDERS = ("parkinson", "parkinsons", "parkinsonsdisease")
@@ -46,6 +48,7 @@ class Parkinson(Data):
     """UCI 470, speech features of Parkinson's disease, else its stand-in."""
 
     kind: Literal["parkinson"] = "parkinson"
+    published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "csv", "standin"] = "auto"
 
     def make(self) -> Dataset:

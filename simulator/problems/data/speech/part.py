@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float32, Int, Shaped
@@ -13,9 +13,11 @@ from simulator.config.errors import DataError
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.file_set import FileSet, by_role
 from simulator.problems.data.parts import Data, Scale
+from simulator.problems.data.speech.record import PUBLISHED
 from simulator.problems.data.speech.standin import speech_standin
 from simulator.problems.data.speech.utterances import WIDTH, Utterances, dataset
 from simulator.storage import archive, files, table
+from simulator.storage.published import Published
 
 FILE = "speech.npz"
 ARRAYS = ("features", "targets", "lengths")
@@ -44,6 +46,7 @@ class Speech(Data):
     """
 
     kind: Literal["speech"] = "speech"
+    published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "npz", "standin"] = "auto"
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""

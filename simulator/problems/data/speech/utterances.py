@@ -26,8 +26,8 @@ class Utterances(NamedTuple):
     """Frames of all utterances, laid end to end.
 
     Attributes:
-        features: Features of each of the `T` frames, in the order of `FEATURES`.
-        targets: HMM state of each frame, from 0.
+        features: Features of each of the `T` frames.
+        targets: HMM state, or other class, of each frame, from 0.
         lengths: Number of frames of each of the `U` utterances, together `T`.
     """
 
@@ -57,7 +57,7 @@ def cut(
     within = np.arange(num.sum()) - np.repeat(np.cumsum(num) - num, num)
     starts = np.repeat(begin, num) + frames * within
     index: Int[np.ndarray, "N L"] = starts[:, None] + np.arange(frames)
-    x = spoken.features[index].reshape(len(index), frames * WIDTH)
+    x = spoken.features[index].reshape(len(index), -1)
     return x, spoken.targets[index], np.repeat(np.arange(lengths.size), num)
 
 
@@ -68,6 +68,7 @@ def dataset(
     train: Utterances,
     test: Utterances | None,
     num_states: int,
+    features: tuple[str, ...] = FEATURES,
 ) -> Dataset:
     """Returns a data set whose rows are pieces of utterances.
 
@@ -78,6 +79,7 @@ def dataset(
         train: Utterances for training, and without `test` also for testing.
         test: Utterances for testing; None takes a fraction of the others.
         num_states: Number of states, which count from 0.
+        features: Names of the features of a frame.
 
     Raises:
         ScenarioError: The limit, the test fraction or the number of frames is too high.
@@ -100,15 +102,15 @@ def dataset(
         rows,
         others,
         num_classes=num_states,
-        columns=columns(frames),
+        columns=columns(frames, features),
         frames=frames,
     )
 
 
-def columns(frames: int) -> tuple[str, ...]:
+def columns(frames: int, features: tuple[str, ...]) -> tuple[str, ...]:
     """Returns `NAME_frame_T` for the features of all frames of a row."""
     return tuple(
-        f"{name}_frame_{frame}" for frame in range(frames) for name in FEATURES
+        f"{name}_frame_{frame}" for frame in range(frames) for name in features
     )
 
 

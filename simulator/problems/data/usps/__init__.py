@@ -1,1 +1,1 @@
-"""USPS: `part` (options and files), `standin`."""
+"""USPS: `part` (options and files), `record`, `standin`."""

@@ -5,7 +5,7 @@ import importlib
 import io
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
@@ -17,14 +17,13 @@ from simulator.problems.data.classes import Samples
 from simulator.problems.data.file_set import FileSet, by_role
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import finished
+from simulator.problems.data.usps.record import PUBLISHED
 from simulator.problems.data.usps.standin import usps_standin
 from simulator.storage import files, limits
+from simulator.storage.published import Published
 
 TRAIN, TEST, H5 = "usps.bz2", "usps.t.bz2", "usps.h5"
-OFFICIAL = {
-    "ec16c51db3855ca6c91edd34d0e9b197": TRAIN,
-    "8ea070ee2aca1ac39742fdd1ef5ed118": TEST,
-}
+OFFICIAL = {file.checksum.removeprefix("md5:"): file.name for file in PUBLISHED.files}
 """Name of the official files, by their md5."""
 NAMES = {"usps": TRAIN, "usps.bz2": TRAIN, "usps.t": TEST, "usps.t.bz2": TEST}
 """Possible names of files, unpacked or not."""
@@ -61,6 +60,7 @@ FILES = FileSet(
     "usps",
     {"libsvm": (TRAIN, TEST), "h5": (H5,)},
     find=lambda: by_role(FOLDERS, NAME, identify),
+    published=PUBLISHED,
 )
 
 
@@ -68,6 +68,7 @@ class Usps(Data):
     """USPS, digits of 16x16 pixels, from libsvm or h5 files, else its stand-in."""
 
     kind: Literal["usps"] = "usps"
+    published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "libsvm", "h5", "standin"] = "auto"
 
     def make(self) -> Dataset:
@@ -84,7 +85,8 @@ class Usps(Data):
         Source: Hull, A database for handwritten text recognition research (1994); the
             files of the LIBSVM data page.
         """
-        form, found = FILES.complete(self.source)
+        chosen = FILES.complete(self.source)
+        form, found = chosen
         if not form:
             return usps_standin(self)
         if form == "h5":
@@ -93,7 +95,7 @@ class Usps(Data):
             train, test = parse(found[TRAIN]), parse(found[TEST])
         return finished(
             self,
-            "usps",
+            FILES.called(chosen),
             train,
             test,
             num_classes=NUM_CLASSES,

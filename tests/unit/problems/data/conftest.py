@@ -15,7 +15,7 @@ from simulator.config.errors import DataError
 STAND_IN = dict.fromkeys(
     (
         *("fashion_mnist", "cifar10", "usps", "parkinson", "mimic", "nus_wide"),
-        *("credit", "speech"),
+        *("credit", "speech", "mfeat", "physionet2012", "spoken_digits"),
     ),
     "standin",
 ) | {"mnist": "bundled"}

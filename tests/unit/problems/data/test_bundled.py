@@ -8,7 +8,7 @@ from simulator.config.errors import DataError
 from simulator.problems.data import digits
 from simulator.problems.data.breast_cancer import BreastCancer
 from simulator.problems.data.digits import Digits
-from simulator.problems.data.mnist import Mnist
+from simulator.problems.data.mnist.part import Mnist
 
 
 def test_digits() -> None:

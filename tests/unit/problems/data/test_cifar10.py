@@ -1,5 +1,8 @@
 """CIFAR-10's binary batches."""
 
+import gzip
+import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,7 @@ import pytest
 
 from simulator.config.errors import DataError
 from simulator.problems.data.cifar10.part import RECORD, TEST, TRAIN, Cifar10
+from simulator.problems.data.cifar10.record import ARCHIVE
 
 BINARY = Cifar10(source="binary", scale="raw")
 
@@ -27,7 +31,7 @@ def batches(root: Path) -> Path:
 @pytest.mark.parametrize("source", ["binary", "auto"])
 def test_reads(batches: Path, source: str) -> None:
     data = Cifar10(source=source, scale="raw").make()
-    assert (data.name, data.num_classes) == ("cifar10", 10)
+    assert (data.name, data.num_classes) == ("cifar10 (other copy)", 10)
     assert (data.x_train.shape, data.x_test.shape) == ((20, 3072), (4, 3072))
     assert data.columns[0] == "red_0_0"
     assert data.columns[1024] == "green_0_0"
@@ -42,7 +46,7 @@ def test_reads(batches: Path, source: str) -> None:
 def test_found_at_any_depth(batches: Path, root: Path) -> None:
     (root / "sets" / "pictures").mkdir(parents=True)
     batches.rename(root / "sets" / "pictures" / "unpacked")
-    assert BINARY.make().name == "cifar10"
+    assert BINARY.make().name == "cifar10 (other copy)"
 
 
 def test_missing_batch(batches: Path, root: Path) -> None:
@@ -54,6 +58,45 @@ def test_missing_batch(batches: Path, root: Path) -> None:
         f"{TRAIN[2]} of cifar10 is missing; put it in {root / 'cifar10'}"
     )
     assert Cifar10().make().name == "cifar10-standin"
+
+
+def pack(batches: Path, mode: str, names: tuple[str, ...] = (*TRAIN, TEST)) -> Path:
+    path = batches.parent / ARCHIVE
+    with tarfile.open(path, f"w:{mode}") as archive:
+        for name in names:
+            archive.add(batches / name, f"cifar-10-batches-bin/{name}")
+    return path
+
+
+@pytest.mark.parametrize("mode", ["gz", ""])
+def test_reads_the_archive_as_what_is_in_it(batches: Path, mode: str) -> None:
+    unpacked = BINARY.make()
+    pack(batches, mode)
+    shutil.rmtree(batches)
+    for source in ("archive", "auto"):
+        data = Cifar10(source=source, scale="raw").make()
+        assert data.name == "cifar10 (other copy)"
+        for one, other in zip(data[1:5], unpacked[1:5], strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert Cifar10().found_files() == [batches.parent / ARCHIVE]
+
+
+def test_damaged_archives(batches: Path) -> None:
+    path = pack(batches, "gz")
+    whole = path.read_bytes()
+    source = Cifar10(source="archive")
+    path.write_bytes(whole[:-20])
+    with pytest.raises(DataError, match="must be a whole gzip file"):
+        source.make()
+    path.write_bytes(gzip.decompress(whole)[:20_000])
+    with pytest.raises(DataError, match="whole zip or tar archive, got: unexpected"):
+        source.make()
+    path.write_bytes(b"no archive at all" * 100)
+    with pytest.raises(DataError, match="whole zip or tar archive, got: "):
+        source.make()
+    pack(batches, "gz", TRAIN)
+    with pytest.raises(DataError, match=r"must hold test_batch\.bin, got 5 other"):
+        source.make()
 
 
 def test_truncated_batch(batches: Path) -> None:

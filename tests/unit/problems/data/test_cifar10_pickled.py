@@ -69,7 +69,7 @@ def folder(root: Path) -> Path:
 @pytest.mark.parametrize("source", ["python", "auto"])
 def test_reads(folder: Path, source: str) -> None:
     data = Cifar10(source=source, scale="raw").make()  # pyright: ignore
-    assert (data.name, data.num_classes) == ("cifar10", 10)
+    assert (data.name, data.num_classes) == ("cifar10 (other copy)", 10)
     assert (data.x_train.shape, data.x_test.shape) == ((20, PIXELS), (4, PIXELS))
     np.testing.assert_array_equal(data.x_train[:, 1024], 200)
     np.testing.assert_array_equal(data.x_test[:, 0], 5)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.breast_cancer import BreastCancer
 from simulator.problems.data.digits import Digits
-from simulator.problems.data.mnist import Mnist
+from simulator.problems.data.mnist.part import Mnist
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import finished
 from simulator.problems.data.user_npz import Npz

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from simulator.config.errors import DataError
-from simulator.problems.data import idx, mnist
+from simulator.problems.data import idx
 from simulator.problems.data.fashion_mnist.part import FashionMnist
-from simulator.problems.data.mnist import Mnist
+from simulator.problems.data.mnist import part as mnist
+from simulator.problems.data.mnist.part import Mnist
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 IDX = Mnist(source="idx", scale="raw")
@@ -28,7 +29,7 @@ def test_reads(
 ) -> None:
     arrays = write_set(root / folder, suffix=suffix)
     data = Mnist(source=source, scale="raw").make()
-    assert (data.name, data.num_classes) == ("mnist", 10)
+    assert (data.name, data.num_classes) == ("mnist (other copy)", 10)
     assert data.columns[:4] == ("pixel_0_0", "pixel_0_1", "pixel_0_2", "pixel_1_0")
     np.testing.assert_array_equal(
         data.x_test, arrays["t10k-images-idx3-ubyte"].reshape(10, 12)
@@ -46,13 +47,13 @@ def test_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
     write_set(root / "fashion_mnist", offset=100)
     ours = IDX.make()
     theirs = FashionMnist(source="idx", scale="raw").make()
-    assert (ours.name, theirs.name) == ("mnist", "fashion_mnist")
+    assert [ours.name, theirs.name] == [f"{name} (other copy)" for name in idx.RECORDS]
     assert not np.array_equal(ours.x_train, theirs.x_train)
 
 
 def test_innermost_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
     write_set(root / "mnist" / "Fashion-MNIST" / "raw")
-    assert FashionMnist(source="idx").make().name == "fashion_mnist"
+    assert FashionMnist(source="idx").make().name == "fashion_mnist (other copy)"
     assert mnist.FILES.find() == {}
 
 
@@ -61,7 +62,7 @@ def test_linked_folder_is_searched(
 ) -> None:
     write_set(tmp_path / "elsewhere" / "raw")
     (root / "mnist").symlink_to(tmp_path / "elsewhere")
-    assert IDX.make().name == "mnist"
+    assert IDX.make().name == "mnist (other copy)"
 
 
 def test_md5_tells_the_sets_apart(
@@ -77,7 +78,7 @@ def test_md5_tells_the_sets_apart(
         official[md5] = ("fashion_mnist", role)
     (root / f"{IMAGES}.gz").rename(root / "mnist" / "whatever.gz")
     monkeypatch.setattr(idx, "OFFICIAL", official)
-    assert FashionMnist(source="idx").make().name == "fashion_mnist"
+    assert FashionMnist(source="idx").make().name == "fashion_mnist (other copy)"
     assert mnist.FILES.find() == {}
 
 

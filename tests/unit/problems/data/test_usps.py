@@ -49,7 +49,7 @@ def write(folder: Path, *, packed: bool = True) -> Path:
 def test_reads(root: Path, place: str, packed: bool, source: str) -> None:
     write(root / place, packed=packed)
     data = Usps(source=source, scale="raw").make()
-    assert (data.name, data.num_classes) == ("usps", 10)
+    assert (data.name, data.num_classes) == ("usps (other copy)", 10)
     assert (data.x_train.shape, data.x_test.shape) == ((30, 256), (10, 256))
     assert data.columns[17] == "pixel_1_1"
     row = np.rint(100 * data.x_train[:, 0]).astype(int)
@@ -77,7 +77,7 @@ def test_official_files_are_told_by_md5_whatever_their_name(
         path.rename(root / f"{name[:6]}-of-2020")
     assert module.FILES.find() == {}
     monkeypatch.setattr(module, "OFFICIAL", official)
-    assert LIBSVM.make().name == "usps"
+    assert LIBSVM.make().name == "usps (other copy)"
 
 
 def test_official_table_is_complete() -> None:
@@ -180,7 +180,7 @@ def write_h5(path: Path) -> None:
 def test_reads_h5(root: Path, place: str, source: str, scale: str) -> None:
     write_h5(root / place)
     data = Usps(source=source, scale=scale).make()
-    assert data.name == "usps"
+    assert data.name == "usps (other copy)"
     np.testing.assert_allclose(data.x_test, (images(10) + 1) / 2, atol=1e-7)
     np.testing.assert_array_equal(data.y_test, np.arange(10))
     assert data.x_train.shape == (30, 256)
@@ -238,7 +238,7 @@ def test_h5_without_h5py(
         Usps(source=source).make()
     assert "\n" not in str(e.value)
     write(root)
-    assert Usps().make().name == "usps"
+    assert Usps().make().name == "usps (other copy)"
 
 
 def test_standin() -> None:

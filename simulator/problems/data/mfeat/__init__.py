@@ -1,0 +1,1 @@
+"""UCI multiple features: `part` (options and files), `views`, `record`, `standin`."""

@@ -1,0 +1,1 @@
+"""MNIST: `part` (options and files), `record` (what is published)."""
