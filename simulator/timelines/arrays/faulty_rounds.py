@@ -40,7 +40,7 @@ class Round(NamedTuple):
 
     Attributes:
         start: Time at which it begins, in the clock's unit.
-        end: Time at which everyone has arrived; infinite where somebody never does.
+        end: Time at which everyone has arrived; infinite where one client never does.
         work: Jobs, one client's after another's; the last of each is the one that
             arrives, if any does.
         lost: Places of those that came to nothing, in the order in which they did.
