@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import Study, evaluations
+from simulator.trace import is_summary
 
 LOSSES = (
     *("test_loss", "objective", "worker_loss"),
@@ -28,7 +29,7 @@ def escapes(study: Study) -> pd.Series:
     """
     table = evaluations(study)
     metric = next((name for name in LOSSES if name in table), None)
-    if metric is None and study.is_summary:
+    if metric is None and is_summary(study.manifest):
         return pd.Series(dtype=np.float64)
     if metric is None:
         table, metric = study.table("commits"), "loss"

@@ -26,7 +26,7 @@ UPLOADED = ("all", "upload_first")
 """Upload and order of an algorithm whose embeddings' ages have a known law."""
 NO_MATTER = (
     *("name", "source", "question", "seed", "replicates", "problem", "stop"),
-    *("evaluate", "engine", "variants", "sweep", "claims"),
+    *("evaluate", "engine", "variants", "sweep", "claims", "looks", "record"),
 )
 """Entries of a scenario that do not decide when contributions arrive."""
 

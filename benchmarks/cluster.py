@@ -74,7 +74,7 @@ def free_ports(number: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-class Cluster:
+class RelayedCluster:
     """A scheduler and workers behind relays.
 
     Args:
@@ -113,7 +113,7 @@ class Cluster:
         self.processes.append(process)
         return process
 
-    def __enter__(self) -> "Cluster":
+    def __enter__(self) -> "RelayedCluster":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -169,7 +169,7 @@ def main(runs: int, numbers: list[int]) -> None:
     alone = {n: seconds(study(place / f"j{n}", runs, "--jobs", n)) for n in numbers}
     for number in numbers:
         for delay_s in (0.0, 0.02):
-            with Cluster(number, delay_s) as cluster:
+            with RelayedCluster(number, delay_s) as cluster:
                 at = ("--scheduler", cluster.address)
                 seconds(study(place / f"w{number}-{delay_s}", 2 * number, *at))
                 took = seconds(study(place / f"d{number}-{delay_s}", runs, *at))
@@ -181,7 +181,7 @@ def main(runs: int, numbers: list[int]) -> None:
             )
     for case in ("all four as they are", "one of four slow", "one of four killed"):
         folder = place / case.replace(" ", "-")
-        with Cluster(4, 0.02) as cluster:
+        with RelayedCluster(4, 0.02) as cluster:
             at = ("--scheduler", cluster.address)
             seconds(study(place / f"{folder.name}-first", 8, *at))
             started = time.perf_counter()

@@ -1,18 +1,24 @@
 """Timelines by arrays, compared with SimPy's player on the same worlds.
 
     python benchmarks/timelines.py [NAME...]     # default: all worlds
+    python benchmarks/timelines.py summary     # a million clients, ten million commits
 
 Processor time of every chunk with its whole record (rows, jobs, incidents, registers),
-each measured in a process of its own; SciPy is imported before. The players take turns,
-and the best of three is compared.
+and with statistics alone, each measured in a process of its own; SciPy is imported
+before. The players take turns, and the best of three is compared. `summary` is the
+whole command `stalesim timeline --summary`, from starting Python to its last table.
 """
 
+import json
+import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from importlib import import_module
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 EXPON: dict[str, Any] = {"law": "expon"}
 LINK = {"latency": EXPON, "bandwidth": 1e6}
@@ -50,15 +56,18 @@ WORLDS: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
 }
 """Clients, commits, options of the clients and of the protocol."""
 ROUNDS = 3
+STALESIM = [sys.executable, "-m", "simulator.cli"]
 
 
-def measure(name: str, player: Literal["fastest", "simpy"]) -> None:
+def measure(name: str, way: str) -> None:
     import_module("scipy.stats")  # takes longer than some of these worlds
 
     from simulator.config.stop import Stop
     from simulator.protocols import Asynchronous, Synchronous
     from simulator.protocols.buffered import Buffered
+    from simulator.timelines.saved import PAIRS
     from simulator.timelines.simulated import SimulatedTimeline
+    from simulator.timelines.summary import Summary
     from simulator.world.clients import Clients
     from simulator.world.workload import Workload
 
@@ -72,39 +81,73 @@ def measure(name: str, player: Literal["fastest", "simpy"]) -> None:
         1,
         Stop(commits=commits),
         Workload(40_000, 40_000, number),
-        player=player,
+        player="simpy" if way == "simpy" else "fastest",
     )
-    started, contributions = time.process_time(), 0
-    for chunk in timeline.chunks(65_536):
+    started, contributions, last = time.process_time(), 0, 0.0
+    summary = Summary(number, number) if way == "summary" else None
+    for chunk in timeline.chunks(max(PAIRS, number // 4 if summary else 0)):
         contributions += chunk.jobs.client.size
+        if summary is not None:
+            summary.add(chunk)
+        if chunk.rows.time.size:
+            last = float(chunk.rows.time[-1])
+    if summary is not None:
+        summary.finish(last)
+        summary.clients(0, last), summary.ages(0)
     seconds = time.process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     print(seconds, contributions, peak)
 
 
 def main(names: list[str]) -> None:
-    print("| clients | SimPy, jobs/s | arrays, jobs/s | ratio | MiB |")
-    print("| --- | ---: | ---: | ---: | ---: |")
+    print(
+        "| clients | SimPy, jobs/s | arrays | ratio | MiB | statistics | ratio | MiB |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name in names or WORLDS:
         best: dict[str, tuple[float, float, float]] = {}
         for _ in range(ROUNDS):
-            for player in ("simpy", "fastest"):
-                command = [sys.executable, __file__, "--measure", name, player]
+            for way in ("simpy", "fastest", "summary"):
+                command = [sys.executable, __file__, "--measure", name, way]
                 run = subprocess.run(
                     command, capture_output=True, text=True, check=True
                 )
                 seconds, jobs, peak = map(float, run.stdout.split())
-                best[player] = min(best.get(player, (1e9, 0, 0)), (seconds, jobs, peak))
-        (slow, jobs, _), (fast, _, peak) = best["simpy"], best["fastest"]
-        print(
-            f"| {name} | {jobs / slow:,.0f} | {jobs / fast:,.0f} | "
-            f"**{slow / fast:.1f}** | {peak:,.0f} |",
-            flush=True,
-        )
+                best[way] = min(best.get(way, (1e9, 0, 0)), (seconds, jobs, peak))
+        slow, jobs, _ = best.pop("simpy")
+        cells = [
+            f"{jobs / fast:,.0f} | **{slow / fast:.1f}** | {peak:,.0f}"
+            for fast, _, peak in best.values()
+        ]
+        print(f"| {name} | {jobs / slow:,.0f} | {' | '.join(cells)} |", flush=True)
+
+
+def whole_command() -> None:
+    tree = {
+        "name": "million",
+        "clients": {"number": 1_000_000, "compute": EXPON},
+        "protocol": {"kind": "asynchronous"},
+        "stop": {"commits": 10_000_000},
+    }
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / "million.json"
+        file.write_text(json.dumps(tree))
+        command = [*STALESIM, "timeline", str(file), "--summary", "-o", f"{place}/out"]
+        started = time.perf_counter()
+        process = subprocess.Popen(command)
+        _, status, used = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - started
+    busy = used.ru_utime + used.ru_stime
+    peak = used.ru_maxrss / 2**20
+    print(
+        f"status {status}: {wall:.0f} s, {busy:.0f} of processor time, {peak:.1f} GiB"
+    )
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
-        measure(*sys.argv[2:])  # pyright: ignore[reportArgumentType]
+        measure(*sys.argv[2:])
+    elif sys.argv[1:] == ["summary"]:
+        whole_command()
     else:
         main(sys.argv[1:])

@@ -17,7 +17,7 @@ from pyarrow import csv
 
 from analysis.exporting.records import flat, has_ended
 from analysis.frames import Study
-from simulator.trace import COLUMNS, LEFT_OUT
+from simulator.trace import COLUMNS, LEFT_OUT, is_summary
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """How a text begins that a spreadsheet computes, full-width signs among them."""
@@ -41,7 +41,7 @@ def write(study: Study, folder: Path) -> None:
         folder / "runs.csv", index=False, quoting=QUOTE_NONNUMERIC
     )
     ended = [run["run"] for run in study.manifest["runs"] if has_ended(run)]
-    left_out = LEFT_OUT if study.is_summary else ()
+    left_out = LEFT_OUT if is_summary(study.manifest) else ()
     for name in [name for name in COLUMNS if name not in left_out]:
         columns, table = COLUMNS[name], study.table(name)
         table = table.loc[table["run"].isin(ended)]

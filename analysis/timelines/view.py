@@ -9,6 +9,7 @@ from analysis import clients, frames
 from analysis.frames import Study
 from analysis.timelines import measures, summarised
 from analysis.timelines.theory import ClosedForms, closed_forms
+from simulator.trace import is_summary
 
 
 class View:
@@ -152,4 +153,4 @@ def view(study: Study | View) -> View:
     """Returns the view of a study; a view is its own."""
     if isinstance(study, View):
         return study
-    return SummaryView(study) if study.is_summary else View(study)
+    return SummaryView(study) if is_summary(study.manifest) else View(study)

@@ -10,6 +10,11 @@ UNITS = {
     "epochs": "epochs",
 }
 """Units of periods of evaluation and of ends of runs, by their keys."""
+TOGETHER = (
+    "engine.mode is batched, which on a CPU takes longer than one run after the other "
+    "where runs have timelines of their own: leave it out unless they are to run as on "
+    "a GPU"
+)
 
 
 def remarks(scenario: Scenario) -> list[str]:
@@ -19,6 +24,8 @@ def remarks(scenario: Scenario) -> list[str]:
         scenario: Valid scenario.
     """
     found: dict[str, None] = {}
+    if scenario.engine.mode == "batched":
+        found[TOGETHER] = None
     # Replicates differ in nothing that is looked at here.
     for run in expand(scenario.model_copy(update={"replicates": 1})):
         every, stop = run.scenario.evaluate.every, run.scenario.stop

@@ -114,6 +114,8 @@ class Engine(Config):
     """How the numerics are executed."""
 
     mode: Literal["auto", "stepwise", "compiled", "batched"] = "auto"
+    """`auto` takes what is fastest: runs that share a timeline together, others
+    together on a GPU and one by one on a CPU, where `batched` is slower."""
     precision: Literal["float32", "float64"] = "float32"
     chunk: Annotated[int, Field(ge=1)] = 4096
     """Most rows executed by one program; memory may make it fewer."""

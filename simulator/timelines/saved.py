@@ -42,8 +42,6 @@ from simulator.world.workload import Workload
 
 PAIRS = 65_536
 """Most workers of all rows of a chunk together."""
-COUNTED = 4 * PAIRS
-"""As many where they are only counted."""
 LIBRARIES = ("numpy", "scipy", "simpy", "stalesim")
 LEFT = {LOCK, NAME, f"{NAME}{PARTIAL}", *COLUMNS}
 """Names that a timeline that was cut short may have left in its folder."""
@@ -241,7 +239,9 @@ def _was_cut_short(folder: Path) -> bool:
 
 def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
     workload = timeline.workload
-    pairs = PAIRS if run.scenario.record == "everything" else COUNTED
+    # What is only counted may be more at once, as a sweep of all clients takes longer.
+    counted = run.scenario.record == "summary"
+    pairs = max(PAIRS, timeline.num_clients // 4) if counted else PAIRS
     entry = {
         **run.identity,
         "protocol": run.scenario.protocol.kind,

@@ -17,6 +17,7 @@ from simulator.timelines.start import Start
 from simulator.trace import Categorical
 
 NO_JOBS = Jobs(*(np.zeros(0) for _ in Jobs._fields))
+"""None at all."""
 FEW = 8
 """Values for each that is counted, up to which all of them are counted in one sweep."""
 
@@ -88,6 +89,10 @@ class Summary:
             worked out from the jobs.
 
     Attributes:
+        over: End of the start, virtual seconds; infinite while it is not known, NaN if
+            no steady state follows.
+        of_start: Statistics of the start.
+        later: Statistics of what follows.
         misplaced: Whether jobs said so late when the start was over that contributions
             were counted on the wrong side of it. All of the run has to be counted once
             more, by `start_s`.
@@ -228,9 +233,8 @@ class Summary:
 
     def _compute(self, jobs: Jobs, computed: Float[np.ndarray, " J"]) -> None:
         """Adds the time from reads to the ends of computing; NaN adds nothing."""
-        whole = np.maximum(np.nan_to_num(computed - jobs.read_time), 0)
-        since = np.maximum(jobs.read_time, self.over)
-        later = np.maximum(np.nan_to_num(computed - since, neginf=0), 0)
+        whole = np.fmax(computed - jobs.read_time, 0)
+        later = np.fmax(computed - np.maximum(jobs.read_time, self.over), 0)
         _add(self.later.busy, jobs.client, later)
         if (rest := whole - later).any():
             _add(self.of_start.busy, jobs.client, rest)

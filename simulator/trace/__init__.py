@@ -14,7 +14,7 @@ from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files, StudyWarning
 from simulator.trace.manifest import provenance, write_manifest
 from simulator.trace.numbering import inward
-from simulator.trace.study import LEFT_OUT, Study, load
+from simulator.trace.study import LEFT_OUT, Study, is_summary, load
 from simulator.trace.writing import Categorical, Writer
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "TraceColumn",
     "Writer",
     "inward",
+    "is_summary",
     "load",
     "provenance",
     "write_manifest",

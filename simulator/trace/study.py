@@ -41,11 +41,6 @@ class Study:
         """Whether every run of the study has ended."""
         return self.manifest["status"] == "complete"
 
-    @property
-    def is_summary(self) -> bool:
-        """Whether statistics were kept in place of what happened (`LEFT_OUT`)."""
-        return self.manifest["scenario"].get("record") == "summary"
-
     def table(self, name: str) -> "pd.DataFrame":
         """Returns one table: the rows of all runs that have ended.
 
@@ -76,7 +71,7 @@ class Study:
         """
         if name not in COLUMNS:
             raise StudyError(f"table must be one of {', '.join(COLUMNS)}, got {name!r}")
-        if name in LEFT_OUT and self.is_summary:
+        if name in LEFT_OUT and is_summary(self.manifest):
             raise StudyError(
                 f"{self.folder}: there is no table {name}, since the scenario says "
                 f"record: summary; repeat it with record: everything"
@@ -126,6 +121,11 @@ class Study:
                     f"{number} ({entry['label']}), but has {there}; restore it from a "
                     f"copy, or repeat the run by stalesim resume {self.folder}"
                 )
+
+
+def is_summary(manifest: dict[str, Any]) -> bool:
+    """Says whether statistics were kept in place of what happened (`LEFT_OUT`)."""
+    return manifest.get("scenario", {}).get("record") == "summary"
 
 
 def load(folder: str | Path, disk: Disk = DISK) -> Study:

@@ -127,7 +127,11 @@ def assert_replayed(study: WorldScenario) -> None:
         assert_alike(whole(played, 64), whole(again, 50))
         entry = dict(recorded.manifest["runs"][0])
         source = TimelineSource(
-            entry, again.chunks(37), played.workload, played.stop.time, again.names
+            entry,
+            lambda: again.chunks(37),
+            played.workload,
+            played.stop.time,
+            again.names,
         )
         tree = study.model_dump(mode="json")
         copied = write_all(folder / "copied", tree, [source], {})

@@ -17,6 +17,7 @@ from simulator.timeline import (
     Incidents,
     Jobs,
     Outcome,
+    Rows,
     StopReason,
 )
 from simulator.timelines.arrays import ends
@@ -40,7 +41,7 @@ class Round(NamedTuple):
 
     Attributes:
         start: Time at which it begins, in the clock's unit.
-        end: Time at which everyone has arrived; infinite where somebody never does.
+        end: Time at which everyone has arrived; infinite where one client never does.
         work: Jobs, one client's after another's; the last of each is the one that
             arrives, if any does.
         lost: Places of those that came to nothing, in the order in which they did.
@@ -83,12 +84,10 @@ class FaultyRoundsPlayer:
         going = self._round(self._paths.last.dtype.type(0), made)
         while True:
             over: list[Round] = []
-            while going.end <= limits.time and sum(
-                each.work.client.size for each in over
-            ) < max(BLOCK, K):
-                if going.end == inf:
-                    break
+            jobs = 0
+            while going.end <= limits.time and going.end < inf and jobs < max(BLOCK, K):
                 over.append(going)
+                jobs += going.work.client.size
                 number = made + len(over)
                 going = self._round(going.end, number)
                 if limits.first(np.array([number]), np.array([K * number])):
@@ -239,7 +238,7 @@ class FaultyRoundsPlayer:
             found.append(ends.came_or_left(world, work.at(noted)))
         return found
 
-    def _rows(self, over: list[Round], time: np.ndarray, number: np.ndarray) -> Any:
+    def _rows(self, over: list[Round], time: np.ndarray, number: np.ndarray) -> Rows:
         K, rounds = self._world.num_clients, len(over)
         shape = rounds, K
         job = [each.work.job[each.last] for each in over]

@@ -15,6 +15,7 @@ from analysis.figures import staleness as staleness_figures
 from analysis.figures.files import DOTS_PER_INCH, save_figure
 from analysis.targets import final_values
 from simulator.trace import StudyError
+from tests.support import SGD, scenario
 from tests.unit.analysis.studies import REPLICATES, SPEEDS, Fake
 
 
@@ -261,6 +262,12 @@ def test_staleness_law_where_more_is_set_to_nothing() -> None:
     assert staleness.staleness_law(study, "async") is None
     assert staleness.staleness_law(Fake(), "async") is None
     assert staleness.staleness_law(Fake(), "central") is None
+
+
+def test_no_entry_that_is_left_out_hides_a_law() -> None:
+    tree = scenario(SGD, {"clients": {"compute": {"law": "expon"}}, "looks": [3, 5]})
+    study = _told("contribution", **tree.model_dump(mode="json"))
+    assert staleness.staleness_law(study, "async") is not None
 
 
 def test_report_draws_laws_but_no_staleness_that_is_always_zero() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from simulator.scenario.reading import loads
-from simulator.scenario.remarks import remarks
+from simulator.scenario.remarks import TOGETHER, remarks
 
 TEXT = """\
 name: study
@@ -51,3 +51,9 @@ def test_the_variant_or_swept_value_that_ends_early_is_found() -> None:
         f"evaluate.every.time is 50 virtual s, but runs end at {end}"
         for end in (10, 20)
     ]
+
+
+def test_batching_on_a_cpu_is_remarked() -> None:
+    text = TEXT.replace("{time: 50}", "{time: 5}")
+    assert remarks(loads(text + "engine: {mode: batched}\n", "x.yaml")) == [TOGETHER]
+    assert remarks(loads(text + "engine: {mode: compiled}\n", "x.yaml")) == []

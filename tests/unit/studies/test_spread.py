@@ -132,12 +132,19 @@ def children(pid: int) -> list[int]:
     return [int(line) for line in found.stdout.split()]
 
 
+def is_fork_server(pid: int) -> bool:
+    try:
+        return b"forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # It has ended since it was listed, as git's process does.
+        return False
+
+
 def copies(pid: int) -> list[int]:
     """Returns the processes that execute the runs of a study."""
     return [
         copy
         for child in children(pid)
-        if b"forkserver" in Path(f"/proc/{child}/cmdline").read_bytes()
+        if is_fork_server(child)
         for copy in children(child)
     ]
 

@@ -13,7 +13,7 @@ from simulator.scenario.reading import read_any
 from simulator.timeline import NO_COMMIT, NO_INCIDENTS, Chunk, Jobs, Outcome, Rows
 from simulator.timelines.saved import record
 from simulator.timelines.summary import Summary
-from simulator.trace import StudyError
+from simulator.trace import StudyError, is_summary
 
 EXPON = {"law": "expon"}
 LATENCY = {"latency": {"law": "expon", "scale": 0.2}}
@@ -75,7 +75,7 @@ def both(tmp_path: Path, tree: dict[str, Any], chunk: int) -> tuple[View, View]:
         file = tmp_path / f"{kept}.yaml"
         file.write_text(pd.Series(tree | {"record": kept}).to_json())
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("simulator.timelines.saved.COUNTED", chunk)
+            patch.setattr("simulator.timelines.saved.PAIRS", chunk)
             study = record(read_any(file, ()), tmp_path / kept)
         views.append(view(study))
     return views[0], views[1]
@@ -196,6 +196,6 @@ def test_a_table_that_was_left_out_is_asked_for_in_vain(tmp_path: Path) -> None:
     file = tmp_path / "world.yaml"
     file.write_text(pd.Series(WORLD).to_json())
     study = record(read_any(file, ()), tmp_path / "out")
-    assert study.is_summary
+    assert is_summary(study.manifest)
     with pytest.raises(StudyError, match="there is no table jobs, since the scenario"):
         study.table("jobs")
