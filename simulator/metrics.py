@@ -31,6 +31,7 @@ class Models(Enum):
     READ_OUT = "the model that the algorithm reads out"
     EACH_WORKER = "each worker's own model; the mean over workers is the value"
     ALL_WORKERS = "the workers' own models together"
+    PERTURBED = "the model with noise in the parties' networks (VAFL)"
 
 
 class Need(Enum):
@@ -49,7 +50,8 @@ class Metric(NamedPart):
         compute: Function as `"module:function"`; it is imported when a run uses it and
             is traced by JAX. It gets the problem, the model and the logits of the test
             rows (shape `[C, N_test]`), and returns a number. Of `Models.ALL_WORKERS`
-            it gets the problem and the models, with the axis of workers first.
+            it gets the problem and the models, with the axis of workers first; of
+            `Models.PERTURBED` the problem, the model, the noise and its key.
         label: Label in figures, with the unit in parentheses; by default from the name.
         unit: Unit of the column; empty if there is none.
         higher_is_better: Whether learning raises the metric, or lowers it.
@@ -88,7 +90,7 @@ class Metric(NamedPart):
     @property
     def of_workers(self) -> bool:
         """Whether it is computed of models that workers have of their own."""
-        return self.models is not Models.READ_OUT
+        return self.models in (Models.EACH_WORKER, Models.ALL_WORKERS)
 
     def function(self) -> Callable[..., Any]:
         """Imports and returns the function that computes the metric.
@@ -169,6 +171,14 @@ OPTIMALITY_GAP = Metric(
     unit="nats",
     logarithmic=True,
     needs=(Need.MINIMUM,),
+)
+SMOOTHED_GRADIENT_NORM_SQUARED = Metric(
+    "smoothed_gradient_norm_squared",
+    "simulator.algorithms.vafl.smoothed:gradient_norm_squared",
+    meaning="squared norm of the gradient of F averaged over the noise; unbiased",
+    label="Squared norm of the smoothed gradient",
+    logarithmic=True,
+    models=Models.PERTURBED,
 )
 CONSENSUS_DISTANCE = Metric(
     "consensus_distance",

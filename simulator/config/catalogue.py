@@ -103,6 +103,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.metrics:OBJECTIVE",
         "simulator.metrics:GRADIENT_NORM_SQUARED",
         "simulator.metrics:OPTIMALITY_GAP",
+        "simulator.metrics:SMOOTHED_GRADIENT_NORM_SQUARED",
         "simulator.metrics:CONSENSUS_DISTANCE",
         "simulator.metrics:WORKER_ACCURACY",
         "simulator.metrics:WORKER_LOSS",

@@ -224,6 +224,13 @@ class Scenario(BaseScenario):
                     f"own; remove it",
                     ("evaluate", "metrics"),
                 )
+        for name in () if self.algorithm.embedding_noise else self.evaluate.metrics:
+            if metrics.metric(name).models is metrics.Models.PERTURBED:
+                raise LocatedError(
+                    f"evaluate.metrics must not have {name} without noise in the "
+                    f"parties' networks; remove it, or set algorithm.perturbation",
+                    ("evaluate", "metrics"),
+                )
         for metric in self.stop.target or {}:
             if metric not in self.evaluate.metrics:
                 raise LocatedError(

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simulator.algorithms.vafl import smoothed
 from simulator.algorithms.vafl.noise import AT_START, draw, inside
 from simulator.engine.execute import Program
 from simulator.engine.runner import Runner
@@ -101,9 +102,10 @@ def server_of(plan: Prepared, flat: Any) -> vafl_deep_twin.Server:
     return vafl_deep_twin.Server(factors, *arrays)
 
 
-def noise_of(plan: Prepared) -> vafl_deep_twin.Noise | None:
+def noise_of(plan: Prepared, key: Any = None) -> vafl_deep_twin.Noise | None:
     """Gives the twin the kernel's own numbers, one sample at a time."""
-    noise, key = plan.kernel.noise, key_of(plan.run.seed)
+    noise = plan.kernel.noise
+    key = key_of(plan.run.seed) if key is None else key
     if noise is None:
         return None
     embedding, drawn = plan.problem.embedding, {}
@@ -197,3 +199,42 @@ def test_runs_in_one_batch_are_the_twins(mode: str) -> None:
             parties_of(plan, state.weights[number]), twin.parties, strict=True
         ):
             close(mine, theirs)
+
+
+@pytest.mark.parametrize("name", ["noise", "noise views"])
+def test_the_smoothed_gradient_is_the_twins_product_of_two(name: str) -> None:
+    """Of the whole objective at two draws of the noise, which evaluations share."""
+    plan = plan_of(name)
+    problem, key = plan.problem, key_of(plan.run.seed)
+    weights, server = problem.start(key), problem.start_server(key)
+    own = jax.random.fold_in(key, smoothed.EVALUATIONS)
+    found = smoothed.gradient_norm_squared(
+        problem, (weights, server), plan.kernel.noise, key
+    )
+    twin = twin_of(plan)
+    twin.noise = noise_of(plan, own)
+    twin.parties, twin.server = parties_of(plan, weights), server_of(plan, server)
+    first, second = (whole_gradient(twin, turn) for turn in (0, 1))
+    expected = sum(float((a * b).sum()) for a, b in zip(first, second, strict=True))
+    np.testing.assert_allclose(found, expected, 1e-9)
+
+
+def whole_gradient(twin: vafl_deep_twin.Twin, job: int) -> list[np.ndarray]:
+    """Returns the gradient of all blocks, of all samples with the noise of a job."""
+    M, N = len(twin.parties), len(twin.y)
+    of_parties: list[Any] = [None] * M
+    of_server = None
+    for n in range(N):
+        h = np.stack([twin.embed(m, job, n) for m in range(M)])
+        _, to_h, slope = twin.head(h, int(twin.y[n]))
+        of_server = vafl_deep_twin._added(of_server, slope, 1 / N)
+        for m in range(M):
+            pulled = twin.pull(m, job, n, to_h[m])
+            of_parties[m] = vafl_deep_twin._added(of_parties[m], pulled, 1 / N)
+    regularised = [
+        slope + twin.l2 * w
+        for m in range(M)
+        for slope, w in zip(of_parties[m], twin.parties[m], strict=True)
+    ]
+    assert of_server is not None
+    return regularised + [slope for slope in of_server if slope is not None]

@@ -30,6 +30,7 @@ from simulator.algorithms.vafl.stores import (
     embed,
     rows,
 )
+from simulator.metrics import Models, metric
 from simulator.problems import losses
 from simulator.problems.vertical import Model, VerticalProblem
 from simulator.timeline import NO_SAMPLE, Kind
@@ -117,6 +118,19 @@ class VaflKernel(Kernel):
     def read_out(self, state: VaflState) -> Model:
         """Returns the parties' weights and the server's."""
         return state.weights, state.server
+
+    def evaluate(
+        self, problem: VerticalProblem, state: VaflState, metrics: tuple[str, ...]
+    ) -> dict[str, Array]:
+        """Returns metrics of the model, and of the model with noise in it."""
+        noisy = [n for n in metrics if metric(n).models is Models.PERTURBED]
+        rest = tuple(name for name in metrics if name not in noisy)
+        model = self.read_out(state)
+        found = problem.evaluate(model, rest)
+        for name in noisy:
+            assert self.noise is not None
+            found[name] = metric(name).function()(problem, model, self.noise, state.key)
+        return found
 
     def _commit(
         self, problem: VerticalProblem, state: VaflState, event: Event

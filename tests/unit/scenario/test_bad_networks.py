@@ -30,6 +30,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         problem(model={"kind": "lstm"}),
         r"problem\.server is missing; the model 'lstm' of a party needs server",
     ),
+    "a smoothed gradient without noise": (
+        {"evaluate": {"metrics": ["smoothed_gradient_norm_squared"]}},
+        r"evaluate\.metrics must not have smoothed_gradient_norm_squared without noise",
+    ),
     "no width": (problem(server={"views": 2}), r"problem\.server\.width is missing"),
     "noise in one layer": (
         noise(std=0.1, hidden={"std": 0.1}),
