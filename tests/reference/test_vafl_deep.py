@@ -45,6 +45,11 @@ NOISY = {"std": 0.3, "hidden": {"uniform": [0.2]}}
 CASES: dict[str, dict[str, Any]] = {
     "async": {},
     "async all": {"algorithm": {"upload": "all"}},
+    "nothing stale": {"algorithm": {"upload": "current"}},
+    "nothing stale, t-sync": {
+        "algorithm": {"upload": "current"},
+        "protocol": {"kind": "t_synchronous", "t": 2},
+    },
     "t-sync": {"protocol": {"kind": "t_synchronous", "t": 2}},
     "sync": {"protocol": {"kind": "synchronous"}},
     "weighted views": {
@@ -153,7 +158,8 @@ def twin_of(plan: Prepared) -> vafl_deep_twin.Twin:
             continue
         ids = [samples[row, min(i, samples.shape[1] - 1)] for i in range(len(workers))]
         commit = vafl_deep_twin.Commit(tuple(workers), tuple(jobs), tuple(ids))
-        twin.commit(commit, upload_all=config.upload == "all")
+        every, current = config.upload != "batch", config.upload == "current"
+        twin.commit(commit, upload_all=every, current=current)
     return twin
 
 

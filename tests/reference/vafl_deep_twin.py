@@ -141,8 +141,14 @@ class Twin:
             to_a2.sum(axis=0),
         )
 
-    def commit(self, row: Commit, *, upload_all: bool) -> None:
-        """Makes one commit of the asynchronous or the t-synchronous method."""
+    def commit(self, row: Commit, *, upload_all: bool, current: bool = False) -> None:
+        """Makes one commit of the asynchronous or the t-synchronous method.
+
+        With `current` all parties' embeddings are made anew before (no noise).
+        """
+        if current:
+            for m, n in np.ndindex(len(self.parties), len(self.y)):
+                self.table[n, m] = self.embed(m, -1, n)
         for m, job, batch in zip(*row, strict=True):
             for n in range(len(self.y)) if upload_all else batch:
                 self.table[n, m] = self.embed(m, job, int(n))

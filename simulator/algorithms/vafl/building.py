@@ -26,7 +26,7 @@ def build(
     client, server = resolve(config.step_size, constants)
     if config.server_step_size is not None:
         _, server = resolve(config.server_step_size, constants)
-    upload_all = config.upload == "all"
+    upload_all = config.upload != "batch"
     everything = upload_all and not setup.coordinated
     ratio = 1.0 if everything else setup.shape.batch / setup.shape.num_samples
     layers = setup.scenario.problem.model.num_layers or 1
@@ -37,6 +37,7 @@ def build(
         coordinated=setup.coordinated,
         upload_all=upload_all,
         snapshots=upload_all and not table,
+        current=config.upload == "current",
         query_first=config.client_order == "query_first" and not setup.coordinated,
         after=config.server_gradient == "after",
         bound=setup.timeline.protocol.refresh_bound,

@@ -68,6 +68,8 @@ class VaflKernel(Kernel):
         coordinated: whether one common batch is embedded freshly by all parties.
         upload_all: whether a party uploads the embeddings of all samples (V-05).
         snapshots: whether the server's store of all samples keeps models, not a table.
+        current: whether nothing stored is stale: before every row all parties'
+            models are stored anew.
         query_first: whether a party queries its last batch and updates before it
             uploads the next (V-06).
         after: whether a query is answered at the updated server (V-08). With
@@ -82,6 +84,7 @@ class VaflKernel(Kernel):
     coordinated: bool = eqx.field(static=True)
     upload_all: bool = eqx.field(static=True)
     snapshots: bool = eqx.field(static=True)
+    current: bool = eqx.field(static=True)
     query_first: bool = eqx.field(static=True)
     after: bool = eqx.field(static=True)
     bound: int = eqx.field(static=True)
@@ -335,6 +338,14 @@ class VaflKernel(Kernel):
         weights: Float[Array, "W ..."],
     ) -> TableStore | SnapshotStore:
         assert state.store is not None
+        store = state.store
+        if self.current:
+            assert isinstance(store, SnapshotStore)
+            store = store._replace(
+                weights=state.weights,
+                std=self._std(state.weights),
+                stamp=jnp.full_like(store.stamp, event.version),
+            )
         upload = Upload(
             worker=event.worker,
             job=event.job,
@@ -343,7 +354,7 @@ class VaflKernel(Kernel):
             std=self._std(weights),
             version=event.version,
         )
-        return state.store.write(problem, state.key, self.noise, upload)
+        return store.write(problem, state.key, self.noise, upload)
 
     def _std(self, weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
         if self.noise is None:

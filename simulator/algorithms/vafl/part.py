@@ -106,9 +106,11 @@ class Vafl(Algorithm):
     made_by: ClassVar[str] = "simulator.algorithms.vafl.building:build"
     server_step_size: StepSize | None = None
     """The server's own step size; by default the clients' (V-25)."""
-    upload: Literal["batch", "all"]
+    upload: Literal["batch", "all", "current"]
     """Embeddings that a client uploads: those of its batch, or of all samples
-    (V-05: decides whether asynchrony wins in wall-clock time)."""
+    (V-05: decides whether asynchrony wins in wall-clock time). `current` is no system
+    but an ablation: as `all`, and the server sees every client's embeddings at its
+    weights of that moment, so that a timeline is replayed without staleness."""
     client_order: Literal["upload_first", "query_first"] = "upload_first"
     """V-06: upload, query, update; or query, update, select, upload."""
     server_gradient: Literal["before", "after"] = "before"
@@ -134,7 +136,7 @@ class Vafl(Algorithm):
     @property
     def uploads_all(self) -> bool:
         """Whether an upload carries all samples."""
-        return self.upload == "all"
+        return self.upload != "batch"
 
     @property
     def embedding_noise(self) -> Perturbation | None:
