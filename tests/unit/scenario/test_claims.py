@@ -24,6 +24,13 @@ NO_WORSE: dict[str, Any] = {
     "says": "figure 2",
 }
 MONOTONE: dict[str, Any] = {"monotone": "a", "over": "x", "says": "figure 6"}
+CRITICAL: dict[str, Any] = {
+    "critical": "a",
+    "than": "b",
+    "over": "x",
+    "within": 0.1,
+    "says": "figure 4",
+}
 RATIO: dict[str, Any] = {
     "ratio": "a",
     "than": "b",
@@ -60,7 +67,10 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (SLOPE | {"slope": ["a", "a"]}, "two or more different variants, got [a, a]"),
         (HIGHER | {"than": None}, "than is missing; add the variant"),
         (HIGHER | {"is": -1}, "is belongs to ratio, value and slope, not to higher"),
-        (HIGHER | {"over": "seed"}, "over belongs to monotone and steady, not to"),
+        (
+            HIGHER | {"over": "seed"},
+            "over belongs to monotone, steady and critical, not",
+        ),
         (HIGHER | {"to": {"test_auc": 1}}, "to belongs to faster, not to higher"),
         (HIGHER | {"direction": "falling"}, "direction belongs to monotone, not to"),
         (NO_WORSE | {"within": None}, "must say how much worse at most; add within"),
@@ -73,6 +83,13 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (MONOTONE | {"than": "b"}, "than belongs to faster, fewer, higher, no_worse"),
         (MONOTONE | {"direction": "up"}, "'rising' or 'falling'"),
         (MONOTONE | {"monotone": None, "steady": "a"}, "must say over what, how stead"),
+        (
+            CRITICAL | {"over": None},
+            "must say of what, how near the best; add over: KEY",
+        ),
+        (CRITICAL | {"within": None}, "must say of what, how near the best; add over"),
+        (CRITICAL | {"by_at_least": 0}, "greater than 0"),
+        (CRITICAL | {"than": None}, "than is missing; add the variant"),
         (RATIO | {"than": None}, "than is missing; add the variant"),
         (RATIO | {"of": None}, "must say of what; add of: virtual_s, is: 2, within"),
         (RATIO | {"of": "speed"}, "of must be a metric, or what else a run comes to"),
