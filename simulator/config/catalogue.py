@@ -118,6 +118,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.claims.slope:Slope",
         "simulator.claims.monotone:Monotone",
         "simulator.claims.steady:Steady",
+        "simulator.claims.below:Below",
         "simulator.claims.critical:Critical",
     ),
     "accountants": (

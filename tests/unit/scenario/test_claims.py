@@ -39,6 +39,7 @@ RATIO: dict[str, Any] = {
     "within": 0.5,
     "says": "table 1",
 }
+BELOW: dict[str, Any] = {"below": "a", "bound": 2.5, "says": "theorem 2"}
 VALUE: dict[str, Any] = {"value": "a", "is": 0.9, "within": 0.1, "says": "table 2"}
 
 
@@ -97,6 +98,10 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (RATIO | {"is": 0}, "is must be > 0 for a ratio, got 0"),
         (RATIO | {"within": -1}, "greater than or equal to 0"),
         (RATIO | {"metric": "test_auc"}, "metric belongs to higher, no_worse, close"),
+        ({"below": "a", "says": "theorem 2"}, "must say which bound; add bound: 0.5"),
+        (BELOW | {"bound": "2"}, "should be a valid number"),
+        (BELOW | {"metric": "test_auc"}, "metric must be one that is small at best"),
+        (BELOW | {"is": 1}, "is belongs to ratio, value and slope, not to below"),
         (VALUE | {"is": None}, "must say which value; add is: 0.9 and within: 0.01"),
         (VALUE | {"within": None}, "must say which value; add is: 0.9 and within"),
         (VALUE | {"than": "b"}, "than belongs to faster, fewer, higher, no_worse"),
@@ -114,6 +119,7 @@ def test_a_claim_that_makes_no_sense(claim: dict[str, Any], said: str) -> None:
     [
         (SLOPE, "slope"),
         (RATIO, "ratio"),
+        (BELOW, "below"),
         (VALUE, "value"),
         (MONOTONE, "monotone"),
         (NO_WORSE, "no_worse"),
