@@ -120,6 +120,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.claims.steady:Steady",
         "simulator.claims.below:Below",
         "simulator.claims.critical:Critical",
+        "simulator.claims.no_worse_mean:NoWorseMean",
     ),
     "accountants": (
         "simulator.privacy.parts:BASIC",

@@ -205,7 +205,8 @@ def played(plan: Prepared) -> twin.Trace:
     seen, labels = [], []
     root = key_of(plan.run.seed)
     for row in range(rows.time.size):
-        events += [("read", worker) for worker in readers.get(row, [])]
+        now: list[twin.Event] = [("read", worker) for worker in readers.get(row, [])]
+        events += now
         first, second = rows.worker[row].tolist()
         if rows.kind[row] != Kind.COMMIT:
             events.append(("average", first, second))

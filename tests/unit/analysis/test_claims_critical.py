@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis import claims
-from analysis.claims.measured import Measured
+from analysis.claims.measured import Measured, measure
 from simulator.claims.base import read
 from tests.unit.analysis.studies import Grid
 
@@ -140,7 +140,7 @@ def test_wrong_decisions_are_as_rare_as_said() -> None:
     claim = read(CLAIM)
     frames = Grid([(v, {KEY: r}, [0.5] * 8) for v in "ab" for r in RATES])
     frames.manifest["scenario"]["claims"] = [CLAIM]
-    measured = claims.measured.measure(frames, [claim])
+    measured = measure(frames, [claim])
     for _ in range(1000):
         places = rng.choice(3, p=[0.2, 0.6, 0.2], size=(2, 8))
         values = np.array(

@@ -31,6 +31,13 @@ CRITICAL: dict[str, Any] = {
     "within": 0.1,
     "says": "figure 4",
 }
+MEAN: dict[str, Any] = {
+    "no_worse_mean": "a",
+    "than": "b",
+    "over": "x",
+    "within": 0.01,
+    "says": "table 1",
+}
 RATIO: dict[str, Any] = {
     "ratio": "a",
     "than": "b",
@@ -70,7 +77,7 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (HIGHER | {"is": -1}, "is belongs to ratio, value and slope, not to higher"),
         (
             HIGHER | {"over": "seed"},
-            "over belongs to monotone, steady and critical, not",
+            "over belongs to monotone, steady, critical and no_",
         ),
         (HIGHER | {"to": {"test_auc": 1}}, "to belongs to faster, not to higher"),
         (HIGHER | {"direction": "falling"}, "direction belongs to monotone, not to"),
@@ -90,6 +97,8 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         ),
         (CRITICAL | {"within": None}, "must say of what, how near the best; add over"),
         (CRITICAL | {"by_at_least": 0}, "greater than 0"),
+        (MEAN | {"over": None}, "must say over what, by how much; add over: KEY, with"),
+        (MEAN | {"within": -1}, "greater than or equal to 0"),
         (CRITICAL | {"than": None}, "than is missing; add the variant"),
         (RATIO | {"than": None}, "than is missing; add the variant"),
         (RATIO | {"of": None}, "must say of what; add of: virtual_s, is: 2, within"),
