@@ -87,12 +87,12 @@ def _values(
     values = np.column_stack([column.values[these] for column, these in pairs])
     lost = np.column_stack([column.diverged[these] for column, these in pairs])
     better = values if higher_is_better(claim.metric) else -values
-    known = (lost | ~np.isnan(values)).all(axis=1)
+    known = np.all(lost | ~np.isnan(values), axis=1)
     better = np.where(lost | np.isnan(values), -np.inf, better)
     best = better.max(axis=1, keepdims=True)
     slack = 1e-12 * (1 + claim.within)
     stands = ~lost & (better >= best - claim.within - slack)
-    none = lost.all(axis=1)
+    none = np.all(lost, axis=1)
     largest = stands.shape[1] - 1 - np.argmax(stands[:, ::-1], axis=1)
     largest[none] = 0
     meaning = np.where(largest == stands.shape[1] - 1, AT_LEAST, EXACT)
