@@ -242,7 +242,8 @@ def points(measured: Measured, claim: Claim) -> list[tuple[str, ...]]:
         return is_at(measured.parameters(group), at)
 
     if claim.along_sweep:
-        mine = tuple(filter(is_about, measured.groups(names[0])))
+        every = (group for name in names for group in measured.groups(name))
+        mine = tuple(filter(is_about, every))
         return [mine] if mine else []
     if all(name in measured.rows and is_about(name) for name in names):
         return [names]

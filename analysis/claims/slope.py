@@ -16,7 +16,7 @@ def quantities(claim: Slope) -> dict[str, Frame]:
     metric = claim.metric
     if isinstance(claim.slope, str):
         return {_decade_slope(metric): lambda study: decade_slopes(study, metric)}
-    return {_run_mean(metric): lambda study: run_means(study, metric)}
+    return {run_mean(metric): lambda study: run_means(study, metric)}
 
 
 def judge(measured: Measured, claim: Slope, *names: str) -> Judged:
@@ -61,8 +61,8 @@ def _over_horizons(
         or all horizons are the same; and in which a run diverged, so that the slope is
         no less than zero, nor than any other.
     """
-    means = [measured.of(_run_mean(metric), name) for name in names]
-    last = [measured.of(horizon(_run_mean(metric)), name) for name in names]
+    means = [measured.of(run_mean(metric), name) for name in names]
+    last = [measured.of(horizon(run_mean(metric)), name) for name in names]
     common = sorted(set.intersection(*(set(side.replicates) for side in means)))
     slopes, lost = np.full(len(common), np.nan), np.zeros(len(common), bool)
     for row, replicate in enumerate(common):
@@ -83,6 +83,6 @@ def _decade_slope(metric: str) -> str:
     return f"slope of {metric}"
 
 
-def _run_mean(metric: str) -> str:
+def run_mean(metric: str) -> str:
     """Returns the name of a metric's mean over a run."""
     return f"mean {metric}"

@@ -1,5 +1,6 @@
 """Final values along a sweep."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,28 @@ from analysis.frames import short
 from simulator.claims.monotone import Monotone
 from simulator.claims.steady import Steady
 from simulator.trace import StudyError
+
+
+def swept(
+    measured: Measured, over: str, variant: str, groups: Sequence[str]
+) -> dict[Any, str]:
+    """Returns the group of each swept value of a variant, in the order of the sweep.
+
+    Raises:
+        StudyError: The key is not swept, or others are as well.
+    """
+    at: dict[Any, str] = {}
+    for group in groups:
+        parameters = measured.parameters(group)
+        if over not in parameters:
+            raise StudyError(f"{over} is not swept for {variant}")
+        value = short(parameters[over])
+        if value in at:
+            raise StudyError(f"more than {over} is swept for {variant}")
+        at[value] = group
+    if not at:
+        raise StudyError(f"the study has no finished runs of {variant!r}")
+    return at
 
 
 def along(
@@ -26,15 +49,7 @@ def along(
     """
     metric, over = claim.metric, claim.over
     ((variant,),) = claim.variants().values()
-    at: dict[Any, str] = {}
-    for group in groups:
-        parameters = measured.parameters(group)
-        if over not in parameters:
-            raise StudyError(f"{over} is not swept for {variant}")
-        value = short(parameters[over])
-        if value in at:
-            raise StudyError(f"more than {over} is swept for {variant}")
-        at[value] = group
+    at = swept(measured, over, variant, groups)
     numbers = all(isinstance(value, int | float) for value in at)
     names = sorted(at) if numbers else list(at)
     columns = [measured.of(final(metric), at[name]) for name in names]

@@ -1,5 +1,6 @@
 """The work of a client between read and upload: steps, clipping and noise."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -20,6 +21,10 @@ NOISE = {
     "laplace": mechanisms.laplace,
     "gaussian": mechanisms.gaussian,
 }
+
+
+Augment = Callable[[Float[Array, "S P"]], Float[Array, "S P"]]
+"""A change of the features of a batch."""
 
 
 class Work(NamedTuple):
@@ -92,7 +97,10 @@ def gradient_of(
 
 
 def at_once(
-    problem: HorizontalProblem, weights: Float[Array, "..."], samples: Int[Array, " S"]
+    problem: HorizontalProblem,
+    weights: Float[Array, "..."],
+    samples: Int[Array, " S"],
+    augment: Augment | None = None,
 ) -> Work:
     """Contributes the gradient of one batch, and the statistics of its layers.
 
@@ -100,8 +108,10 @@ def at_once(
         problem: horizontally divided.
         weights: Weights that were read.
         samples: Sample ids of the batch.
+        augment: Change of its features, if any.
     """
     x, y, valid = gathered(problem, samples)
+    x = x if augment is None else augment(x)
     graded = jax.value_and_grad(problem.training_loss, has_aux=True)
     (loss, statistics), gradient = graded(weights, x, y, valid)
     gradient = gradient + problem.penalised(weights)
@@ -155,6 +165,7 @@ def clipped_per_sample(
     samples: Int[Array, " S"],
     bound: Float[Array, ""],
     num_noised: int | None = None,
+    augment: Augment | None = None,
 ) -> Work:
     """Contributes the mean of gradients that are clipped one by one.
 
@@ -164,8 +175,10 @@ def clipped_per_sample(
         samples: Sample ids of the batch.
         bound: largest l2 norm of a sample's gradient.
         num_noised: numbers at the beginning that the norm is taken of; by default all.
+        augment: Change of the batch's features, if any.
     """
     x, y, valid = gathered(problem, samples)
+    x = x if augment is None else augment(x)
     weights = problem.narrowed(weights)
     penalty = problem.penalised(weights)
 

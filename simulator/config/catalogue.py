@@ -119,6 +119,9 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.claims.slope:Slope",
         "simulator.claims.monotone:Monotone",
         "simulator.claims.steady:Steady",
+        "simulator.claims.below:Below",
+        "simulator.claims.critical:Critical",
+        "simulator.claims.no_worse_mean:NoWorseMean",
     ),
     "accountants": (
         "simulator.privacy.parts:BASIC",

@@ -317,10 +317,11 @@ def _check_claims(scenario: BaseScenario, runs: list[Run]) -> None:
                     )
                 about.append(swept[name])
         over = claim.swept_key
-        if over is not None and over not in about[0]:
+        unswept = [keys for keys in about if over is not None and over not in keys]
+        if unswept:
             raise VariantError(
                 f"claims.{index}.over must name a key that is swept, got "
-                f"{over!r}; {suggestion(over, about[0])}",
+                f"{over!r}; {suggestion(over, unswept[0])}",
                 ("claims", index, "over"),
             )
         for key, values in claim.at.items():

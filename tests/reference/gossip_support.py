@@ -183,6 +183,11 @@ def twin_of(plan: Prepared) -> tuple[Rows, twin.Trace]:
             events.append(("average_all",))
     by_age = getattr(config, "merge", "mean") == "age"
     play = twin.age_weighted if by_age else twin.gossip
+    optimizer = getattr(config, "optimizer", None)
+    if optimizer is not None:
+        assert not by_age
+        assert optimizer.kind == "momentum"
+        play = partial(twin.gossip, momentum=optimizer.decay)
     return rows, play(*world_of(plan), events, *method_of(plan))
 
 

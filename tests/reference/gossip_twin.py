@@ -7,7 +7,9 @@ push. Who does what in which order is input, and so are batches (sample ids) and
 `gradient(w, worker, batch)` is the MEAN over the batch of B samples, and `eta` is a
 step on that mean (A-01). Algorithm 1 writes the sum; so its noise of deviation sigma is
 sigma / B here (`noise_on="sum"`), and the eta of Theorem 1 is `eta` / B. Nothing is
-clipped (A-03), and there is no momentum (A-13).
+clipped (A-03). Without `momentum` there is none (A-13); with it worker k keeps a buffer
+of its own, v_k <- mu v_k + g, and steps by eta v_k, as PyTorch's SGD (no dampening, no
+Nesterov) which the public implementation uses; buffers are never averaged.
 
 `eta(t)` is asked with t mini-batches finished by all workers together: 0, 1, 2, ... at
 the updates of `gossip`; 0, K, 2 K, ... in rounds, where the K steps share one size.
@@ -78,6 +80,7 @@ def gossip(
     eta: Eta,
     sigma: float = 0.0,
     noise_on: str = "sum",
+    momentum: float = 0.0,
 ) -> Trace:
     """A(DP)^2SGD, sections 2.2 and 2.4; with sigma = 0, AD-PSGD.
 
@@ -94,6 +97,7 @@ def gossip(
         eta: step size of update t, counted from 0 over all workers.
         sigma: standard deviation of the noise, >= 0.
         noise_on: "sum" or "mean", which gradient carries sigma.
+        momentum: mu of each worker's buffer, in [0, 1).
 
     Returns:
         The trace, one row per update.
@@ -101,7 +105,17 @@ def gossip(
     Raises:
         ValueError: no such worker, an update without a read, or missing noise.
     """
-    return play(w0, num_workers, events, gradient, eta, sigma, noise_on, by_age=False)
+    return play(
+        w0,
+        num_workers,
+        events,
+        gradient,
+        eta,
+        sigma,
+        noise_on,
+        by_age=False,
+        momentum=momentum,
+    )
 
 
 def age_weighted(
@@ -136,10 +150,12 @@ def play(
     noise_on: str,
     *,
     by_age: bool,
+    momentum: float = 0.0,
 ) -> Trace:
     """Plays the events; see `gossip` and `age_weighted`."""
     models = start(w0, num_workers)
     ages = np.zeros(num_workers, dtype=int)
+    buffers = np.zeros_like(models)
     snapshots: dict[int, tuple[np.ndarray, int]] = {}  # worker: (w_hat, t of the read)
     rows = []
     t = 0
@@ -159,7 +175,8 @@ def play(
                     raise ValueError(f"update {t} of worker {k} must follow its read")
                 w_hat, read_at = snapshots.pop(k)
                 g = noisy(gradient, w_hat, k, batch, noise, sigma, noise_on)
-                models[k] = models[k] - eta(t) * g
+                buffers[k] = momentum * buffers[k] + g
+                models[k] = models[k] - eta(t) * buffers[k]
                 ages[k] += 1
                 rows.append((models.copy(), t - read_at, ages.copy()))
                 t += 1
@@ -194,6 +211,7 @@ def sync(
     eta: Eta,
     sigma: float = 0.0,
     noise_on: str = "sum",
+    momentum: float = 0.0,
 ) -> Rounds:
     """SYNC (SSGD), section 2.1: steps with noise at every worker (A-22), then mean.
 
@@ -201,10 +219,13 @@ def sync(
     """
     mixing = np.ones((len(rounds[0]), len(rounds[0]))) / len(rounds[0])
     models = start(w0, len(rounds[0]))
+    buffers = np.zeros_like(models)
     history = []
     for r, work in enumerate(rounds):
-        g = gradients(gradient, models, work, sigma, noise_on)
-        models = mixing @ (models - eta(r * len(work)) * g)
+        buffers = momentum * buffers + gradients(
+            gradient, models, work, sigma, noise_on
+        )
+        models = mixing @ (models - eta(r * len(work)) * buffers)
         history.append(models)
     return Rounds(np.array(history), *summary(np.array(history)))
 

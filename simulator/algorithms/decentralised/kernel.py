@@ -1,6 +1,7 @@
 """Decentralised SGD: PSGD in its forms, A(DP)2SGD and stochastic gradient push."""
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -9,14 +10,18 @@ from jaxtyping import Array, Float, Int, Key
 
 from simulator.algorithms import client_work
 from simulator.algorithms.base import Event, Info, Probeable, norm, on_device
-from simulator.algorithms.client_work import Work
-from simulator.algorithms.decentralised.part import Adp2sgd
+from simulator.algorithms.client_work import Augment, Work
+from simulator.algorithms.decentralised.part import Adp2sgd, Augmentation
 from simulator.algorithms.decentralised.part import Decentralised as Config
+from simulator.algorithms.federated.optimizers import transformation
+from simulator.algorithms.federated.part import Optimizer
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.metrics import Models, metric
 from simulator.privacy import gossip_noise
+from simulator.problems.augmenting import augmented
 from simulator.problems.constants import Constants
 from simulator.problems.horizontal import HorizontalProblem
+from simulator.problems.images import image_shape
 from simulator.setup import RunSetup
 from simulator.timeline import NO_SLOT, Kind
 
@@ -34,7 +39,8 @@ class DecentralisedState(NamedTuple):
         spread: sum of squared distances from it.
         ages: steps in each model; None where models merge by their mean.
         shares: push-sum weights; None without push-sum.
-        key: Key of the noise; None without any.
+        key: Key of the noise and of random changes of images; None without any.
+        moments: state of every worker's optimizer, each array `[K, ...]`; None without.
     """
 
     models: Float[Array, "K ..."]
@@ -44,6 +50,7 @@ class DecentralisedState(NamedTuple):
     ages: Int[Array, " K"] | None
     shares: Float[Array, " K"] | None
     key: Key[Array, ""] | None
+    moments: Any = None
 
 
 class _Near(NamedTuple):
@@ -54,12 +61,14 @@ class _Near(NamedTuple):
         read: Model that the first of them has read.
         centre: Mean of all models, as in `DecentralisedState`.
         spread: Spread of all models, as in `DecentralisedState`.
+        moments: state of the first worker's optimizer; None without any.
     """
 
     models: Float[Array, "w ..."]
     read: Float[Array, "..."]
     centre: Float[Array, "..."]
     spread: Float[Array, ""]
+    moments: Any
 
 
 class Noising(eqx.Module):
@@ -74,6 +83,18 @@ class Noising(eqx.Module):
     bound: Float[Array, ""] | None
 
 
+class Augmenting(NamedTuple):
+    """Random changes of images.
+
+    Attributes:
+        config: Its options.
+        image: Height, width and depth of an image, pixels.
+    """
+
+    config: Augmentation
+    image: tuple[int, int, int]
+
+
 class DecentralisedSgd(Probeable):
     """Every worker steps its own model; averagings mix them.
 
@@ -85,6 +106,8 @@ class DecentralisedSgd(Probeable):
         by_age: whether pairs merge by their ages.
         pushes: whether models are shared out as in push-sum.
         num_workers: `K`.
+        optimizer: each worker's own; None for plain SGD.
+        augmenting: Changes of a batch's images; None without any.
     """
 
     step_size: Schedule | Steps
@@ -93,6 +116,8 @@ class DecentralisedSgd(Probeable):
     by_age: bool = eqx.field(static=True)
     pushes: bool = eqx.field(static=True)
     num_workers: int = eqx.field(static=True)
+    optimizer: Optimizer | None = eqx.field(static=True, default=None)
+    augmenting: Augmenting | None = eqx.field(static=True, default=None)
 
     @property
     def per_worker_models(self) -> bool:
@@ -106,6 +131,13 @@ class DecentralisedSgd(Probeable):
         weights = problem.start(key)
         models = jnp.tile(weights, (self.num_workers, *(1,) * weights.ndim))
         K = self.num_workers
+        keyed = self.noising is not None or self.augmenting is not None
+        moments = None
+        if self.optimizer is not None:
+            moments = jax.tree.map(
+                lambda leaf: jnp.tile(leaf, (K, *(1,) * leaf.ndim)),
+                transformation(self.optimizer).init(weights),
+            )
         return DecentralisedState(
             models=models,
             registers=jnp.array(models),
@@ -113,7 +145,8 @@ class DecentralisedSgd(Probeable):
             spread=jnp.zeros((), weights.dtype),
             ages=jnp.zeros(K, jnp.int32) if self.by_age else None,
             shares=jnp.ones(K, weights.dtype) if self.pushes else None,
-            key=key if self.noising is not None else None,
+            key=key if keyed else None,
+            moments=moments,
         )
 
     def step(
@@ -132,11 +165,20 @@ class DecentralisedSgd(Probeable):
         step_size = self.step_size.at(made)
         old = state.models.at[event.worker].get(mode="fill", fill_value=0)
         read = state.registers.at[event.worker[0]].get(mode="fill", fill_value=0)
-        near = _Near(old, read, state.centre, state.spread)
+        moments = jax.tree.map(
+            lambda leaf: leaf.at[event.worker[0]].get(mode="fill", fill_value=0),
+            state.moments,
+        )
+        near = _Near(old, read, state.centre, state.spread, moments)
 
         def of_commit(near: _Near) -> tuple[_Near, Info]:
             work = self._work(problem, state, near.read, event)
-            moved = _moved(problem, near.models[0], step_size, work)
+            direction, moments = work.message, near.moments
+            if self.optimizer is not None:
+                update: Any = transformation(self.optimizer).update
+                direction, moments = update(direction, moments)
+            near = near._replace(moments=moments)
+            moved = _moved(problem, near.models[0], step_size, direction, work)
             after = self._after(state, near, moved[None], event.worker[:1])
             info = {
                 "loss": work.loss,
@@ -170,6 +212,11 @@ class DecentralisedSgd(Probeable):
             centre=near.centre,
             spread=near.spread,
             ages=self._aged(state, event),
+            moments=jax.tree.map(
+                lambda leaf, new: leaf.at[event.worker[0]].set(new, mode="drop"),
+                state.moments,
+                near.moments,
+            ),
         )
         if self.mixing is not None:
             state = self._mixed(state, event, self.mixing)
@@ -229,20 +276,34 @@ class DecentralisedSgd(Probeable):
     ) -> Work:
         """Returns what a worker computes at its snapshot."""
         samples, noising = event.samples[0], self.noising
+        augment = self._augment(state, event)
         if noising is None:
-            return client_work.at_once(problem, read, samples)
+            return client_work.at_once(problem, read, samples, augment)
         size = read.size - problem.model.num_statistics
         noised = size if size < read.size else None
         if noising.bound is None:
-            work = client_work.at_once(problem, read, samples)
+            work = client_work.at_once(problem, read, samples, augment)
         else:
             work = client_work.clipped_per_sample(
-                problem, read, samples, noising.bound, noised
+                problem, read, samples, noising.bound, noised, augment
             )
         assert state.key is not None
         key = jax.random.fold_in(state.key, event.worker[0])
         key = jax.random.fold_in(key, event.job[0])
         return client_work.noised(work, "gaussian", key, noising.std, noised)
+
+    def _augment(self, state: DecentralisedState, event: Event) -> Augment | None:
+        """Returns the change of a job's images, by a key of its own.
+
+        Noise is drawn by the keys of workers 0 to K - 1; these are those from K on.
+        """
+        if self.augmenting is None:
+            return None
+        (config, image), key = self.augmenting, state.key
+        assert key is not None
+        key = jax.random.fold_in(key, self.num_workers + event.worker[0])
+        key = jax.random.fold_in(key, event.job[0])
+        return partial(augmented, key, image=image, crop=config.crop, flip=config.flip)
 
     def _share(self, state: DecentralisedState, event: Event) -> Float[Array, ""]:
         """Returns the weight of the first of two models that merge."""
@@ -362,10 +423,11 @@ def _moved(
     problem: HorizontalProblem,
     model: Float[Array, "..."],
     step_size: Float[Array, ""],
+    direction: Float[Array, "..."],
     work: Work,
 ) -> Float[Array, "..."]:
     """Returns a model after a step; running statistics follow those of the batch."""
-    moved = model - (step_size * work.message).astype(model.dtype)
+    moved = model - (step_size * direction).astype(model.dtype)
     count = problem.model.num_statistics
     if not count:
         return moved
@@ -387,6 +449,12 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> Decentralise
             std=jnp.asarray(sigma / noise.per_mean(setup.shape.batch), float),
             bound=jnp.asarray(noise.bound, float) if noise.clip == "sample" else None,
         )
+    augmentation = getattr(config, "augmentation", None)
+    augmenting = None
+    if augmentation is not None:
+        chosen = getattr(setup.scenario.problem.model, "image", None)
+        shape = image_shape(setup.shape.num_features, chosen)
+        augmenting = Augmenting(augmentation, shape)
     mixing = setup.mixing
     return DecentralisedSgd(
         step_size=on_device(step_size),
@@ -395,4 +463,6 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> Decentralise
         by_age=getattr(config, "merge", "mean") == "age",
         pushes=config.pushes,
         num_workers=setup.shape.num_clients,
+        optimizer=getattr(config, "optimizer", None),
+        augmenting=augmenting,
     )

@@ -8,11 +8,14 @@ docs/decisions.md. Lian, Zhang, Zhang, Hsieh, Zhang and Liu, D-PSGD (2017); Lian
 Zhang and Liu, AD-PSGD (2018).
 """
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import Field, model_serializer, model_validator
+
+from simulator.algorithms.federated.part import Optimizer
 from simulator.algorithms.part import FLOAT_BYTES, Algorithm, Message, ProblemShape
-from simulator.config.base import LocatedError
+from simulator.config.base import Config, LocatedError, without
 from simulator.config.parts import tag
 from simulator.privacy.gossip_noise import Noise
 from simulator.privacy.releases import Guarantee
@@ -54,15 +57,55 @@ class Decentralised(Algorithm):
         return (Message("model", "up", FLOAT_BYTES * shape.num_weights),)
 
 
+class Augmentation(Config):
+    """Random crops and mirrors of a batch's images, drawn anew for every job.
+
+    Padding is zeros of the scaled features: black with `scale: unit`, the mean image
+    with `standard` (the reference implementation pads with black).
+
+    Source: the public PyTorch implementation that A(DP)2SGD, section 5.1, names
+    (pytorch-cifar: RandomCrop(32, padding=4), RandomHorizontalFlip).
+    """
+
+    crop: Annotated[int, Field(ge=0, le=100)] = 4
+    """Pixels of padding on each side, out of which a crop of the old size is cut."""
+    flip: bool = True
+    """Whether every second image is mirrored, by chance."""
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> "Augmentation":
+        if not (self.crop or self.flip):
+            raise LocatedError(
+                "crop must be >= 1 without flip, got 0; leave augmentation out",
+                ("crop",),
+            )
+        return self
+
+
 class _Merging(Decentralised):
     merge: Literal["mean", "age"] = "mean"
     """How two models merge: their mean, or by weights in proportion to their ages, the
     steps that have gone into them; then both have the age of the older one. Source:
     Hegedűs, Danner and Jelasity, Decentralized Learning Works (2021), section 3."""
+    optimizer: Optimizer | None = None
+    """Each worker's own optimiser, of noisy gradients where there is noise; its moments
+    are not averaged. By default plain SGD. Weight decay is `problem.l2`."""
+    augmentation: Augmentation | None = None
+    """Random changes of the images of a batch."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), optimizer=None, augmentation=None)
 
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses merging by age where all average at once."""
+        """Refuses merging by age where all average at once, and changes of no image."""
         super().check(problem, protocol)
+        if self.augmentation and (problem.model.is_linear or problem.model.sequential):
+            raise LocatedError(
+                f"algorithm.augmentation must be with a network for images, got the "
+                f"model {tag(type(problem.model))!r}; leave it out",
+                ("algorithm", "augmentation"),
+            )
         if self.merge == "age" and protocol.in_rounds:
             raise LocatedError(
                 f"algorithm.merge must be mean where all average at once, got 'age' "

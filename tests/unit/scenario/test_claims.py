@@ -24,6 +24,20 @@ NO_WORSE: dict[str, Any] = {
     "says": "figure 2",
 }
 MONOTONE: dict[str, Any] = {"monotone": "a", "over": "x", "says": "figure 6"}
+CRITICAL: dict[str, Any] = {
+    "critical": "a",
+    "than": "b",
+    "over": "x",
+    "within": 0.1,
+    "says": "figure 4",
+}
+MEAN: dict[str, Any] = {
+    "no_worse_mean": "a",
+    "than": "b",
+    "over": "x",
+    "within": 0.01,
+    "says": "table 1",
+}
 RATIO: dict[str, Any] = {
     "ratio": "a",
     "than": "b",
@@ -32,6 +46,7 @@ RATIO: dict[str, Any] = {
     "within": 0.5,
     "says": "table 1",
 }
+BELOW: dict[str, Any] = {"below": "a", "bound": 2.5, "says": "theorem 2"}
 VALUE: dict[str, Any] = {"value": "a", "is": 0.9, "within": 0.1, "says": "table 2"}
 
 
@@ -60,7 +75,10 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (SLOPE | {"slope": ["a", "a"]}, "two or more different variants, got [a, a]"),
         (HIGHER | {"than": None}, "than is missing; add the variant"),
         (HIGHER | {"is": -1}, "is belongs to ratio, value and slope, not to higher"),
-        (HIGHER | {"over": "seed"}, "over belongs to monotone and steady, not to"),
+        (
+            HIGHER | {"over": "seed"},
+            "over belongs to monotone, steady, critical and no_",
+        ),
         (HIGHER | {"to": {"test_auc": 1}}, "to belongs to faster, not to higher"),
         (HIGHER | {"direction": "falling"}, "direction belongs to monotone, not to"),
         (NO_WORSE | {"within": None}, "must say how much worse at most; add within"),
@@ -73,6 +91,15 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (MONOTONE | {"than": "b"}, "than belongs to faster, fewer, higher, no_worse"),
         (MONOTONE | {"direction": "up"}, "'rising' or 'falling'"),
         (MONOTONE | {"monotone": None, "steady": "a"}, "must say over what, how stead"),
+        (
+            CRITICAL | {"over": None},
+            "must say of what, how near the best; add over: KEY",
+        ),
+        (CRITICAL | {"within": None}, "must say of what, how near the best; add over"),
+        (CRITICAL | {"by_at_least": 0}, "greater than 0"),
+        (MEAN | {"over": None}, "must say over what, by how much; add over: KEY, with"),
+        (MEAN | {"within": -1}, "greater than or equal to 0"),
+        (CRITICAL | {"than": None}, "than is missing; add the variant"),
         (RATIO | {"than": None}, "than is missing; add the variant"),
         (RATIO | {"of": None}, "must say of what; add of: virtual_s, is: 2, within"),
         (RATIO | {"of": "speed"}, "of must be a metric, or what else a run comes to"),
@@ -80,6 +107,10 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (RATIO | {"is": 0}, "is must be > 0 for a ratio, got 0"),
         (RATIO | {"within": -1}, "greater than or equal to 0"),
         (RATIO | {"metric": "test_auc"}, "metric belongs to higher, no_worse, close"),
+        ({"below": "a", "says": "theorem 2"}, "must say which bound; add bound: 0.5"),
+        (BELOW | {"bound": "2"}, "should be a valid number"),
+        (BELOW | {"metric": "test_auc"}, "metric must be one that is small at best"),
+        (BELOW | {"is": 1}, "is belongs to ratio, value and slope, not to below"),
         (VALUE | {"is": None}, "must say which value; add is: 0.9 and within: 0.01"),
         (VALUE | {"within": None}, "must say which value; add is: 0.9 and within"),
         (VALUE | {"than": "b"}, "than belongs to faster, fewer, higher, no_worse"),
@@ -97,6 +128,7 @@ def test_a_claim_that_makes_no_sense(claim: dict[str, Any], said: str) -> None:
     [
         (SLOPE, "slope"),
         (RATIO, "ratio"),
+        (BELOW, "below"),
         (VALUE, "value"),
         (MONOTONE, "monotone"),
         (NO_WORSE, "no_worse"),

@@ -199,6 +199,36 @@ BAD: dict[str, tuple[tuple[Change, ...], str, str]] = {
         "8: algorithm.merge",
         "'mean'",
     ),
+    "momentum of one": (
+        ((NOISY, f"{PLAIN}, optimizer: {{kind: momentum, decay: 1}}"),),
+        "8: algorithm.optimizer.decay",
+        "must be < 1, got 1",
+    ),
+    "an optimizer of another name": (
+        ((NOISY, f"{PLAIN}, optimizer: {{kind: nesterov}}"),),
+        "8: algorithm.optimizer.kind",
+        "'nesterov'",
+    ),
+    "momentum of push-sum": (
+        ((NOISY, "kind: sgp, step_size: 0.1, batch: 8, optimizer: {kind: momentum}"),),
+        "8: algorithm.optimizer",
+        "sgp",
+    ),
+    "crops of less than nothing": (
+        ((NOISY, f"{PLAIN}, augmentation: {{crop: -1}}"),),
+        "8: algorithm.augmentation.crop",
+        "must be >= 0, got -1",
+    ),
+    "changes that change nothing": (
+        ((NOISY, f"{PLAIN}, augmentation: {{crop: 0, flip: false}}"),),
+        "8: algorithm.augmentation.crop",
+        "must be >= 1 without flip, got 0; leave augmentation out",
+    ),
+    "crops of what is no image": (
+        ((NOISY, f"{PLAIN}, augmentation: {{}}"),),
+        "8: algorithm.augmentation",
+        "must be with a network for images, got the model 'linear'; leave it out",
+    ),
     "gossip with a server": (
         (PSGD, ASYNCHRONOUS),
         "6: protocol.kind",
@@ -384,6 +414,11 @@ GOOD_ONES: dict[str, tuple[Change, ...]] = {
         SGP,
         gossip(PUSH + ", graph: {kind: ring}"),
         (METRIC, "metrics: [worker_accuracy]"),
+    ),
+    "momentum and noise": ((SIGMA, "{sigma: 1}, optimizer: {kind: momentum}"),),
+    "crops and mirrors": (
+        (SIGMA, "{sigma: 1, clip: sample}, augmentation: {crop: 2}"),
+        network("norm: group, width: 0.1"),
     ),
     "rounds": (
         PSGD,

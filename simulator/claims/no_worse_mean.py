@@ -1,0 +1,34 @@
+"""Claims that final values are not worse in the mean of what is swept."""
+
+from typing import ClassVar
+
+from simulator.claims.base import OfPair
+from simulator.claims.entries import Metric, Within
+
+
+class NoWorseMean(OfPair):
+    """Has final values of `metric` that are worse by little in the mean of a sweep.
+
+    That is by less than `within`, in the mean of all swept values of `over`, such as
+    networks: these are the sample, and replicates are averaged first.
+    """
+
+    named: ClassVar[str] = "no_worse_mean"
+    judged_by: ClassVar[str] = "analysis.claims.no_worse_mean:judge"
+    lacking: ClassVar[str] = "over what, by how much; add over: KEY, within: 0.01"
+    along_sweep: ClassVar[bool] = True
+    compares: ClassVar[bool] = False
+    words: ClassVar[str] = " no worse than "
+
+    no_worse_mean: str
+    """Variant that is no worse."""
+    metric: Metric = "test_accuracy"
+    over: str
+    """Key of the sweep."""
+    within: Within
+    """Largest loss that counts as none, in the unit of the metric."""
+
+    @property
+    def swept_key(self) -> str:
+        """Key of the sweep that the claim is about."""
+        return self.over
