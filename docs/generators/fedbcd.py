@@ -55,7 +55,7 @@ def exchange_table(
 
 
 TUNED, OWN = "-tuned", "-own"
-"""Endings of groups whose eta_0 is tuned at Q = 1 and kept, or for their own Q (F-06)."""
+"""Ends of groups whose eta_0 is tuned at Q = 1 and kept, or for their own Q (F-06)."""
 
 
 def base_of(group: str, to: str, groups: Container[str]) -> str:
