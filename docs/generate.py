@@ -19,6 +19,7 @@ import pandas as pd
 from PIL import Image
 
 import decisions
+import degrees
 import rows as experiments
 from analysis import claims, summary, timelines
 from analysis.claims.measured import measure
@@ -234,7 +235,10 @@ def documents() -> dict[Path, str]:
             "study; intervals are those of one claim alone. How it is judged:\n"
             "[judging.md](judging.md); what earlier verdicts became:\n"
             "[rejudged.md](rejudged.md).\n\n"
-            f"{markdown(_tally(claimed))}\n\n{of_words(claimed)}\n"
+            "[Numbers that are ours](#numbers-that-are-ours), and\n"
+            "[those that were changed after a run](#numbers-that-were-changed) follow\n"
+            f"the claims.\n\n{markdown(_tally(claimed))}\n\n{of_words(claimed)}\n\n"
+            f"{_degrees()}\n"
         ),
     }
     if attacks := _attacks():
@@ -275,6 +279,22 @@ def documents() -> dict[Path, str]:
             f"{of_words(_claims_of(CALIBRATION))}\n"
         )
     return found
+
+
+def _degrees() -> str:
+    """Returns what we chose in the scenarios, and what of it was changed later."""
+    assumed = degrees.assumed().rename(columns={"said": "comment"})
+    return (
+        "## Numbers that were changed\n\n"
+        "Targets, ratios, tolerances and swept values of claims that were changed\n"
+        "after a run of their study (`docs/targets.yaml`). A border that is set after\n"
+        "a result was seen can give any verdict.\n\n"
+        f"{of_words(degrees.changed())}\n\n"
+        "## Numbers that are ours\n\n"
+        "Lines of scenarios that say `assumed`: the paper has no such number, or one\n"
+        "that takes too long.\n\n"
+        f"{of_words(assumed)}"
+    )
 
 
 def of_words(frame: pd.DataFrame) -> str:

@@ -1,7 +1,7 @@
 """Tables of FedBCD: the cost of reaching a target."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import pandas as pd
 
@@ -54,14 +54,30 @@ def exchange_table(
     return pd.DataFrame(rows)
 
 
+TUNED, OWN = "-tuned", "-own"
+"""Ends of groups whose eta_0 is tuned at Q = 1 and kept, or for their own Q (F-06)."""
+
+
+def base_of(group: str, to: str, groups: Container[str]) -> str:
+    """Returns the group that another is compared with: with an eta_0 chosen alike."""
+    tuned = group.endswith((TUNED, OWN)) and to + TUNED in groups
+    return to + TUNED if tuned else to
+
+
 def ratios(table: pd.DataFrame, to: str, what: str = "rounds") -> pd.Series:
     """Returns the cost of one group over that of each row, for the same target.
 
     Args:
         table: table of `exchange_table`.
-        to: name of the group in the numerator.
+        to: name of the group in the numerator; that whose eta_0 was tuned, if there is
+            one, for groups with a tuned eta_0.
         what: compared column.
     """
-    base = table.loc[table["group"] == to].set_index("target")[what]
-    found = table["target"].map(base) / table[what]
+    groups = {*table["group"]}
+    known = table.set_index(["target", "group"])[what]
+    base = [
+        known[target, base_of(group, to, groups)]
+        for target, group in zip(table["target"], table["group"], strict=True)
+    ]
+    found = pd.Series(base, table.index) / table[what]
     return found.where(table[what].map(math.isfinite))

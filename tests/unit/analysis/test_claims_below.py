@@ -8,6 +8,7 @@ import pytest
 import scipy.stats
 
 from analysis import claims
+from analysis.claims.measured import measure, read_csv
 from tests.unit.analysis.studies import Decays
 
 MEANS = (0.9, 1.0, 1.1, 1.0)
@@ -59,10 +60,10 @@ def test_who_diverged_does_not_obey() -> None:
 def test_what_was_kept_is_judged_alike(tmp_path: Any) -> None:
     study = _study()
     before = _judge(study, bound=1.2)
-    measured = claims.measured.measure(study, study.manifest["scenario"]["claims"])
+    measured = measure(study, study.manifest["scenario"]["claims"])
     measured.to_csv(tmp_path / "values.csv")
     again = claims.judge(
-        claims.measured.read_csv(tmp_path / "values.csv"),
+        read_csv(tmp_path / "values.csv"),
         study.manifest["scenario"]["claims"],
         claims.ReplicatePlan(4),
     ).iloc[0]
