@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from analysis.theory import gossip, heterogeneity
+from simulator.privacy.accountants import Pld
 from simulator.privacy.adp2sgd import theorem2
 from simulator.privacy.adp2sgd.setting import PUBLISHED, GossipSetting
 from simulator.privacy.adp2sgd.theorem2 import Numeric
@@ -76,6 +77,52 @@ def noise_table(
                 "poisson": known.poisson,
                 "uniform_own": own.uniform,
                 "poisson_own": own.poisson,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def observer_table(epsilons: Sequence[float] = (10, 12, 16, 20)) -> pd.DataFrame:
+    """Tabulates what Theorem 2's noise is worth against who sees whose turn it is.
+
+    Two data sets differ in one sample of one worker, whose gradients are all -G but for
+    this one, which is G in one of them. That worker's own sums are normal at 0, or at
+    2 G with the chance B / n that the sample is drawn.
+
+    Args:
+        epsilons: what the theorem promises, all admissible.
+
+    Returns:
+        One row per target: `epsilon`, `sigma_sum`, `seen` (a lower bound on epsilon of
+        these two, of the worker's own steps) and `secret` (an upper one, were whose
+        turn it is a secret draw).
+
+    Source: A(DP)2SGD, Theorem 2; A-05.
+    """
+    from dp_accounting.pld import privacy_loss_distribution
+
+    own = PUBLISHED.own(steps=PUBLISHED.iterations // WORKERS)
+    rows = []
+    for epsilon in epsilons:
+        noise = theorem2.least_noise(PUBLISHED, epsilon).best
+        assert noise is not None
+        z = PUBLISHED.multiplier(noise.sigma_sum, "sum")
+        seen = privacy_loss_distribution.from_gaussian_mechanism(
+            z,
+            pessimistic_estimate=False,  # losses are rounded down
+            value_discretization_interval=1e-4,
+            sampling_prob=own.ratio,
+            use_connect_dots=False,
+        )
+        secret = Pld(1e-3)  # the interval of its losses
+        secret.release(PUBLISHED.iterations, PUBLISHED.release(z, "poisson"))
+        composed = seen.self_compose(own.iterations)
+        rows.append(
+            {
+                "epsilon": epsilon,
+                "sigma_sum": noise.sigma_sum,
+                "seen": composed.get_epsilon_for_delta(PUBLISHED.delta),
+                "secret": secret.epsilon(PUBLISHED.delta),
             }
         )
     return pd.DataFrame(rows)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simulator.algorithms.client_work import NOISE
-from simulator.algorithms.edge_cloud.part import Mapa
+from simulator.algorithms.edge_cloud.part import Audp, Mapa
 from simulator.algorithms.edge_cloud.stages import stages
 from simulator.scenario.study import merge
 from simulator.simulation import key_of
@@ -21,6 +21,7 @@ LAWS = {
     "spherical_laplace": "gamma",
     "laplace": "iid_laplace",
 }
+RATES = {"equation_10": "eq10", "equation_11": "eq11"}
 BASE = merge(
     SGD,
     {
@@ -47,12 +48,24 @@ RUNS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "asgd": ({"algorithm": {"kind": "asgd", "batch": 7}},),
     "audp": ({"algorithm": PRIVATE},),
+    "audp, equation 11": ({"algorithm": PRIVATE | {"rate": "equation_11"}},),
     "audp, clip 15": ({"algorithm": PRIVATE | {"clip_bound": 15.0}},),
     "mapa": ({},),
     "mapa, asynchronous": ({"protocol": {"kind": "asynchronous"}},),
     "mapa, binary": (BINARY,),
     "mapa, per sample": (
         {"algorithm": {"clip": "sample", "clip_bound": 2.0, "gap": 0.001}},
+    ),
+    # Epsilon 2 and a theta of 0.9: P is clamped, where the two rules differ.
+    "mapa, table II's stages": (
+        {
+            "algorithm": {
+                "stage_rule": "bound",
+                "epsilon": 2.0,
+                "theta": 0.9,
+                "gap": 0.01,
+            }
+        },
     ),
     "mapa, spherical": ({"algorithm": {"noise": "spherical_laplace", "gap": 1e-5}},),
     "mapa, laplace": ({"algorithm": {"noise": "laplace", "theta": 0.7}},),
@@ -117,6 +130,8 @@ def test_kernels_agree_with_the_twin(name: str) -> None:
         noise_unit="scale",
         clip_mode="sample" if getattr(config, "clip", "") == "sample" else "batch",
         clip_bound=getattr(config, "clip_bound", None),
+        audp_rate=RATES[getattr(config, "rate", "equation_10")],
+        stage_rule=getattr(config, "stage_rule", "theta"),
     )
     start = np.zeros((width, classes))
     twin = mapa_twin.run(config.kind, twin_problem, program, start, constants, options)
@@ -167,6 +182,32 @@ def test_the_stage_table_of_the_specification() -> None:
         assert stage.sensitivity == pytest.approx(sensitivity, rel=3e-4)
         assert 1 / stage.curvature == pytest.approx(step_size, rel=5e-4)
         assert stage.last - before == length
+
+
+def test_table_2s_stages_fall_faster_where_the_divisor_is_clamped() -> None:
+    """M-07: equal until P would be below 1, then further down."""
+    for epsilon, differ in ((0.1, False), (0.5, True)):
+        rules = [
+            stages(Mapa(epsilon=epsilon, sigma=5.477, stage_rule=rule), 12, 5, 785)
+            for rule in ("theta", "bound")
+        ]
+        ratio = rules[1][1].sensitivity / rules[0][1].sensitivity
+        # (2 / b) sqrt(4 / (6 epsilon^2)) = 0.272 in place of 0.5, sigma aside.
+        expected = 0.2722 / 0.5 if differ else 1.0
+        assert ratio == pytest.approx(expected, rel=1e-3)
+
+
+def test_new_options_leave_the_identity_of_older_runs() -> None:
+    assert "rate" not in Audp(epsilon=1.0).model_dump(mode="json")
+    assert "stage_rule" not in Mapa(epsilon=1.0).model_dump(mode="json")
+    told = Audp(epsilon=1.0, rate="equation_11").model_dump(mode="json")
+    assert told["rate"] == "equation_11"
+    assert Mapa(epsilon=1.0, stage_rule="bound").model_dump()["stage_rule"] == "bound"
+
+
+def test_a_rate_and_a_step_size_exclude_each_other() -> None:
+    with pytest.raises(ValueError, match="rate must be left out with step_size"):
+        Audp(epsilon=1.0, rate="equation_11", step_size=0.1)
 
 
 def test_one_privacy_level_for_each_client() -> None:

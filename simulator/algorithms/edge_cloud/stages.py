@@ -1,6 +1,6 @@
 """Stages of MAPA and the step sizes of Table II, in plain Python.
 
-Source: Li, Yang, Ren and Zhao, eq. 10, 12, 15 and 16, Algorithm 1, Table II.
+Source: Li, Yang, Ren and Zhao, eq. 10-12, 15 and 16, Algorithm 1, Table II.
 """
 
 import math
@@ -57,7 +57,8 @@ def stages(config: EdgeCloud, batch: int, num_clients: int, size: int) -> list[S
     sensitivity = initial_sensitivity(config, batch)
     if isinstance(config, Audp):
         spread = math.sqrt(variance(config, sensitivity, batch, size) + 1)
-        curvature = config.smoothness * longest
+        delayed = longest**2 + 1 if config.rate == "equation_11" else longest
+        curvature = config.smoothness * delayed
         return [Stage(FOREVER, sensitivity, curvature, spread, 0.0)]
     found: list[Stage] = []
     last = 0
@@ -71,7 +72,10 @@ def stages(config: EdgeCloud, batch: int, num_clients: int, size: int) -> list[S
         last = min(last + max(1, math.ceil(length)), FOREVER)
         curvature = 2 * divisor * smooth * longest
         found.append(Stage(last, sensitivity, curvature, 0.0, 0.0))
-        sensitivity *= config.theta
+        if config.stage_rule == "theta":
+            sensitivity *= config.theta
+        else:
+            sensitivity = 2 / batch * math.sqrt(2 * total / (divisor * longest))
     return [*found[:-1], found[-1]._replace(last=FOREVER)]
 
 

@@ -120,6 +120,19 @@ def test_figure_4(law: str, expected: tuple[float, ...]) -> None:
         assert found.mean() == pytest.approx(value, abs=0.005 + 4 * error)
 
 
+def test_images_come_back_better_at_larger_epsilon() -> None:
+    """Figure 4's order; by the law that is private there is none to speak of."""
+    for law in ("radial_exponential", "spherical_laplace"):
+        means = [_correlations(law, e).mean(axis=0) for e in (0.01, 0.1, 1.0)]
+        steps = np.diff(means, axis=0)  # of the same images
+        error = steps.std(axis=1) / np.sqrt(IMAGES)
+        if law == "radial_exponential":
+            # By chance, six standard errors have a probability below 1e-8.
+            assert (steps.mean(axis=1) > 6 * error).all()
+        else:
+            assert (np.abs(steps.mean(axis=1)) < 0.01).all()
+
+
 def test_the_nearest_rank_one_matrix_beats_one_row_under_noise() -> None:
     x, _ = _images()
     gradients = _slopes("softmax")[:, :, None] * x[:, None, :]

@@ -29,6 +29,14 @@ def test_noise_table() -> None:
     assert (frame["poisson_own"] == 3663).all()
 
 
+def test_observer_table() -> None:
+    frame = adp2sgd.observer_table((10,))
+    assert frame["sigma_sum"].tolist() == pytest.approx([4.471], abs=5e-4)
+    # 12.0 and 2.41 are of docs/decentralised.md and tests/unit/privacy.
+    assert frame["seen"].tolist() == pytest.approx([12.0], abs=0.1)
+    assert frame["secret"].tolist() == pytest.approx([2.41], abs=0.01)
+
+
 def test_epsilon_table() -> None:
     frame = adp2sgd.epsilon_table(_numeric)
     assert frame["sigma_sum"].tolist() == [1, 1, 2, 2, 4, 4]
