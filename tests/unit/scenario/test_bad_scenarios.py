@@ -143,14 +143,14 @@ BAD = {
         "upload: bach",
         15,
         "algorithm.upload",
-        ["one of batch, all, got 'bach'; did you mean 'batch'?"],
+        ["one of batch, all, current, got 'bach'; did you mean 'batch'?"],
     ),
     "missing upload": (
         "  upload: all\n",
         "",
         11,
         "algorithm.upload",
-        ["is missing; add it: one of batch, all"],
+        ["is missing; add it: one of batch, all, current"],
     ),
     "unknown protocol": (
         "kind: asynchronous",
@@ -559,7 +559,7 @@ BAD = {
         "{slope: async, than: sync, metric: objective, is: -1, within: 0.1, says: x}",
         26,
         "claims.0.than",
-        ["higher, no_worse, close and ratio, not to slope"],
+        ["higher, no_worse, close, ratio, critical and no_worse_mean, not to slope"],
     ),
     "slope of how much": (
         CLAIM,
@@ -597,7 +597,8 @@ BAD = {
         [  # each name once, though many kinds of claims have the entry
             (
                 "one of test_accuracy, test_loss, test_auc, objective, "
-                "gradient_norm_squared, optimality_gap, consensus_distance, "
+                "gradient_norm_squared, optimality_gap, "
+                "smoothed_gradient_norm_squared, consensus_distance, "
                 "worker_accuracy, worker_loss, got {'kind': 'x'}; known are"
             )
         ],

@@ -225,6 +225,31 @@ TREES: dict[str, dict[str, Any]] = {
         kernel=2,
         image=[8, 4, 1],
     ),
+    "deep_cnn": model(
+        merge(
+            VAFL,
+            {
+                "problem": {
+                    "data": {"kind": "modelnet40", "source": "standin", "side": 8},
+                    "partition": {"kind": "views", "parties": 4},
+                    "server": {"width": 4, "views": 3, "hidden": [5]},
+                }
+            },
+        ),
+        kind="deep_cnn",
+        channels=[2, 2],
+        kernel=3,
+        image=[8, 8, 1],
+    ),
+    "augmentation": algorithm(
+        model(
+            merge(GOSSIP, {"problem": {"data": {"kind": "digits"}}}),
+            kind="cnn",
+            kernel=2,
+            image=[8, 8, 1],
+        ),
+        augmentation={"crop": 1},
+    ),
     "cifar_net": model(
         data(kind="cifar10", source="standin", limit=50),
         kind="cifar_net",
