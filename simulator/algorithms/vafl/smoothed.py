@@ -12,6 +12,8 @@ from simulator.problems.vertical import Model, VerticalProblem
 
 EVALUATIONS = 1
 """Part of the key of all noise that evaluations draw from; jobs use the key itself."""
+DRAWS = 16
+"""Draws of the noise for an estimate."""
 
 
 def gradient_norm_squared(
@@ -20,7 +22,8 @@ def gradient_norm_squared(
     """Estimates the squared norm of the gradient of F_c without bias.
 
     F_c is F's mean over the noise. The product of two gradients at independent noise
-    has the mean |grad F_c|^2; near zero an estimate may be negative.
+    has the mean |grad F_c|^2; the mean of it over all pairs of `DRAWS` gradients is
+    taken. Near zero it may be negative.
 
     Args:
         problem: The problem; all training samples are used.
@@ -31,11 +34,17 @@ def gradient_norm_squared(
     Source: VAFL, equations 10 to 13 and Theorem 5.
     """
     own = jax.random.fold_in(key, EVALUATIONS)
-    first, second = (
-        jax.tree.leaves(jax.grad(partial(_objective, problem, noise, own, turn))(model))
-        for turn in (jnp.int32(0), jnp.int32(1))
+
+    def gradient(turn: Int[Array, ""]) -> Model:
+        return jax.grad(partial(_objective, problem, noise, own, turn))(model)
+
+    of_turns = jax.lax.map(gradient, jnp.arange(DRAWS, dtype=jnp.int32))
+    # Twice the sum over pairs is the square of the sum without the sum of squares.
+    twice = sum(
+        jnp.sum(turns.sum(axis=0) ** 2) - jnp.sum(turns**2)
+        for turns in jax.tree.leaves(of_turns)
     )
-    return jnp.asarray(sum(jnp.sum(a * b) for a, b in zip(first, second, strict=True)))
+    return jnp.asarray(twice / (DRAWS * (DRAWS - 1)))
 
 
 def _objective(
