@@ -155,8 +155,8 @@ def _kept(pin: Any, everything: bool) -> Any:
 
 
 def pinned(name: str) -> dict[str, Any]:
-    """Returns the pins of a case."""
-    return _pinned()["cases"][name]
+    """Returns the pins of a case; none of one that is new."""
+    return _pinned()["cases"].get(name, {})
 
 
 def _pinned() -> dict[str, Any]:
