@@ -26,7 +26,7 @@ from analysis.claims.measured import measure
 from analysis.frames import Study
 from analysis.markup import literal
 from analysis.targets import final_values, time_to_target
-from generators import fedbcd, formulas
+from generators import fedbcd, findings, formulas
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
 from simulator.claims import ORIGINS
@@ -372,6 +372,7 @@ def main(arguments: list[str]) -> int:
         take_in(load(folder))
     for path, text in documents().items():
         path.write_text(text, encoding="utf-8")
+    findings.local_steps(RESULTS, ROOT / "docs" / "figures")
     return 1 if mistakes else 0
 
 
