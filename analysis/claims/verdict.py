@@ -66,6 +66,9 @@ def near(sample: Sample, low: float, high: float) -> Evidence:
     """
     slack = ROUNDING * (1 + max(abs(x) for x in (low, high) if np.isfinite(x)))
     low, high = low - slack, high + slack
-    inside = max(above(sample, low), below(sample, high))
-    outside = min(below(sample, low), above(sample, high))
-    return Evidence(inside, outside)
+    sides = []  # an infinite end excludes nothing
+    if np.isfinite(low):
+        sides.append(Evidence(above(sample, low), below(sample, low)))
+    if np.isfinite(high):
+        sides.append(Evidence(below(sample, high), above(sample, high)))
+    return Evidence(max(s.for_it for s in sides), min(s.against for s in sides))
