@@ -205,7 +205,8 @@ def readme_table() -> str:
     listed = experiments.read(ROOT / experiments.LISTED)
     return (
         "A row is a figure, table or theorem of VAFL, MAPA, FedBCD (BCD) or A(DP)²SGD\n"
-        "(ADP), or a comparison across them (X); counted are the paper's own claims,\n"
+        "(ADP), a statement on privacy that does not hold (PRIV), or a comparison of\n"
+        "papers (X); counted are the paper's own claims, in all readings of them,\n"
         "and the replicates behind them. Claims of the specification, our own, and\n"
         "identities (equal by algebra) have a column: hold/do not hold/undecided.\n"
         "Where a row has no claim, a *test* or generated *table* shows it. What is\n"
