@@ -131,7 +131,7 @@ class Exchanges:
             def row(state: fedbcd.BlockDescentState, event: fedbcd.Event) -> Any:
                 begun = fedbcd._of_workers(state.weights, event)
                 _, own, h, _ = algorithm._fresh(problem, state, event, begun)
-                _, received = fedbcd._received(problem, event, own, h)
+                _, received = fedbcd._received(problem, event, own, h, state.server)
                 after, _ = algorithm.step(problem, state, event)
                 return after, (h[0], received.error[0])
 
