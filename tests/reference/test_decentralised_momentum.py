@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -126,7 +127,9 @@ def test_images_are_cropped_and_mirrored() -> None:
     x = np.random.default_rng(5).normal(size=(num, depth, height, width))
     key = jax.random.key(7)
     with jax.enable_x64(True):
-        found = augmented(key, x.reshape(num, -1), image=image, crop=crop, flip=True)
+        found = augmented(
+            key, jnp.asarray(x.reshape(num, -1)), image=image, crop=crop, flip=True
+        )
         corners, mirrored = draws(key, num, crop)
     expected = changed(x, corners, mirrored, crop)
     np.testing.assert_array_equal(found, expected.reshape(num, -1))
@@ -139,9 +142,11 @@ def test_images_are_cropped_and_mirrored() -> None:
 def test_without_flip_or_crop_the_other_is_left() -> None:
     x = np.arange(24.0).reshape(2, 12)
     key = jax.random.key(1)
-    plain = augmented(key, x, image=(3, 4, 1), crop=0, flip=False)
+    plain = augmented(key, jnp.asarray(x), image=(3, 4, 1), crop=0, flip=False)
     np.testing.assert_array_equal(plain, x)
-    mirrored = np.asarray(augmented(key, x, image=(3, 4, 1), crop=0, flip=True))
+    mirrored = np.asarray(
+        augmented(key, jnp.asarray(x), image=(3, 4, 1), crop=0, flip=True)
+    )
     rows = x.reshape(2, 3, 4)
     for one, row in zip(mirrored.reshape(2, 3, 4), rows, strict=True):
         assert (one == row).all() or (one == row[:, ::-1]).all()
