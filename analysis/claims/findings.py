@@ -233,8 +233,9 @@ def _named(claim: Claim) -> tuple[str, ...]:
 def points(measured: Measured, claim: Claim) -> list[tuple[str, ...]]:
     """Returns the groups that a claim is about: as named, or at each swept point.
 
-    A variant that is not swept is compared at every point of the others. A claim along
-    a sweep is about all groups of its variant at once.
+    A variant that is not swept, or over fewer keys, is compared at every point of the
+    others that agrees with its own. A claim along a sweep is about all groups of its
+    variant at once.
     """
     names, at = _named(claim), claim.at
 
@@ -247,19 +248,27 @@ def points(measured: Measured, claim: Claim) -> list[tuple[str, ...]]:
         return [mine] if mine else []
     if all(name in measured.rows and is_about(name) for name in names):
         return [names]
-    of = {
-        name: {
-            group.removeprefix(name): group
-            for group in filter(is_about, measured.groups(name))
-        }
-        for name in names
-    }
-    swept = [name for name in names if "" not in of[name]] or [names[0]]
-    return [
-        tuple(of[name].get(point, of[name].get("", "")) for name in names)
-        for point in of[swept[0]]
-        if all(point in of[name] or "" in of[name] for name in names)
+    about = {name: list(filter(is_about, measured.groups(name))) for name in names}
+    finest = max(names, key=lambda name: _most_keys(measured, about[name]))
+    matched = [
+        tuple(_matching(measured, group, about[name]) for name in names)
+        for group in about[finest]
     ]
+    return [groups for groups in matched if all(groups)]
+
+
+def _most_keys(measured: Measured, groups: Sequence[str]) -> int:
+    return max((len(measured.parameters(group)) for group in groups), default=0)
+
+
+def _matching(measured: Measured, group: str, others: Sequence[str]) -> str:
+    """Returns the one of some groups at the same point, "" where there is none.
+
+    Swept values that the group has and a variant does not are of no concern to it.
+    """
+    mine = measured.parameters(group).items()
+    same = (each for each in others if measured.parameters(each).items() <= mine)
+    return next(same, "")
 
 
 def _missing(measured: Measured, *names: str) -> str:

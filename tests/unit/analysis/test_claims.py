@@ -176,6 +176,13 @@ def test_an_unfinished_study_says_how_much_it_compared() -> None:
     assert "; 4 of 5 replicates can be compared; p" in found["why"]
 
 
+def _sweep(study: Study) -> None:
+    """Takes labels such as "a, q=1" for variants and swept values."""
+    for run in study.manifest["runs"]:
+        run["variant"], swept = run["label"].split(", q=")
+        run["parameters"] = {"q": int(swept)}
+
+
 def test_a_sweep_is_judged_at_each_point() -> None:
     study = Curves(
         {
@@ -185,8 +192,7 @@ def test_a_sweep_is_judged_at_each_point() -> None:
             "b, q=2": [arrives(4)] * 3,
         }
     )
-    for run in study.manifest["runs"]:
-        run["variant"] = run["label"].split(",")[0]
+    _sweep(study)
     claim = {"faster": "a", "than": "b", "to": TO, "says": "figure 2"}
     study.manifest["scenario"]["claims"] = [claim]
     frame = claims.evaluate(study)
@@ -295,8 +301,7 @@ def test_slope_of_too_few_or_of_what_is_not_there() -> None:
 def test_slope_at_each_point_of_a_sweep() -> None:
     groups = {"a, q=1": -1, "a, q=2": -0.2, "b, q=1": -1}
     study = Decays({name: [_power(b)] * 3 for name, b in groups.items()})
-    for run in study.manifest["runs"]:
-        run["variant"] = run["label"].split(",")[0]
+    _sweep(study)
     claim = {"slope": "a", "metric": "optimality_gap", "within": 0.1, "says": "thm 2"}
     study.manifest["scenario"]["claims"] = [claim | {"is": -1}]
     frame = claims.evaluate(study)
@@ -392,6 +397,34 @@ def test_what_is_not_swept_is_compared_at_every_point() -> None:
     frame = claims.evaluate(study)
     assert frame["verdict"].tolist() == ["holds", "holds"]
     assert "b higher than a, epsilon=0.5" in frame["claim"][1]
+
+
+def test_what_is_swept_over_fewer_keys_is_compared_where_these_agree() -> None:
+    """Of a (epsilon and commits) and b (commits alone), at equal commits."""
+    study: Any = Swept({0.1: [0.5, 0.51, 0.52], 0.5: [0.7, 0.71, 0.72]})
+    runs, tables = study.manifest["runs"], [study._table]
+    for run in runs:
+        run["parameters"] |= {"stop.commits": 60}
+        run["label"] += ", commits=60"
+    for commits, value in ((300, 0.1), (60, 0.9)):
+        label, parameters = f"b, commits={commits}", {"stop.commits": commits}
+        for replicate in range(3):
+            more = {"variant": "b", "parameters": parameters}
+            runs.append(run_of(len(runs), label, replicate, **more))
+            tables.append(evaluations_of(len(runs) - 1, [0.0], test_accuracy=[value]))
+    study._table = pd.concat(tables)
+    claim = {"metric": "test_accuracy", "says": "figure 6"}
+    study.manifest["scenario"]["claims"] = [
+        {"higher": "b", "than": "a", **claim},
+        {"higher": "a", "than": "b", **claim},
+    ]
+    frame = claims.evaluate(study)
+    assert frame["verdict"].tolist() == [
+        *("holds", "holds"),
+        *("does not hold", "does not hold"),
+    ]
+    assert "b, commits=60 higher than a, epsilon=0.1, commits=60" in frame["claim"][0]
+    assert "a, epsilon=0.5, commits=60 higher than b, commits=60" in frame["claim"][3]
 
 
 def test_two_targets_in_one_study_are_told_apart() -> None:

@@ -111,7 +111,7 @@ def test_value(is_: float, within: float, verdict: str) -> None:
 def test_value_at_each_point_of_a_sweep_and_of_too_few() -> None:
     study = Curves({"a, q=1": [[0.5]] * 3, "a, q=2": [[0.9]] * 3})
     for run in study.manifest["runs"]:
-        run["variant"] = "a"
+        run |= {"variant": "a", "parameters": {"q": int(run["label"][-1])}}
     claim = {"value": "a", "is": 0.5, "within": 0.1, "says": "x"}
     study.manifest["scenario"]["claims"] = [claim | {"metric": "test_accuracy"}]
     assert claims.evaluate(study)["verdict"].tolist() == ["holds", "does not hold"]
