@@ -206,9 +206,9 @@ def readme_table() -> str:
     return (
         "A row is a figure, table or theorem of VAFL, MAPA, FedBCD (BCD) or A(DP)²SGD\n"
         "(ADP), a statement on privacy that does not hold (PRIV), or a comparison of\n"
-        "papers (X); counted are the paper's own claims as they are read today, and the\n"
-        "replicates behind them. The same in an earlier reading and other claims of the\n"
-        "specification, our own, and identities (equal by algebra) have a column:\n"
+        "papers (X); counted are the paper's own claims as they are read today, and\n"
+        "the replicates behind them. The same in an earlier reading, other claims of\n"
+        "the specification, our own, and identities (equal by algebra) have a column:\n"
         "hold/do not hold/undecided.\n"
         "Where a row has no claim, a *test* or generated *table* shows it. What is\n"
         "*not run* has no results in `docs/results` yet.\n\n"
