@@ -53,7 +53,7 @@ def _listing(values: Any) -> Any:
 
 At = Annotated[
     dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]],
-    BeforeValidator(_listing),
+    BeforeValidator(_listing, json_schema_input_type=dict[str, Any]),
     Rule("keys of the sweep, each with a value or a list", "{algorithm.epsilon: 0.5}"),
 ]
 """Swept keys, and for each the values that a claim is made for."""

@@ -1,7 +1,7 @@
 """The command line: `stalesim run|timeline|plot|check|attack|list|calibrate`, ...
 
-`commands` holds the commands, `console` the output and interruptions of the program;
-`printing` shows results.
+`commands` is the program; its commands stand in `runs`, `results`, `tools` and `data`.
+`console` has its output and interruptions, `printing` shows results.
 """
 
 from simulator.cli.commands import app, main

@@ -19,9 +19,9 @@ def show_machine() -> None:
     from simulator.storage.cache import cache_folder
 
     rows = {
-        "stalesim": _version("stalesim"),
+        "stalesim": version_of("stalesim"),
         "python": f"{platform.python_version()} on {platform.platform()}",
-        **{name: _version(name) for name in LIBRARIES},
+        **{name: version_of(name) for name in LIBRARIES},
         "devices": _devices(),
         "double precision": _double_precision(),
         "processors": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}",
@@ -61,7 +61,8 @@ def _number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.2e}"
 
 
-def _version(name: str) -> str:
+def version_of(name: str) -> str:
+    """Returns the version of an installed package, or that it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

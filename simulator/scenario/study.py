@@ -192,14 +192,6 @@ def short_names(keys: tuple[str, ...]) -> dict[str, str]:
     return names
 
 
-def schema() -> dict[str, Any]:
-    """Returns the JSON schema of a scenario, for editors."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Scenario.model_json_schema(),
-    }
-
-
 def to_yaml(scenario: BaseScenario) -> str:
     """Returns a scenario with all its defaults as YAML that `read` reads back."""
     tree = scenario.model_dump(mode="json")

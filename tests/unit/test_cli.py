@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ variants:
 claims:
   - {faster: async, than: sync, to: {test_accuracy: 0.8}, says: "as in figure 2"}
 """
+MAIN = "from simulator.cli import main; main()"
 ENVIRONMENT = {**os.environ, "COLUMNS": "100"}
 
 
@@ -194,3 +196,16 @@ def test_a_study_is_the_same_with_any_number_of_processes(
         )
     for one, other in zip(*tables, strict=True):
         assert one.equals(other)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert stalesim("--version").stdout == f"stalesim {version('stalesim')}\n"
+
+
+def test_a_shell_completes_commands_and_options() -> None:
+    words = {"COMP_WORDS": "stalesim ca", "COMP_CWORD": "1"}
+    asked = ENVIRONMENT | {"_STALESIM_COMPLETE": "complete_bash"} | words
+    # The name of the program says which variable asks.
+    command = [sys.executable, "-c", "import sys; sys.argv = ['stalesim']; " + MAIN]
+    found = subprocess.run(command, capture_output=True, text=True, env=asked)
+    assert found.stdout.split() == ["calibrate"]

@@ -1,4 +1,4 @@
-"""Variants, sweep points and replicates; the schema; and back to YAML."""
+"""Variants, sweep points and replicates; and back to YAML."""
 
 from typing import Any
 
@@ -13,7 +13,6 @@ from simulator.scenario.study import (
     merge,
     replace,
     replicate_seed,
-    schema,
     short_names,
     to_yaml,
 )
@@ -148,17 +147,6 @@ def test_a_scenario_comes_back_from_yaml() -> None:
         claims=[{"close": "no", "than": "010", "within": 0.1, "says": "12:30:00"}],
     )
     assert loads(to_yaml(scenario), "written") == scenario
-
-
-def test_the_schema_lists_what_exists_and_lets_shape_parameters_be() -> None:
-    described = schema()
-    assert described["$schema"].startswith("https://json-schema.org/")
-    assert "claims" in described["properties"]
-    parts = described["$defs"]
-    assert parts["TSynchronous"]["required"] == ["t"]
-    assert "parameters" not in parts["Scipy"]["properties"]
-    assert "anyOf" in parts["Scipy"]["additionalProperties"]
-    assert "constant" in parts["Scipy"]["properties"]["law"]["not"]["enum"]
 
 
 def test_a_variant_may_have_its_own_sweep() -> None:

@@ -1,0 +1,127 @@
+"""Commands on studies: `plot`, `report`, `check`, `attack` and `export`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from simulator.cli import printing
+from simulator.cli.console import err, out
+from simulator.cli.drawing import Formats, formats
+from simulator.config.errors import UserError
+from simulator.config.text import counted
+
+app = typer.Typer()
+
+
+@app.command()
+def plot(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    form: Formats = None,
+    styles: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--style",
+            help="a style of Matplotlib, its name or a file, that overrides the look; "
+            "may be repeated",
+        ),
+    ] = None,
+) -> None:
+    """Draws the standard figures of a study into its folder."""
+    from simulator import trace
+
+    forms = formats(form, plots=True)
+    study = trace.load(folder)
+    if study.manifest.get("kind") == "timeline":
+        printing.draw_timeline(study, None, forms, styles or ())
+    else:
+        printing.draw(study, forms, styles or ())
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="folder of a study or timeline")],
+    file: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="page to be written; else FOLDER/report.html"),
+    ] = None,
+) -> None:
+    """Writes a study as one HTML page: results, method, scenario, how to repeat it."""
+    from analysis import page
+    from simulator import trace
+
+    out.say(f"Report: {page.write(trace.load(folder), file)}")
+
+
+@app.command()
+def check(
+    folders: Annotated[list[Path], typer.Argument(help="folders of studies")],
+) -> None:
+    """Shows the verdicts on the claims of the studies' sources."""
+    from analysis import claims
+    from simulator import trace
+
+    for folder in folders:
+        study = trace.load(folder)
+        if study.manifest.get("kind") == "timeline":
+            raise UserError(
+                f"{folder}: must be a study with numerics to have claims, but is a "
+                f"timeline; run its scenario by `stalesim run`"
+            )
+        out.say(study.manifest["name"], style="bold")
+        printing.show_claims(claims.evaluate(study))
+
+
+@app.command()
+def attack(
+    folder: Annotated[Path, typer.Argument(help="folder of a study with probes")],
+    what: Annotated[
+        str, typer.Option(help="message, or gradient for what no noise would give")
+    ] = "message",
+    most: Annotated[
+        int, typer.Option(min=1, help="probes of each group and commit to look at")
+    ] = 20,
+) -> None:
+    """Recovers images from the messages that a study has probed, and measures them."""
+    from analysis.attacks import report
+    from analysis.attacks import study as attacks
+    from simulator import trace
+
+    study = trace.load(folder)
+    recovered = attacks.attack(study, what, most)
+    shown = report.summary(recovered, by=("group",))
+    table = Table("group", *shown["metric"].unique(), "runs", "no image", box=None)
+    for group, rows in shown.groupby("group", sort=False):
+        means = (f"{mean:.3g}" for mean in rows["mean"])
+        first = rows.iloc[0]
+        counts = str(first["replicates"]), str(first["blank"])
+        table.add_row(str(group), *means, *counts)
+    out.print(table)
+    for path in attacks.save(study, recovered, folder):
+        out.say(f"Written: {path}")
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    target: Annotated[
+        str, typer.Option("--to", help="csv, tensorboard, wandb or mlflow")
+    ],
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="new folder; by default export-TARGET in the study's"
+        ),
+    ] = None,
+) -> None:
+    """Writes a study for other programs, into a folder; uploads nothing."""
+    from analysis import exporting
+    from simulator import trace
+
+    study = trace.load(folder)
+    done = exporting.export(study, target, into or folder / f"export-{target}")
+    for how, number in done.left_out.items():
+        which = counted(number, "run that is", "runs that are")
+        err.say(f"Left out: {which} {how}", style="yellow")
+    out.say(f"Exported: {done.folder} ({counted(done.num_runs, 'run')})")

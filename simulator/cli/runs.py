@@ -1,0 +1,264 @@
+"""The commands that simulate: `run`, `resume` and `timeline`."""
+
+import contextlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simulator.cli import console, folders, printing
+from simulator.cli.console import err
+from simulator.cli.drawing import Formats, formats
+from simulator.config.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from simulator.scenario.scenario import Scenario
+    from simulator.trace import Study
+
+app = typer.Typer()
+
+FAILED = 1
+"""Exit status of a study of which some runs failed."""
+
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", help="dotted.key=value, replaces an entry"),
+]
+Jobs = Annotated[
+    int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(help="address of a Dask scheduler, whose workers execute the runs"),
+]
+Checkpoint = Annotated[
+    float,
+    typer.Option(
+        "--checkpoint",
+        min=0,
+        help="seconds after which the state of a long run is kept again, so that a "
+        "kill loses no more; 0: never",
+    ),
+]
+EVERY_S = 300.0
+Plots = Annotated[bool, typer.Option(help="draw the figures at the end")]
+
+
+@app.command()
+def run(
+    scenario: Annotated[Path, typer.Argument(help="a scenario file")],
+    set_: Overrides = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", help="new folder for the study")
+    ] = None,
+    jobs: Jobs = 0,
+    scheduler: Scheduler = None,
+    checkpoint: Checkpoint = EVERY_S,
+    *,
+    dry_run: Annotated[bool, typer.Option(help="only say what would be run")] = False,
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="add replicates, looking at the claims after 5, 8, 12 and 20 of them, "
+            "until every claim is decided",
+        ),
+    ] = False,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            help="replicates of the last look of --until-decided; by default 20, or "
+            "the scenario's if those are more"
+        ),
+    ] = None,
+    plots: Plots = True,
+    form: Formats = None,
+) -> None:
+    """Runs a scenario; writes a study, its figures and a closing table.
+
+    Runs that the folder holds already are not repeated: a study that was interrupted is
+    continued, one with more replicates, variants or points than before extended.
+    """
+    from simulator.scenario.reading import read
+    from simulator.scenario.remarks import remarks
+
+    forms = formats(form, plots=plots)
+    if jobs != 1 and scheduler is None and not dry_run:
+        _begin_processes(scenario)
+    config = read(scenario, set_ or ())
+    if most is not None and not until_decided:
+        raise UserError(
+            "--most belongs to --until-decided; add that, or set the number of "
+            "replicates by --set replicates=NUMBER"
+        )
+    for remark in remarks(config):
+        err.say(f"stalesim: warning: {remark}", style="yellow")
+    if dry_run:
+        from simulator.studies import memory, planned, staged
+
+        if until_decided:
+            *_, config = staged.stages(config, folder, most)
+        runs, tasks = planned(config)
+        printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
+        return
+    folder = folder or folders.new(config.name)
+    decided = _all_decided if until_decided else None
+    _simulate(config, folder, jobs, scheduler, checkpoint, forms, decided, most)
+
+
+SEVERAL = re.compile(rb"^(replicates|variants|sweep)\b", re.MULTILINE)
+"""An entry of a scenario of several runs."""
+
+
+def _begin_processes(scenario: Path) -> None:
+    """Lets the processes of a study start while its scenario is still read.
+
+    They are of no use for a single run, so the file is looked at for what makes several
+    of one. Where that is wrong, it only costs time.
+    """
+    from simulator.engine import processes
+
+    with contextlib.suppress(OSError):
+        if SEVERAL.search(scenario.read_bytes()):
+            processes.begin()
+
+
+@app.command()
+def resume(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    jobs: Jobs = 0,
+    scheduler: Scheduler = None,
+    checkpoint: Checkpoint = EVERY_S,
+    *,
+    plots: Plots = True,
+    form: Formats = None,
+) -> None:
+    """Runs what is left of a study: what was interrupted, and what failed."""
+    from simulator.studies.running import scenario_of, where_started
+
+    forms = formats(form, plots=plots)
+    with where_started(folder):
+        scenario = scenario_of(folder)
+        _simulate(scenario, folder, jobs, scheduler, checkpoint, forms)
+
+
+def _all_decided(study: "Study") -> bool:
+    from analysis import claims
+
+    return claims.all_decided(study)
+
+
+def _simulate(
+    config: "Scenario",
+    folder: Path,
+    jobs: int,
+    scheduler: str | None,
+    checkpoint: float,
+    forms: tuple[str, ...],
+    until_decided: "Callable[[Study], bool] | None" = None,
+    most: int | None = None,
+) -> None:
+    from simulator import studies
+
+    with console.interruptible(folder), console.progress(config.name) as hear:
+        study = studies.simulate(
+            config,
+            folder,
+            jobs=jobs,
+            scheduler=scheduler,
+            progress=hear,
+            checkpoint_s=checkpoint or None,
+            until_decided=until_decided,
+            most=most,
+            meanwhile=printing.prepare,
+        )
+    printing.close(study, forms)
+    if printing.show_failures(study):
+        raise SystemExit(FAILED)
+
+
+@app.command()
+def timeline(
+    scenario: Annotated[
+        Path | None, typer.Argument(help="a scenario file, with or without a problem")
+    ] = None,
+    set_: Overrides = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", help="new folder for the timeline")
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--import",
+            help="an event log in place of a scenario: .csv or .parquet, a row per job "
+            "of an asynchronous system, columns client (a number from 1 or a label), "
+            "read_time, arrived_time (seconds) and perhaps computed_time, sent_time, "
+            "outcome (applied, lost or rejected)",
+        ),
+    ] = None,
+    gantt: Annotated[
+        float | None,
+        typer.Option(
+            help="virtual seconds of the Gantt picture; by default about 60 jobs"
+        ),
+    ] = None,
+    chrome: Annotated[
+        Path | None,
+        typer.Option(help="also write trace events, for Perfetto, into this file"),
+    ] = None,
+    *,
+    summary: Annotated[
+        bool,
+        typer.Option(
+            "--summary",
+            help="keep statistics alone (record: summary), for millions of clients "
+            "and commits",
+        ),
+    ] = False,
+    plots: Plots = True,
+    form: Formats = None,
+) -> None:
+    """Plays the world alone: who acts when, how stale, how busy. No numerics.
+
+    The folder can be replayed by a scenario: `timeline: {replay: FOLDER}`.
+    """
+    if (scenario is None) == (log is None):
+        raise UserError(
+            "timeline must have either a scenario or --import LOG; give one of them"
+        )
+    if summary and log is not None:
+        raise UserError("--summary must come with a scenario, not with a log; leave it")
+    if gantt is not None and not gantt > 0:
+        raise UserError(f"--gantt must be > 0 seconds, got {gantt:g}; give some")
+    if chrome is not None and not chrome.parent.is_dir():
+        raise UserError(
+            f"--chrome must be a file in a folder that exists, got {chrome}; make it"
+        )
+    forms = formats(form, plots=plots)
+    if log is not None:
+        from simulator.timelines.imported import import_log
+
+        with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
+            study = import_log(log, folder)
+        printing.close_timeline(study, gantt, chrome, forms)
+    elif scenario is not None:
+        from simulator.scenario.reading import read_any
+        from simulator.timelines.saved import record
+
+        asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
+        config = read_any(scenario, asked)
+        if config.record == "summary" and (gantt or chrome):
+            raise UserError(
+                "--gantt and --chrome need every job, but the scenario says record: "
+                "summary; leave them out, or record everything"
+            )
+        with (
+            folders.chosen_or_new(folder, f"{config.name}-timeline") as folder,
+            console.interruptible(folder),
+            console.progress(config.name) as hear,
+        ):
+            study = record(config, folder, hear)
+        printing.close_timeline(study, gantt, chrome, forms)

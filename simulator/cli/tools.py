@@ -1,0 +1,95 @@
+"""Commands that need no study: `list`, `calibrate`, `doctor` and `schema`."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from simulator.cli.console import out
+
+app = typer.Typer()
+
+
+@app.command("list")
+def list_() -> None:
+    """Lists the laws, protocols, algorithms, models and data sets that exist."""
+    from simulator.config.catalogue import KINDS, parts, registered
+    from simulator.config.parts import OPEN, described, tag
+
+    sources = {p.part: p.source for kind in KINDS for p in registered(kind)}
+    table = Table("kind", "name", *["from"] * bool(sources), "what it is", box=None)
+    for kind in KINDS:
+        for part in parts(kind):
+            about = described(part)
+            name = tag(part)
+            name = "(any of scipy.stats)" if name == OPEN else name
+            source = [sources.get(part, "stalesim")] * bool(sources)
+            table.add_row(kind, name, *source, about)
+    out.print(table)
+
+
+@app.command()
+def calibrate(
+    *,
+    epsilon: Annotated[float, typer.Option(help="target of a client, > 0")],
+    releases: Annotated[int, typer.Option(help="messages that a client will send")],
+    delta: Annotated[float, typer.Option(help="that epsilon holds with")] = 1e-5,
+    mechanism: Annotated[
+        str, typer.Option(help="gaussian, laplace or spherical_laplace")
+    ] = "gaussian",
+    sampling_ratio: Annotated[
+        float,
+        typer.Option(help="of a client's own samples in a batch of distinct ones"),
+    ] = 1.0,
+    accountant: Annotated[
+        str, typer.Option(help="basic, advanced, optimal, rdp, pld or gdp")
+    ] = "rdp",
+) -> None:
+    """Finds the noise with which a client stays within a privacy budget."""
+    from simulator.privacy import calibration
+
+    found = calibration.calibration(
+        epsilon, delta, releases, mechanism, sampling_ratio, accountant
+    )
+    out.say(
+        f"noise multiplier {found.multiplier:.6g}: scale of the {mechanism} noise over "
+        f"the sensitivity, by {accountant}"
+    )
+    if found.per_release is not None:
+        out.say(f"epsilon of a message: {found.per_release:.6g}")
+    table = Table(
+        "accountant", f"epsilon at delta {delta:g}", "proved", "within", box=None
+    )
+    for row in found.accountants:
+        words = ("yes" if yes else "no" for yes in (row.formal, row.within))
+        table.add_row(row.name, f"{row.epsilon:.4g}", *words)
+    out.print(table)
+
+
+@app.command()
+def doctor(
+    *,
+    encryption: Annotated[
+        bool,
+        typer.Option(
+            "--encryption", help="measure what CKKS costs here, for a scenario"
+        ),
+    ] = False,
+) -> None:
+    """Shows versions, devices, processors, memory and the cache folder."""
+    from simulator.cli import diagnosis
+
+    if encryption:
+        diagnosis.show_encryption()
+    else:
+        diagnosis.show_machine()
+
+
+@app.command()
+def schema() -> None:
+    """Prints the JSON schema of a scenario, for editors."""
+    from simulator.scenario.schema import schema as schema_of
+
+    sys.stdout.write(json.dumps(schema_of(), indent=1) + "\n")

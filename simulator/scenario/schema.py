@@ -1,0 +1,131 @@
+"""The JSON schema of scenarios, for editors and validators."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from simulator.config.catalogue import parts
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.setting import WorldScenario
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+TAGS = ("kind", "law")
+"""Entries that say which part a mapping is."""
+
+
+def schema() -> dict[str, Any]:
+    """Returns the JSON schema of a scenario: of a study, or of a world alone.
+
+    What may be one of several parts is told apart by its `kind` or `law`, and a claim
+    by the entry that names its kind. A validator then says what is wrong with that
+    part, and not that it is none of all.
+    """
+    study, world = Scenario.model_json_schema(), WorldScenario.model_json_schema()
+    found = {**world.pop("$defs"), **study.pop("$defs")}
+    tree = {
+        "$schema": DIALECT,
+        "title": "Scenario",
+        "type": "object",
+        "properties": dict.fromkeys([*study["properties"], *world["properties"]], True),
+        # A scenario with neither is a world alone, as `reading.read_any` has it.
+        "if": {"anyOf": [{"required": ["problem"]}, {"required": ["algorithm"]}]},
+        "then": {"$ref": "#/$defs/Study"},
+        "else": {"$ref": "#/$defs/World"},
+        "$defs": {**found, "Study": study, "World": world},
+    }
+    claims = {_address(part): part.named for part in parts("claims")}
+    return _told_apart(tree, found, claims)
+
+
+def _address(part: type) -> str:
+    return f"#/$defs/{part.__name__}"
+
+
+def _told_apart(
+    node: Any, found: Mapping[str, dict[str, Any]], claims: Mapping[str, str]
+) -> Any:
+    """Returns a schema whose unions of parts say when each of them is meant.
+
+    Args:
+        node: The schema, or a piece of it.
+        found: Its definitions, by name.
+        claims: Names of the kinds of claims, by the addresses of their definitions.
+    """
+    if isinstance(node, list):
+        return [_told_apart(each, found, claims) for each in node]
+    if not isinstance(node, dict):
+        return node
+    node = {key: _told_apart(each, found, claims) for key, each in node.items()}
+    if "anyOf" in node:
+        return _mapping_apart(node, found)
+    members = [each.get("$ref") for each in node.get("oneOf", ())]
+    if not members:
+        return node
+    del node["oneOf"]
+    node.pop("discriminator", None)
+    if members[0] in claims:
+        return {**node, **_of_claims({claims[each]: each for each in members})}
+    return {**node, **_of_tags(members, found)}
+
+
+def _mapping_apart(
+    node: dict[str, Any], found: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Returns a choice of which one is a mapping as a rule for mappings and others."""
+    mappings = [each for each in node["anyOf"] if _is_mapping(each, found)]
+    others = [each for each in node["anyOf"] if each not in mappings]
+    if len(mappings) != 1 or not others:
+        return node
+    rest = {key: each for key, each in node.items() if key != "anyOf"}
+    (mapping,) = mappings
+    otherwise = others[0] if len(others) == 1 else {"anyOf": others}
+    return {**rest, "if": {"type": "object"}, "then": mapping, "else": otherwise}
+
+
+def _is_mapping(node: dict[str, Any], found: Mapping[str, dict[str, Any]]) -> bool:
+    address = node.get("$ref")
+    of = found[address.rpartition("/")[2]] if address else node
+    return of.get("type") == "object"
+
+
+def _of_claims(members: Mapping[str, str]) -> dict[str, Any]:
+    """Returns what claims must be: of one kind, and as that kind wants it."""
+    return {
+        "type": "object",
+        "anyOf": [{"required": [name]} for name in members],
+        "allOf": [
+            {"if": {"required": [name]}, "then": {"$ref": address}}
+            for name, address in members.items()
+        ],
+    }
+
+
+def _of_tags(
+    members: list[str], found: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Returns what parts must be: of a known name, and as the part of that name wants.
+
+    A part without a name of its own, such as any law of SciPy, has all other names.
+    """
+    tags = {address: _tag(found[address.rpartition("/")[2]]) for address in members}
+    (entry,) = {entry for entry, _ in tags.values()}
+    names = [name for _, name in tags.values() if name is not None]
+    chosen = [
+        {
+            "if": {"properties": {entry: _known(name, names)}, "required": [entry]},
+            "then": {"$ref": address},
+        }
+        for address, (_, name) in tags.items()
+    ]
+    is_open = len(names) < len(members)
+    known = {} if is_open else {"properties": {entry: {"enum": names}}}
+    return {"type": "object", "required": [entry], **known, "allOf": chosen}
+
+
+def _known(name: str | None, names: list[str]) -> dict[str, Any]:
+    return {"not": {"enum": names}} if name is None else {"const": name}
+
+
+def _tag(part: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Returns the entry that names a part, and its name; None if that is open."""
+    (entry,) = (tag for tag in TAGS if tag in part["properties"])
+    return entry, part["properties"][entry].get("const")

@@ -1,0 +1,104 @@
+"""The JSON schema, by a validator: what is shipped passes, and mistakes are located."""
+
+import copy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from simulator.scenario.schema import schema
+
+ROOT = Path(__file__).parents[3]
+SHIPPED = sorted((ROOT / "scenarios").rglob("*.yaml"))
+
+
+@cache
+def validator() -> Draft202012Validator:
+    Draft202012Validator.check_schema(schema())
+    return Draft202012Validator(schema())
+
+
+def told(tree: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns what is wrong: the dotted key of each mistake, and the message."""
+    return [
+        (".".join(map(str, error.absolute_path)), error.message)
+        for error in validator().iter_errors(tree)
+    ]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_scenario_passes(path: Path) -> None:
+    assert told(yaml.safe_load(path.read_text(encoding="utf-8"))) == []
+
+
+def changed(**entries: Any) -> dict[str, Any]:
+    path = ROOT / "scenarios" / "quickstart.yaml"
+    tree = copy.deepcopy(yaml.safe_load(path.read_text(encoding="utf-8")))
+    for key, value in entries.items():
+        both = isinstance(tree.get(key), dict) and isinstance(value, dict)
+        tree[key] = tree[key] | value if both else value
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("entries", "key", "words"),
+    [
+        ({"algorithm": {"lr": 1}}, "algorithm", "'lr' was unexpected"),
+        ({"algorithm": {"kind": "fedavg"}}, "algorithm.kind", "is not one of"),
+        (
+            {"algorithm": {"step_size": {"kind": "constant", "valu": 1}}},
+            "algorithm.step_size",
+            "'valu' was unexpected",
+        ),
+        (
+            {"clients": {"compute": {"law": "constant", "valu": 1}}},
+            "clients.compute",
+            "'valu' was unexpected",
+        ),
+        (
+            {"clients": {"compute": {"law": "mixture", "of": []}}},
+            "clients.compute.of",
+            "non-empty",
+        ),
+        ({"clients": {"compute": {"scale": 1}}}, "clients.compute", "'law'"),
+        (
+            {"claims": [{"faster": "async", "than": "sync", "says": "so"}]},
+            "claims.0",
+            "'to' is a required property",
+        ),
+        ({"stop": {"tme": 5}}, "stop", "'tme' was unexpected"),
+        ({"jobs": {}}, "", "'jobs' was unexpected"),
+    ],
+)
+def test_mistakes_are_told_where_they_are(
+    entries: dict[str, Any], key: str, words: str
+) -> None:
+    found = told(changed(**entries))
+    assert any(where == key and words in message for where, message in found), found
+    assert not any("any of the given schemas" in message for _, message in found)
+
+
+def test_a_world_has_no_metrics_and_a_study_no_job() -> None:
+    world = ROOT / "scenarios" / "studies" / "churn.yaml"
+    tree = yaml.safe_load(world.read_text(encoding="utf-8"))
+    assert told(tree | {"job": {"samples": 5}}) == []
+    assert told(tree | {"evaluate": {"every": {"time": 1}}}) != []
+    assert told(changed(job={"samples": 5})) != []
+
+
+def test_a_law_of_any_name_of_scipy_has_its_own_parameters() -> None:
+    law = {"law": "weibull_min", "c": 2, "scale": [1, 2, 3, 4]}
+    assert told(changed(clients={"compute": law})) == []
+
+
+def test_the_schema_lists_what_exists_and_lets_shape_parameters_be() -> None:
+    described = schema()
+    assert {"claims", "job"} <= {*described["properties"]}
+    parts = described["$defs"]
+    assert parts["TSynchronous"]["required"] == ["t"]
+    assert "parameters" not in parts["Scipy"]["properties"]
+    assert parts["Scipy"]["additionalProperties"] != {}
+    assert "constant" in parts["Scipy"]["properties"]["law"]["not"]["enum"]
