@@ -2,20 +2,46 @@
 
 import contextlib
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simulator.config.errors import UserError
+
+if TYPE_CHECKING:
+    from simulator.scenario.scenario import Scenario
+
+
+def of_study(scenario: "Scenario") -> tuple[Path, bool]:
+    """Returns the folder of a study, and whether the study is there already.
+
+    That of the same study, if it was started before; else a new one.
+    """
+    from simulator.studies import existing
+
+    for folder in _named(scenario.name):
+        if not folder.exists():
+            break
+        if existing.is_there(scenario, folder):
+            return folder, True
+    return new(scenario.name), False
+
+
+def _named(name: str) -> Iterator[Path]:
+    yield Path("runs") / name
+    for number in count(2):
+        yield Path("runs") / f"{name}-{number}"
 
 
 def new(name: str) -> Path:
     """Makes and returns a new folder for a study."""
-    number, folder = 1, Path("runs") / name
+    folders = _named(name)
+    folder = next(folders)
     while True:
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
-            number += 1
-            folder = Path("runs") / f"{name}-{number}"
+            folder = next(folders)
         except OSError as error:
             raise UserError(
                 f"{folder}: cannot be made: {error.strerror}; choose a folder by --out"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simulator.cli import console, folders, printing
-from simulator.cli.console import err
+from simulator.cli.console import err, out
 from simulator.cli.drawing import Formats, formats
 from simulator.config.errors import UserError
 
@@ -81,6 +81,7 @@ def run(
 
     Runs that the folder holds already are not repeated: a study that was interrupted is
     continued, one with more replicates, variants or points than before extended.
+    Without --out it is a folder in runs/: that of the same study, or a new one.
     """
     from simulator.scenario.reading import read
     from simulator.scenario.remarks import remarks
@@ -104,7 +105,13 @@ def run(
         runs, tasks = planned(config)
         printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
         return
-    folder = folder or folders.new(config.name)
+    if folder is None:
+        folder, is_there = folders.of_study(config)
+        if is_there:
+            out.say(
+                f"The study is in {folder}; what has ended there is not run again "
+                f"(--out FOLDER runs it anew)"
+            )
     decided = _all_decided if until_decided else None
     _simulate(config, folder, jobs, scheduler, checkpoint, forms, decided, most)
 

@@ -99,9 +99,7 @@ def _of_claims(members: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _of_tags(
-    members: list[str], found: Mapping[str, dict[str, Any]]
-) -> dict[str, Any]:
+def _of_tags(members: list[str], found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """Returns what parts must be: of a known name, and as the part of that name wants.
 
     A part without a name of its own, such as any law of SciPy, has all other names.

@@ -13,7 +13,6 @@ from simulator.config.text import shown, suggestion
 from simulator.problems.data.parts import OF_REPLICATE
 from simulator.scenario import dialect, grid
 from simulator.scenario.dialect import Keys
-from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import BaseScenario
 
 BASE = "base"

@@ -260,7 +260,7 @@ class StudyFolder:
                 self._entries[run.number] if task is None else _entry(run, task)
             )
         self._entries = {entry["run"]: entry for entry in entries}
-        known, here = self.manifest, _provenance()
+        known, here = self.manifest, of_this_program()
         self.manifest = {
             **here,
             "name": scenario.name,
@@ -410,7 +410,7 @@ class StudyFolder:
         if not self._entries:
             return
         origins.check_modules(self.path, self.manifest, self.inputs)
-        here, then = _provenance()["environment"], self.manifest["environment"]
+        here, then = of_this_program()["environment"], self.manifest["environment"]
         for name in SAME:
             if here.get(name) != then.get(name):
                 raise StudyError(
@@ -464,7 +464,8 @@ def _entry(run: Run, task: Task) -> dict[str, Any]:
     }
 
 
-def _provenance() -> dict[str, Any]:
+def of_this_program() -> dict[str, Any]:
+    """Returns the entries of a manifest on the program, its libraries, the machine."""
     import jax
 
     return provenance(

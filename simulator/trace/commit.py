@@ -1,5 +1,6 @@
-"""The commit of this program, where it runs from its own repository."""
+"""The identity of this program: its code, and the commit of its own repository."""
 
+import hashlib
 import os
 import subprocess
 from pathlib import Path
@@ -42,6 +43,20 @@ def of_program() -> Commit:
     if not heads or heads[0] == "(initial)":
         return Commit(None, None)
     return Commit(heads[0], any(not line.startswith("#") for line in told))
+
+
+def code() -> str:
+    """Returns the SHA-256 of all Python files of this package, by name and content.
+
+    It tells programs apart that have no repository, such as two wheels of one version.
+    """
+    package = Path(simulator.__file__).resolve().parent
+    found = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        body = path.read_bytes()
+        found.update(f"{path.relative_to(package).as_posix()} {len(body)}\n".encode())
+        found.update(body)
+    return found.hexdigest()
 
 
 def _git(folder: Path, *words: str | Path) -> list[str]:

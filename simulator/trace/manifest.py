@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from simulator.config.errors import StudyError
-from simulator.trace.commit import of_program
+from simulator.trace.commit import code, of_program
 from simulator.trace.disk import DISK, Disk, explained, replace
 
 NAME = "manifest.json"
@@ -22,6 +22,8 @@ FORMAT = 2
 """Version of the folder. 1: no number, clients counted from 0. 2: checksums of all
 files, numbers of rows, a journal per session."""
 CHECKSUM = "checksum"
+CODE = 16
+"""Digits of the program's own SHA-256 that are noted."""
 
 
 @with_config(ConfigDict(strict=True))
@@ -150,6 +152,7 @@ def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
             "cores": os.cpu_count(),
             **also,
             **{name: _version(name) for name in libraries},
+            "code": code()[:CODE],
         },
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "started": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),

@@ -86,6 +86,30 @@ def test_run_writes_a_study_with_figures_and_a_closing_table(
     assert "hold this very study" in other.stderr
 
 
+def test_a_study_that_is_there_is_not_run_again(scenario: Path, tmp_path: Path) -> None:
+    def run(*options: str) -> str:
+        command = [sys.executable, "-m", "simulator.cli", "run", str(scenario)]
+        more = ["-s", "replicates=1", "-j", "1", "--no-plots", *options]
+        done = subprocess.run(
+            [*command, *more],
+            capture_output=True,
+            text=True,
+            env=ENVIRONMENT,
+            cwd=tmp_path,
+            check=True,
+        )
+        return done.stdout
+
+    assert "The study is in" not in run()
+    tables = sorted((tmp_path / "runs/tiny/evaluations").iterdir())
+    before = [path.stat().st_mtime_ns for path in tables]
+    again = run()
+    assert "The study is in runs/tiny; what has ended there is not run again" in again
+    assert "Study: runs/tiny" in again
+    assert "Study: runs/tiny-2" in run("-s", "seed=2")
+    assert [path.stat().st_mtime_ns for path in tables] == before
+
+
 def test_a_users_mistake_is_one_line_and_exit_2(scenario: Path) -> None:
     for arguments in (
         ("run", scenario, "-s", "sede=1"),

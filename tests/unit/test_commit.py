@@ -85,3 +85,19 @@ def test_without_git_it_is_not_known(
 
 def _no_git(*args: object, **options: object) -> None:
     raise FileNotFoundError("git")
+
+
+def test_the_code_is_known_by_the_names_and_contents_of_its_files(
+    package: Path,
+) -> None:
+    known = {commit.code()}
+    (package / "part").mkdir()
+    (package / "part" / "a.py").write_text("a = 1")
+    known.add(commit.code())
+    (package / "part" / "a.py").rename(package / "part" / "b.py")
+    known.add(commit.code())
+    (package / "part" / "b.py").write_text("a = 2")
+    known.add(commit.code())
+    assert len(known) == 4
+    (package / "notes.txt").write_text("")
+    assert commit.code() in known

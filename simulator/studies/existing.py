@@ -1,0 +1,35 @@
+"""Studies that are there already, of the same scenario, files and program."""
+
+from pathlib import Path
+
+from simulator import inputs
+from simulator.config.errors import StudyError
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import expand
+from simulator.studies.study_folder import content, of_this_program
+from simulator.trace.manifest import read_manifest
+
+
+def is_there(scenario: Scenario, folder: Path) -> bool:
+    """Says whether a folder holds the study that a scenario would give here and now.
+
+    Its runs may have ended or not. The scenario is the same in every word, the files
+    that it reads by their content, and so are the program's code, its libraries and
+    the machine.
+
+    Args:
+        scenario: Scenario of the study.
+        folder: Any folder.
+    """
+    try:
+        manifest = read_manifest(folder)
+    except StudyError:
+        return False
+    if manifest["scenario"] != scenario.model_dump(mode="json"):
+        return False
+    if manifest["environment"] != of_this_program()["environment"]:
+        return False
+    runs = expand(scenario)
+    with inputs.held(inputs.collect(run.scenario for run in runs)):
+        mine = [content(run) for run in runs]
+    return [entry.get("content") for entry in manifest["runs"]] == mine
