@@ -27,6 +27,11 @@ def of_study(scenario: "Scenario") -> tuple[Path, bool]:
     return new(scenario.name), False
 
 
+def usual(name: str) -> Path:
+    """Returns the folder of the first study of a name."""
+    return next(_named(name))
+
+
 def _named(name: str) -> Iterator[Path]:
     yield Path("runs") / name
     for number in count(2):

@@ -74,6 +74,9 @@ def run(
             "the scenario's if those are more"
         ),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="replace the study in the folder")
+    ] = False,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
@@ -105,6 +108,12 @@ def run(
         runs, tasks = planned(config)
         printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
         return
+    if overwrite:
+        from simulator.studies import overwriting, planned
+
+        planned(config)  # what cannot be run replaces nothing
+        folder = folder or folders.usual(config.name)
+        overwriting.clear(folder)
     if folder is None:
         folder, is_there = folders.of_study(config)
         if is_there:

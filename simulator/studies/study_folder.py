@@ -20,6 +20,7 @@ from simulator.config.errors import StudyError
 from simulator.inputs import Inputs
 from simulator.scenario.study import Run
 from simulator.studies import origins
+from simulator.studies.differing import difference
 from simulator.studies.planning import Task
 from simulator.trace import (
     DISK,
@@ -183,10 +184,10 @@ class StudyFolder:
                 following += 1
                 continue
             if entry["content"] != content(run):
-                raise self._other(entry["label"], run.scenario)
+                raise self._other(entry, run.scenario)
             found.append(run._replace(number=entry["run"]))
         if known:
-            raise self._other(next(iter(known.values()))["label"])
+            raise self._other(next(iter(known.values())))
         return found
 
     def planned(self, runs: list[Run]) -> list[Task]:
@@ -389,16 +390,28 @@ class StudyFolder:
     def _name(self, entry: dict[str, Any]) -> tuple[str, str, int]:
         return entry["variant"], _text(entry["parameters"]), entry["replicate"]
 
-    def _other(self, label: str, scenario: Any = None) -> StudyError:
+    def _other(self, entry: dict[str, Any], scenario: Any = None) -> StudyError:
+        """Returns why a run of this folder is none of a scenario's.
+
+        Args:
+            entry: Entry of the run in the manifest.
+            scenario: Scenario of the run of the same name, if there is one.
+        """
         files = origins.other_files(self.manifest, self.inputs, scenario)
         if files:
             return StudyError(
                 f"{self.path}: must be continued with the files that it was started "
                 f"with, but {files}"
             )
+        what = "is none of the scenario's"
+        if scenario is not None:
+            now = scenario.model_dump(mode="json")
+            told = difference(entry["scenario"], now, leaving=WORDS)
+            what = f"differs: {told}" if told else "has another seed"
         return StudyError(
             f"{self.path}: must be new or empty, or hold this very study, but its run "
-            f"{label!r} is none of the scenario's; choose another folder by --out"
+            f"{entry['label']!r} {what}; choose another folder by --out, or replace "
+            f"the study by --overwrite"
         )
 
     def check_versions(self) -> None:

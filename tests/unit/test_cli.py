@@ -83,7 +83,16 @@ def test_run_writes_a_study_with_figures_and_a_closing_table(
     assert again.returncode == 0, again.stderr
     other = stalesim("run", scenario, "-o", folder, "-s", "algorithm.batch=9")
     assert other.returncode == 2
-    assert "hold this very study" in other.stderr
+    told = " ".join(other.stderr.split())
+    assert "run 'async' differs: algorithm.batch was 8 and is 9" in told
+    wrong = stalesim("run", scenario, "-o", folder, "--overwrite", "-s", "seed=x")
+    assert wrong.returncode == 2
+    assert len(load(folder).manifest["runs"]) == 6
+    one = ("-s", "algorithm.batch=9", "-s", "replicates=1", "--no-plots")
+    anew = stalesim("run", scenario, "-o", folder, "--overwrite", *one)
+    assert anew.returncode == 0, anew.stderr
+    assert len(load(folder).manifest["runs"]) == 2
+    assert not (folder / "figures").exists()
 
 
 def test_a_study_that_is_there_is_not_run_again(scenario: Path, tmp_path: Path) -> None:

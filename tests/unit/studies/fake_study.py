@@ -103,7 +103,7 @@ def fake(patch: pytest.MonkeyPatch) -> None:
     # Here several processes of a play live in one thread.
     patch.setattr(worker, "_one_at_a_time", contextlib.nullcontext())
     patch.setattr(study_folder, "content", lambda run: contents[run.seed, run.label])
-    patch.setattr(study_folder, "_provenance", lambda: made)
+    patch.setattr(study_folder, "of_this_program", lambda: made)
 
 
 class Small:

@@ -282,7 +282,7 @@ def test_files_that_take_a_standins_place_are_told(
     with pytest.raises(StudyError, match=f"{folder}/.* is found now and was not when"):
         studies.simulate(tree | {"replicates": 2}, "s")
     bundled = changed(tree, problem__data__source="bundled", replicates=2)
-    with pytest.raises(StudyError, match="none of the scenario's"):
+    with pytest.raises(StudyError, match="source was auto and is bundled"):
         studies.simulate(bundled, "s")  # as before: it says something else
 
 

@@ -1,0 +1,51 @@
+"""Removal of a study, so that another one can be put into its folder."""
+
+from pathlib import Path
+
+from simulator.config.errors import StudyError
+from simulator.config.text import shown
+from simulator.studies.study_folder import CHECKPOINTS, DATA, LOCKS
+from simulator.studies.worker import TIMELINES
+from simulator.trace import COLUMNS, DISK, Disk
+from simulator.trace.disk import LOCK, PARTIAL, explained, locked
+from simulator.trace.manifest import NAME
+from simulator.trace.study import journal_session
+
+OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, TIMELINES, *COLUMNS}
+"""Names of what is in the folder of a study while it is run."""
+MADE = {"figures", "attack", "report.html"}
+"""Names of what commands make of a study."""
+EXPORT = "export-"
+"""Beginning of the name of a folder for another program."""
+
+
+def clear(folder: Path, disk: Disk = DISK) -> None:
+    """Removes the study in a folder, and what was made of it; nothing without one.
+
+    The manifest goes last: what a kill leaves is still a study, to be overwritten.
+
+    Raises:
+        StudyError: there is anything else in the folder, which then stays as it is.
+    """
+    if not disk.names(folder):
+        return
+    others = [name for name in disk.names(folder) if not _is_ours(name)]
+    if others or not disk.exists(folder / NAME):
+        what = f"{shown(others[0])}, which is not of a study" if others else "none"
+        raise StudyError(
+            f"{folder}: must hold a study and nothing else to be overwritten, but "
+            f"holds {what}; remove it, or choose another folder by --out"
+        )
+    with locked(folder), explained(folder):
+        for name in sorted(disk.names(folder), key=lambda name: name == NAME):
+            if name == LOCK:
+                continue
+            if (folder / name).is_dir() and not (folder / name).is_symlink():
+                disk.remove_folder(folder / name)
+            else:
+                disk.remove(folder / name)
+
+
+def _is_ours(name: str) -> bool:
+    known = name in OURS | MADE or name.startswith(EXPORT) or name.endswith(PARTIAL)
+    return known or journal_session(name) is not None
