@@ -189,7 +189,7 @@ def test_a_folder_of_another_study_is_refused_in_one_line(
     done = stalesim("run", scenario, "-o", folder, *changed)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "its run '[/b]' is none of the scenario's" in done.stderr
+    assert "its run '[/b]' differs: algorithm.batch was" in done.stderr
 
 
 def test_a_timeline_is_literal(scenario: Path, tmp_path: Path) -> None:
