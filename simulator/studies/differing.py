@@ -17,15 +17,11 @@ def difference(
         now: Entries as they are.
         leaving: Entries at the top that do not count.
     """
-    both = [
-        {
-            key: value
-            for key, value in without_nothing(tree).items()
-            if key not in leaving
-        }
+    first, second = (
+        {k: v for k, v in without_nothing(tree).items() if k not in leaving}
         for tree in (then, now)
-    ]
-    return _first(*both, "")
+    )
+    return _first(first, second, "")
 
 
 def _first(then: Any, now: Any, place: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulator.config.errors import StudyError
-from simulator.trace import journal, parts
+from simulator.trace import journal, parts, told
 from simulator.trace.columns import COLUMNS, ORDERS
 from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files
@@ -35,6 +35,16 @@ class Study:
     ) -> None:
         self.folder, self.manifest, self.files = folder, manifest, files
         self._disk = disk
+
+    def __repr__(self) -> str:
+        return told.text(self._told())
+
+    def _repr_html_(self) -> str:
+        """Returns the same for a notebook."""
+        return told.html(self._told())
+
+    def _told(self) -> told.Pairs:
+        return told.pairs(self.folder, self.manifest, sorted(self.files))
 
     @property
     def complete(self) -> bool:

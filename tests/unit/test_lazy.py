@@ -14,6 +14,7 @@ LATE = {
     "analysis.figures": ("jax", "pandas", "matplotlib"),
     "simulator": ("jax", "pandas", "pydantic"),
     "simulator.scenario": ("jax", "pandas", "pydantic"),
+    "stalesim": ("jax", "pandas", "matplotlib", "pydantic"),
 }
 
 
@@ -39,7 +40,20 @@ def test_every_name_that_type_checkers_see_can_be_imported(name: str) -> None:
         _ = package.nothing
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+def test_one_import_has_the_names_of_both_packages() -> None:
+    import analysis
+    import simulator
+    import stalesim
+
+    assert {*stalesim.__all__} == {*analysis.__all__, *simulator.__all__}
+    assert dir(stalesim) == stalesim.__all__
+    assert stalesim.simulate is simulator.simulate
+    assert stalesim.tidy is analysis.tidy
+    with pytest.raises(AttributeError, match="'stalesim' has no attribute 'nothing'"):
+        _ = stalesim.nothing
+
+
+@pytest.mark.parametrize("name", [*PACKAGES, "stalesim"])
 def test_a_package_alone_imports_nothing_large(name: str) -> None:
     code = f"import sys, {name}; print(*sys.modules)"
     done = subprocess.run(

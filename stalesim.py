@@ -1,0 +1,15 @@
+"""stalesim in one import: simulate, load, look, draw.
+
+All public names of `simulator`, which simulates and reads studies, and of `analysis`,
+which reads studies and runs nothing. Names are imported when they are used.
+"""
+
+from typing import TYPE_CHECKING
+
+from simulator.lazy import attach
+
+if TYPE_CHECKING:
+    from analysis import *  # noqa: F403
+    from simulator import *  # noqa: F403
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
