@@ -134,6 +134,30 @@ def theory() -> str:
     return "\n".join(parts)
 
 
+def fits() -> str:
+    """Returns which algorithms run on which protocols."""
+    from simulator.config.catalogue import parts
+    from simulator.config.parts import tag
+
+    protocols = [tag(part) for part in parts("protocols")]
+    lines = [f"| algorithm | data | {' | '.join(protocols)} |"]
+    lines += ["| --- " * (2 + len(protocols)) + "|"]
+    for part in parts("algorithms"):
+        fit = ("yes" if name in part.protocols else "" for name in protocols)
+        lines.append(f"| `{tag(part)}` | {part.family} | {' | '.join(fit)} |")
+    return "\n".join(lines)
+
+
+def words() -> str:
+    """Returns what others call what has a name here."""
+    from simulator.config.words import OTHERS
+
+    lines = ["| here | elsewhere |", "| --- | --- |"]
+    return "\n".join(
+        [*lines, *(f"| `{k}` | {', '.join(v)} |" for k, v in OTHERS.items())]
+    )
+
+
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", r"\|")
 
@@ -145,4 +169,6 @@ GENERATED: dict[str, Callable[[], str]] = {
     "simulator": public("simulator"),
     "analysis": public("analysis"),
     "theory": theory,
+    "fits": fits,
+    "words": words,
 }

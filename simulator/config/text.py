@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from simulator.config.words import SEARCHED, plain
+
 JOINERS = "\u200c\u200d"
 """Signs between letters, and between parts of an emoji; nothing around them moves."""
 QUOTED = 60
@@ -70,8 +72,16 @@ def suggestion(word: object, known: Iterable[str]) -> str:
 
 
 def nearest(word: object, known: Iterable[str]) -> str | None:
-    """Returns the known word that looks most like a given one, if any looks so."""
-    near = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    """Returns the known word that a given one means or looks most like, if any.
+
+    Capitals and signs between letters do not count, and other programs' words do.
+    """
+    known, given = list(known), plain(str(word))
+    same = next((each for each in known if plain(each) == given), None)
+    meant = SEARCHED.get(given)
+    if same is not None or meant in known:
+        return same or meant
+    near = difflib.get_close_matches(str(word), known, n=1, cutoff=0.5)
     return near[0] if near else None
 
 

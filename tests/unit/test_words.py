@@ -1,0 +1,41 @@
+"""Words by which people search: every one leads to a part or key that there is."""
+
+import pytest
+
+from simulator.config.catalogue import KINDS, parts
+from simulator.config.parts import tag
+from simulator.config.text import nearest, suggestion
+from simulator.config.words import OTHERS, SEARCHED
+from simulator.scenario.scenario import Scenario
+
+
+def test_our_words_are_names_of_parts_keys_or_laws_and_none_is_anothers() -> None:
+    names = {tag(part) for kind in KINDS for part in parts(kind)}
+    options = [
+        key
+        for kind in ("protocols", "algorithms", "partitions")
+        for part in parts(kind)
+        for key in part.model_fields
+    ]
+    known = names | {*options, *Scenario.model_fields, "expon", "lognorm", "norm"}
+    assert {*OTHERS} <= known
+    assert sum(map(len, OTHERS.values())) == len(SEARCHED), "each word once"
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "found"),
+    [
+        ("CIFAR10", ["cifar10", "mnist"], "cifar10"),
+        ("FedAsync", ["fed_async", "fed_buff"], "fed_async"),
+        ("FedAsync", ["asynchronous", "buffered"], "asynchronous"),
+        ("lr", ["batch", "step_size"], "step_size"),
+        ("Learning-Rate", ["batch", "step_size"], "step_size"),
+        ("fedavg", ["sgd", "fed_sgd"], "sgd"),
+        ("lr", ["batch"], None),
+        ("bacth", ["batch", "step_size"], "batch"),
+    ],
+)
+def test_a_word_leads_to_ours(word: str, known: list[str], found: str | None) -> None:
+    assert nearest(word, known) == found
+    if found is not None:
+        assert suggestion(word, known) == f"did you mean {found!r}?"
