@@ -17,7 +17,7 @@ from analysis.page.world import imported
 from analysis.timelines import report as timeline_report
 from simulator.config.text import counted, printable
 from simulator.scenario import dialect
-from simulator.scenario.study import without_nothing
+from simulator.scenario.writing import without_nothing
 from simulator.trace import Study, StudyError
 
 NAME = "report.html"

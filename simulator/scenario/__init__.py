@@ -4,7 +4,8 @@
   line of every mistake.
 - `scenario`, `setting`: the entries of a study; `privacy`, `grid`: its accounts and its
   sweeps. Parts are at home in packages of their own, and so are claims and metrics.
-- `study`: from a scenario to its runs, and back to YAML; `schema`: its JSON schema.
+- `study`: from a scenario to its runs; `writing`: back to YAML; `schema`: its JSON
+  schema.
 
 The public names are imported when they are used. Nothing in here imports JAX or pandas,
 and SciPy only when a law needs it.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from simulator.scenario.reading import loads, read
     from simulator.scenario.scenario import Scenario
     from simulator.scenario.schema import schema
-    from simulator.scenario.study import Run, expand, to_yaml
+    from simulator.scenario.study import Run, expand
+    from simulator.scenario.writing import to_yaml
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

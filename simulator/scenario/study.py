@@ -11,7 +11,7 @@ from simulator.config.base import LocatedError
 from simulator.config.messages import first_error
 from simulator.config.text import shown, suggestion
 from simulator.problems.data.parts import OF_REPLICATE
-from simulator.scenario import dialect, grid
+from simulator.scenario import grid
 from simulator.scenario.dialect import Keys
 from simulator.scenario.setting import BaseScenario
 
@@ -191,20 +191,6 @@ def short_names(keys: tuple[str, ...]) -> dict[str, str]:
     return names
 
 
-def to_yaml(scenario: BaseScenario) -> str:
-    """Returns a scenario with all its defaults as YAML that `read` reads back."""
-    tree = scenario.model_dump(mode="json")
-    kept = {key: tree.pop(key) for key in ("variants", "sweep")}
-    return dialect.dump(without_nothing(tree) | kept)
-
-
-def without_nothing(tree: Any) -> Any:
-    """Returns nested mappings and lists without the keys that have no value."""
-    if isinstance(tree, Mapping):
-        return {k: without_nothing(v) for k, v in tree.items() if v is not None}
-    return [without_nothing(v) for v in tree] if isinstance(tree, list) else tree
-
-
 def _is_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Says whether a mapping names no other kind or law than the one it meets."""
     return all(new[tag] == old.get(tag) for tag in ("kind", "law") if tag in new)
@@ -374,6 +360,7 @@ def _resolved(
     except ValidationError as error:
         keys, message = first_error(error, tree, kind)
         where = ("variants", variant, *keys) if changes else keys
+        message += _of_another(keys, tree, scenario)
         raise VariantError(f"variants.{variant}: {message}", where) from None
     to_blame = [key for key in point if _meet(tuple(key.split(".")), wrong.keys)]
     key = to_blame[0] if to_blame else next(iter(point))
@@ -382,6 +369,22 @@ def _resolved(
     raise VariantError(
         f"sweep of {values} (variant {variant}): {wrong.message}",
         (*place, "sweep", *point[key].place),
+    )
+
+
+def _of_another(keys: Keys, tree: Any, scenario: BaseScenario) -> str:
+    """Returns why an entry is missing that the base has: it belongs to another kind."""
+    base: Any = scenario.model_dump(mode="json", exclude_unset=True)
+    for key in keys[:-1]:
+        tree, base = tree.get(key, {}), base.get(key, {})
+        if not (isinstance(tree, Mapping) and isinstance(base, Mapping)):
+            return ""
+    if not keys or keys[-1] in tree or keys[-1] not in base or _is_same(base, tree):
+        return ""
+    tag = next(tag for tag in ("kind", "law") if tree.get(tag) != base.get(tag))
+    return (
+        f"; that of the base belongs to its {tag} {base[tag]!r}: a variant that names "
+        f"another {tag} starts from nothing"
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulator.config.text import brief
-from simulator.scenario.study import without_nothing
+from simulator.scenario.writing import without_nothing
 
 
 def difference(

@@ -12,7 +12,7 @@ from simulator.config.expressions import check_syntax, evaluate
 from simulator.scenario import dialect
 from simulator.scenario.reading import loads
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import to_yaml
+from simulator.scenario.writing import to_yaml
 
 common = settings(deadline=None, derandomize=True, max_examples=200)
 

@@ -19,7 +19,8 @@ from simulator import studies
 from simulator.config.errors import DataError, ScenarioError, StudyError
 from simulator.scenario.reading import read, read_any
 from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import expand, to_yaml
+from simulator.scenario.study import expand
+from simulator.scenario.writing import to_yaml
 from simulator.timeline import check
 from simulator.timelines.imported import import_log
 from simulator.timelines.of_run import timeline

@@ -14,8 +14,8 @@ from simulator.scenario.study import (
     replace,
     replicate_seed,
     short_names,
-    to_yaml,
 )
+from simulator.scenario.writing import to_yaml
 
 TREE: dict[str, Any] = {
     "name": "study",
@@ -176,3 +176,18 @@ def test_a_value_of_a_variants_sweep_is_blamed_where_it_stands() -> None:
         expand(made)
     keys = ("variants", "b", "sweep", "protocol.t", 1)
     assert getattr(caught.value, "keys", None) == keys
+
+
+def test_a_variant_of_another_kind_says_that_it_starts_from_nothing() -> None:
+    made = study(variants={"b": {"algorithm": {"kind": "fed_sgd"}}})
+    with pytest.raises(
+        ScenarioError,
+        match=r"^variants\.b: algorithm\.step_size is missing; .*; that of the base "
+        r"belongs to its kind 'vafl': a variant that names another kind starts from",
+    ):
+        expand(made)
+    changed = {"clients": {"compute": {"law": "gamma"}}}
+    made = study(clients={"compute": {"law": "expon"}}, variants={"b": changed})
+    with pytest.raises(ScenarioError, match=r"compute\.a is missing") as caught:
+        expand(made)
+    assert "starts from nothing" not in str(caught.value), "the base has no a either"

@@ -9,7 +9,8 @@ import pytest
 from simulator import studies
 from simulator.problems.caching import dataset
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run, expand, to_yaml
+from simulator.scenario.study import Run, expand
+from simulator.scenario.writing import to_yaml
 from simulator.studies.planning import keeping, plan
 from simulator.studies.study_folder import content
 
