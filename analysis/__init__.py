@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from analysis.figures import *  # noqa: F403
     from analysis.figures import style
     from analysis.frames import Study, evaluations, runs, tidy
+    from analysis.grids import to_xarray
     from analysis.markup import markdown
     from analysis.targets import final_values, time_to_target, times_to_target
 
