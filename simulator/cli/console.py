@@ -1,19 +1,24 @@
 """The terminal: where is printed, what moves during a run, and what interrupts it."""
 
 import contextlib
+import datetime as dt
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from simulator.config.text import one_line, printable
+from simulator.config.text import one_line, printable, shortened
+
+if TYPE_CHECKING:
+    from simulator.studies.standing import Standing
 
 
 class Terminal(Console):
@@ -40,6 +45,10 @@ err = Terminal(stderr=True)
 INTERRUPTED = 130
 """Exit status."""
 
+LINE_EVERY_S = 30.0
+"""Real seconds from one line on the progress to the next, where is no terminal."""
+LONGEST_LABEL = 40
+"""Characters of the run that is under way."""
 AGAIN_S = 0.05
 """Real seconds after which an interruption that had no effect is repeated."""
 
@@ -114,25 +123,17 @@ def interruptible(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def progress(name: str) -> Iterator[Callable[[float], None]]:
-    """Draws a bar; yields what is to be told the fraction that is done.
+def progress(name: str) -> Iterator[Callable[["float | Standing"], None]]:
+    """Shows how far something is: a bar in a terminal, else a line now and then.
 
-    The bar begins when something is done, not when a mistake is still to be found.
+    Yields what is to be told the fraction that is done, or how far a study is. The bar
+    begins when something is done, not when a mistake is still to be found.
     """
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    shown = _Bar(name) if err.is_terminal else _Lines(name)
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    bar = Progress(*columns, console=err, transient=True)
-    task = bar.add_task(one_line(name), total=1.0)
-
-    def hear(fraction: float) -> None:
-        bar.start()  # does nothing where it has started
-        bar.update(task, completed=fraction)
+    def hear(now: "float | Standing") -> None:
+        fraction = now if isinstance(now, float | int) else now.fraction
+        shown.show(fraction, _counted(now))
         main = threading.current_thread() is threading.main_thread()
         if main and _interrupted.is_set():
             raise KeyboardInterrupt
@@ -140,6 +141,64 @@ def progress(name: str) -> Iterator[Callable[[float], None]]:
     try:
         yield hear
     finally:
-        if bar.live.is_started:
+        shown.end()
+
+
+def _counted(now: "float | Standing") -> str:
+    """Returns how many runs have ended, and one that is under way."""
+    if isinstance(now, float | int) or now.runs == 1:
+        return ""
+    at = f" (at {shortened(one_line(now.at), LONGEST_LABEL)})" if now.at else ""
+    return f"{now.ended} of {now.runs} runs{at}"
+
+
+class _Bar:
+    """A bar in a terminal."""
+
+    def __init__(self, name: str) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[counted]}", markup=False),
+            console=err,
+            transient=True,
+        )
+        self._task = self._bar.add_task(one_line(name), total=1.0, counted="")
+
+    def show(self, fraction: float, counted: str) -> None:
+        """Draws how far it is."""
+        self._bar.start()  # does nothing where it has started
+        self._bar.update(self._task, completed=fraction, counted=counted)
+
+    def end(self) -> None:
+        """Removes the bar."""
+        if self._bar.live.is_started:
             with contextlib.suppress(IndexError):  # interrupted while it started
-                bar.stop()
+                self._bar.stop()
+
+
+class _Lines:
+    """A line now and then, for a file or another program."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._begin = self._last = time.monotonic()
+
+    def show(self, fraction: float, counted: str) -> None:
+        """Writes a line if the last one is long ago."""
+        now = time.monotonic()
+        if now - self._last < LINE_EVERY_S:
+            return
+        self._last, spent = now, now - self._begin
+        words = [f"{100 * fraction:.0f} %", *([counted] if counted else [])]
+        if fraction > 0:
+            left = dt.timedelta(seconds=round(spent * (1 / fraction - 1)))
+            words.append(f"about {left} left")
+        err.say(f"{self._name}: {', '.join(words)}")
+
+    def end(self) -> None:
+        """Does nothing: what comes next says that it has ended."""

@@ -13,12 +13,11 @@ import numpy as np
 from simulator.config.errors import UserError
 from simulator.engine import processes
 from simulator.studies.planning import Task
+from simulator.studies.standing import Progress, Standing, unheard
 from simulator.studies.study_folder import Done
 from simulator.studies.worker import failed, work
 from simulator.trace import DISK, Disk
 
-Progress = Callable[[float], None]
-"""Called with the fraction of the whole study that is done."""
 Hear = Callable[[int, float], None]
 """Called with a task and the fraction of it that is done."""
 STARTED = 1e-9
@@ -66,7 +65,7 @@ def execute(
     tasks: list[Task],
     folder: Path,
     workers: Workers,
-    progress: Progress = lambda _: None,
+    progress: Progress = unheard,
     disk: Disk = DISK,
 ) -> Iterator[Done]:
     """Executes tasks; yields the result of each as it ends.
@@ -81,7 +80,7 @@ def execute(
         tasks: Tasks of a study.
         folder: Folder of the study.
         workers: Processes that execute them.
-        progress: Called with the fraction of all tasks that is done.
+        progress: Called with how far all tasks are.
         disk: Disk of the folder.
 
     Raises:
@@ -90,13 +89,16 @@ def execute(
     if not tasks:
         return
     tasks = _in_order(tasks)
-    weights = np.array([len(task.runs) for task in tasks], np.float64)
-    weights /= weights.sum()
+    sizes = np.array([len(task.runs) for task in tasks])
     done = np.zeros(len(tasks))
 
     def hear(index: int, fraction: float) -> None:
         done[index] = fraction
-        progress(float(done @ weights))
+        under_way = np.flatnonzero((done > 0) & (done < 1))
+        label = tasks[under_way[0]].runs[0].label if under_way.size else ""
+        all_runs = int(sizes.sum())
+        part, ended = float(done @ sizes) / all_runs, int(sizes[done >= 1].sum())
+        progress(Standing(part, ended, all_runs, label))
 
     left = dict(enumerate(tasks))
     while left:

@@ -22,8 +22,9 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.storage import files, limits
 from simulator.studies import executors, planning, staged
-from simulator.studies.executors import Progress, Workers
+from simulator.studies.executors import Workers
 from simulator.studies.planning import Task
+from simulator.studies.standing import Progress, Standing, unheard
 from simulator.studies.study_folder import CHECKPOINTS, DATA, LOCKS, OPEN, StudyFolder
 from simulator.studies.worker import TIMELINES
 from simulator.trace import DISK, Disk, Study, load
@@ -42,7 +43,7 @@ def simulate(
     data: dict[str, np.ndarray] | None = None,
     jobs: int = 1,
     scheduler: str | None = None,
-    progress: Progress = lambda _: None,
+    progress: Progress = unheard,
     checkpoint_s: float | None = CHECKPOINT_S,
     until_decided: staged.Decided | None = None,
     most: int | None = None,
@@ -65,7 +66,7 @@ def simulate(
         jobs: Number of processes that share the runs; 0 for one a core.
         scheduler: Address of a Dask scheduler whose workers share the runs instead, and
             the folder's file system.
-        progress: Called with the fraction done of what is left.
+        progress: Called with how far what is left is, a `studies.standing.Standing`.
         checkpoint_s: Real seconds after which the state of a run is kept again, so that
             a kill loses no more; None for never.
         until_decided: Judge that says whether every claim is decided, such as
@@ -218,8 +219,9 @@ def _grown(
     for stage in stages:
         after = stage.replicates / stage.looks[-1]
 
-        def hear(part: float, before: float = before, after: float = after) -> None:
-            progress(min(1.0, before + part * (after - before)))
+        def hear(now: Standing, before: float = before, after: float = after) -> None:
+            part = min(1.0, before + now.fraction * (after - before))
+            progress(now._replace(fraction=part))
 
         study = execute(stage, progress=hear)
         _refuse_nothing(study)
@@ -234,7 +236,7 @@ def run(
     scenario: Scenario,
     path: Path,
     workers: Callable[[list[Task]], Workers],
-    progress: Progress = lambda _: None,
+    progress: Progress = unheard,
     disk: Disk = DISK,
     checkpoint_s: float | None = None,
 ) -> Study:
@@ -244,7 +246,7 @@ def run(
         scenario: Scenario of the study.
         path: Path of its folder.
         workers: Function that returns the executor of some tasks.
-        progress: Called with the fraction done of what is left.
+        progress: Called with how far what is left is.
         disk: Disk of the folder.
         checkpoint_s: Real seconds from one keeping of a state to the next, or None.
 

@@ -17,6 +17,7 @@ from simulator.cli import console, printing
 from simulator.cli.console import Terminal
 from simulator.studies.memory import Estimate
 from simulator.studies.planning import Task
+from simulator.studies.standing import Standing
 from tests.support import scenario
 
 HOSTILE = ("[/b]", "x[red]y", ":smile:", "\x1b[31mred", "\x07", "\u202eabc", "$x$")
@@ -128,9 +129,45 @@ def test_the_bar_shows_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "[/b]\\x1b[31m" in file.getvalue()
 
 
-def _mute(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+def test_the_bar_counts_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
-    monkeypatch.setattr(console, "err", Terminal(file=file, width=200))
+    terminal = Terminal(file=file, force_terminal=True, width=200)
+    monkeypatch.setattr(console, "err", terminal)
+    with console.progress("study") as hear:
+        hear(Standing(0.3, 4, 15, "[/b]async"))
+    assert "4 of 15 runs (at [/b]async)" in file.getvalue()
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, now = _mute(monkeypatch), [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    with console.progress("study") as hear:
+        for second in range(100):
+            now[0] = float(second)
+            hear(Standing(second / 100, second // 10, 10, "async"))
+    assert file.getvalue().splitlines() == [
+        "study: 30 %, 3 of 10 runs (at async), about 0:01:10 left",
+        "study: 60 %, 6 of 10 runs (at async), about 0:00:40 left",
+        "study: 90 %, 9 of 10 runs (at async), about 0:00:10 left",
+    ]
+
+
+def test_a_single_run_and_a_download_are_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = _mute(monkeypatch)
+    monkeypatch.setattr(console, "LINE_EVERY_S", 0.0)
+    with console.progress("file") as hear:
+        hear(0.0)
+        hear(Standing(0.0, 0, 1, "base"))
+    assert file.getvalue() == "file: 0 %\nfile: 0 %\n"
+
+
+def _mute(monkeypatch: pytest.MonkeyPatch, **options: bool) -> io.StringIO:
+    file = io.StringIO()
+    monkeypatch.setattr(console, "err", Terminal(file=file, width=200, **options))
     monkeypatch.setattr(console, "_interrupted", threading.Event())
     return file
 
@@ -139,7 +176,7 @@ def _mute(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 def test_an_interruption_while_the_bar_starts_ends_in_one_line(
     where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    file = _mute(monkeypatch)
+    file = _mute(monkeypatch, force_terminal=True)
 
     def study() -> None:
         with (

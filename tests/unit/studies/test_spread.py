@@ -19,6 +19,7 @@ from simulator.config.errors import StudyError, UserError
 from simulator.scenario.reading import validated
 from simulator.studies import executors
 from simulator.studies.planning import Task
+from simulator.studies.standing import Standing
 from simulator.trace import load
 
 TREE: dict[str, Any] = {
@@ -199,7 +200,7 @@ def test_a_cluster_of_processes_gives_the_same_study(
     undisturbed: Path, tmp_path: Path
 ) -> None:
     distributed = pytest.importorskip("distributed")
-    heard: list[float] = []
+    heard: list[Standing] = []
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
@@ -210,7 +211,8 @@ def test_a_cluster_of_processes_gives_the_same_study(
             progress=heard.append,
         )
     assert study.complete
-    assert heard[-1] == pytest.approx(1)
+    assert heard[-1].fraction == pytest.approx(1)
+    assert heard[-1].ended == heard[-1].runs == len(study.manifest["runs"])
     pd.testing.assert_frame_equal(closing(tmp_path / "s"), closing(undisturbed))
 
 
