@@ -6,10 +6,13 @@ which reads studies and runs nothing. Names are imported when they are used.
 
 from typing import TYPE_CHECKING
 
+from simulator.engine.device import before_import
 from simulator.lazy import attach
 
 if TYPE_CHECKING:
     from analysis import *  # noqa: F403
     from simulator import *  # noqa: F403
 
+# A model of a user's own may compute before a study does, and JAX reads its flags once.
+before_import()
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,12 +1,14 @@
-"""Whether XLA, as this process has it, compiles a known risk in double precision.
+"""Whether XLA, as this process has it, compiles two known risks rightly.
 
-LLVM 22 and 23 merge stores of doubles wrongly on x86 (docs/performance.md, "A wrong
-gradient from the compiler"). `device.before_import` switches the merging off, which
-comes too late where JAX has computed something before.
+LLVM 22 and 23 merge stores of doubles wrongly on x86, and YNNPACK gets some sums of
+many rows wrong (docs/performance.md, "A wrong gradient from the compiler" and "Wrong
+sums"). `device.before_import` switches both off, which comes too late where JAX has
+computed something before.
 """
 
 import os
 import time
+import warnings
 from functools import cache
 from importlib.metadata import version
 
@@ -16,13 +18,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from simulator.config.errors import UserError
-from simulator.engine.device import STORES_APART
+from simulator.engine.device import STORES_APART, SUMS_OF_XLA
+from simulator.trace import StudyWarning
 
 
 def check(precision: str) -> None:
     """Refuses to compute in a precision in which programs are compiled wrongly here.
 
-    Takes 0.1 s once a process in double precision on CPU, and nothing otherwise.
+    Takes 0.1 s once a process on CPU, and as much again in double precision. Of sums
+    there is a warning alone: those of the built-in losses are right in any case.
 
     Args:
         precision: Precision of a run, `float32` or `float64`.
@@ -30,6 +34,7 @@ def check(precision: str) -> None:
     Raises:
         UserError: a program in double precision computes wrong numbers.
     """
+    sums_rightly()
     if precision != "float64" or stores_doubles_rightly():
         return
     flags = os.environ.get("XLA_FLAGS", "")
@@ -53,6 +58,31 @@ def stores_doubles_rightly() -> bool:
         found, _ = jax.jit(lambda *arrays: (_stacked(*arrays), now))(a, b, c, d)
     wanted = np.stack([a * a * c, b * c * c, d * d], axis=-2)
     return bool(np.array_equal(np.asarray(found), wanted))
+
+
+@cache
+def sums_rightly() -> bool:
+    """Says whether a sum over a product of many rows is right; warns where it is not.
+
+    The first factor is one for two models, of ten outputs for 20,000 rows.
+    """
+    if jax.default_backend() != "cpu":
+        return True
+    one = np.eye(10, dtype=np.float32)[np.arange(20_000) % 10].T
+    many = np.arange(2, dtype=np.float32)[:, None, None] + np.ones_like(one)
+    now = time.time_ns() % 2**31  # as above
+    summed = jax.jit(lambda one, many: ((one[None] * many).sum(axis=-2), now))
+    found, _ = summed(one, many)
+    right = bool(np.array_equal(np.asarray(found), (one * many).sum(axis=-2)))
+    if not right:
+        warnings.warn(
+            f"jaxlib {version('jaxlib')} gets some sums of many rows wrong; set "
+            f"XLA_FLAGS={SUMS_OF_XLA} before Python starts, or import stalesim before "
+            f"JAX computes",
+            StudyWarning,
+            stacklevel=3,
+        )
+    return right
 
 
 def _stacked(

@@ -1,6 +1,7 @@
 """Settings of JAX that a study's results and speed depend on, made in one place."""
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
@@ -9,6 +10,10 @@ NUM_THREADS = "NPROC"
 """Variable by which XLA sizes its pool of threads; idle ones burn as much again."""
 STORES_APART = "--xla_backend_extra_options=-combiner-store-merging=false"
 """LLVM merges stores of doubles wrongly on x86: docs/performance.md."""
+SUMS_OF_XLA = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
+"""YNNPACK, to which XLA takes sums, gets some wrong: docs/performance.md."""
+SUMS_OF_YNNPACK = (0, 10, 2)
+"""First version of jaxlib whose sums are YNNPACK's."""
 
 MAPPINGS = Path("/proc/self/maps")
 """The memory mappings of this process, one a line, on Linux."""
@@ -17,7 +22,7 @@ MOST_MAPPINGS = Path("/proc/sys/vm/max_map_count")
 
 
 def before_import() -> None:
-    """Sets what XLA reads once: one thread per run on CPU, and no merging of stores.
+    """Sets what XLA reads once: one thread per run on CPU, and what computes rightly.
 
     To be called before JAX computes anything; child processes inherit it. What the
     user has set of these stays.
@@ -32,8 +37,16 @@ def with_flags(flags: str) -> str:
         "xla_cpu_multi_thread_eigen": ONE_THREAD,
         "combiner-store-merging": STORES_APART,
     }
+    if _version() >= SUMS_OF_YNNPACK:  # others end at a flag that they do not know
+        needed["xla_cpu_experimental_ynn_fusion_type"] = SUMS_OF_XLA
     missing = [flag for name, flag in needed.items() if name not in flags]
     return " ".join([*flags.split(), *missing])
+
+
+def _version() -> tuple[int, ...]:
+    """Returns the version of jaxlib, in numbers."""
+    parts = version("jaxlib").split(".")
+    return tuple(int(part) for part in parts if part.isdecimal())
 
 
 def cache_folder() -> Path | None:

@@ -1,16 +1,19 @@
-"""No run in double precision where its programs are compiled wrongly."""
+"""Programs that XLA compiles wrongly: what is done about it."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 import yaml
 
 from simulator.config.errors import UserError
-from simulator.engine import compiler
-from simulator.engine.device import ONE_THREAD, STORES_APART, with_flags
+from simulator.engine import compiler, device
+from simulator.engine.device import ONE_THREAD, STORES_APART, SUMS_OF_XLA, with_flags
 from simulator.scenario.study import merge
 from tests.support import SGD, VAFL
 
@@ -59,12 +62,81 @@ def python(*arguments: str, flags: str = "") -> subprocess.CompletedProcess[str]
         ),
     ],
 )
-def test_flags_are_added_to_those_of_the_user(given: str, wanted: list[str]) -> None:
+def test_flags_are_added_to_those_of_the_user(
+    given: str, wanted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "_version", lambda: (0, 10, 1))
     assert with_flags(given).split() == wanted
     assert with_flags(with_flags(given)) == with_flags(given)
 
 
+def test_the_flag_of_sums_is_for_versions_that_know_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for version, needs in (((0, 8, 0), False), ((0, 10, 2), True), ((0, 11), True)):
+        monkeypatch.setattr(device, "_version", lambda found=version: found)
+        assert (SUMS_OF_XLA in with_flags("").split()) == needs
+    theirs = "--xla_cpu_experimental_ynn_fusion_type=dot"
+    assert with_flags(theirs).split().count(SUMS_OF_XLA) == 0
+
+
+SUMS = """
+import warnings
+{first}
+import jax
+jax.numpy.ones(3).sum()
+from simulator.engine import compiler
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    print(compiler.sums_rightly())
+print(len(told), *(warning.message for warning in told))
+"""
+
+
+def test_sums_are_right_where_this_program_is_imported_first() -> None:
+    done = python("-c", SUMS.format(first="import stalesim"))
+    assert done.stdout.splitlines() == ["True", "0"], done.stderr
+
+
+def test_sums_that_may_be_wrong_are_warned_of() -> None:
+    right, told = python("-c", SUMS.format(first="")).stdout.splitlines()
+    if right == "False":
+        assert told.startswith("1 jaxlib")
+        assert told.endswith("or import stalesim before JAX computes")
+    else:
+        assert told == "0"
+
+
+@pytest.mark.parametrize(("models", "rows"), [(1, 60_000), (2, 20_000), (5, 10_000)])
+def test_sums_of_products_squares_and_means_are_those_of_numpy(
+    models: int, rows: int
+) -> None:
+    rng = np.random.default_rng(rows)
+    one, many = rng.normal(size=(10, rows)), rng.normal(size=(models, 10, rows))
+    single = jnp.asarray(one, "float32"), jnp.asarray(many, "float32")
+    wanted = {
+        "products": (one * many).sum(axis=-2),
+        "squares": (many**2).sum(axis=-1),
+        "all": (many**2).sum(axis=(1, 2)),
+        "differences": ((many - one) ** 2).sum(axis=-1),
+        "mean": (one * many).mean(axis=(1, 2)),
+    }
+    forms = {
+        "products": lambda a, b: (a * b).sum(axis=-2),
+        "squares": lambda a, b: (b**2).sum(axis=-1),
+        "all": lambda a, b: (b**2).sum(),
+        "differences": lambda a, b: ((b - a) ** 2).sum(axis=-1),
+        "mean": lambda a, b: (a * b).mean(),
+    }
+    for name, form in forms.items():
+        found = jax.jit(jax.vmap(form, (None, 0)))(*single)
+        np.testing.assert_allclose(
+            found, wanted[name], rtol=2e-3, atol=2e-3, err_msg=name
+        )
+
+
 def test_this_process_computes_rightly() -> None:
+    assert compiler.sums_rightly()
     assert compiler.stores_doubles_rightly()
     compiler.check("float64")
 
