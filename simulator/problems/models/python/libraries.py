@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
-from simulator.problems.models.python.functions import Functions
+from simulator.problems.models.python.interface import Functions
 
 Again = Callable[[Key[Array, ""]], Any] | None
 """Makes a model of other weights, by a key."""
@@ -139,13 +139,13 @@ def of_nnx(module: Any, again: Again) -> Functions:
         if training and places and key is None:
             raise ValueError("its random streams need a key")
 
-        def begun(leaf: Array) -> Array:
+        def anew(leaf: Array) -> Array:
             if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
                 return jnp.zeros_like(leaf)
             return leaf if key is None else jax.random.fold_in(key, places[id(leaf)])
 
-        anew = jax.tree.map(begun, streams)
-        whole = nnx.merge(graphs[training], weights, anew, statistics)
+        drawn = jax.tree.map(anew, streams)
+        whole = nnx.merge(graphs[training], weights, drawn, statistics)
         outputs = whole(x, **flags(training=training))
         return outputs, divided(whole)[3]
 
