@@ -154,7 +154,8 @@ def of_nnx(module: Any, again: Again) -> Functions:
 
 def of_haiku(pair: Any) -> Functions:
     """Returns the functions of `hk.transform` or `hk.transform_with_state`."""
-    stateful = "state" in inspect.signature(pair.apply).parameters
+    names = inspect.signature(pair.apply).parameters
+    stateful, draws = "state" in names, "rng" in names
 
     def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
         # Layers that normalise batches make their statistics in training alone.
@@ -165,9 +166,10 @@ def of_haiku(pair: Any) -> Functions:
         weights: Any, statistics: Any, x: Any, key: Any, training: bool
     ) -> tuple[Any, Any]:
         def run(**flag: bool) -> Any:
+            drawn = (key, x) if draws else (x,)
             if stateful:
-                return pair.apply(weights, statistics, key, x, **flag)
-            return pair.apply(weights, key, x, **flag), statistics
+                return pair.apply(weights, statistics, *drawn, **flag)
+            return pair.apply(weights, *drawn, **flag), statistics
 
         return _told(run, training=training)
 
