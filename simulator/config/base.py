@@ -29,6 +29,8 @@ class Reads(Enum):
     FILE = "file"
     RECORDING = "recording"
     """The folder of a recorded timeline."""
+    FUNCTION = "function"
+    """A function of a module of the user's own; see `config/functions.py`."""
 
 
 FilePath = Annotated[str, Field(json_schema_extra={"format": "file-path"}), Reads.FILE]

@@ -67,6 +67,7 @@ def set_up(run: Run) -> RunSetup:
         clients=clients,
         pooled=protocol.pooled,
     )
+    algorithm.check_model(shared.counts)
     sampler = algorithm.sampler(run.seed, shared.pools, protocol)
     num_samples, num_features = shared.data.x_train.shape
     shape = ProblemShape(
@@ -74,7 +75,7 @@ def set_up(run: Run) -> RunSetup:
         num_features=num_features,
         num_outputs=shared.num_outputs,
         num_clients=clients,
-        num_weights=shared.num_weights,
+        num_weights=shared.counts.num_weights,
         batch=sampler.size,
         num_exchanged=shared.num_exchanged,
     )
