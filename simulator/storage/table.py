@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NUMBER = 8
 """Bytes of a number in memory."""
-FLOAT32_MAX = float(np.finfo(np.float32).max)
+FLOAT32_MAX = np.float64(np.finfo(np.float32).max)
 
 
 class Table(NamedTuple):
@@ -161,25 +161,28 @@ def _parquet(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
         ) from error
 
 
-def check_parquet(file: "ParquetFile", columns: Sequence[str], packed: int) -> None:
+def check_parquet(
+    file: "ParquetFile", columns: Sequence[str] | None, packed: int
+) -> None:
     """Refuses a Parquet file that would take too much memory.
 
     Args:
         file: Opened file; its footer alone is looked at.
-        columns: Columns to be read.
+        columns: Columns to be read; None for all, with lists in them.
         packed: Bytes of the file.
 
     Raises:
         ValueError: the columns are too large; the message is one line.
     """
     footer = file.metadata
-    stored = sum(
-        column.total_uncompressed_size
+    read = [
+        column
         for group in map(footer.row_group, range(footer.num_row_groups))
         for column in map(group.column, range(group.num_columns))
-        if column.path_in_schema in columns
-    )
-    limits.check(max(stored, footer.num_rows * len(columns) * NUMBER), packed)
+        if columns is None or column.path_in_schema in columns
+    ]
+    stored = sum(column.total_uncompressed_size for column in read)
+    limits.check(max(stored, sum(each.num_values for each in read) * NUMBER), packed)
 
 
 def _refuse_missing(path: Path, wanted: Sequence[str], held: Sequence[str]) -> None:
@@ -193,6 +196,7 @@ def _refuse_missing(path: Path, wanted: Sequence[str], held: Sequence[str]) -> N
 
 def representable(values: Shaped[np.ndarray, "*s"]) -> Shaped[np.ndarray, "*s"]:
     """Says of each value whether it is finite, in float32 too."""
+    # A number of Python would become one of half precision there: infinity.
     return np.abs(values) <= FLOAT32_MAX
 
 
