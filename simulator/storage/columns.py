@@ -118,7 +118,7 @@ class ArrowColumns(Columns):
 
     def values(self, name: str, what: str) -> Values:
         """Returns a column of numbers or of text; dates and the like as text."""
-        from pyarrow import compute, types
+        from pyarrow import types
 
         cells = self._in_one(name)
         words = cells.dictionary if types.is_dictionary(cells.type) else cells
@@ -128,14 +128,14 @@ class ArrowColumns(Columns):
                 f"{words.type}; take another column"
             )
         if _is_number(words.type):
-            empty = compute.is_null(cells, nan_is_null=True)
+            empty = cells.is_null(nan_is_null=True)
             self._refuse_empty(name, what, empty.to_numpy(zero_copy_only=False))
             return cells.to_numpy(zero_copy_only=False)
-        texts = words.cast("string").to_pylist()
+        known = words.cast("string").to_pylist()
         if types.is_dictionary(cells.type):
-            texts = [None if i is None else texts[i] for i in cells.indices.to_pylist()]
-        self._refuse_empty(name, what, np.array([not text for text in texts]))
-        return texts
+            known = [None if i is None else known[i] for i in cells.indices.to_pylist()]
+        self._refuse_empty(name, what, np.array([not text for text in known]))
+        return [str(text) for text in known]
 
     def _in_one(self, name: str) -> "pa.Array":
         """Returns a column in one piece, without extensions, decimals as floats."""
@@ -162,7 +162,8 @@ class ArrowColumns(Columns):
             self._refuse_empty(name, "a number", empty, each)
             if not _is_list(cells.type):
                 break
-            lengths = compute.list_value_length(cells).to_numpy(zero_copy_only=False)
+            lengths = compute.call_function("list_value_length", [cells])
+            lengths = lengths.to_numpy(zero_copy_only=False)
             odd = np.flatnonzero(lengths != lengths[0])
             if odd.size:
                 raise DataError(
