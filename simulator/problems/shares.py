@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from simulator.config.errors import ScenarioError
+from simulator.config.errors import DataError, ScenarioError
 from simulator.metrics import metric
 from simulator.problems.caching import dataset
 from simulator.problems.data.base import Dataset
@@ -90,8 +90,11 @@ def loss(
     """Returns the loss that a problem names, or that its classes call for.
 
     Raises:
+        DataError: The targets are no classes.
         ScenarioError: The loss is one for two classes, and there are more.
     """
+    if data.no_classes:
+        raise DataError(data.no_classes)
     if config.loss in ("sigmoid", "taylor") and data.num_classes > 2:
         raise ScenarioError(
             f"problem.loss must be softmax for {data.num_classes} classes, "
