@@ -31,6 +31,7 @@ class Shares(NamedTuple):
         num_features: Columns of each client, K numbers.
         num_weights: Weights of all models together.
         num_exchanged: Numbers that a party of a vertical problem sends per sample.
+        labels: What the data call each client; empty where they do not.
     """
 
     data: Dataset
@@ -40,6 +41,7 @@ class Shares(NamedTuple):
     num_features: tuple[int, ...]
     num_weights: int
     num_exchanged: int
+    labels: tuple[str, ...] = ()
 
 
 def shares(
@@ -73,6 +75,7 @@ def shares(
         exchanged = config.model.hidden * (config.model.hidden + 2)
     pools, features = _divided(config, data, seed, pooled=pooled)
     sizes = tuple(pool.size for pool in pools)
+    divides = config.partition.family == "horizontal" and not pooled
     return Shares(
         data=data,
         num_outputs=outputs,
@@ -81,6 +84,7 @@ def shares(
         num_features=features,
         num_weights=weights,
         num_exchanged=exchanged,
+        labels=config.partition.labels(data) if divides else (),
     )
 
 

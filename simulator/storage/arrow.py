@@ -85,7 +85,7 @@ def saved(folder: Path) -> ArrowColumns:
 
     tables = [_piece(path) for path in _pieces(folder)]
     try:
-        return ArrowColumns(folder, pa.concat_tables(tables))
+        return ArrowColumns(folder, _labelled(pa.concat_tables(tables)))
     except pa.ArrowException as error:
         raise DataError(
             f"{folder} must hold files of the same columns, got: {_said(error)}; save "
@@ -125,6 +125,24 @@ def _piece(path: Path) -> "pa.Table":
             f"{path} must be a whole file of a saved data set, got: {_said(error)}; "
             "save it again by save_to_disk"
         ) from error
+
+
+def _labelled(cells: "pa.Table") -> "pa.Table":
+    """Returns a table whose columns of classes are empty where a row has none.
+
+    The library writes -1 there, as in test rows whose labels are kept secret.
+    """
+    from pyarrow import compute
+
+    told = (cells.schema.metadata or {}).get(b"huggingface", b"{}")
+    features = json.loads(told).get("info", {}).get("features", {})
+    for number, name in enumerate(cells.column_names):
+        if features.get(name, {}).get("_type") == "ClassLabel":
+            column = cells[name]
+            known = compute.call_function("greater_equal", [column, 0])
+            column = compute.call_function("if_else", [known, column, None])
+            cells = cells.set_column(number, name, column)
+    return cells
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from simulator.storage import pictures, table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Values = Shaped[np.ndarray, " N"] | list[str]
+Values = Shaped[np.ndarray, " _"] | list[str]
 """Names of classes or of groups, one a row: numbers, or texts of any length."""
 
 

@@ -1,7 +1,6 @@
 """Columns of text and of Arrow's files: what is read, and what is refused."""
 
 import io
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pyarrow import parquet
 from simulator.config.errors import DataError
 from simulator.storage import arrow, limits, pictures
 from simulator.storage.columns import ArrowColumns, TextColumns
+from tests.unit.problems.data.saved_set import described, save, save_parts
 
 PATH = Path("made")
 
@@ -29,19 +29,6 @@ def packed(pixels: np.ndarray, form: str = "PNG", mode: str | None = None) -> by
     file = io.BytesIO()
     (image.convert(mode) if mode else image).save(file, form)
     return file.getvalue()
-
-
-def save(folder: Path, *tables: pa.Table, **more: Any) -> Path:
-    """Writes what `save_to_disk` of Hugging Face's datasets writes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    names = [f"data-{i:05d}-of-{len(tables):05d}.arrow" for i in range(len(tables))]
-    for name, table in zip(names, tables, strict=True):
-        with pa.ipc.new_stream(str(folder / name), table.schema) as stream:
-            stream.write_table(table, max_chunksize=2)
-    state = {"_data_files": [{"filename": name} for name in names], **more}
-    (folder / "state.json").write_text(json.dumps(state))
-    (folder / "dataset_info.json").write_text("{}")
-    return folder
 
 
 def test_numbers_of_every_type_keep_it() -> None:
@@ -264,11 +251,10 @@ def test_a_saved_set(tmp_path: Path) -> None:
 
 
 def test_a_saved_set_with_its_division(tmp_path: Path) -> None:
-    for name, values in (("train", [1, 2]), ("test", [3])):
-        save(tmp_path / name, pa.table({"a": values}))
-    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    save_parts(tmp_path, train=pa.table({"a": [1, 2]}), test=pa.table({"a": [3]}))
     found = arrow.splits(tmp_path)
-    assert {name: arrow.saved(one).numbers("a").tolist() for name, one in found.items()}
+    values = {name: arrow.saved(one).numbers("a") for name, one in found.items()}
+    assert [[*each] for each in values.values()] == [[1, 2], [3]]
     assert found == {"train": tmp_path / "train", "test": tmp_path / "test"}
     assert len(arrow.paths(tmp_path)) == 5
 
@@ -300,6 +286,20 @@ def test_saved_sets_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["../one"]}')
     with pytest.raises(DataError, match=r"got the splits \['../one'\]"):
         arrow.splits(tmp_path)
+
+
+def test_rows_without_a_class_are_empty(tmp_path: Path) -> None:
+    cells = pa.table({"label": [2, 0, -1], "size": [1, -1, 2]})
+    folder = save(tmp_path, described(cells, label="ClassLabel", size="Value"))
+    found = arrow.saved(folder)
+    assert found.values("size", "a label").tolist() == [1, -1, 2]
+    with pytest.raises(DataError, match="a label in every row, got none in row 3"):
+        found.values("label", "a label")
+    (tmp_path / "other").mkdir()
+    found = arrow.saved(
+        save(tmp_path / "other", described(cells[:2], label="ClassLabel"))
+    )
+    assert found.values("label", "a label").tolist() == [2, 0]
 
 
 def test_a_saved_set_that_is_cut(tmp_path: Path) -> None:
