@@ -75,8 +75,7 @@ class TextColumns(Columns):
         if "" in texts:
             line = self._cells.lines[texts.index("")]
             raise _empty(self.path, name, what, f"line {line}")
-        numbers = np.array([table.number(text) for text in texts])
-        return numbers if np.isfinite(numbers).all() else texts
+        return table.values(self._cells, name)
 
 
 class ArrowColumns(Columns):

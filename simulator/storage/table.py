@@ -89,6 +89,13 @@ def column(table: Table, name: str) -> list[str]:
     return [row[index].strip() for row in table.rows]
 
 
+def values(table: Table, name: str) -> Shaped[np.ndarray, " N"] | list[str]:
+    """Returns a column as numbers if all of its cells are finite ones, else as text."""
+    texts = column(table, name)
+    found = np.array([number(text) for text in texts])
+    return found if np.isfinite(found).all() else texts
+
+
 def numbers(table: Table, columns: tuple[str, ...]) -> Float64[np.ndarray, "N P"]:
     """Returns columns as numbers.
 
