@@ -4,7 +4,7 @@ from typing import Literal
 
 from simulator.config.base import SavedSetPath
 from simulator.config.errors import DataError
-from simulator.problems.data.tables import Tables, Tabular
+from simulator.problems.data.tables import TableSet, Tabular
 from simulator.storage import arrow, files
 
 TRAIN, TEST = "train", "test"
@@ -21,7 +21,7 @@ class HuggingFace(Tabular):
     kind: Literal["huggingface"] = "huggingface"
     path: SavedSetPath
 
-    def tables(self) -> Tables:
+    def tables(self) -> TableSet:
         """Reads the parts of the set.
 
         Raises:
@@ -36,4 +36,4 @@ class HuggingFace(Tabular):
                 "problem.data.path name the folder of one of them"
             )
         test = parts.get(TEST)
-        return Tables(folder.name, arrow.saved(whole), test and arrow.saved(test))
+        return TableSet(folder.name, arrow.saved(whole), test and arrow.saved(test))

@@ -23,7 +23,7 @@ from simulator.problems.data.parts import Data
 from simulator.storage.columns import Columns
 
 
-class Tables(NamedTuple):
+class TableSet(NamedTuple):
     """The tables of a data set.
 
     Attributes:
@@ -85,7 +85,7 @@ class Tabular(Data, ABC):
         return self
 
     @abstractmethod
-    def tables(self) -> Tables:
+    def tables(self) -> TableSet:
         """Reads the tables.
 
         Raises:

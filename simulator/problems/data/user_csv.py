@@ -3,7 +3,7 @@
 from typing import Literal
 
 from simulator.config.base import FilePath
-from simulator.problems.data.tables import Tables, Tabular
+from simulator.problems.data.tables import TableSet, Tabular
 from simulator.storage import files
 from simulator.storage.columns import TextColumns
 
@@ -14,11 +14,11 @@ class Csv(Tabular):
     kind: Literal["csv"] = "csv"
     path: FilePath
 
-    def tables(self) -> Tables:
+    def tables(self) -> TableSet:
         """Reads the table.
 
         Raises:
             DataError: The file does not exist, or is no table.
         """
         path = files.located(self.path, "problem.data.path")
-        return Tables(path.stem, TextColumns(path))
+        return TableSet(path.stem, TextColumns(path))

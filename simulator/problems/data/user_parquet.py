@@ -3,7 +3,7 @@
 from typing import Literal
 
 from simulator.config.base import FilePath
-from simulator.problems.data.tables import Tables, Tabular
+from simulator.problems.data.tables import TableSet, Tabular
 from simulator.storage import arrow, files
 
 
@@ -13,11 +13,11 @@ class Parquet(Tabular):
     kind: Literal["parquet"] = "parquet"
     path: FilePath
 
-    def tables(self) -> Tables:
+    def tables(self) -> TableSet:
         """Reads the table.
 
         Raises:
             DataError: The file does not exist, or is damaged.
         """
         path = files.located(self.path, "problem.data.path")
-        return Tables(path.stem, arrow.parquet(path))
+        return TableSet(path.stem, arrow.parquet(path))
