@@ -188,7 +188,7 @@ def _inputs(
     table: Columns, features: tuple[str, ...], key: str
 ) -> Iterable[tuple[str, Shaped[np.ndarray, " N *s"]]]:
     """Yields the arrays of features under the names that `arrays.dataset` knows."""
-    found = {name: table.numbers(name) for name in features}
+    found = table.several(features)
     if all(array.ndim == 1 for array in found.values()):
         dtype = np.result_type(np.float32, *(array.dtype for array in found.values()))
         yield key, np.stack([*found.values()], axis=1, dtype=dtype)
