@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simulator.config import plugins
+from simulator.config import functions, plugins
 from simulator.config.base import Config, Reads
 from simulator.config.catalogue import registered, sources
 from simulator.config.errors import DataError
@@ -60,12 +60,14 @@ class Inputs(NamedTuple):
             sets find by themselves paths from the data folder on.
         sets: names of what each data set finds by itself, by its configuration.
         modules: Modules of the plug-ins that are used, by their names.
+        objects: Objects that a Python program has handed over, packed for others.
     """
 
     places: files.Places
     named: dict[str, Input]
     sets: dict[str, tuple[str, ...]]
     modules: dict[str, PluginSource]
+    objects: dict[str, tuple[bytes, str, str]]
 
 
 _held: list[Inputs] = []
@@ -83,12 +85,12 @@ def collect(scenarios: Iterable[Any]) -> Inputs:
     """
     folders = files.working_folder(), files.data_folder()
     places = files.Places(*(str(each.absolute()) for each in folders))
-    found = Inputs(places, {}, {}, {})
+    found = Inputs(places, {}, {}, {}, {})
     with files.looking_in(places):
         for scenario in {id(each): each for each in scenarios}.values():
             _add(found, scenario)
             found.modules.update(sources(parts(scenario)))
-    return found
+    return found._replace(objects=functions.packed(found.named))
 
 
 @contextmanager
@@ -102,6 +104,7 @@ def held(inputs: Inputs | None) -> Iterator[None]:
         yield
         return
     _confirm_modules(inputs)
+    functions.keep(inputs.objects)
     _held.append(inputs)
     try:
         with files.looking_in(inputs.places):
@@ -193,7 +196,7 @@ def confirm(config: Any, key: str, read: Collection[str] = ()) -> None:
     """
     if not _held:
         return
-    then, now = _held[-1], Inputs(_held[-1].places, {}, {}, {})
+    then, now = _held[-1], Inputs(_held[-1].places, {}, {}, {}, {})
     paths = _add(now, config, key)
     for name, each in now.named.items():
         if then.named.get(name) != each:
@@ -254,6 +257,8 @@ def _read(path: str, what: Reads, key: str) -> Input:
     if what is Reads.SAVED_SET:
         folder = files.located(path, key, is_folder=True)
         return _together(folder, arrow.paths(folder))
+    if what is Reads.FUNCTION:
+        return Input(*functions.content(path, key))
     at = files.located(path, key)
     return Input(str(at.absolute()), *digests.of_file(at))
 

@@ -34,9 +34,17 @@ class Models(Enum):
     PERTURBED = "the model with noise in the parties' networks (VAFL)"
 
 
+class Takes(Enum):
+    """Arguments of the function that computes a metric."""
+
+    OUTPUTS = "outputs and targets of the test rows, rows first"
+    MODEL = "the problem, the model and the outputs of the test rows"
+
+
 class Need(Enum):
     """Facts that a metric is computed from and that not every problem has."""
 
+    CLASSES = "labels of classes"
     TWO_CLASSES = "labels of two classes"
     MINIMUM = "the least value of the objective"
 
@@ -48,10 +56,13 @@ class Metric(NamedPart):
     Attributes:
         name: Column of the table `evaluations`, and name in a scenario.
         compute: Function as `"module:function"`; it is imported when a run uses it and
-            is traced by JAX. It gets the problem, the model and the logits of the test
-            rows (shape `[C, N_test]`), and returns a number. Of `Models.ALL_WORKERS`
-            it gets the problem and the models, with the axis of workers first; of
-            `Models.PERTURBED` the problem, the model, the noise and its key.
+            is traced by JAX. It returns a number, of what `takes` says.
+        takes: `OUTPUTS`: the function gets outputs and targets of the test rows, both
+            with an axis of rows first; a single output of a row has no axis. `MODEL`:
+            it gets the problem, the model and the outputs, of our own models of shape
+            `[C, N_test]`; of `Models.ALL_WORKERS` the problem and the models, with the
+            axis of workers first; of `Models.PERTURBED` the problem, the model, the
+            noise and its key.
         label: Label in figures, with the unit in parentheses; by default from the name.
         unit: Unit of the column; empty if there is none.
         higher_is_better: Whether learning raises the metric, or lowers it.
@@ -71,6 +82,7 @@ class Metric(NamedPart):
     bounds: tuple[float, float] | None = None
     logarithmic: bool = False
     models: Models = Models.READ_OUT
+    takes: Takes = Takes.MODEL
     needs: tuple[Need, ...] = ()
 
     def __post_init__(self) -> None:
@@ -112,6 +124,11 @@ class Metric(NamedPart):
         Raises:
             ScenarioError: The problem lacks something; the message says what to do.
         """
+        if Need.CLASSES in self.needs and not num_classes:
+            raise ScenarioError(
+                f"evaluate.metrics must not have {self.name} for {dataset}, whose "
+                f"targets are no classes; take test_loss, or a metric of your own"
+            )
         if Need.TWO_CLASSES in self.needs and num_classes != 2:
             raise ScenarioError(
                 f"evaluate.metrics must not have {self.name} for the {num_classes} "
@@ -132,6 +149,8 @@ TEST_ACCURACY = Metric(
     unit="fraction",
     higher_is_better=True,
     bounds=(0.0, 1.0),
+    takes=Takes.OUTPUTS,
+    needs=(Need.CLASSES,),
 )
 TEST_LOSS = Metric(
     "test_loss",
@@ -147,7 +166,8 @@ TEST_AUC = Metric(
     label="Test AUC",
     higher_is_better=True,
     bounds=(0.0, 1.0),
-    needs=(Need.TWO_CLASSES,),
+    takes=Takes.OUTPUTS,
+    needs=(Need.CLASSES, Need.TWO_CLASSES),
 )
 OBJECTIVE = Metric(
     "objective",
@@ -194,6 +214,8 @@ WORKER_ACCURACY = Metric(
     higher_is_better=True,
     bounds=(0.0, 1.0),
     models=Models.EACH_WORKER,
+    takes=Takes.OUTPUTS,
+    needs=(Need.CLASSES,),
 )
 WORKER_LOSS = Metric(
     "worker_loss",

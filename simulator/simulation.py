@@ -90,6 +90,7 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     with_minimum = Need.MINIMUM in needs
     constants = _constants(setup)
     problem = building.build(config, precision, with_minimum=with_minimum, bias=bias)
+    building.check_own(config, problem, scenario.evaluate.metrics)
     constants = building.with_estimates(
         constants, config, problem, precision, setup.run.seed
     )

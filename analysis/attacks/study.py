@@ -88,11 +88,11 @@ def _victim(
 ) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
     """Returns training images, their shape, and the attack on a scenario's model."""
     from simulator.problems.caching import dataset
-    from simulator.problems.shares import num_outputs
+    from simulator.problems.outputs import form
 
     problem = scenario.problem
     data = dataset(problem.data)
-    outputs = num_outputs(problem, data)
+    outputs = form(problem, data).num_outputs
     given = getattr(problem.model, "image", None)
     height, width, depth = image_shape(data.x_train.shape[1], given)
     shape = (height, width) if depth == 1 else (depth, height, width)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from simulator.algorithms.base import Event, Info
 from simulator.algorithms.federated.part import Mechanism
@@ -23,6 +23,8 @@ NOISE = {
 }
 
 
+OF_TRAINING = 2**31 - 2
+"""Number of the keys of what training draws; no client has it."""
 Augment = Callable[[Float[Array, "S P"]], Float[Array, "S P"]]
 """A change of the features of a batch."""
 
@@ -70,9 +72,32 @@ def samples_of(event: Event, steps: int) -> Int[Array, "W Q S"]:
     return samples.reshape(W, steps, -1)
 
 
+def training_key(
+    problem: HorizontalProblem,
+    key: Key[Array, ""] | None,
+    worker: Int[Array, ""],
+    job: Int[Array, ""],
+) -> Key[Array, ""] | None:
+    """Returns the key of what a job's training draws, such as dropout.
+
+    None for a model that draws nothing. Each local step draws by its own number.
+
+    Args:
+        problem: Horizontally divided.
+        key: Key of the run.
+        worker: Client.
+        job: Number of its job.
+    """
+    if key is None or not problem.takes_key:
+        return None
+    # Noise is drawn by the numbers of clients alone.
+    own = jax.random.fold_in(jax.random.fold_in(key, OF_TRAINING), worker)
+    return jax.random.fold_in(own, job)
+
+
 def gathered(
     problem: HorizontalProblem, samples: Int[Array, " S"]
-) -> tuple[Float[Array, "S P"], Int[Array, " S *L"], Bool[Array, " S"]]:
+) -> tuple[Float[Array, "S P"], Num[Array, " S *L"], Bool[Array, " S"]]:
     """Returns the features and labels of some samples, and which are no padding.
 
     The features of padding are anything: its losses do not count, and filling them
@@ -84,14 +109,18 @@ def gathered(
 
 
 def gradient_of(
-    problem: HorizontalProblem, weights: Float[Array, "..."], samples: Int[Array, " S"]
+    problem: HorizontalProblem,
+    weights: Float[Array, "..."],
+    samples: Int[Array, " S"],
+    key: Key[Array, ""] | None = None,
 ) -> tuple[Float[Array, ""], Float[Array, "..."]]:
     """Returns a batch's loss, and its gradient with that of the regulariser.
 
-    The weights may be as wide as registers; the gradient has no spare columns.
+    The weights may be as wide as registers; the gradient has no spare columns. `key` is
+    that of `training_key`.
     """
     x, y, valid = gathered(problem, samples)
-    loss, gradient = jax.value_and_grad(problem.batch_loss)(weights, x, y, valid)
+    loss, gradient = jax.value_and_grad(problem.batch_loss)(weights, x, y, valid, key)
     own = problem.penalised(problem.narrowed(weights))
     return loss, problem.narrowed(gradient) + own
 
@@ -101,6 +130,7 @@ def at_once(
     weights: Float[Array, "..."],
     samples: Int[Array, " S"],
     augment: Augment | None = None,
+    key: Key[Array, ""] | None = None,
 ) -> Work:
     """Contributes the gradient of one batch, and the statistics of its layers.
 
@@ -109,11 +139,12 @@ def at_once(
         weights: Weights that were read.
         samples: Sample ids of the batch.
         augment: Change of its features, if any.
+        key: Key of what training draws, as of `training_key`.
     """
     x, y, valid = gathered(problem, samples)
     x = x if augment is None else augment(x)
     graded = jax.value_and_grad(problem.training_loss, has_aux=True)
-    (loss, statistics), gradient = graded(weights, x, y, valid)
+    (loss, statistics), gradient = graded(weights, x, y, valid, key)
     gradient = gradient + problem.penalised(weights)
     return Work(loss, gradient, gradient, {}, statistics)
 
@@ -124,6 +155,7 @@ def local_steps(
     samples: Int[Array, "Q S"],
     step_size: Float[Array, ""],
     proximal: Float[Array, ""] | None = None,
+    key: Key[Array, ""] | None = None,
 ) -> Work:
     """Makes local steps; contributes the sum of their gradients.
 
@@ -133,25 +165,28 @@ def local_steps(
         samples: Sample ids of each step.
         step_size: Step size of the local steps.
         proximal: coefficient of half the squared distance from `start`, if any.
+        key: Key of what training draws, as of `training_key`.
     """
     steps = samples.shape[0]
 
     def gradient(
-        weights: Array, batch: Array
+        weights: Array, q: Int[Array, ""]
     ) -> tuple[Float[Array, ""], Float[Array, "..."]]:
-        loss, found = gradient_of(problem, weights, batch)
+        own = None if key is None else jax.random.fold_in(key, q)
+        loss, found = gradient_of(problem, weights, samples[q], own)
         if proximal is not None:
             found = found + proximal * (weights - start)
         return loss, found
 
     if steps == 1:  # at the start, where the proximal term has no gradient
-        loss, total = gradient_of(problem, start, samples[0])
+        own = None if key is None else jax.random.fold_in(key, 0)
+        loss, total = gradient_of(problem, start, samples[0], own)
         return Work(loss, total, total, {})
     start = problem.narrowed(start)
 
     def once(q: Int[Array, ""], carried: tuple) -> tuple:
         weights, total, loss = carried
-        own, found = gradient(weights, samples[q])
+        own, found = gradient(weights, q)
         return weights - step_size * found, total + found, loss + own
 
     initial = (start, jnp.zeros_like(start), jnp.zeros((), start.dtype))
@@ -166,6 +201,7 @@ def clipped_per_sample(
     bound: Float[Array, ""],
     num_noised: int | None = None,
     augment: Augment | None = None,
+    key: Key[Array, ""] | None = None,
 ) -> Work:
     """Contributes the mean of gradients that are clipped one by one.
 
@@ -176,19 +212,22 @@ def clipped_per_sample(
         bound: largest l2 norm of a sample's gradient.
         num_noised: numbers at the beginning that the norm is taken of; by default all.
         augment: Change of the batch's features, if any.
+        key: Key of what training draws, as of `training_key`.
     """
     x, y, valid = gathered(problem, samples)
     x = x if augment is None else augment(x)
     weights = problem.narrowed(weights)
     penalty = problem.penalised(weights)
 
-    def one(x: Array, y: Array, v: Array) -> tuple[Array, Array]:
+    def one(x: Array, y: Array, v: Array, key: Array | None) -> tuple[Array, Array]:
         present = v[None]
         graded = jax.value_and_grad(problem.batch_loss)
-        loss, gradient = graded(weights, x[None], y[None], present)
+        loss, gradient = graded(weights, x[None], y[None], present, key)
         return loss, gradient + penalty
 
-    losses, gradients = jax.vmap(one)(x, y, valid)
+    keys = None if key is None else jax.random.split(key, len(x))
+    of_each = jax.vmap(one, in_axes=(0, 0, 0, None if keys is None else 0))
+    losses, gradients = of_each(x, y, valid, keys)
     rows = gradients.reshape(gradients.shape[0], -1)
     count = jnp.maximum(valid.sum(), 1)
     exact = jnp.sum(jnp.where(valid[:, None], rows, 0), axis=0) / count

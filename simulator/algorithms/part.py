@@ -10,8 +10,10 @@ from jaxtyping import Int
 from pydantic import Field, model_validator
 
 from simulator.config.base import Config, LocatedError, Rule
+from simulator.config.errors import ScenarioError
 from simulator.config.parts import Part, tag
 from simulator.privacy.releases import Guarantee
+from simulator.problems.models.parts import Counts
 from simulator.problems.sampler import Sampler
 from simulator.problems.shape import ProblemShape
 from simulator.world.workload import Workload
@@ -233,6 +235,8 @@ class Algorithm(Part):
     """Names of the protocols that it runs on."""
     worker_metrics: ClassVar[bool] = False
     """Whether workers have models of their own that metrics can speak of."""
+    keeps_statistics: ClassVar[bool] = False
+    """Whether workers keep the running statistics of layers that normalise batches."""
     sampling: Literal["distinct", "replacement", "shuffled"] = "distinct"
     """A batch's samples: all different (V-31), or drawn one by one with replacement, or
     the next ones of a shuffled pass over the client's own samples."""
@@ -313,6 +317,23 @@ class Algorithm(Part):
                 f"{tag(type(self))!r}, which has no place for a batch's statistics, "
                 f"got 'batch'; change it",
                 ("problem", "model", "norm"),
+            )
+
+    def check_model(self, counts: Counts) -> None:
+        """Refuses models of which only their arrays tell what they keep.
+
+        Args:
+            counts: The counts of the problem's model.
+
+        Raises:
+            ScenarioError: It keeps statistics of batches, for which there is no place.
+        """
+        if counts.num_statistics and not self.keeps_statistics:
+            raise ScenarioError(
+                f"problem.model must keep no statistics of batches for the algorithm "
+                f"{tag(type(self))!r}, which has no place for them, got "
+                f"{counts.num_statistics} numbers; normalise layers or groups, or take "
+                f"psgd"
             )
 
     def batch_size(self, num_samples: int) -> int:

@@ -31,6 +31,8 @@ class Reads(Enum):
     """A folder that `save_to_disk` of Hugging Face's datasets wrote."""
     RECORDING = "recording"
     """The folder of a recorded timeline."""
+    FUNCTION = "function"
+    """A function of a module of the user's own; see `config/functions.py`."""
 
 
 FilePath = Annotated[str, Field(json_schema_extra={"format": "file-path"}), Reads.FILE]

@@ -98,6 +98,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.models.cifar_net.part:CifarNet",
         "simulator.problems.models.view_cnn.part:ViewCnn",
         "simulator.problems.models.lstm.part:Lstm",
+        "simulator.problems.models.python.part:Python",
     ),
     "metrics": (
         "simulator.metrics:TEST_ACCURACY",

@@ -42,7 +42,12 @@ def named(config: Any, *keys: str) -> Iterator[Named]:
     for inner, value, what in _entries(config):
         where = (*keys, inner)
         if what is not None:
-            yield from (Named(at, path, what) for at, path in _texts(value, where))
+            # Words of our own, such as names of losses, are no functions of the user's.
+            yield from (
+                Named(at, path, what)
+                for at, path in _texts(value, where)
+                if what is not Reads.FUNCTION or ":" in path
+            )
         elif isinstance(value, NESTED):
             yield from named(value, *where)
 

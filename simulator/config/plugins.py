@@ -146,15 +146,15 @@ def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]
                     f"{place} must be importable, got {_brief(error)}; mend or "
                     f"uninstall the package"
                 ) from error
-            _note(package, point.module)
+            note(package, point.module)
             yield kind, given, place, package
 
 
 def _of_modules(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
     for name in named():
-        module = _imported(name)
+        module = imported(name)
         source = module.__name__
-        _note(source, source)
+        note(source, source)
         for kind, classes in _given(module, name).items():
             place = f"{ATTRIBUTE} of {shown(source)}"
             if kind not in kinds:
@@ -254,7 +254,7 @@ def _check_name(part: type[Part], kind: str, place: str) -> None:
             )
 
 
-def _note(name: str, module: str) -> None:
+def note(name: str, module: str) -> None:
     """Notes the code of a module that has just been imported, or of its package."""
     if name in _sources:
         return
@@ -288,9 +288,12 @@ def _given(module: ModuleType, name: str) -> Mapping[Any, Any]:
     given = getattr(module, ATTRIBUTE, None)
     if isinstance(given, Mapping):
         return given
+    unfinished = getattr(module.__spec__, "_initializing", False)
+    if given is None and not unfinished and not _forgotten(module):
+        return {}
     got = "none" if given is None else type(given).__name__
     remedy = f'add for example {ATTRIBUTE} = {{"laws": (MyLaw,)}}'
-    if getattr(module.__spec__, "_initializing", False):
+    if unfinished:
         got = "none yet: it reads a scenario while it is being imported"
         remedy = "move that into a function"
     elif name == "__main__":
@@ -303,7 +306,22 @@ def _given(module: ModuleType, name: str) -> Mapping[Any, Any]:
     )
 
 
-def _imported(name: str) -> ModuleType:
+def _forgotten(module: ModuleType) -> bool:
+    """Says whether a module that lists no parts has some, or nothing at all.
+
+    One with functions alone may hold a model or a loss that a scenario names.
+    """
+    here = [
+        each
+        for each in vars(module).values()
+        if getattr(each, "__module__", None) == module.__name__
+    ]
+    of_parts = any(isinstance(each, type) and issubclass(each, Part) for each in here)
+    records = any(isinstance(each, NamedPart) for each in vars(module).values())
+    return of_parts or records or not any(map(callable, here))
+
+
+def imported(name: str) -> ModuleType:
     """Imports a dotted module or the file of one, from this folder as well.
 
     What is in a file is imported by its name, so that other processes can do so, too.

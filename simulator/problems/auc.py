@@ -1,13 +1,13 @@
 """Area under the ROC curve, exact, on the device."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Num
 
 COUNTABLE = 92_681
 """Largest number of scores for which twice the pairs stay below 2**32."""
 
 
-def auc(scores: Float[Array, " S"], labels: Int[Array, " S"]) -> Float[Array, ""]:
+def auc(scores: Float[Array, " S"], labels: Num[Array, " S"]) -> Float[Array, ""]:
     """Returns the fraction of pairs in which a positive sample scores above a negative.
 
     Ties count one half, as the Mann-Whitney statistic has it. Pairs are counted in

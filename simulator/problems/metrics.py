@@ -1,71 +1,93 @@
 """Metrics of a model on the device: one function each, as `simulator.metrics` names.
 
-Each gets the problem, the model as the problem's objective takes it, and the logits of
-the test rows.
+Each gets outputs and targets of the test rows, rows first; or the problem, the model as
+the problem's objective takes it, and the outputs, as the record says (`Metric.takes`).
 """
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
-from simulator.metrics import metric
+from simulator.metrics import Takes, metric
 from simulator.problems import losses
 from simulator.problems.auc import auc
 
-Logits = Float[Array, "C N_test"]
 Number = Float[Array, ""]
 
 
 def measure(
-    problem: Any, model: Any, logits: Logits, metrics: tuple[str, ...]
+    problem: Any, model: Any, logits: Any, metrics: tuple[str, ...]
 ) -> dict[str, Array]:
     """Returns metrics of a model, by name.
 
     Args:
-        problem: Problem with test labels, a loss and an objective.
+        problem: Problem with test targets, a loss and an objective.
         model: Model as the problem's objective takes it.
-        logits: Logits of the test rows.
+        logits: Outputs of the test rows, as the problem's model gives them.
         metrics: Names of the metrics.
     """
-    return {name: metric(name).function()(problem, model, logits) for name in metrics}
+    found = {}
+    for name in metrics:
+        record = metric(name)
+        if record.takes is Takes.OUTPUTS:
+            outputs = losses.rows_first(problem.loss, logits)
+            found[name] = record.function()(outputs, problem.y_test)
+        else:
+            found[name] = record.function()(problem, model, logits)
+    return found
 
 
-def accuracy(problem: Any, model: Any, logits: Logits) -> Number:
-    """Returns the fraction of test rows whose class is found."""
-    del model
-    return jnp.mean(losses.correct(logits, problem.y_test), dtype=logits.dtype)
+def accuracy(
+    outputs: Float[Array, " S *C"], targets: Num[Array, " S *T"]
+) -> Float[Array, ""]:
+    """Returns the fraction of targets that are found.
+
+    A class is found by the largest of its row's outputs; one of two classes by the sign
+    of its output, where there are as many outputs as targets.
+    """
+    if outputs.shape == targets.shape:
+        right = (outputs > 0) == (targets == 1)
+    else:
+        right = outputs.argmax(axis=-1) == targets.reshape(outputs.shape[:-1])
+    return jnp.mean(right, dtype=outputs.dtype)
 
 
-def loss(problem: Any, model: Any, logits: Logits) -> Number:
-    """Returns the mean loss of the test rows, in nats."""
+def loss(problem: Any, model: Any, logits: Any) -> Number:
+    """Returns the mean loss of the test rows; of cross-entropies in nats."""
     del model
     return losses.per_sample(problem.loss, logits, problem.y_test).mean()
 
 
-def area_under_roc_curve(problem: Any, model: Any, logits: Logits) -> Number:
-    """Returns the area under the ROC curve of the test rows, of two classes."""
-    del model
-    # Two logits differ by the log odds, one is the log odds.
-    scores = logits[-1] - logits[0] * (len(logits) > 1)
-    return auc(scores, problem.y_test)
+def area_under_roc_curve(
+    outputs: Float[Array, " S *C"], targets: Num[Array, " S *T"]
+) -> Float[Array, ""]:
+    """Returns the area under the ROC curve of the test rows, of two classes.
+
+    Of several positions or labels of a row all are taken together.
+    """
+    if outputs.shape == targets.shape:
+        scores = outputs
+    else:  # two logits differ by the log odds
+        scores = outputs[..., -1] - outputs[..., 0] * (outputs.shape[-1] > 1)
+    return auc(scores.reshape(-1), targets.reshape(-1))
 
 
-def objective(problem: Any, model: Any, logits: Logits) -> Number:
+def objective(problem: Any, model: Any, logits: Any) -> Number:
     """Returns the regularised objective on all training rows, in nats."""
     del logits
     return problem.objective(model)
 
 
-def gradient_norm_squared(problem: Any, model: Any, logits: Logits) -> Number:
+def gradient_norm_squared(problem: Any, model: Any, logits: Any) -> Number:
     """Returns the squared Euclidean norm of the objective's gradient."""
     del logits
     slopes = jax.tree.leaves(jax.grad(problem.objective)(model))
     return jnp.asarray(sum(jnp.sum(slope**2) for slope in slopes))
 
 
-def optimality_gap(problem: Any, model: Any, logits: Logits) -> Number:
+def optimality_gap(problem: Any, model: Any, logits: Any) -> Number:
     """Returns the objective minus its least value, in nats."""
     del logits
     return problem.objective(model) - problem.minimum

@@ -1,15 +1,18 @@
 """The data of a run: its samples, its columns, and which client has which. No JAX."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
-from simulator.config.errors import DataError, ScenarioError
+from simulator.config.errors import ScenarioError
 from simulator.metrics import metric
+from simulator.problems import outputs
 from simulator.problems.caching import dataset
 from simulator.problems.data.base import Dataset
+from simulator.problems.models.parts import Counts
+from simulator.problems.outputs import OutputForm
 from simulator.streams import Purpose, Streams
 
 MOST_WEIGHTS = 250_000_000
@@ -29,7 +32,7 @@ class Shares(NamedTuple):
         pools: Sample ids of each client, or one pool that all clients draw from.
         num_samples: Samples of each client, K numbers.
         num_features: Columns of each client, K numbers.
-        num_weights: Weights of all models together.
+        counts: Counts of the model: its weights, and what else it keeps.
         num_exchanged: Numbers that a party of a vertical problem sends per sample.
         labels: What the data call each client; empty where they do not.
     """
@@ -39,9 +42,14 @@ class Shares(NamedTuple):
     pools: list[Int[np.ndarray, " _"]]
     num_samples: tuple[int, ...]
     num_features: tuple[int, ...]
-    num_weights: int
+    counts: Counts
     num_exchanged: int
     labels: tuple[str, ...] = ()
+
+    @property
+    def num_weights(self) -> int:
+        """Weights of all models together."""
+        return self.counts.num_weights
 
 
 def shares(
@@ -62,15 +70,16 @@ def shares(
     """
     data = dataset(config.data)
     _check_metrics(config, metrics, data)
-    _check_frames(config, data)
-    outputs = num_outputs(config, data)
-    weights = _num_weights(config, outputs)
+    form = outputs.form(config, data)
+    _check_rows(config, data, form)
+    counts = _counts(config, data, form)
+    weights = counts.num_weights
     if weights > MOST_WEIGHTS:
         raise ScenarioError(
             f"problem.model must have at most {MOST_WEIGHTS:,} weights, got "
             f"{weights:,}; make it smaller"
         )
-    exchanged = outputs if config.server is None else config.server.num_sent
+    exchanged = form.num_outputs if config.server is None else config.server.num_sent
     if config.transfer is not None:
         exchanged = config.model.hidden * (config.model.hidden + 2)
     pools, features = _divided(config, data, seed, pooled=pooled)
@@ -78,44 +87,14 @@ def shares(
     divides = config.partition.family == "horizontal" and not pooled
     return Shares(
         data=data,
-        num_outputs=outputs,
+        num_outputs=form.num_outputs,
         pools=pools,
         num_samples=sizes * (clients // len(pools)),
         num_features=features,
-        num_weights=weights,
+        counts=counts,
         num_exchanged=exchanged,
         labels=config.partition.labels(data) if divides else (),
     )
-
-
-def loss(
-    config: Any, data: Dataset
-) -> Literal["softmax", "sigmoid", "hinge", "taylor"]:
-    """Returns the loss that a problem names, or that its classes call for.
-
-    Raises:
-        DataError: The targets are no classes.
-        ScenarioError: The loss is one for two classes, and there are more.
-    """
-    if data.no_classes:
-        raise DataError(data.no_classes)
-    if config.loss in ("sigmoid", "taylor") and data.num_classes > 2:
-        raise ScenarioError(
-            f"problem.loss must be softmax for {data.num_classes} classes, "
-            f"got {config.loss}; leave it out"
-        )
-    if config.loss != "auto":
-        return config.loss
-    return "sigmoid" if data.num_classes == 2 else "softmax"
-
-
-def num_outputs(config: Any, data: Dataset) -> int:
-    """Returns the logits of a sample: one per class, or one for two classes.
-
-    Only `softmax` has two for two classes.
-    """
-    one = data.num_classes == 2 and loss(config, data) != "softmax"
-    return 1 if one else data.num_classes
 
 
 def common_samples(config: Any, num_samples: int) -> Int[np.ndarray, " n"]:
@@ -137,68 +116,67 @@ def _check_metrics(config: Any, metrics: Sequence[str], data: Dataset) -> None:
     Raises:
         ScenarioError: One line with the metric and the remedy.
     """
-    known = config.is_linear and loss(config, data) in KNOWN_MINIMUM
+    known = config.is_linear and outputs.loss(config, data) in KNOWN_MINIMUM
     for name in metrics:
         metric(name).refuse(data.num_classes, data.name, minimum=known)
 
 
-def _check_frames(config: Any, data: Dataset) -> None:
-    """Refuses models that do not have as many frames as the data's rows.
+def _check_rows(config: Any, data: Dataset, form: OutputForm) -> None:
+    """Refuses models that do not take the data's rows, or have other positions.
 
     Raises:
         ScenarioError: One line with the rule and the remedy.
     """
-    model, frames = config.model, data.num_frames
-    if frames is not None and config.partition.family != "horizontal":
+    model, frames = config.model, form.positions
+    if frames and config.partition.family != "horizontal":
         raise ScenarioError(
             f"problem.partition.kind must be one by rows for {data.name}, whose "
-            f"columns are {frames} frames, got {config.partition.kind!r}; take iid"
+            f"columns are {frames[0]} frames, got {config.partition.kind!r}; take iid"
         )
-    if config.partition.family != "horizontal":
+    if config.partition.family != "horizontal" or model.shaped:
         return
-    own = model.frames if model.sequential else None
-    if frames is None and own is not None:
+    for field in data.fields:
+        if field.name or len(field.shape) > 2:
+            raise ScenarioError(
+                f"problem.model.kind must be python for {data.name}, whose rows have "
+                f"the input {field.name or 'x'} of shape {field.shape}, got "
+                f"{model.kind!r}; take python, or save rows of numbers (images plane "
+                f"by plane)"
+            )
+    own: tuple[int, ...] = (model.frames,) if model.sequential else ()
+    if own and not frames:
         raise ScenarioError(
             f"problem.model.kind must be for one class a row, as {data.name} has it, "
             f"got {model.kind!r}; take linear, or the data speech"
         )
-    if frames is not None and own is None:
+    if frames and not own:
         raise ScenarioError(
             f"problem.model.kind must be sequential for {data.name}, each of whose "
-            f"rows has {frames} frames with classes of their own, got {model.kind!r}; "
-            "take lstm"
+            f"rows has {frames[0]} frames with classes of their own, got "
+            f"{model.kind!r}; take lstm"
         )
     if own != frames:
         raise ScenarioError(
-            f"problem.model.frames must be the {frames} of problem.data.frames, got "
-            f"{own}; change one of them"
+            f"problem.model.frames must be the {frames[0]} of problem.data.frames, got "
+            f"{own[0]}; change one of them"
         )
 
 
-def _num_weights(config: Any, outputs: int) -> int:
-    """Returns the weights of all models together: one, or the parties' and a server's.
+def _counts(config: Any, data: Dataset, form: OutputForm) -> Counts:
+    """Returns the counts of all models together: one, or the parties' and a server's.
 
     Raises:
         ScenarioError: The columns do not fit the model.
     """
-    model, server, widths = config.model, config.server, _widths(config)
+    model, server = config.model, config.server
     if config.partition.family == "horizontal":
-        return model.num_weights(widths[0], outputs)
+        return model.counts(data, form)
+    widths = [part.size for part in config.partition.make(data)]
     if server is None:
-        return sum(model.party_weights(own, outputs) for own in widths)
-    parties = sum(
-        model.party_weights(own // server.views, server.width) for own in widths
-    )
-    return parties + server.num_weights(len(widths), outputs)
-
-
-def _widths(config: Any) -> tuple[int, ...]:
-    """Returns the columns that each model is applied to: a party's, or all of them."""
-    data = dataset(config.data)
-    if config.partition.family == "horizontal":
-        return (data.x_train.shape[1],)
-    columns = config.partition.make(data)
-    return tuple(part.size for part in columns)
+        return Counts(model.weights_of_parties(widths, form.num_outputs))
+    of_views = [own // server.views for own in widths]
+    parties = model.weights_of_parties(of_views, server.width)
+    return Counts(parties + server.num_weights(len(widths), form.num_outputs))
 
 
 def _divided(

@@ -10,7 +10,7 @@ Source: FedBCD, section 7; F-15 in docs/decisions.md.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from simulator.problems import losses
 from simulator.problems.metrics import measure
@@ -47,7 +47,7 @@ class TransferProblem(eqx.Module):
         return self.vertical.num_samples
 
     @property
-    def y_test(self) -> Int[Array, " N_test"]:
+    def y_test(self) -> Num[Array, " N_test *T"]:
         """Labels of the test rows."""
         return self.vertical.y_test
 
@@ -83,7 +83,7 @@ class TransferProblem(eqx.Module):
         prototype: Float[Array, " H"],
         labelled: Float[Array, "H S"],
         other: Float[Array, "H S"],
-        y: Int[Array, " S"],
+        y: Num[Array, " S"],
         present: Bool[Array, " S"],
     ) -> Float[Array, ""]:
         """Returns the loss of common samples, without the regulariser.

@@ -4,10 +4,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, Num
 
 from simulator.problems import losses
 from simulator.problems.data.base import Dataset
+from simulator.problems.horizontal import targets
 from simulator.problems.metrics import measure
 from simulator.problems.models.base import Embedding
 from simulator.problems.models.party import PartyNetwork
@@ -23,9 +24,9 @@ class VerticalProblem(eqx.Module):
 
     Attributes:
         x: Training features.
-        y: Training labels.
+        y: Training targets: classes, or numbers of any shape.
         x_test: Test features.
-        y_test: Test labels.
+        y_test: Test targets.
         l2: Coefficient of each party's regulariser.
         minimum: Least value of the objective, NaN where no metric needs it.
         embedding: Model that a party applies to its features.
@@ -37,9 +38,9 @@ class VerticalProblem(eqx.Module):
     """
 
     x: Float[Array, "M N P"]
-    y: Int[Array, " N"]
+    y: Num[Array, " N *T"]
     x_test: Float[Array, "M N_test P"]
-    y_test: Int[Array, " N_test"]
+    y_test: Num[Array, " N_test *T"]
     l2: Float[Array, ""]
     minimum: Float[Array, ""]
     embedding: Embedding = eqx.field(static=True)
@@ -88,11 +89,20 @@ class VerticalProblem(eqx.Module):
         assert server is not None
         return self.server.apply(server, h)
 
+    def first(self, count: int) -> "VerticalProblem":
+        """Returns the problem of the first training rows alone."""
+        few = (self.x[:, :count], self.y[:count])
+        return eqx.tree_at(lambda p: (p.x, p.y), self, few)
+
+    def outputs(self, model: Model) -> Float[Array, "C N"]:
+        """Returns the outputs of all training rows."""
+        weights, server = model
+        return self.head(server, jax.vmap(self.embedding.apply)(weights, self.x))
+
     def objective(self, model: Model) -> Float[Array, ""]:
         """Returns F of VAFL's equation (1) on all training samples."""
-        weights, server = model
-        h = jax.vmap(self.embedding.apply)(weights, self.x)
-        losses_ = losses.per_sample(self.loss, self.head(server, h), self.y)
+        weights, _ = model
+        losses_ = losses.per_sample(self.loss, self.outputs(model), self.y)
         return losses_.mean() + 0.5 * self.l2 * jnp.sum(weights**2)
 
     def evaluate(self, model: Model, metrics: tuple[str, ...]) -> dict[str, Array]:
@@ -166,9 +176,9 @@ def build(
         x, x_test = embedding.features(x), embedding.features(x_test)
     return VerticalProblem(
         x=jnp.asarray(x, dtype),
-        y=jnp.asarray(dataset.y_train),
+        y=targets(dataset.y_train, dtype),
         x_test=jnp.asarray(x_test, dtype),
-        y_test=jnp.asarray(dataset.y_test),
+        y_test=targets(dataset.y_test, dtype),
         l2=jnp.asarray(l2, dtype),
         minimum=jnp.asarray(minimum, dtype),
         embedding=embedding,

@@ -13,6 +13,7 @@ from simulator import metrics
 from simulator.claims import AnyClaim
 from simulator.config.base import Config, LocatedError, without
 from simulator.config.catalogue import AnyName, AnyPart, parts
+from simulator.config.functions import FunctionName
 from simulator.config.named import NamedPart
 from simulator.config.parts import tag
 from simulator.config.text import suggestion
@@ -43,10 +44,16 @@ class Problem(Config):
     data: Annotated[Any, AnyPart("data")]
     partition: Annotated[Any, AnyPart("partitions")]
     model: Annotated[Any, AnyPart("models")] = Linear()
-    loss: Literal["auto", "softmax", "sigmoid", "hinge", "taylor"] = "auto"
+    loss: (
+        Literal["auto", "softmax", "sigmoid", "hinge", "taylor", "squared", "binary"]
+        | FunctionName
+    ) = "auto"
     """`auto` takes the cross-entropies `sigmoid` for two classes and `softmax` for
     more; `hinge` is one against the rest, a linear SVM where the model is linear;
-    `taylor` is `sigmoid` to second order, whose derivative is affine (FedBCD, F-10)."""
+    `taylor` is `sigmoid` to second order, whose derivative is affine (FedBCD, F-10).
+    `squared` is of targets that are numbers, `binary` of several zeros and ones a row.
+    `"module:function"` is a function of your own: outputs and targets, rows first, to a
+    loss of each row. Classes of frames or tokens count one by one."""
     reduction: Literal["mean", "sum"] = "mean"
     """How the losses of a batch combine (VAFL, V-11)."""
     l2: Annotated[float, Field(ge=0)] = 0.0

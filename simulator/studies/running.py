@@ -21,7 +21,7 @@ from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.storage import files, limits
-from simulator.studies import executors, planning, staged
+from simulator.studies import executors, in_memory, planning, staged
 from simulator.studies.executors import Progress, Workers
 from simulator.studies.planning import Task
 from simulator.studies.study_folder import CHECKPOINTS, DATA, LOCKS, OPEN, StudyFolder
@@ -39,7 +39,9 @@ def simulate(
     scenario: Source,
     folder: str | Path | None = None,
     *,
-    data: dict[str, np.ndarray] | None = None,
+    data: in_memory.Given | None = None,
+    model: Any = None,
+    loss: Any = None,
     jobs: int = 1,
     scheduler: str | None = None,
     progress: Progress = lambda _: None,
@@ -59,9 +61,14 @@ def simulate(
         scenario: Scenario to simulate.
         folder: Folder for the study; by default a temporary one, which lives as long
             as the result.
-        data: Arrays `x` and `y`, and perhaps `x_test` and `y_test`, to be used in place
-            of the scenario's data; kept in the folder, so that the study can be
-            repeated.
+        data: Arrays `x` and `y`, and perhaps `x_test` and `y_test`, by name or in this
+            order, to be used in place of the scenario's data; kept in the folder, so
+            that the study can be repeated. A mapping in place of `x` is of several
+            inputs.
+        model: JAX model in place of the scenario's: a function that makes one, a pair
+            of functions `init` and `apply`, or a module of Equinox, Flax or Haiku.
+        loss: Loss in place of the scenario's: a function of outputs and targets, rows
+            first, to a loss of each row; or the name of one.
         jobs: Number of processes that share the runs; 0 for one a core.
         scheduler: Address of a Dask scheduler whose workers share the runs instead, and
             the folder's file system.
@@ -84,7 +91,7 @@ def simulate(
         UserError: something in the scenario, the data or the folder is wrong, or every
             run failed.
     """
-    scenario = _scenario(scenario)
+    scenario = in_memory.with_objects(_scenario(scenario), model, loss)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     workers = partial(
         executors.workers,
@@ -95,7 +102,7 @@ def simulate(
     try:
         with locked(path):
             if data is not None:
-                scenario = _with_arrays(scenario, data, path)
+                scenario = _with_arrays(scenario, in_memory.arrays(data), path)
             if until_decided is None:
                 scenario = staged.continued(scenario, path)
                 study = run(

@@ -67,6 +67,7 @@ def set_up(run: Run) -> RunSetup:
         clients=clients,
         pooled=protocol.pooled,
     )
+    algorithm.check_model(shared.counts)
     sampler = algorithm.sampler(run.seed, shared.pools, protocol)
     num_samples, num_features = shared.data.x_train.shape
     shape = ProblemShape(

@@ -22,11 +22,9 @@ from simulator.problems.augmenting import augmented
 from simulator.problems.constants import Constants
 from simulator.problems.horizontal import HorizontalProblem
 from simulator.problems.images import image_shape
+from simulator.problems.models.base import STATISTICS_KEPT
 from simulator.setup import RunSetup
 from simulator.timeline import NO_SLOT, Kind
-
-STATISTICS_KEPT = 0.9
-"""Part of a batch normalisation's running statistics that a step keeps."""
 
 
 class DecentralisedState(NamedTuple):
@@ -39,7 +37,8 @@ class DecentralisedState(NamedTuple):
         spread: sum of squared distances from it.
         ages: steps in each model; None where models merge by their mean.
         shares: push-sum weights; None without push-sum.
-        key: Key of the noise and of random changes of images; None without any.
+        key: Key of the noise, of random changes of images and of what training draws;
+            None without any.
         moments: state of every worker's optimizer, each array `[K, ...]`; None without.
     """
 
@@ -132,6 +131,7 @@ class DecentralisedSgd(Probeable):
         models = jnp.tile(weights, (self.num_workers, *(1,) * weights.ndim))
         K = self.num_workers
         keyed = self.noising is not None or self.augmenting is not None
+        keyed = keyed or problem.takes_key
         moments = None
         if self.optimizer is not None:
             moments = jax.tree.map(
@@ -277,15 +277,18 @@ class DecentralisedSgd(Probeable):
         """Returns what a worker computes at its snapshot."""
         samples, noising = event.samples[0], self.noising
         augment = self._augment(state, event)
+        drawn = client_work.training_key(
+            problem, state.key, event.worker[0], event.job[0]
+        )
         if noising is None:
-            return client_work.at_once(problem, read, samples, augment)
+            return client_work.at_once(problem, read, samples, augment, drawn)
         size = read.size - problem.model.num_statistics
         noised = size if size < read.size else None
         if noising.bound is None:
-            work = client_work.at_once(problem, read, samples, augment)
+            work = client_work.at_once(problem, read, samples, augment, drawn)
         else:
             work = client_work.clipped_per_sample(
-                problem, read, samples, noising.bound, noised, augment
+                problem, read, samples, noising.bound, noised, augment, drawn
             )
         assert state.key is not None
         key = jax.random.fold_in(state.key, event.worker[0])

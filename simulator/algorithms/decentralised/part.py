@@ -16,9 +16,11 @@ from pydantic import Field, model_serializer, model_validator
 from simulator.algorithms.federated.part import Optimizer
 from simulator.algorithms.part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 from simulator.config.base import Config, LocatedError, without
+from simulator.config.errors import ScenarioError
 from simulator.config.parts import tag
 from simulator.privacy.gossip_noise import Noise
 from simulator.privacy.releases import Guarantee
+from simulator.problems.models.parts import Counts
 
 
 class Decentralised(Algorithm):
@@ -28,6 +30,7 @@ class Decentralised(Algorithm):
     """
 
     family: ClassVar[str] = "horizontal"
+    keeps_statistics: ClassVar[bool] = True
     protocols: ClassVar[tuple[str, ...]] = ("gossip",)
     worker_metrics: ClassVar[bool] = True
 
@@ -143,6 +146,14 @@ class Adp2sgd(_Merging):
                 ("algorithm", "noise", "clip"),
             )
         super().check(problem, protocol)
+
+    def check_model(self, counts: Counts) -> None:
+        """Refuses to clip samples that are normalised together."""
+        if counts.num_statistics and self.noise.clip == "sample":
+            raise ScenarioError(
+                "algorithm.noise.clip must be none where samples are normalised "
+                "together, got 'sample'; change it, or the model's normalisation"
+            )
 
     @property
     def noise_law(self) -> str:

@@ -139,17 +139,20 @@ class DelayedSgd(Probeable):
         event: Event,
     ) -> Work:
         samples = client_work.samples_of(event, 1)[0, 0]
-        if not self.noise:
-            loss, gradient = client_work.gradient_of(problem, read, samples)
-            return Work(loss, gradient, gradient, {})
         worker, job = event.worker[0], event.job[0]
+        drawn = client_work.training_key(problem, key, worker, job)
+        if not self.noise:
+            loss, gradient = client_work.gradient_of(problem, read, samples, drawn)
+            return Work(loss, gradient, gradient, {})
         sensitivity = self._of_job(event)
         bound = self.batch * sensitivity / 2
         size = problem.model.num_noised if self.first_layer else None
         if self.per_sample:
-            work = client_work.clipped_per_sample(problem, read, samples, bound, size)
+            work = client_work.clipped_per_sample(
+                problem, read, samples, bound, size, key=drawn
+            )
         else:
-            loss, gradient = client_work.gradient_of(problem, read, samples)
+            loss, gradient = client_work.gradient_of(problem, read, samples, drawn)
             work = Work(loss, gradient, gradient, {})
             work = client_work.clipped(work, bound, size)
         own = jax.random.fold_in(jax.random.fold_in(key, worker), job)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from simulator.algorithms.base import Event, Info, Kernel, broadcast_flags, norm
 from simulator.algorithms.step_rules import Schedule, Steps
@@ -54,7 +54,7 @@ class Received(NamedTuple):
 
     Attributes:
         x: their own features.
-        y: labels.
+        y: targets, `[W, S, ...]`.
         present: Whether each sample is no padding.
         others: the sum of the other parties' outputs, or with a network all parties'.
         error: derivative of the batch's loss by their own outputs, at the exchange.
@@ -63,7 +63,7 @@ class Received(NamedTuple):
     """
 
     x: Float[Array, "*W S F"]
-    y: Int[Array, "*W S"]
+    y: Num[Array, "..."]
     present: Bool[Array, "*W S"]
     others: Float[Array, "*W C S"] | Float[Array, "*W M D S"]
     error: Float[Array, "*W D S"]
@@ -297,7 +297,7 @@ def _loss_and_errors(
     problem: VerticalProblem,
     h: Float[Array, "M D S"],
     server: Float[Array, " P0"],
-    y: Int[Array, " S"],
+    y: Num[Array, " S *T"],
     present: Bool[Array, " S"],
 ) -> tuple[Float[Array, ""], tuple[Float[Array, "M D S"], Float[Array, " P0"]]]:
     """Returns a batch's loss and its derivatives by all outputs and by the network."""
@@ -330,7 +330,7 @@ def _where(
 def _loss_and_error(
     problem: VerticalProblem,
     logits: Float[Array, "C S"],
-    y: Int[Array, " S"],
+    y: Num[Array, " S *T"],
     present: Bool[Array, " S"],
 ) -> tuple[Float[Array, ""], Float[Array, "C S"]]:
     """Returns a batch's loss and its derivative by the summed outputs."""

@@ -45,7 +45,7 @@ class FederatedState(NamedTuple):
         buffered: how many.
         squares: moving average of squared gradients, for adaptive compensation.
         optimizer: state of the server's optimizer; None without one.
-        key: Key of the noise; None without any.
+        key: Key of the noise and of what training draws; None without any.
     """
 
     weights: Float[Array, "..."]
@@ -101,7 +101,7 @@ class FederatedKernel(Probeable):
             optimizer=(
                 transformation(self.optimizer).init(weights) if self.optimizer else None
             ),
-            key=key if self.privatiser else None,
+            key=key if self.privatiser or problem.takes_key else None,
         )
 
     def step(
@@ -177,15 +177,16 @@ class FederatedKernel(Probeable):
         local = self.local_step_size.at(event.version)
 
         def of_worker(read: Array, samples: Array, worker: Array, job: Array) -> Work:
+            drawn = client_work.training_key(problem, state.key, worker, job)
             per_sample = self.privatiser is not None and self.privatiser.per_sample
             if per_sample:
                 assert self.privatiser is not None
                 work = client_work.clipped_per_sample(
-                    problem, read, samples[0], self.privatiser.bound
+                    problem, read, samples[0], self.privatiser.bound, key=drawn
                 )
             else:
                 work = client_work.local_steps(
-                    problem, read, samples, local, self.proximal
+                    problem, read, samples, local, self.proximal, drawn
                 )
             if self.privatiser is None:
                 return work

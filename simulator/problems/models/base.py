@@ -5,6 +5,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+STATISTICS_KEPT = 0.9
+"""Part of running statistics that a step keeps; the rest is the batch's."""
+
 
 @runtime_checkable
 class Classifier(Protocol):

@@ -1,8 +1,25 @@
 """The base of all models' options. No JAX here."""
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from simulator.config.parts import Part
+from simulator.problems.data.base import Dataset
+from simulator.problems.outputs import OutputForm
+
+
+class Counts(NamedTuple):
+    """Counts of a model that others ask for before there is an array of it.
+
+    Attributes:
+        num_weights: Numbers that messages carry, running statistics included.
+        num_statistics: Those of them that are measured in a batch, not learned.
+        takes_key: Whether training draws random numbers, as dropout does.
+    """
+
+    num_weights: int
+    num_statistics: int = 0
+    takes_key: bool = False
 
 
 class Model(Part):
@@ -21,6 +38,26 @@ class Model(Part):
     """Whether it has hidden units that transfer learning aligns."""
     sequential: ClassVar[bool] = False
     """Whether its rows are sequences of `frames` frames, each with a class."""
+
+    shaped: ClassVar[bool] = False
+    """Whether it gets rows in the shapes and types in which they were given."""
+
+    def counts(self, data: Dataset, form: OutputForm) -> Counts:
+        """Returns the counts of a model of clients, which hold all columns.
+
+        Raises:
+            ScenarioError: The columns or the targets do not fit the model.
+        """
+        num_features = data.x_train.shape[1]
+        return Counts(self.num_weights(num_features, form.num_outputs))  # pyright: ignore
+
+    def of_rows(self, data: Dataset, form: OutputForm) -> Any:
+        """Returns the network of clients, a `base.Classifier`.
+
+        Raises:
+            ScenarioError: The columns or the targets do not fit the model.
+        """
+        return self.make(form.num_outputs, data.x_train.shape[1], "horizontal")
 
     @property
     def normalises_batches(self) -> bool:
@@ -46,6 +83,15 @@ class Model(Part):
         """
         found: int = self.num_weights(num_features, num_outputs)  # pyright: ignore
         return found
+
+    def weights_of_parties(self, widths: Sequence[int], num_outputs: int) -> int:
+        """Returns the weights of all parties' networks together.
+
+        Args:
+            widths: Columns of each party, of one of its views.
+            num_outputs: Numbers that it sends of a sample, of a view.
+        """
+        return sum(self.party_weights(own, num_outputs) for own in widths)
 
     def make(self, num_outputs: int, num_features: int, family: str) -> Any:
         """Returns the network: a `base.Classifier`, or of a party a `base.Embedding`.

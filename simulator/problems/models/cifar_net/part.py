@@ -4,11 +4,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from simulator.problems.data.base import Dataset
 from simulator.problems.images import image_shape
 from simulator.problems.models.cifar_net.counter import Tally
 from simulator.problems.models.cifar_net.listing import Name, tally
 from simulator.problems.models.cifar_net.net import Norm
-from simulator.problems.models.parts import Model
+from simulator.problems.models.parts import Counts, Model
+from simulator.problems.outputs import OutputForm
 
 
 class CifarNet(Model):
@@ -49,6 +51,16 @@ class CifarNet(Model):
         """
         counted = self._tally(num_features, num_outputs)
         return counted.num_parameters + counted.num_statistics
+
+    def counts(self, data: Dataset, form: OutputForm) -> Counts:
+        """Returns the counts of the network, running statistics included.
+
+        Raises:
+            ScenarioError: As `num_weights`.
+        """
+        counted = self._tally(data.x_train.shape[1], form.num_outputs)
+        total = counted.num_parameters + counted.num_statistics
+        return Counts(total, counted.num_statistics)
 
     def _tally(self, num_features: int, num_outputs: int) -> Tally:
         shape = image_shape(num_features, self.image)

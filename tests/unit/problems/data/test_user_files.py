@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simulator.config.errors import DataError, ScenarioError
-from simulator.problems import shares
+from simulator.problems import outputs
 from simulator.problems.data.base import Field
 from simulator.problems.data.user_csv import Csv
 from simulator.problems.data.user_npz import Npz
@@ -104,7 +104,7 @@ def test_targets_that_are_no_classes_are_refused_by_a_loss_of_classes(
     assert data.num_frames is None
     problem = SimpleNamespace(loss="auto")
     with pytest.raises(DataError, match=says) as error:
-        shares.loss(problem, data)
+        outputs.loss(problem, data)
     assert "\n" not in str(error.value)
 
 

@@ -1,0 +1,189 @@
+"""Modules of Equinox, Flax and Haiku as two functions.
+
+A library is imported only where a model is of it.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Key
+
+from simulator.problems.models.python.functions import Functions
+
+Again = Callable[[Key[Array, ""]], Any] | None
+"""Makes a model of other weights, by a key."""
+FLAGS = {
+    "train": True,
+    "training": True,
+    "is_training": True,
+    "deterministic": False,
+    "inference": False,
+    "use_running_average": False,
+}
+"""Arguments by which a model is told that it is trained, and their values then."""
+
+
+def adapted(model: Any, again: Again) -> Functions | None:
+    """Returns the functions of a library's model; None of any other thing."""
+    if isinstance(model, eqx.Module):
+        return of_equinox((model, None), again)
+    pair = isinstance(model, tuple) and len(model) == 2
+    if pair and isinstance(model[0], eqx.Module):
+        return of_equinox(model, again)
+    libraries = {base.__module__ for base in type(model).__mro__}
+    if any(name.startswith("flax.linen") for name in libraries):
+        return of_linen(model)
+    if any(name.startswith("flax.nnx") for name in libraries):
+        return of_nnx(model, again)
+    if any(name.startswith("haiku") for name in libraries):
+        return of_haiku(model)
+    return None
+
+
+def of_equinox(made: tuple[eqx.Module, Any], again: Again) -> Functions:
+    """Returns the functions of a module for one row, perhaps with its state.
+
+    All floating arrays of the module are weights.
+    """
+    module, state = made
+    _, static = eqx.partition(module, eqx.is_inexact_array)
+    takes_key = "key" in inspect.signature(module.__call__).parameters  # pyright: ignore
+
+    def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
+        del x
+        new = made if again is None else again(key)
+        new = new if isinstance(new, tuple) else (new, None)
+        return eqx.filter(new[0], eqx.is_inexact_array), new[1]
+
+    def apply(
+        weights: Any, statistics: Any, x: Any, key: Any, training: bool
+    ) -> tuple[Any, Any]:
+        whole: Any = eqx.combine(weights, static)
+        whole = eqx.nn.inference_mode(whole, value=not training)
+        num_rows = jax.tree.leaves(x)[0].shape[0]
+        keys = None if key is None else jax.random.split(key, num_rows)
+
+        def one(row: Any, key: Any) -> Any:
+            named = {"key": key} if takes_key else {}
+            if state is None:
+                return whole(row, **named)
+            return whole(row, statistics, **named)
+
+        axes = None if keys is None else 0
+        if state is None:
+            return jax.vmap(one, in_axes=(0, axes))(x, keys), statistics
+        batch = jax.vmap(one, in_axes=(0, axes), out_axes=(0, None), axis_name="batch")
+        return batch(x, keys)
+
+    return Functions(init, apply)
+
+
+def of_linen(module: Any) -> Functions:
+    """Returns the functions of a Flax linen module for a batch."""
+    flags = _flags(module.__call__)
+
+    def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
+        drawn = dict(zip(("params", "dropout"), jax.random.split(key), strict=True))
+        variables = dict(module.init(drawn, x, **flags(training=False)))
+        return variables.pop("params", {}), variables
+
+    def apply(
+        weights: Any, statistics: Any, x: Any, key: Any, training: bool
+    ) -> tuple[Any, Any]:
+        variables = {"params": weights, **statistics}
+        named = {"rngs": {"dropout": key}} if key is not None else {}
+        if not training or not statistics:
+            found = module.apply(variables, x, **flags(training=training), **named)
+            return found, statistics
+        kept: Any = list(statistics)
+        outputs, new = module.apply(
+            variables, x, **flags(training=True), **named, mutable=kept
+        )
+        return outputs, dict(new)
+
+    return Functions(init, apply)
+
+
+def of_nnx(module: Any, again: Again) -> Functions:
+    """Returns the functions of a Flax NNX module for a batch.
+
+    Its parameters are weights, its random streams start anew at every key, and all its
+    other variables are statistics.
+    """
+    from flax import nnx
+
+    def divided(module: Any) -> Any:
+        return nnx.split(module, nnx.Param, nnx.RngState, ...)
+
+    graphs = {}
+    for training in (False, True):
+        copy = nnx.clone(module)
+        (copy.train if training else copy.eval)()
+        graphs[training] = divided(copy)[0]
+    flags = _flags(type(module).__call__)
+    streams = divided(module)[2]
+    places = {id(leaf): place for place, leaf in enumerate(jax.tree.leaves(streams))}
+
+    def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
+        del x
+        _, weights, _, rest = divided(module if again is None else again(key))
+        return weights, rest
+
+    def apply(
+        weights: Any, statistics: Any, x: Any, key: Any, training: bool
+    ) -> tuple[Any, Any]:
+        if training and places and key is None:
+            raise ValueError("its random streams need a key")
+
+        def begun(leaf: Array) -> Array:
+            if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+                return jnp.zeros_like(leaf)
+            return leaf if key is None else jax.random.fold_in(key, places[id(leaf)])
+
+        anew = jax.tree.map(begun, streams)
+        whole = nnx.merge(graphs[training], weights, anew, statistics)
+        outputs = whole(x, **flags(training=training))
+        return outputs, divided(whole)[3]
+
+    return Functions(init, apply)
+
+
+def of_haiku(pair: Any) -> Functions:
+    """Returns the functions of `hk.transform` or `hk.transform_with_state`."""
+    stateful = "state" in inspect.signature(pair.apply).parameters
+
+    def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
+        found = _told(lambda **flag: pair.init(key, x, **flag), training=False)
+        return found if stateful else (found, ())
+
+    def apply(
+        weights: Any, statistics: Any, x: Any, key: Any, training: bool
+    ) -> tuple[Any, Any]:
+        def run(**flag: bool) -> Any:
+            if stateful:
+                return pair.apply(weights, statistics, key, x, **flag)
+            return pair.apply(weights, key, x, **flag), statistics
+
+        return _told(run, training=training)
+
+    return Functions(init, apply)
+
+
+def _told(run: Callable[..., Any], *, training: bool) -> Any:
+    """Calls a function with `is_training`, or without if it does not take that."""
+    try:
+        return run(is_training=training)
+    except TypeError as error:
+        if "is_training" not in str(error):
+            raise
+        return run()
+
+
+def _flags(call: Callable[..., Any]) -> Callable[..., dict[str, bool]]:
+    """Returns what a module's call is told of training, by the names that it takes."""
+    names = [name for name in inspect.signature(call).parameters if name in FLAGS]
+    return lambda training: {name: FLAGS[name] == training for name in names}

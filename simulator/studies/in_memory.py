@@ -1,0 +1,63 @@
+"""Models, losses and arrays that a Python program hands over to `simulate`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from simulator.config import functions
+from simulator.config.errors import ScenarioError
+from simulator.scenario.reading import validated
+from simulator.scenario.scenario import Scenario
+
+NAMES = ("x", "y", "x_test", "y_test")
+"""Arrays, in the order of a tuple of them."""
+Given = Mapping[str, Any] | Sequence[Any]
+"""Arrays by their names, or in the order of `NAMES`; several inputs by name."""
+
+
+def with_objects(scenario: Scenario, model: Any, loss: Any) -> Scenario:
+    """Returns a scenario that names objects of this program.
+
+    Args:
+        scenario: The scenario.
+        model: A model, or a function that makes one; None leaves the scenario's.
+        loss: A function of outputs and targets, or the name of a loss; None leaves the
+            scenario's.
+
+    Raises:
+        UserError: An object cannot be identified, or does not fit the scenario.
+    """
+    changes: dict[str, Any] = {}
+    if model is not None:
+        named = functions.hand_over("model", model)
+        changes["model"] = {"kind": "python", "build": named}
+    if loss is not None:
+        own = callable(loss)
+        changes["loss"] = functions.hand_over("loss", loss) if own else loss
+    if not changes:
+        return scenario
+    tree = scenario.model_dump(mode="json")
+    return validated({**tree, "problem": {**tree["problem"], **changes}})
+
+
+def arrays(given: Given) -> dict[str, np.ndarray]:
+    """Returns arrays by their names in a file, several inputs as `x/NAME`.
+
+    Raises:
+        ScenarioError: They are neither two nor four, or have other names.
+    """
+    if not isinstance(given, Mapping):
+        if len(given) not in (2, 4):
+            raise ScenarioError(
+                f"data must be x and y, or {', '.join(NAMES)}, got {len(given)} "
+                f"arrays; give them by name"
+            )
+        given = dict(zip(NAMES, given, strict=False))
+    found: dict[str, np.ndarray] = {}
+    for name, each in given.items():
+        if isinstance(each, Mapping):
+            found |= {f"{name}/{inner}": np.asarray(a) for inner, a in each.items()}
+        else:
+            found[name] = np.asarray(each)
+    return found
