@@ -236,9 +236,11 @@ def _add(inputs: Inputs, config: Any, *keys: str) -> set[str]:
 
 
 def _sets(config: Any) -> Iterator[Part]:
-    """Yields the data sets that find their files by themselves."""
+    """Yields the data sets that find their files by themselves, or have a function."""
     for part in parts(config):
-        if isinstance(part, Part) and part.found_files() is not None:
+        if not isinstance(part, Part):
+            continue
+        if part.computed or part.found_files() is not None:
             yield part
 
 
@@ -298,6 +300,9 @@ def _runs(folder: Path, manifest: str) -> str:
 
 def _of_set(part: Part) -> tuple[dict[str, Input], set[str]]:
     """Returns what a data set finds by itself, by name; and the paths of all files."""
+    made = part.made()
+    if made is not None:
+        return {made.at: Input(*made)}, set()
     root = files.data_folder()
     paths = sorted(Path(path) for path in part.found_files() or ())
     at = {str(path.absolute()) for path in paths}

@@ -77,6 +77,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.data.user_csv:Csv",
         "simulator.problems.data.user_parquet:Parquet",
         "simulator.problems.data.huggingface:HuggingFace",
+        "simulator.problems.data.generated:Generated",
     ),
     "partitions": (
         "simulator.problems.partitions.vertical:Vertical",

@@ -136,7 +136,7 @@ def _check_rows(config: Any, data: Dataset, form: OutputForm) -> None:
     if config.partition.family != "horizontal" or model.shaped:
         return
     for field in data.fields:
-        if field.name or len(field.shape) > 2:
+        if field.name or not _is_of_rows(field.shape):
             raise ScenarioError(
                 f"problem.model.kind must be python for {data.name}, whose rows have "
                 f"the input {field.name or 'x'} of shape {field.shape}, got "
@@ -160,6 +160,11 @@ def _check_rows(config: Any, data: Dataset, form: OutputForm) -> None:
             f"problem.model.frames must be the {frames[0]} of problem.data.frames, got "
             f"{own[0]}; change one of them"
         )
+
+
+def _is_of_rows(shape: tuple[int, ...]) -> bool:
+    """Says whether models for rows of numbers, or for images in planes, can take it."""
+    return len(shape) < 3 or (len(shape) == 3 and shape[0] in (1, 3))
 
 
 def _counts(config: Any, data: Dataset, form: OutputForm) -> Counts:

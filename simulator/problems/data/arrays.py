@@ -66,6 +66,21 @@ def dataset(
     return finished(config, name, train, test, **facts)
 
 
+def by_name(given: Mapping[str, Any]) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """Returns arrays by the names that a file has: several inputs as `x/NAME`.
+
+    Args:
+        given: Arrays, or anything like them, by name; or mappings of several.
+    """
+    found: dict[str, np.ndarray] = {}
+    for name, each in given.items():
+        if isinstance(each, Mapping):
+            found |= {f"{name}/{inner}": np.asarray(a) for inner, a in each.items()}
+        else:
+            found[name] = np.asarray(each)
+    return found
+
+
 def inputs(
     place: str | Path, arrays: Arrays, key: str = "x", *, raw: bool = False
 ) -> tuple[Shaped[np.ndarray, "N P"], tuple[Field, ...]]:

@@ -127,3 +127,29 @@ def test_arrays_of_this_program_have_groups(here: Path) -> None:
     studies.simulate(scenario, "s", data=arrays)
     labels = load("s").table("clients")["client_label"]
     assert [*labels] == [f"group {w}" for w in np.unique(WRITERS)]
+
+
+MAKE = """
+import numpy as np
+
+
+def make(seed):
+    draw = np.random.default_rng([{key}, seed])
+    x = {{"age": draw.normal(size=60), "body": draw.normal(size=(60, 2))}}
+    x = np.column_stack([*x.values()])
+    return {{"x": x, "y": x[:, 0] > 0, "group": draw.integers(4, size=60)}}
+"""
+
+
+@pytest.fixture
+def write_module(here: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Writes a module of a new name, which is forgotten after the test."""
+
+    def write(text: str) -> str:
+        name = f"made_{abs(hash((text, str(here)))):x}"
+        (here / f"{name}.py").write_text(text)
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return name
+
+    return write

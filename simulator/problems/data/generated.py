@@ -1,0 +1,72 @@
+"""Data that a function of the user's own makes."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from simulator.config import functions
+from simulator.config.errors import ScenarioError
+from simulator.config.functions import FunctionName
+from simulator.config.parts import Made
+from simulator.problems.data import arrays
+from simulator.problems.data.base import Dataset
+from simulator.problems.data.parts import Data
+
+KEY = "problem.data.build"
+_made: dict[tuple[str, int], Made] = {}
+"""What functions have made last, by name and seed, until it is asked for."""
+
+
+class Generated(Data):
+    """Arrays of a function of one's own, called with `split_seed`.
+
+    It returns a mapping with `x`, `y` and perhaps `x_test`, `y_test` and `group`, as
+    `npz` has them. By `split_seed: replicate` every replicate has a task of its own.
+    """
+
+    kind: Literal["python"] = "python"
+    build: FunctionName
+    """The function, as `module:function`. It must depend on its argument alone."""
+    computed: ClassVar[bool] = True
+
+    def make(self) -> Dataset:
+        """Returns the arrays of the function.
+
+        Raises:
+            DataError: Arrays are missing, of other shapes, or not finite.
+            ScenarioError: There is no such function, it fails, or returns no arrays.
+        """
+        given = self._called()
+        _made[self.build, self.split] = _told(given, self._place)
+        name = self.build.partition(":")[2].partition("@")[0]
+        return arrays.dataset(self, name, self._place, given)
+
+    def made(self) -> Made:
+        """Returns by what the arrays are known: those made last, else new ones."""
+        last = _made.pop((self.build, self.split), None)
+        return last or _told(self._called(), self._place)
+
+    @property
+    def _place(self) -> str:
+        return f"{self.build}({self.split})"
+
+    def _called(self) -> dict[str, np.ndarray]:
+        function = functions.resolve(self.build, KEY)
+        given = functions.calling(self.build, KEY, lambda: function(self.split))
+        if not isinstance(given, Mapping):
+            raise ScenarioError(
+                f"{KEY} must return arrays by name, got {type(given).__name__} from "
+                f'{self.build!r}; return {{"x": ..., "y": ...}}'
+            )
+        return arrays.by_name(given)
+
+
+def _told(given: Mapping[str, np.ndarray], place: str) -> Made:
+    digest = hashlib.sha256()
+    for name, array in sorted(given.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).data if array.size else b"")
+    size = sum(array.nbytes for array in given.values())
+    return Made(f"what {place} returns", digest.hexdigest(), size)
