@@ -69,4 +69,4 @@ def _told(given: Mapping[str, np.ndarray], place: str) -> Made:
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(np.ascontiguousarray(array).data if array.size else b"")
     size = sum(array.nbytes for array in given.values())
-    return Made(f"what {place} returns", digest.hexdigest(), size)
+    return Made(f"what {place} returns by its argument alone", digest.hexdigest(), size)

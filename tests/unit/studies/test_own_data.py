@@ -1,6 +1,9 @@
 """Studies of data of a user's own: tables, saved sets, and what rows belong to."""
 
+import os
+import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 
 from simulator import studies
-from simulator.config.errors import ScenarioError, StudyError
+from simulator.config.errors import ScenarioError, StudyError, UserError
+from simulator.problems.data.generated import Generated
 from simulator.trace import load
 from tests.unit.problems.data.saved_set import save_parts
 
@@ -129,27 +134,125 @@ def test_arrays_of_this_program_have_groups(here: Path) -> None:
     assert [*labels] == [f"group {w}" for w in np.unique(WRITERS)]
 
 
+NUMBERS = count()
 MAKE = """
 import numpy as np
+from pathlib import Path
 
 
 def make(seed):
-    draw = np.random.default_rng([{key}, seed])
-    x = {{"age": draw.normal(size=60), "body": draw.normal(size=(60, 2))}}
-    x = np.column_stack([*x.values()])
-    return {{"x": x, "y": x[:, 0] > 0, "group": draw.integers(4, size=60)}}
+    draw = np.random.default_rng([int(Path("key").read_text()), seed])
+    x = draw.normal(size=(60, 3))
+    return {"x": x, "y": x[:, 0] > 0, "group": draw.integers(4, size=60)}
+
+
+def several(seed):
+    return make(seed) | {"x": {"a": [[1.0]] * 60, "b": np.arange(60)}}
+
+
+def at_random(seed):
+    return make(np.random.default_rng().integers(2**32))
+
+
+def fails(seed):
+    raise KeyError(seed)
+
+
+def nothing(seed):
+    return [seed]
+
+
+def halves(seed):
+    return {"x": make(seed)["x"]}
+
+
+def of_objects(seed):
+    return make(seed) | {"y": [None] * 60}
+
+
+number = 7
 """
 
 
 @pytest.fixture
-def write_module(here: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Writes a module of a new name, which is forgotten after the test."""
+def module(here: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Name of a module with functions that make data; no other test has it."""
+    monkeypatch.setattr(sys, "path", [str(here), *sys.path])
+    name = f"made_{os.getpid()}_{next(NUMBERS)}"
+    (here / f"{name}.py").write_text(MAKE)
+    (here / "key").write_text("5")
+    return name
 
-    def write(text: str) -> str:
-        name = f"made_{abs(hash((text, str(here)))):x}"
-        (here / f"{name}.py").write_text(text)
-        monkeypatch.setattr(sys, "path", [*sys.path])
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        return name
 
-    return write
+def generated(build: str, **options: Any) -> dict[str, Any]:
+    scenario = tree({}, kind="natural", clients=4)
+    scenario["problem"]["data"] = {"kind": "python", "build": build, **options}
+    return scenario
+
+
+def drawn(seed: int, key: int = 5) -> np.ndarray:
+    return np.random.default_rng([key, seed]).normal(size=(60, 3))
+
+
+def test_a_functions_arrays_are_those_of_the_seed(module: str) -> None:
+    for seed in (0, 3):
+        config = Generated(build=f"{module}:make", split_seed=seed, scale="raw")
+        data = config.make()
+        rows = np.concatenate([data.x_train, data.x_test])
+        expected = drawn(seed).astype(np.float32)
+        np.testing.assert_array_equal(np.sort(rows, axis=0), np.sort(expected, axis=0))
+        assert (data.name, data.num_classes) == ("make", 2)
+        assert [one.column for one in data.groupings] == ["group"]
+    several = Generated(build=f"{module}:several").make()
+    assert [(of.name, of.shape) for of in several.fields] == [("a", (1,)), ("b", ())]
+
+
+def test_every_replicate_has_a_task_of_its_own(module: str) -> None:
+    scenario = generated(f"{module}:make", split_seed="replicate")
+    study = studies.simulate(scenario | {"replicates": 2}, "s")
+    told = study.manifest["inputs"]
+    assert [name for name in told if name.startswith("what")] == [
+        f"what {module}:make({run['seed']}) returns by its argument alone"
+        for run in study.manifest["runs"]
+    ]
+    assert len({each["sha256"] for each in told.values()}) == len(told)
+
+
+def test_a_function_is_known_by_what_it_returns(module: str, here: Path) -> None:
+    scenario = generated(f"{module}:make")
+    studies.simulate(scenario, "s")
+    (here / "key").write_text("6")
+    with pytest.raises(
+        StudyError, match=rf"what {module}:make\(0\) returns .* has changed"
+    ):
+        studies.simulate(scenario | {"replicates": 2}, "s")
+    (here / "key").write_text("5")
+    assert studies.simulate(scenario | {"replicates": 2}, "s").complete
+
+
+def test_a_function_that_draws_anew_is_one_line(module: str) -> None:
+    with pytest.raises(UserError, match=r"at_random\(0\) .* alone must stay as it is"):
+        studies.simulate(generated(f"{module}:at_random"), "s")
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        ("gone", "must name something of the module .*, got 'gone'"),
+        ("fails", "problem.data.build must .* KeyError: 0 .*from '.*fails'"),
+        ("number", "problem.data.build must .* TypeError"),
+        ("nothing", "must return arrays by name, got list from .*; return"),
+        ("halves", r"halves\(0\) must hold the array y, got \['x'\]"),
+        ("of_objects", r"y of .*of_objects\(0\) must hold real numbers, got object"),
+    ],
+)
+def test_functions_that_make_no_data(function: str, says: str, module: str) -> None:
+    with pytest.raises(UserError, match=says) as error:
+        Generated(build=f"{module}:{function}").make()
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("build", ["make", "no such:make", "mine:", ":make"])
+def test_names_of_no_function(build: str) -> None:
+    with pytest.raises(ValidationError, match="build"):
+        Generated(build=build)
