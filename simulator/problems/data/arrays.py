@@ -14,7 +14,6 @@ from jaxtyping import Num, Shaped
 from simulator.config.errors import DataError
 from simulator.problems.data import groups, names
 from simulator.problems.data.base import Dataset, Field
-from simulator.problems.data.classes import Samples
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import divided, finished
 from simulator.storage import table
@@ -234,8 +233,8 @@ def _targets_of(
 
 def _check_alike(
     place: str | Path,
-    train: Samples,
-    test: Samples,
+    train: tuple[np.ndarray, np.ndarray],
+    test: tuple[np.ndarray, np.ndarray],
     fields: tuple[tuple[Field, ...], tuple[Field, ...]],
 ) -> None:
     """Refuses test rows that are not such as the training rows are.

@@ -16,6 +16,9 @@ from pydantic import ValidationError
 from simulator import studies
 from simulator.config.errors import ScenarioError, StudyError, UserError
 from simulator.problems.data.generated import Generated
+from simulator.scenario.reading import validated
+from simulator.scenario.study import expand
+from simulator.timelines.of_run import set_up
 from simulator.trace import load
 from tests.unit.problems.data.saved_set import save_parts
 
@@ -250,6 +253,23 @@ def test_functions_that_make_no_data(function: str, says: str, module: str) -> N
     with pytest.raises(UserError, match=says) as error:
         Generated(build=f"{module}:{function}").make()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("shape", "fits"), [((3, 16, 16), True), ((16, 16, 3), False)])
+def test_pictures_in_planes_are_for_models_of_images(
+    here: Path, shape: tuple[int, ...], *, fits: bool
+) -> None:
+    pixels = np.random.default_rng(0).integers(256, size=(40, *shape), dtype=np.uint8)
+    np.savez(here / "d.npz", x=pixels, y=np.arange(40) % 2)
+    scenario = tree({}, kind="iid", clients=4)
+    scenario["problem"]["data"] = {"kind": "npz", "path": str(here / "d.npz")}
+    scenario["problem"]["model"] = {"kind": "cnn"}
+    (run,) = expand(validated(scenario))
+    if fits:
+        assert set_up(run).shares.data.fields[0].shape == shape
+        return
+    with pytest.raises(ScenarioError, match="or save rows of numbers"):
+        set_up(run)
 
 
 @pytest.mark.parametrize("build", ["make", "no such:make", "mine:", ":make"])
