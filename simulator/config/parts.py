@@ -13,7 +13,7 @@ OPEN = "scipy"
 """Tag of the law that stands for every name that no other part has."""
 
 
-class Made(NamedTuple):
+class Computed(NamedTuple):
     """What a function of the user's made for a part.
 
     Attributes:
@@ -69,7 +69,7 @@ class Part(Config):
         """
         return None
 
-    def made(self) -> Made | None:
+    def made(self) -> Computed | None:
         """Returns what a function of the user's makes; None where there is none."""
         return None
 

@@ -9,13 +9,13 @@ import numpy as np
 from simulator.config import functions
 from simulator.config.errors import ScenarioError
 from simulator.config.functions import FunctionName
-from simulator.config.parts import Made
+from simulator.config.parts import Computed
 from simulator.problems.data import arrays
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.parts import Data
 
 KEY = "problem.data.build"
-_made: dict[tuple[str, int], Made] = {}
+_made: dict[tuple[str, int], Computed] = {}
 """What functions have made last, by name and seed, until it is asked for."""
 
 
@@ -43,7 +43,7 @@ class Generated(Data):
         name = self.build.partition(":")[2].partition("@")[0]
         return arrays.dataset(self, name, self._place, given)
 
-    def made(self) -> Made:
+    def made(self) -> Computed:
         """Returns by what the arrays are known: those made last, else new ones."""
         last = _made.pop((self.build, self.split), None)
         return last or _told(self._called(), self._place)
@@ -63,10 +63,12 @@ class Generated(Data):
         return arrays.by_name(given)
 
 
-def _told(given: Mapping[str, np.ndarray], place: str) -> Made:
+def _told(given: Mapping[str, np.ndarray], place: str) -> Computed:
     digest = hashlib.sha256()
     for name, array in sorted(given.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(np.ascontiguousarray(array).data if array.size else b"")
     size = sum(array.nbytes for array in given.values())
-    return Made(f"what {place} returns by its argument alone", digest.hexdigest(), size)
+    return Computed(
+        f"what {place} returns by its argument alone", digest.hexdigest(), size
+    )
