@@ -85,12 +85,13 @@ def saved(folder: Path) -> ArrowColumns:
 
     tables = [_piece(path) for path in _pieces(folder)]
     try:
-        return ArrowColumns(folder, _labelled(pa.concat_tables(tables)))
-    except pa.ArrowException as error:
+        cells = _labelled(pa.concat_tables(tables))
+    except (pa.ArrowException, ValueError, AttributeError) as error:
         raise DataError(
-            f"{folder} must hold files of the same columns, got: {_said(error)}; save "
-            "it again"
+            f"{folder} must hold files of the same columns, as described in them, got: "
+            f"{_said(error)}; save it again"
         ) from error
+    return ArrowColumns(folder, cells)
 
 
 def _pieces(folder: Path) -> list[Path]:
@@ -134,10 +135,11 @@ def _labelled(cells: "pa.Table") -> "pa.Table":
     """
     from pyarrow import compute
 
-    told = (cells.schema.metadata or {}).get(b"huggingface", b"{}")
-    features = json.loads(told).get("info", {}).get("features", {})
+    told = json.loads((cells.schema.metadata or {}).get(b"huggingface", b"{}"))
+    features = told.get("info", {}).get("features", {})
     for number, name in enumerate(cells.column_names):
-        if features.get(name, {}).get("_type") == "ClassLabel":
+        feature = features.get(name)
+        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
             column = cells[name]
             known = compute.call_function("greater_equal", [column, 0])
             column = compute.call_function("if_else", [known, column, None])

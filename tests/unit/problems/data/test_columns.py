@@ -1,6 +1,7 @@
 """Columns of text and of Arrow's files: what is read, and what is refused."""
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -281,7 +282,7 @@ def test_saved_sets_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="rows in their order, got a table of indices"):
         arrow.saved(folder)
     save(folder, pa.table({"a": [1]}), pa.table({"b": [1]}))
-    with pytest.raises(DataError, match="files of the same columns, got"):
+    with pytest.raises(DataError, match="files of the same columns, as described"):
         arrow.saved(folder)
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["../one"]}')
     with pytest.raises(DataError, match=r"got the splits \['../one'\]"):
@@ -300,6 +301,67 @@ def test_rows_without_a_class_are_empty(tmp_path: Path) -> None:
         save(tmp_path / "other", described(cells[:2], label="ClassLabel"))
     )
     assert found.values("label", "a label").tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    "told", ["{", "[]", '{"info": 7}', '{"info": {"features": 7}}']
+)
+def test_a_damaged_description_of_a_saved_set(tmp_path: Path, told: str) -> None:
+    cells = pa.table({"a": [1]}).replace_schema_metadata({"huggingface": told})
+    folder = save(tmp_path, cells)
+    with pytest.raises(
+        DataError, match=r"as described in them, got: .*; save it again"
+    ):
+        arrow.saved(folder)
+
+
+def test_nested_features_are_no_classes(tmp_path: Path) -> None:
+    told = {"info": {"features": {"a": [{"_type": "ClassLabel"}]}}}
+    cells = pa.table({"a": [[-1], [1]]})
+    cells = cells.replace_schema_metadata({"huggingface": json.dumps(told)})
+    assert arrow.saved(save(tmp_path, cells)).numbers("a").tolist() == [[-1], [1]]
+
+
+def _bytes_turned(path: Path, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    content = bytearray(path.read_bytes())
+    for place in draw.integers(len(content), size=draw.integers(1, 4)):
+        content[place] = draw.integers(256)
+    path.write_bytes(content)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["parquet", "saved"])
+def test_a_damaged_file_is_one_line_or_is_read(form: str, tmp_path: Path) -> None:
+    """Whatever is damaged; the process would end if pyarrow threw in its own code."""
+    cells = described(
+        pa.table(
+            {
+                "a": np.arange(50.0),
+                "t": ["1", "b"] * 25,
+                "l": np.arange(150).reshape(50, 3).tolist(),
+                "d": pa.array(["x", "y"] * 25).dictionary_encode(),
+            }
+        ),
+        d="ClassLabel",
+    )
+    path, refused = tmp_path / "t.parquet", []
+    for seed in range(300):
+        if form == "parquet":
+            parquet.write_table(cells, path)
+        else:
+            path = save(tmp_path, cells) / "data-00000-of-00001.arrow"
+        _bytes_turned(path, seed)
+        try:
+            found = arrow.parquet(path) if form == "parquet" else arrow.saved(tmp_path)
+            for name in {*found.names} & {"a", "l"}:
+                found.numbers(name)
+            for name in {*found.names} & {"t", "d"}:
+                found.values(name, "a text")
+        except DataError as error:
+            refused.append(str(error))
+    assert len(refused) > 100
+    assert not any("\n" in message for message in refused)
 
 
 def test_a_saved_set_that_is_cut(tmp_path: Path) -> None:
