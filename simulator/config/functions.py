@@ -24,7 +24,7 @@ from simulator.config.text import one_line, suggestion
 MEMORY = "memory"
 """Stands for a module in the names of objects that were handed over."""
 DRAWN = re.compile(rb"[0-9a-f]{32}")
-"""Number by which a packed class of a notebook is known again; drawn in each process."""
+"""Number of a packed class of a notebook, drawn in each process."""
 MARKED = r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.@-]*$"
 FunctionName = Annotated[
     str,

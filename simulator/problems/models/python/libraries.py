@@ -157,7 +157,8 @@ def of_haiku(pair: Any) -> Functions:
     stateful = "state" in inspect.signature(pair.apply).parameters
 
     def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
-        found = _told(lambda **flag: pair.init(key, x, **flag), training=False)
+        # Layers that normalise batches make their statistics in training alone.
+        found = _told(lambda **flag: pair.init(key, x, **flag), training=True)
         return found if stateful else (found, ())
 
     def apply(

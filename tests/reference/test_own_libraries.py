@@ -1,0 +1,265 @@
+"""Models of four libraries: the same network gives the numbers of plain functions.
+
+Each has two dense layers, from the weights of the plain functions, so that starts agree
+to the bit and runs to rounding. Layers of batch statistics are compared with the rules
+of their own library, by hand.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import linen, nnx
+from jax import Array
+
+from simulator.config import functions
+from simulator.problems.data.base import Field
+from simulator.problems.models.python.network import OwnNetwork, python_network
+from simulator.problems.outputs import OutputForm
+from tests.reference.test_own_models import BASE, GOSSIP, assert_same, run
+
+FEATURES, UNITS, CLASSES = 64, 7, 10
+FORM, ROW = OutputForm("softmax", CLASSES), (Field("", (FEATURES,)),)
+DRAW = np.random.default_rng(1)
+ONE = DRAW.normal(size=(FEATURES, UNITS)).astype(np.float32) / 8
+TWO = DRAW.normal(size=(UNITS, CLASSES)).astype(np.float32) / 3
+
+
+def fixed(array: np.ndarray) -> Any:
+    """An initializer of either library."""
+    return lambda *_: jnp.asarray(array)
+
+
+def plain() -> Any:
+    def init(key: Array) -> Any:
+        del key
+        zeros = jnp.zeros(UNITS), jnp.zeros(CLASSES)
+        return [(jnp.asarray(ONE), zeros[0]), (jnp.asarray(TWO), zeros[1])]
+
+    def apply(weights: Any, x: Array) -> Array:
+        (one, first), (two, last) = weights
+        return jnp.tanh(x @ one + first[None]) @ two + last[None]
+
+    return init, apply
+
+
+class OfEquinox(eqx.Module):
+    one: eqx.nn.Linear
+    two: eqx.nn.Linear
+
+    def __init__(self) -> None:
+        key = jax.random.key(0)
+        one = eqx.nn.Linear(FEATURES, UNITS, key=key)
+        two = eqx.nn.Linear(UNITS, CLASSES, key=key)
+        at = lambda layer: (layer.weight, layer.bias)  # noqa: E731
+        self.one = eqx.tree_at(at, one, (jnp.asarray(ONE.T), jnp.zeros(UNITS)))
+        self.two = eqx.tree_at(at, two, (jnp.asarray(TWO.T), jnp.zeros(CLASSES)))
+
+    def __call__(self, x: Array) -> Array:
+        return self.two(jnp.tanh(self.one(x)))
+
+
+class OfLinen(linen.Module):
+    num_outputs: int
+
+    @linen.compact
+    def __call__(self, x: Array) -> Array:
+        hidden = jnp.tanh(linen.Dense(UNITS, kernel_init=fixed(ONE))(x))
+        return linen.Dense(self.num_outputs, kernel_init=fixed(TWO))(hidden)
+
+
+class OfNnx(nnx.Module):
+    def __init__(self, *, rngs: nnx.Rngs) -> None:
+        self.one = nnx.Linear(FEATURES, UNITS, kernel_init=fixed(ONE), rngs=rngs)
+        self.two = nnx.Linear(UNITS, CLASSES, kernel_init=fixed(TWO), rngs=rngs)
+
+    def __call__(self, x: Array) -> Array:
+        return self.two(jnp.tanh(self.one(x)))
+
+
+def of_haiku() -> Any:
+    def network(x: Array) -> Array:
+        hidden = jnp.tanh(hk.Linear(UNITS, w_init=fixed(ONE))(x))
+        return hk.Linear(CLASSES, w_init=fixed(TWO))(hidden)
+
+    return hk.without_apply_rng(hk.transform(network))
+
+
+def model(name: str) -> dict[str, Any]:
+    return {"problem": {"model": {"kind": "python", "build": f"{__name__}:{name}"}}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["OfEquinox", "OfLinen", "OfNnx", "of_haiku"])
+def test_the_same_network_in_every_library(name: str) -> None:
+    few = {"stop": {"commits": 30}, "evaluate": {"every": {"commits": 10}}}
+    assert_same(run(BASE, few, model("plain")), run(BASE, few, model(name)))
+
+
+MOMENTUM = 0.8
+
+
+class LinenNorm(linen.Module):
+    @linen.compact
+    def __call__(self, x: Array, train: bool = False) -> Array:
+        norm = linen.BatchNorm(use_running_average=not train, momentum=MOMENTUM)
+        return linen.Dense(CLASSES)(norm(x))
+
+
+class NnxNorm(nnx.Module):
+    def __init__(self, *, rngs: nnx.Rngs) -> None:
+        self.norm = nnx.BatchNorm(FEATURES, momentum=MOMENTUM, rngs=rngs)
+        self.last = nnx.Linear(FEATURES, CLASSES, rngs=rngs)
+
+    def __call__(self, x: Array) -> Array:
+        return self.last(self.norm(x))
+
+
+def haiku_norm() -> Any:
+    def network(x: Array, is_training: bool) -> Array:
+        norm = hk.BatchNorm(create_scale=True, create_offset=True, decay_rate=MOMENTUM)
+        return hk.Linear(CLASSES)(norm(x, is_training))
+
+    return hk.without_apply_rng(hk.transform_with_state(network))
+
+
+class EquinoxNorm(eqx.Module):
+    norm: eqx.nn.BatchNorm
+    last: eqx.nn.Linear
+
+    def __init__(self, key: Array) -> None:
+        self.norm = eqx.nn.BatchNorm(FEATURES, "batch", momentum=MOMENTUM, mode="batch")
+        self.last = eqx.nn.Linear(FEATURES, CLASSES, key=key)
+
+    def __call__(self, x: Array, state: eqx.nn.State) -> tuple[Array, eqx.nn.State]:
+        hidden, state = self.norm(x, state)
+        return self.last(hidden), state
+
+
+def equinox_norm(key: Array) -> Any:
+    return eqx.nn.make_with_state(EquinoxNorm)(key)
+
+
+NORMS: dict[str, Any] = {
+    "LinenNorm": LinenNorm,
+    "NnxNorm": NnxNorm,
+    "haiku_norm": haiku_norm,
+    "equinox_norm": equinox_norm,
+}
+
+
+def network(given: Any) -> OwnNetwork:
+    return python_network(functions.hand_over("model", given), FORM, ROW)
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_statistics_of_a_batch_become_those_that_the_library_keeps(name: str) -> None:
+    own = network(NORMS[name])
+    assert not own.takes_key
+    assert own.num_statistics >= 2 * FEATURES
+    start = own.init(jax.random.key(3))
+    x = jnp.asarray(DRAW.normal(2.0, 3.0, size=(50, FEATURES)), "float32")
+    outputs, measured = own.train(start, x)
+    after = 0.9 * start[-own.num_statistics :] + 0.1 * measured
+    kept = [np.asarray(leaf) for leaf in jax.tree.leaves(own.statistics.given(after))]
+    expected = (1 - MOMENTUM) * np.asarray(x).mean(axis=0)
+    assert any(
+        leaf.shape == (FEATURES,) and np.allclose(leaf, expected, atol=1e-4)
+        for leaf in kept
+    )
+    # Outputs are normalised by the batch in training, and by what is kept elsewhere.
+    moved = jnp.concatenate([start[: -own.num_statistics], after])
+    assert np.abs(outputs - own.train(moved, x)[0]).max() < 1e-3
+    assert np.abs(outputs - own.apply(start, x)).max() > 0.1
+    assert np.abs(own.apply(moved, x) - own.apply(start, x)).max() > 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["LinenNorm", "equinox_norm"])
+def test_gossip_keeps_statistics_and_others_refuse_them(name: str) -> None:
+    found = run(BASE, GOSSIP, model(name))
+    assert found["test_accuracy"][-1] > found["test_accuracy"][0] + 0.2
+    with pytest.raises(ValueError, match=r"no statistics of batches for .* 'sgd'"):
+        run(BASE, model(name))
+
+
+class LinenDropout(linen.Module):
+    @linen.compact
+    def __call__(self, x: Array, deterministic: bool = True) -> Array:
+        return linen.Dropout(0.5, deterministic=deterministic)(
+            linen.Dense(CLASSES, kernel_init=linen.initializers.ones)(x)
+        )
+
+
+class NnxDropout(nnx.Module):
+    def __init__(self, *, rngs: nnx.Rngs) -> None:
+        self.last = nnx.Linear(
+            FEATURES, CLASSES, kernel_init=nnx.initializers.ones, rngs=rngs
+        )
+        self.dropout = nnx.Dropout(0.5, rngs=rngs)
+
+    def __call__(self, x: Array) -> Array:
+        return self.dropout(self.last(x))
+
+
+def haiku_dropout() -> Any:
+    def network(x: Array, is_training: bool) -> Array:
+        sums = hk.Linear(CLASSES, w_init=hk.initializers.Constant(1.0))(x)
+        return hk.dropout(hk.next_rng_key(), 0.5, sums) if is_training else sums
+
+    return hk.transform(network)
+
+
+class EquinoxDropout(eqx.Module):
+    scale: Array
+    dropout: eqx.nn.Dropout
+
+    def __init__(self) -> None:
+        self.scale, self.dropout = jnp.ones(CLASSES), eqx.nn.Dropout(0.5)
+
+    def __call__(self, x: Array, key: Array | None = None) -> Array:
+        return self.dropout(self.scale * x.sum(), key=key)
+
+
+def plain_dropout() -> Any:
+    def apply(weights: Array, x: Array, key: Array | None = None) -> Array:
+        sums = x.sum(axis=1, keepdims=True) * weights[None]
+        if key is None:
+            return sums
+        return 2 * sums * jax.random.bernoulli(key, 0.5, sums.shape)
+
+    return lambda key: jnp.ones(CLASSES), apply
+
+
+@pytest.mark.parametrize(
+    "given", [LinenDropout, NnxDropout, haiku_dropout, EquinoxDropout, plain_dropout]
+)
+def test_dropout_draws_by_the_key_in_training_alone(given: Any) -> None:
+    own = network(given)
+    assert own.takes_key
+    weights = own.init(jax.random.key(0))
+    x = jnp.ones((40, FEATURES))
+    np.testing.assert_allclose(own.apply(weights, x), np.full((CLASSES, 40), FEATURES))
+    one, two, again = (
+        np.asarray(own.train(weights, x, jax.random.key(key))[0]) for key in (1, 2, 1)
+    )
+    np.testing.assert_array_equal(one, again)
+    assert (one != two).any()
+    assert set(np.unique(one.round(3))) == {0.0, 2.0 * FEATURES}
+    assert 0.35 < (one == 0).mean() < 0.65
+    assert 0 < (one[:, 0] == 0).mean() < 1
+    assert (one[0] != one[1]).any()
+
+
+@pytest.mark.parametrize("given", [OfEquinox(), OfNnx(rngs=nnx.Rngs(0)), OfLinen(10)])
+def test_a_module_that_is_made_already_is_taken_as_it_is(given: Any) -> None:
+    own, made = network(given), network(type(given))
+    x = jnp.asarray(DRAW.normal(size=(5, FEATURES)), "float32")
+    weights = own.init(jax.random.key(1))
+    assert weights.shape == made.init(jax.random.key(1)).shape
+    expected = np.tanh(np.asarray(x) @ ONE) @ TWO
+    np.testing.assert_allclose(own.apply(weights, x).T, expected, rtol=1e-4, atol=1e-5)
