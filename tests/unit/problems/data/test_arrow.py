@@ -1,4 +1,4 @@
-"""Files of Arrow: Parquet, and sets that Hugging Face's datasets saved; damaged ones."""
+"""Files of Arrow: Parquet, and sets that Hugging Face saved; damaged ones."""
 
 import json
 from collections.abc import Callable
