@@ -1,6 +1,7 @@
 """Studies of data of a user's own: tables, saved sets, and what rows belong to."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from itertools import count
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from simulator import studies
@@ -22,6 +24,7 @@ from simulator.timelines.of_run import set_up
 from simulator.trace import load
 from tests.unit.problems.data.saved_set import save_parts
 
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "own-data.md"
 WRITERS = np.array(["ann", "bob", "cem", "eve"])[[0, 0, 0, 0, 1, 2, 0, 0, 3, 0]]
 
 
@@ -253,6 +256,22 @@ def test_functions_that_make_no_data(function: str, says: str, module: str) -> N
     with pytest.raises(UserError, match=says) as error:
         Generated(build=f"{module}:{function}").make()
     assert "\n" not in str(error.value)
+
+
+def test_the_function_of_the_page_is_learned_by_regression(here: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n# mine.py\n(.*?)^```$", text, re.DOTALL | re.M)
+    (changes,) = re.findall(
+        r"^```yaml\n([^`]*kind: python.*?)^```$", text, re.DOTALL | re.M
+    )
+    (here / "mine.py").write_text(code)
+    scenario = tree({}) | yaml.safe_load(changes) | {"replicates": 2}
+    scenario["stop"] = {"commits": 400}
+    study = studies.simulate(scenario, "s")
+    losses = study.table("evaluations").groupby("run")["test_loss"]
+    # Targets are linear in the features: the loss goes to zero.
+    assert (losses.last() < 0.002 * losses.first()).all()
+    assert losses.first().nunique() == 2
 
 
 @pytest.mark.parametrize(("shape", "fits"), [((3, 16, 16), True), ((16, 16, 3), False)])
