@@ -113,6 +113,11 @@ def held(inputs: Inputs | None) -> Iterator[None]:
         _held.pop()
 
 
+def are_held() -> bool:
+    """Says whether inputs are in force, so that what is read will be confirmed."""
+    return bool(_held)
+
+
 def told(inputs: Inputs) -> dict[str, Any]:
     """Returns what the manifest of a study says of what its runs read."""
     return {

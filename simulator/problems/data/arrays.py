@@ -76,7 +76,7 @@ def by_name(given: Mapping[str, Any]) -> dict[str, Shaped[np.ndarray, "..."]]:
         if isinstance(each, Mapping):
             found |= {f"{name}/{inner}": np.asarray(a) for inner, a in each.items()}
         else:
-            found[name] = np.asarray(each)
+            found[str(name)] = np.asarray(each)
     return found
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from simulator import inputs
 from simulator.config import functions
 from simulator.config.errors import ScenarioError
 from simulator.config.functions import FunctionName
@@ -16,7 +17,7 @@ from simulator.problems.data.parts import Data
 
 KEY = "problem.data.build"
 _made: dict[tuple[str, int], Computed] = {}
-"""What functions have made last, by name and seed, until it is asked for."""
+"""What functions have made, by name and seed, until that is confirmed."""
 
 
 class Generated(Data):
@@ -39,9 +40,11 @@ class Generated(Data):
             ScenarioError: There is no such function, it fails, or returns no arrays.
         """
         given = self._called()
-        _made[self.build, self.split] = _told(given, self._place)
         name = self.build.partition(":")[2].partition("@")[0]
-        return arrays.dataset(self, name, self._place, given)
+        data = arrays.dataset(self, name, self._place, given)
+        if inputs.are_held():  # and are confirmed next
+            _made[self.build, self.split] = _told(given, self._place)
+        return data
 
     def made(self) -> Computed:
         """Returns by what the arrays are known: those made last, else new ones."""
@@ -54,20 +57,24 @@ class Generated(Data):
 
     def _called(self) -> dict[str, np.ndarray]:
         function = functions.resolve(self.build, KEY)
-        given = functions.calling(self.build, KEY, lambda: function(self.split))
-        if not isinstance(given, Mapping):
-            raise ScenarioError(
-                f"{KEY} must return arrays by name, got {type(given).__name__} from "
-                f'{self.build!r}; return {{"x": ..., "y": ...}}'
-            )
-        return arrays.by_name(given)
+
+        def call() -> dict[str, np.ndarray]:
+            given = function(self.split)
+            if not isinstance(given, Mapping):
+                raise ScenarioError(
+                    f"{KEY} must return arrays by name, got {type(given).__name__} "
+                    f'from {self.build!r}; return {{"x": ..., "y": ...}}'
+                )
+            return arrays.by_name(given)
+
+        return functions.calling(self.build, KEY, call)
 
 
 def _told(given: Mapping[str, np.ndarray], place: str) -> Computed:
     digest = hashlib.sha256()
     for name, array in sorted(given.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(np.ascontiguousarray(array).data if array.size else b"")
+        digest.update(array.tobytes())
     size = sum(array.nbytes for array in given.values())
     return Computed(
         f"what {place} returns by its argument alone", digest.hexdigest(), size

@@ -172,6 +172,14 @@ def halves(seed):
     return {"x": make(seed)["x"]}
 
 
+def ragged(seed):
+    return {"x": [[1], [2, 3]], "y": [0, 1]}
+
+
+def of_dates(seed):
+    return make(seed) | {0: np.zeros(60, "M8[s]"), "y": np.zeros(60, "M8[s]")}
+
+
 def of_objects(seed):
     return make(seed) | {"y": [None] * 60}
 
@@ -249,13 +257,20 @@ def test_a_function_that_draws_anew_is_one_line(module: str) -> None:
         ("number", "problem.data.build must .* TypeError"),
         ("nothing", "must return arrays by name, got list from .*; return"),
         ("halves", r"halves\(0\) must hold the array y, got \['x'\]"),
+        ("ragged", "problem.data.build must .* ValueError"),
+        ("of_dates", "y of .* must hold real numbers, got datetime64"),
         ("of_objects", r"y of .*of_objects\(0\) must hold real numbers, got object"),
     ],
 )
 def test_functions_that_make_no_data(function: str, says: str, module: str) -> None:
-    with pytest.raises(UserError, match=says) as error:
-        Generated(build=f"{module}:{function}").make()
-    assert "\n" not in str(error.value)
+    build = f"{module}:{function}"
+    for make in (
+        Generated(build=build).make,
+        lambda: studies.simulate(generated(build)),
+    ):
+        with pytest.raises(UserError, match=says) as error:
+            make()
+        assert "\n" not in str(error.value)
 
 
 def test_the_function_of_the_page_is_learned_by_regression(here: Path) -> None:
@@ -289,6 +304,15 @@ def test_pictures_in_planes_are_for_models_of_images(
         return
     with pytest.raises(ScenarioError, match="or save rows of numbers"):
         set_up(run)
+
+
+def test_data_that_were_made_before_a_study_are_made_anew(
+    module: str, here: Path
+) -> None:
+    scenario = generated(f"{module}:make")
+    assert Generated(build=f"{module}:make").make().num_classes == 2
+    (here / "key").write_text("6")
+    assert studies.simulate(scenario).complete
 
 
 @pytest.mark.parametrize("build", ["make", "no such:make", "mine:", ":make"])
