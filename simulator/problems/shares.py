@@ -164,7 +164,7 @@ def _check_rows(config: Any, data: Dataset, form: OutputForm) -> None:
 
 def _is_of_rows(shape: tuple[int, ...]) -> bool:
     """Says whether models for rows of numbers, or for images in planes, can take it."""
-    return len(shape) < 3 or (len(shape) == 3 and shape[:1] in ((1,), (3,)))
+    return len(shape) < 3 or (len(shape) == 3 and shape[0] in (1, 3))
 
 
 def _counts(config: Any, data: Dataset, form: OutputForm) -> Counts:
