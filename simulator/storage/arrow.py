@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 STATE = "state.json"
 """Names the data files of a saved set, in its folder."""
-PIECE = 1024
+PIECE = 4096
 """Rows of a Parquet file that are read at a time."""
 SPLITS = "dataset_dict.json"
 """Names the folders of a set that was saved with its division."""
