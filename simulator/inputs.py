@@ -104,7 +104,6 @@ def held(inputs: Inputs | None) -> Iterator[None]:
         yield
         return
     _confirm_modules(inputs)
-    functions.keep(inputs.objects)
     _held.append(inputs)
     try:
         with files.looking_in(inputs.places):

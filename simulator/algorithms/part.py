@@ -13,7 +13,7 @@ from simulator.config.base import Config, LocatedError, Rule
 from simulator.config.errors import ScenarioError
 from simulator.config.parts import Part, tag
 from simulator.privacy.releases import Guarantee
-from simulator.problems.models.parts import Counts
+from simulator.problems.models.parts import ModelCounts
 from simulator.problems.sampler import Sampler
 from simulator.problems.shape import ProblemShape
 from simulator.world.workload import Workload
@@ -319,7 +319,7 @@ class Algorithm(Part):
                 ("problem", "model", "norm"),
             )
 
-    def check_model(self, counts: Counts) -> None:
+    def check_model(self, counts: ModelCounts) -> None:
         """Refuses models of which only their arrays tell what they keep.
 
         Args:

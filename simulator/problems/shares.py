@@ -11,7 +11,7 @@ from simulator.metrics import metric
 from simulator.problems import outputs
 from simulator.problems.caching import dataset
 from simulator.problems.data.base import Dataset
-from simulator.problems.models.parts import Counts
+from simulator.problems.models.parts import ModelCounts
 from simulator.problems.outputs import OutputForm
 from simulator.streams import Purpose, Streams
 
@@ -32,7 +32,7 @@ class Shares(NamedTuple):
         pools: Sample ids of each client, or one pool that all clients draw from.
         num_samples: Samples of each client, K numbers.
         num_features: Columns of each client, K numbers.
-        counts: Counts of the model: its weights, and what else it keeps.
+        counts: ModelCounts of the model: its weights, and what else it keeps.
         num_exchanged: Numbers that a party of a vertical problem sends per sample.
         labels: What the data call each client; empty where they do not.
     """
@@ -42,7 +42,7 @@ class Shares(NamedTuple):
     pools: list[Int[np.ndarray, " _"]]
     num_samples: tuple[int, ...]
     num_features: tuple[int, ...]
-    counts: Counts
+    counts: ModelCounts
     num_exchanged: int
     labels: tuple[str, ...] = ()
 
@@ -167,7 +167,7 @@ def _is_of_rows(shape: tuple[int, ...]) -> bool:
     return len(shape) < 3 or (len(shape) == 3 and shape[0] in (1, 3))
 
 
-def _counts(config: Any, data: Dataset, form: OutputForm) -> Counts:
+def _counts(config: Any, data: Dataset, form: OutputForm) -> ModelCounts:
     """Returns the counts of all models together: one, or the parties' and a server's.
 
     Raises:
@@ -178,10 +178,10 @@ def _counts(config: Any, data: Dataset, form: OutputForm) -> Counts:
         return model.counts(data, form)
     widths = [part.size for part in config.partition.make(data)]
     if server is None:
-        return Counts(model.weights_of_parties(widths, form.num_outputs))
+        return ModelCounts(model.weights_of_parties(widths, form.num_outputs))
     of_views = [own // server.views for own in widths]
     parties = model.weights_of_parties(of_views, server.width)
-    return Counts(parties + server.num_weights(len(widths), form.num_outputs))
+    return ModelCounts(parties + server.num_weights(len(widths), form.num_outputs))
 
 
 def _divided(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator import inputs
+from simulator.config import functions
 from simulator.config.errors import StudyError, UserError
 from simulator.config.text import one_line
 from simulator.engine import device
@@ -77,6 +78,8 @@ def work(
 
 def _attempt(task: Task, folder: Path, progress: Progress, disk: Disk) -> Done:
     """Executes a task whose lock is held."""
+    if task.inputs is not None:
+        functions.keep(task.inputs.objects)
     keeper = TaskCheckpoint(task, folder, disk)
     saved = keeper.saved()
     stays = saved["writer"]["parts"] if saved else None

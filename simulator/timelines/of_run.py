@@ -75,7 +75,7 @@ def set_up(run: Run) -> RunSetup:
         num_features=num_features,
         num_outputs=shared.num_outputs,
         num_clients=clients,
-        num_weights=shared.num_weights,
+        num_weights=shared.counts.num_weights,
         batch=sampler.size,
         num_exchanged=shared.num_exchanged,
     )

@@ -20,7 +20,7 @@ from simulator.config.errors import ScenarioError
 from simulator.config.parts import tag
 from simulator.privacy.gossip_noise import Noise
 from simulator.privacy.releases import Guarantee
-from simulator.problems.models.parts import Counts
+from simulator.problems.models.parts import ModelCounts
 
 
 class Decentralised(Algorithm):
@@ -147,7 +147,7 @@ class Adp2sgd(_Merging):
             )
         super().check(problem, protocol)
 
-    def check_model(self, counts: Counts) -> None:
+    def check_model(self, counts: ModelCounts) -> None:
         """Refuses to clip samples that are normalised together."""
         if counts.num_statistics and self.noise.clip == "sample":
             raise ScenarioError(

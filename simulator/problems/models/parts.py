@@ -8,8 +8,8 @@ from simulator.problems.data.base import Dataset
 from simulator.problems.outputs import OutputForm
 
 
-class Counts(NamedTuple):
-    """Counts of a model that others ask for before there is an array of it.
+class ModelCounts(NamedTuple):
+    """ModelCounts of a model that others ask for before there is an array of it.
 
     Attributes:
         num_weights: Numbers that messages carry, running statistics included.
@@ -42,14 +42,14 @@ class Model(Part):
     shaped: ClassVar[bool] = False
     """Whether it gets rows in the shapes and types in which they were given."""
 
-    def counts(self, data: Dataset, form: OutputForm) -> Counts:
+    def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
         """Returns the counts of a model of clients, which hold all columns.
 
         Raises:
             ScenarioError: The columns or the targets do not fit the model.
         """
         num_features = data.x_train.shape[1]
-        return Counts(self.num_weights(num_features, form.num_outputs))  # pyright: ignore
+        return ModelCounts(self.num_weights(num_features, form.num_outputs))  # pyright: ignore
 
     def of_rows(self, data: Dataset, form: OutputForm) -> Any:
         """Returns the network of clients, a `base.Classifier`.

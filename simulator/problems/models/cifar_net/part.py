@@ -9,7 +9,7 @@ from simulator.problems.images import image_shape
 from simulator.problems.models.cifar_net.counter import Tally
 from simulator.problems.models.cifar_net.listing import Name, tally
 from simulator.problems.models.cifar_net.net import Norm
-from simulator.problems.models.parts import Counts, Model
+from simulator.problems.models.parts import Model, ModelCounts
 from simulator.problems.outputs import OutputForm
 
 
@@ -52,7 +52,7 @@ class CifarNet(Model):
         counted = self._tally(num_features, num_outputs)
         return counted.num_parameters + counted.num_statistics
 
-    def counts(self, data: Dataset, form: OutputForm) -> Counts:
+    def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
         """Returns the counts of the network, running statistics included.
 
         Raises:
@@ -60,7 +60,7 @@ class CifarNet(Model):
         """
         counted = self._tally(data.x_train.shape[1], form.num_outputs)
         total = counted.num_parameters + counted.num_statistics
-        return Counts(total, counted.num_statistics)
+        return ModelCounts(total, counted.num_statistics)
 
     def _tally(self, num_features: int, num_outputs: int) -> Tally:
         shape = image_shape(num_features, self.image)

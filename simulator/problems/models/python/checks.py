@@ -10,7 +10,7 @@ import numpy as np
 
 from simulator.config import functions as of_user
 from simulator.config.errors import ScenarioError
-from simulator.problems.models.python.functions import ENTRY, Functions
+from simulator.problems.models.python.interface import ENTRY, Functions
 from simulator.problems.outputs import OutputForm
 
 ROWS = 11, 13

@@ -9,27 +9,11 @@ from jaxtyping import Array, Key
 
 from simulator.config import functions
 from simulator.config.errors import ScenarioError
+from simulator.problems.models.python import libraries
+from simulator.problems.models.python.interface import ENTRY, Functions
 
-ENTRY = "problem.model.build"
 KEYS = ("key", "rng", "rngs")
 """Names of arguments that are keys of random numbers."""
-
-
-class Functions(NamedTuple):
-    """A model.
-
-    Attributes:
-        init: Function of a key and some rows to weights and statistics, two trees of
-            arrays; statistics are measured in training, not learned, and often nothing.
-        apply: Function of weights, statistics, rows, a key (None where nothing is
-            drawn) and whether it is training, to outputs and the next statistics.
-        asks_for_key: Whether a function has an argument for a key, which it may do
-            without; else a model draws random numbers if it fails without a key.
-    """
-
-    init: Callable[[Key[Array, ""], Any], tuple[Any, Any]]
-    apply: Callable[..., tuple[Any, Any]]
-    asks_for_key: bool = False
 
 
 class Builder(NamedTuple):
@@ -54,8 +38,6 @@ def model_of(text: str, facts: Mapping[str, Any]) -> Functions:
     Raises:
         ScenarioError: There is none, or it is not a model that is known here.
     """
-    from simulator.problems.models.python import libraries
-
     found = functions.resolve(text, ENTRY)
     builder = Builder(found, None)
     if inspect.isroutine(found) or inspect.isclass(found) or _is_partial(found):

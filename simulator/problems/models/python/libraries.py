@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
-from simulator.problems.models.python.functions import Functions
+from simulator.problems.models.python.interface import Functions
 
 Again = Callable[[Key[Array, ""]], Any] | None
 """Makes a model of other weights, by a key."""
@@ -139,13 +139,13 @@ def of_nnx(module: Any, again: Again) -> Functions:
         if training and places and key is None:
             raise ValueError("its random streams need a key")
 
-        def begun(leaf: Array) -> Array:
+        def anew(leaf: Array) -> Array:
             if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
                 return jnp.zeros_like(leaf)
             return leaf if key is None else jax.random.fold_in(key, places[id(leaf)])
 
-        anew = jax.tree.map(begun, streams)
-        whole = nnx.merge(graphs[training], weights, anew, statistics)
+        drawn = jax.tree.map(anew, streams)
+        whole = nnx.merge(graphs[training], weights, drawn, statistics)
         outputs = whole(x, **flags(training=training))
         return outputs, divided(whole)[3]
 
@@ -154,7 +154,8 @@ def of_nnx(module: Any, again: Again) -> Functions:
 
 def of_haiku(pair: Any) -> Functions:
     """Returns the functions of `hk.transform` or `hk.transform_with_state`."""
-    stateful = "state" in inspect.signature(pair.apply).parameters
+    names = inspect.signature(pair.apply).parameters
+    stateful, draws = "state" in names, "rng" in names
 
     def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
         # Layers that normalise batches make their statistics in training alone.
@@ -165,9 +166,10 @@ def of_haiku(pair: Any) -> Functions:
         weights: Any, statistics: Any, x: Any, key: Any, training: bool
     ) -> tuple[Any, Any]:
         def run(**flag: bool) -> Any:
+            drawn = (key, x) if draws else (x,)
             if stateful:
-                return pair.apply(weights, statistics, key, x, **flag)
-            return pair.apply(weights, key, x, **flag), statistics
+                return pair.apply(weights, statistics, *drawn, **flag)
+            return pair.apply(weights, *drawn, **flag), statistics
 
         return _told(run, training=training)
 

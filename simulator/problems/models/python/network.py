@@ -15,7 +15,8 @@ from jaxtyping import Array, Bool, Float, Key, Num
 from simulator.problems.data.base import Field
 from simulator.problems.models.base import STATISTICS_KEPT
 from simulator.problems.models.python import checks
-from simulator.problems.models.python.functions import Functions, model_of
+from simulator.problems.models.python.functions import model_of
+from simulator.problems.models.python.interface import Functions
 from simulator.problems.outputs import OutputForm
 
 BLOCK = 1024

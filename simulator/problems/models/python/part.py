@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 from simulator.config.errors import ScenarioError
 from simulator.config.functions import FunctionName
 from simulator.problems.data.base import Dataset, Field
-from simulator.problems.models.parts import Counts, Model
+from simulator.problems.models.parts import Model, ModelCounts
 from simulator.problems.outputs import OutputForm
 
 
@@ -32,14 +32,16 @@ class Python(Model):
         """None: what the model gives is sent as it is."""
         return
 
-    def counts(self, data: Dataset, form: OutputForm) -> Counts:
+    def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
         """Returns the counts of the model, which are those of its arrays.
 
         Raises:
             ScenarioError: There is no model, or it does not fit the rows or the loss.
         """
         network = self.of_rows(data, form)
-        return Counts(network.num_weights, network.num_statistics, network.takes_key)
+        return ModelCounts(
+            network.num_weights, network.num_statistics, network.takes_key
+        )
 
     def of_rows(self, data: Dataset, form: OutputForm) -> Any:
         """Returns the network of clients, whose rows have their own shapes."""

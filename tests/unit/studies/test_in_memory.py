@@ -1,0 +1,112 @@
+"""Models, losses and arrays that a program hands over."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import simulator
+from simulator.config.errors import UserError
+from simulator.studies import in_memory
+from tests import own_models
+
+DRAW = np.random.default_rng(2)
+SCENARIO: dict[str, Any] = {
+    "name": "own",
+    "clients": {"compute": {"law": "expon"}},
+    "problem": {
+        "data": {"kind": "digits", "scale": "standard"},
+        "partition": {"kind": "iid", "clients": 3},
+    },
+    "protocol": {"kind": "asynchronous"},
+    "algorithm": {"kind": "sgd", "step_size": 0.2, "batch": 8},
+    "stop": {"commits": 30},
+    "evaluate": {"every": {"commits": 15}, "metrics": ["test_loss"]},
+    "replicates": 2,
+}
+
+
+def arrays() -> dict[str, Any]:
+    x = {
+        "image": DRAW.integers(0, 255, (60, 4, 4)).astype(np.uint8),
+        "tokens": DRAW.integers(0, 50, (60, 6)),
+        "dose": DRAW.normal(size=60),
+    }
+    y = np.stack([x["dose"], x["tokens"].mean(axis=1) / 50], axis=1)
+    return {"x": x, "y": y}
+
+
+def absolute(outputs: Any, targets: Any) -> Any:
+    return jnp.abs(outputs - targets).sum(axis=1)
+
+
+@pytest.mark.slow
+def test_a_model_a_loss_and_data_of_several_inputs_in_two_processes(
+    tmp_path: Path,
+) -> None:
+    given = {"model": own_models.mixed, "loss": absolute, "data": arrays()}
+    study = simulator.simulate(SCENARIO, tmp_path / "two", jobs=2, **given)
+    found = study.table("evaluations")
+    assert len(found) == 6
+    for _, run in found.groupby("run"):
+        assert run["test_loss"].iloc[-1] < run["test_loss"].iloc[0]
+    told = {name.split("@")[0]: each for name, each in study.manifest["inputs"].items()}
+    assert told["memory:model"]["at"] == "tests.own_models.mixed"
+    assert told["memory:loss"]["at"].endswith("test_in_memory.absolute")
+    # As the numbers of a process alone are; and a study is not continued with others.
+    alone = simulator.simulate(SCENARIO, tmp_path / "one", **given)
+    np.testing.assert_array_equal(
+        found["test_loss"], alone.table("evaluations")["test_loss"]
+    )
+    with pytest.raises(UserError, match="choose another folder"):
+        simulator.simulate(SCENARIO, tmp_path / "one", **(given | {"loss": "squared"}))
+
+
+def test_an_object_is_known_by_its_content() -> None:
+    scenario = simulator.Scenario.model_validate(SCENARIO)
+
+    def named(model: Any) -> str:
+        changed = in_memory.with_objects(scenario, model, None)
+        return changed.problem.model.build
+
+    one, two = (own_models.Noisy(2, 5, key=jax.random.key(k)) for k in (0, 1))
+    again = own_models.Noisy(2, 5, key=jax.random.key(0))
+    assert named(one) == named(again) != named(two)
+    assert named(own_models.linear) != named(own_models.party)
+    with pytest.raises(UserError, match="model must be something that can be pickled"):
+        named(x for x in ())
+
+
+def test_names_of_arrays() -> None:
+    x, y = np.ones((3, 2)), np.ones(3)
+    assert {*in_memory.arrays((x, y))} == {"x", "y"}
+    assert {*in_memory.arrays((x, y, x, y))} == {"x", "y", "x_test", "y_test"}
+    assert {*in_memory.arrays({"x": {"a": x, "b": x}, "y": y})} == {"x/a", "x/b", "y"}
+    with pytest.raises(UserError, match="must be x and y, or x, y, x_test, y_test"):
+        in_memory.arrays((x, y, x))
+
+
+@pytest.mark.slow
+def test_next_tokens_of_a_rule_are_learned() -> None:
+    """Tokens follow one another by a rule, which the model learns."""
+    start = DRAW.integers(0, 9, (200, 1))
+    text = (start + 2 * np.arange(8)) % 9
+    data = {"x": text[:, :-1], "y": text[:, 1:]}
+    learning = {
+        **SCENARIO,
+        "replicates": 1,
+        "problem": SCENARIO["problem"] | {"data": {"kind": "digits", "scale": "raw"}},
+        "algorithm": {"kind": "sgd", "step_size": 3.0, "batch": 20},
+        "stop": {"commits": 300},
+        "evaluate": {
+            "every": {"commits": 300},
+            "metrics": ["test_loss", "test_accuracy"],
+        },
+    }
+    study = simulator.simulate(learning, model=own_models.tokens, data=data)
+    found = study.table("evaluations")
+    assert found["test_accuracy"].iloc[-1] == 1.0
+    assert found["test_loss"].iloc[-1] < 0.5
