@@ -2,7 +2,7 @@
 
 A run is identified by the content of what it reads, not by its name. `collect` finds
 that before anything is executed, wherever a scenario names it: in entries of the types
-`FilePath` and `RecordingPath`, in what data sets find by themselves
+`FilePath`, `SavedSetPath` and `RecordingPath`, in what data sets find by themselves
 (`Data.found_files`), in parts of plug-ins. While it is in force (`held`), files
 are looked for where they were found then, also by other processes, and `confirm`
 refuses what has changed by the time that it was read.
@@ -23,7 +23,7 @@ from simulator.config.errors import DataError
 from simulator.config.files import named, parts
 from simulator.config.parts import Part
 from simulator.config.plugins import PluginSource
-from simulator.storage import digests, files
+from simulator.storage import arrow, digests, files
 from simulator.trace import load
 from simulator.trace.parts import ordered
 
@@ -110,6 +110,11 @@ def held(inputs: Inputs | None) -> Iterator[None]:
             yield
     finally:
         _held.pop()
+
+
+def are_held() -> bool:
+    """Says whether inputs are in force, so that what is read will be confirmed."""
+    return bool(_held)
 
 
 def told(inputs: Inputs) -> dict[str, Any]:
@@ -235,9 +240,11 @@ def _add(inputs: Inputs, config: Any, *keys: str) -> set[str]:
 
 
 def _sets(config: Any) -> Iterator[Part]:
-    """Yields the data sets that find their files by themselves."""
+    """Yields the data sets that find their files by themselves, or have a function."""
     for part in parts(config):
-        if isinstance(part, Part) and part.found_files() is not None:
+        if not isinstance(part, Part):
+            continue
+        if part.computed or part.found_files() is not None:
             yield part
 
 
@@ -253,6 +260,9 @@ def _name(data: Config) -> str:
 def _read(path: str, what: Reads, key: str) -> Input:
     if what is Reads.RECORDING:
         return _recording(files.folder(path))
+    if what is Reads.SAVED_SET:
+        folder = files.located(path, key, is_folder=True)
+        return _together(folder, arrow.paths(folder))
     if what is Reads.FUNCTION:
         return Input(*functions.content(path, key))
     at = files.located(path, key)
@@ -294,17 +304,25 @@ def _runs(folder: Path, manifest: str) -> str:
 
 def _of_set(part: Part) -> tuple[dict[str, Input], set[str]]:
     """Returns what a data set finds by itself, by name; and the paths of all files."""
+    made = part.made()
+    if made is not None:
+        return {made.at: Input(*made)}, set()
     root = files.data_folder()
     paths = sorted(Path(path) for path in part.found_files() or ())
-    read = {path: digests.of_file(path) for path in paths}
     at = {str(path.absolute()) for path in paths}
     if len(paths) <= MANY:
+        read = {path: digests.of_file(path) for path in paths}
         return {_below(p, root): Input(str(p.absolute()), *read[p]) for p in paths}, at
     top = Path(os.path.commonpath(paths))
+    return {f"{_below(top, root)} ({len(paths)} files)": _together(top, paths)}, at
+
+
+def _together(top: Path, paths: list[Path]) -> Input:
+    """Returns files below a folder as one input."""
+    read = {path: digests.of_file(path) for path in paths}
     told = [[str(path.relative_to(top)), read[path].sha256] for path in paths]
     size = sum(each.bytes for each in read.values())
-    one = Input(str(top.absolute()), digests.of_text(json.dumps(told)), size)
-    return {f"{_below(top, root)} ({len(paths)} files)": one}, at
+    return Input(str(top.absolute()), digests.of_text(json.dumps(told)), size)
 
 
 def _below(path: Path, root: Path) -> str:

@@ -75,6 +75,9 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.data.synthetic_logistic:SyntheticLogistic",
         "simulator.problems.data.user_npz:Npz",
         "simulator.problems.data.user_csv:Csv",
+        "simulator.problems.data.user_parquet:Parquet",
+        "simulator.problems.data.huggingface:HuggingFace",
+        "simulator.problems.data.generated:Generated",
     ),
     "partitions": (
         "simulator.problems.partitions.vertical:Vertical",
@@ -85,6 +88,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.partitions.dirichlet:Dirichlet",
         "simulator.problems.partitions.sizes:Sizes",
         "simulator.problems.partitions.column:ByColumn",
+        "simulator.problems.partitions.natural:Natural",
     ),
     "models": (
         "simulator.problems.models.linear.part:Linear",

@@ -32,7 +32,7 @@ class Named(NamedTuple):
 def named(config: Any, *keys: str) -> Iterator[Named]:
     """Yields the files that a configuration names, in the order of its entries.
 
-    Entries are found by their type (`FilePath`, `RecordingPath`), wherever they stand:
+    Entries are found by their type (`FilePath` and the like), wherever they stand:
     in a law within a law, in a part of a plug-in.
 
     Args:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from simulator.config.base import Config
 from simulator.config.named import NamedPart, function_at
@@ -11,6 +11,20 @@ TAGS = ("kind", "law")
 """Keys by which a scenario chooses a part."""
 OPEN = "scipy"
 """Tag of the law that stands for every name that no other part has."""
+
+
+class Computed(NamedTuple):
+    """What a function of the user's made for a part.
+
+    Attributes:
+        at: Words for it, in messages.
+        sha256: Digest of its content, in hexadecimal.
+        bytes: Size of its content.
+    """
+
+    at: str
+    sha256: str
+    bytes: int
 
 
 class Part(Config):
@@ -24,6 +38,10 @@ class Part(Config):
     made_by: ClassVar[str] = ""
     """`"module:function"`, imported only when the part is used; the function gets the
     part, and then what `make` gets."""
+
+    computed: ClassVar[bool] = False
+    """Whether what it makes comes from a function of the user's: then `made` tells by
+    what that is known."""
 
     @classmethod
     def maker(cls) -> Callable[..., Any]:
@@ -49,6 +67,10 @@ class Part(Config):
 
         What its options name is no such file.
         """
+        return None
+
+    def made(self) -> Computed | None:
+        """Returns what a function of the user's makes; None where there is none."""
         return None
 
 

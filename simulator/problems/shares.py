@@ -34,6 +34,7 @@ class Shares(NamedTuple):
         num_features: Columns of each client, K numbers.
         counts: ModelCounts of the model: its weights, and what else it keeps.
         num_exchanged: Numbers that a party of a vertical problem sends per sample.
+        labels: What the data call each client; empty where they do not.
     """
 
     data: Dataset
@@ -43,6 +44,7 @@ class Shares(NamedTuple):
     num_features: tuple[int, ...]
     counts: ModelCounts
     num_exchanged: int
+    labels: tuple[str, ...] = ()
 
     @property
     def num_weights(self) -> int:
@@ -82,6 +84,7 @@ def shares(
         exchanged = config.model.hidden * (config.model.hidden + 2)
     pools, features = _divided(config, data, seed, pooled=pooled)
     sizes = tuple(pool.size for pool in pools)
+    divides = config.partition.family == "horizontal" and not pooled
     return Shares(
         data=data,
         num_outputs=form.num_outputs,
@@ -90,6 +93,7 @@ def shares(
         num_features=features,
         counts=counts,
         num_exchanged=exchanged,
+        labels=config.partition.labels(data) if divides else (),
     )
 
 
@@ -132,7 +136,7 @@ def _check_rows(config: Any, data: Dataset, form: OutputForm) -> None:
     if config.partition.family != "horizontal" or model.shaped:
         return
     for field in data.fields:
-        if field.name or len(field.shape) > 2:
+        if field.name or not _is_of_rows(field.shape):
             raise ScenarioError(
                 f"problem.model.kind must be python for {data.name}, whose rows have "
                 f"the input {field.name or 'x'} of shape {field.shape}, got "
@@ -156,6 +160,11 @@ def _check_rows(config: Any, data: Dataset, form: OutputForm) -> None:
             f"problem.model.frames must be the {frames[0]} of problem.data.frames, got "
             f"{own[0]}; change one of them"
         )
+
+
+def _is_of_rows(shape: tuple[int, ...]) -> bool:
+    """Says whether models for rows of numbers, or for images in planes, can take it."""
+    return len(shape) < 3 or (len(shape) == 3 and shape[0] in (1, 3))
 
 
 def _counts(config: Any, data: Dataset, form: OutputForm) -> ModelCounts:

@@ -13,7 +13,7 @@ from simulator.results.jobs import JobTables
 from simulator.results.privacy import PrivacyTables
 from simulator.setup import RunSetup
 from simulator.timeline import StopReason
-from simulator.trace import Writer
+from simulator.trace import Categorical, Writer
 
 START = EvaluationPoint(0.0, 0, 0, 0)
 """Where a run is before its first row."""
@@ -38,6 +38,7 @@ class Results:
         self._whole = scenario.record == "everything"
         self._num_features = setup.shares.num_features
         self._num_samples = setup.shares.num_samples
+        self._labels = setup.shares.labels
         self.fraction = 0.0
         self.stop: StopReason | None = None
         self.diverged_at: int | None = None
@@ -181,9 +182,12 @@ class Results:
         clients = self._played.num_clients
         work, embeddings = self._staleness.contributions, self._staleness.embeddings
         perturbed = self._privacy.perturbed
+        everyone = np.arange(clients, dtype=np.int32)
+        called = {"client_label": Categorical(everyone, self._labels)}
         columns = {
             "run": np.full(clients, self._run, np.int32),
-            "client": np.arange(clients, dtype=np.int32),
+            "client": everyone,
+            **(called if self._labels else {}),
             **self._played.names,
             "num_features": np.array(self._num_features, np.int32),
             "num_samples": np.array(self._num_samples, np.int32),

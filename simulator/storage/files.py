@@ -60,12 +60,13 @@ def data_folder() -> Path:
     return Path(named or platformdirs.user_data_dir("stalesim")).expanduser()
 
 
-def located(path: str, key: str) -> Path:
+def located(path: str, key: str, *, is_folder: bool = False) -> Path:
     """Returns a user's file: from the working folder, else from the data folder.
 
     Args:
         path: Path as the scenario has it.
         key: Dotted key of the entry, for the message.
+        is_folder: Whether it is a folder in place of a file.
 
     Raises:
         DataError: it is in neither.
@@ -73,10 +74,11 @@ def located(path: str, key: str) -> Path:
     given = Path(path).expanduser()
     here, among_data = working_folder() / given, data_folder() / given
     for place in (here, among_data):
-        if place.is_file():
+        if place.is_dir() if is_folder else place.is_file():
             return given if place == Path.cwd() / given else place
+    what = "folder" if is_folder else "file"
     raise DataError(
-        f"{key} must be a file, got {path!r}; it is neither at {here} nor at "
+        f"{key} must be a {what}, got {path!r}; it is neither at {here} nor at "
         f"{among_data}"
     )
 

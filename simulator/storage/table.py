@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NUMBER = 8
 """Bytes of a number in memory."""
-FLOAT32_MAX = float(np.finfo(np.float32).max)
+FLOAT32_MAX = np.float64(np.finfo(np.float32).max)
 
 
 class Table(NamedTuple):
@@ -87,6 +87,13 @@ def column(table: Table, name: str) -> list[str]:
     """Returns the cells of one column, stripped of blanks."""
     index = table.columns.index(name)
     return [row[index].strip() for row in table.rows]
+
+
+def values(table: Table, name: str) -> Shaped[np.ndarray, " N"] | list[str]:
+    """Returns a column as numbers if all of its cells are finite ones, else as text."""
+    texts = column(table, name)
+    found = np.array([number(text) for text in texts])
+    return found if np.isfinite(found).all() else texts
 
 
 def numbers(table: Table, columns: tuple[str, ...]) -> Float64[np.ndarray, "N P"]:
@@ -161,25 +168,28 @@ def _parquet(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
         ) from error
 
 
-def check_parquet(file: "ParquetFile", columns: Sequence[str], packed: int) -> None:
+def check_parquet(
+    file: "ParquetFile", columns: Sequence[str] | None, packed: int
+) -> None:
     """Refuses a Parquet file that would take too much memory.
 
     Args:
         file: Opened file; its footer alone is looked at.
-        columns: Columns to be read.
+        columns: Columns to be read; None for all.
         packed: Bytes of the file.
 
     Raises:
         ValueError: the columns are too large; the message is one line.
     """
     footer = file.metadata
+    width = footer.num_columns if columns is None else len(columns)
+    # Sizes of single columns are not asked for: pyarrow ends the process where the
+    # footer is damaged there.
     stored = sum(
-        column.total_uncompressed_size
-        for group in map(footer.row_group, range(footer.num_row_groups))
-        for column in map(group.column, range(group.num_columns))
-        if column.path_in_schema in columns
+        footer.row_group(number).total_byte_size
+        for number in range(footer.num_row_groups)
     )
-    limits.check(max(stored, footer.num_rows * len(columns) * NUMBER), packed)
+    limits.check(max(stored, footer.num_rows * width * NUMBER), packed)
 
 
 def _refuse_missing(path: Path, wanted: Sequence[str], held: Sequence[str]) -> None:
@@ -193,6 +203,7 @@ def _refuse_missing(path: Path, wanted: Sequence[str], held: Sequence[str]) -> N
 
 def representable(values: Shaped[np.ndarray, "*s"]) -> Shaped[np.ndarray, "*s"]:
     """Says of each value whether it is finite, in float32 too."""
+    # A number of Python would become one of half precision there: infinity.
     return np.abs(values) <= FLOAT32_MAX
 
 

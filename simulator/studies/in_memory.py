@@ -7,6 +7,7 @@ import numpy as np
 
 from simulator.config import functions
 from simulator.config.errors import ScenarioError
+from simulator.problems.data.arrays import by_name
 from simulator.scenario.reading import validated
 from simulator.scenario.scenario import Scenario
 
@@ -54,10 +55,4 @@ def arrays(given: Given) -> dict[str, np.ndarray]:
                 f"arrays; give them by name"
             )
         given = dict(zip(NAMES, given, strict=False))
-    found: dict[str, np.ndarray] = {}
-    for name, each in given.items():
-        if isinstance(each, Mapping):
-            found |= {f"{name}/{inner}": np.asarray(a) for inner, a in each.items()}
-        else:
-            found[name] = np.asarray(each)
-    return found
+    return by_name(given)

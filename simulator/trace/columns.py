@@ -165,7 +165,9 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "string", "", "name of its group in the scenario, where it has groups"
         ),
         "client_label": TraceColumn(
-            "string", "", "what the log calls it, where that is no number in order"
+            "string",
+            "",
+            "what the log calls it, where that is no number in order, or the data",
         ),
         "num_jobs": TraceColumn("int64", "", "jobs started, refreshes among them"),
         "num_applied": TraceColumn("int64", "", "contributions applied"),

@@ -7,10 +7,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simulator.problems.data.base import Dataset
+from simulator.problems.data.groups import grouping
 from simulator.problems.partitions.column import ByColumn
 from simulator.problems.partitions.dirichlet import Dirichlet
 from simulator.problems.partitions.iid import Iid
 from simulator.problems.partitions.labels import Labels
+from simulator.problems.partitions.natural import Natural
 from simulator.problems.partitions.sizes import Sizes
 from simulator.problems.sampler import Sampler, Sampling
 from simulator.timeline import NO_SAMPLE, NO_WORKER, Rows
@@ -26,8 +28,10 @@ def partitions(draw: Any) -> tuple[Any, Dataset]:
     y = rng.integers(0, num_classes, num_rows).astype(np.int32)
     x = rng.integers(0, draw(st.integers(1, 60)), (num_rows, 2)).astype(np.float32)
     data = Dataset("made", x, y, x, y, num_classes, ("a", "b"))
-    kind = draw(st.sampled_from(["iid", "labels", "dirichlet", "sizes", "column"]))
-    most = np.unique(x[:, 1]).size if kind == "column" else num_rows
+    data = data._replace(groupings=(grouping("b", x[:, 1]),))
+    kinds = ["iid", "labels", "dirichlet", "sizes", "column", "natural"]
+    kind = draw(st.sampled_from(kinds))
+    most = np.unique(x[:, 1]).size if kind in ("column", "natural") else num_rows
     clients = draw(st.integers(1, most))
     if kind == "iid":
         return Iid(clients=clients), data
@@ -43,7 +47,8 @@ def partitions(draw: Any) -> tuple[Any, Dataset]:
         clients = max(1, clients // 4)
         weights = tuple(draw(st.integers(1, 3)) for _ in range(clients))
         return Sizes(clients=clients, weights=weights), data
-    return ByColumn(clients=clients, column="b"), data
+    part = Natural if kind == "natural" else ByColumn
+    return part(clients=clients, column="b"), data
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -56,6 +61,12 @@ def test_every_row_has_one_holder(made: tuple[Any, Dataset], seed: int) -> None:
     assert sorted(np.concatenate(parts)) == list(range(data.y_train.size))
     again = config.make(data, seed)
     assert [p.tolist() for p in again] == [p.tolist() for p in parts]
+    if isinstance(config, Natural):
+        held = [{*data.x_train[part, 1].tolist()} for part in parts]
+        assert sum(map(len, held)) == len(set.union(*held))
+        _, sizes = np.unique(data.x_train[:, 1], return_counts=True)
+        counts = [part.size for part in parts]
+        assert max(counts) - min(counts) <= sizes.max()
     if isinstance(config, ByColumn):
         values = [data.x_train[part, 1] for part in parts]
         highest = [part.max() for part in values[:-1]]

@@ -12,9 +12,8 @@ import numpy as np
 from jaxtyping import Num, Shaped
 
 from simulator.config.errors import DataError
-from simulator.problems.data import names
+from simulator.problems.data import groups, names
 from simulator.problems.data.base import Dataset, Field
-from simulator.problems.data.classes import Samples
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import divided, finished
 from simulator.storage import table
@@ -25,14 +24,18 @@ Arrays = Mapping[str, Shaped[np.ndarray, "..."]]
 """Arrays by their names."""
 
 
-def dataset(config: Data, name: str, place: str | Path, arrays: Arrays) -> Dataset:
+def dataset(
+    config: Data, name: str, place: str | Path, arrays: Arrays, **told: Any
+) -> Dataset:
     """Returns the data set of arrays `x`, `y` and, if they are there, of test rows.
 
     Args:
         config: Options of the data set: scale, limit, split seed, ...
         name: Name in tables and figures.
         place: Name of what holds the arrays, for messages.
-        arrays: `x` or `x/NAME`, `y`; perhaps `x_test` or `x_test/NAME`, `y_test`.
+        arrays: `x` or `x/NAME`, `y`; perhaps `x_test` or `x_test/NAME`, `y_test`; and
+            perhaps `group` or `group/NAME`, what each training row belongs to.
+        told: Facts that are known otherwise than by the arrays, as `finished` has them.
 
     Raises:
         DataError: Arrays are missing, of other shapes, or not finite.
@@ -54,10 +57,27 @@ def dataset(config: Data, name: str, place: str | Path, arrays: Arrays) -> Datas
         "no_classes": no_classes,
         "columns": columns(fields, x.shape[1]),
         "fields": fields,
+        "groupings": groups.of_arrays(place, arrays, len(x)),
+        **told,
     }
     if test is None:
         return divided(config, name, train, **facts)
     return finished(config, name, train, test, **facts)
+
+
+def by_name(given: Mapping[str, Any]) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """Returns arrays by the names that a file has: several inputs as `x/NAME`.
+
+    Args:
+        given: Arrays, or anything like them, by name; or mappings of several.
+    """
+    found: dict[str, np.ndarray] = {}
+    for name, each in given.items():
+        if isinstance(each, Mapping):
+            found |= {f"{name}/{inner}": np.asarray(a) for inner, a in each.items()}
+        else:
+            found[str(name)] = np.asarray(each)
+    return found
 
 
 def inputs(
@@ -213,8 +233,8 @@ def _targets_of(
 
 def _check_alike(
     place: str | Path,
-    train: Samples,
-    test: Samples,
+    train: tuple[np.ndarray, np.ndarray],
+    test: tuple[np.ndarray, np.ndarray],
     fields: tuple[tuple[Field, ...], tuple[Field, ...]],
 ) -> None:
     """Refuses test rows that are not such as the training rows are.

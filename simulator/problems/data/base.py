@@ -4,7 +4,26 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Float, Int, Num
+
+
+class Grouping(NamedTuple):
+    """What the training rows belong to, such as writers: for the partition `natural`.
+
+    Attributes:
+        column: Name of the column that says it.
+        values: Its values as texts, each with a training row at least, in their order.
+        of_row: Number of the value of each training row, from 0.
+    """
+
+    column: str
+    values: tuple[str, ...]
+    of_row: Int[np.ndarray, " N"]
+
+    def taken(self, rows: Int[np.ndarray, " n"]) -> "Grouping":
+        """Returns the grouping of some of the rows, in their order."""
+        found, of_row = np.unique(self.of_row[rows], return_inverse=True)
+        return Grouping(self.column, tuple(self.values[i] for i in found), of_row)
 
 
 class Field(NamedTuple):
@@ -46,6 +65,7 @@ class Dataset(NamedTuple):
             empty where a row is a list of numbers.
         no_classes: Reason why targets are no classes, as the message of a loss that
             needs them; "" where they are.
+        groupings: What the training rows belong to, by each column that says it.
     """
 
     name: str
@@ -58,6 +78,7 @@ class Dataset(NamedTuple):
     views: tuple[str, ...] = ()
     fields: tuple[Field, ...] = ()
     no_classes: str = ""
+    groupings: tuple[Grouping, ...] = ()
 
     @property
     def num_frames(self) -> int | None:

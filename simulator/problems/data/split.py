@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Float32, Float64, Int, Shaped
 
 from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset, Field
+from simulator.problems.data.base import Dataset, Field, Grouping
 from simulator.problems.data.classes import Samples, select
 from simulator.problems.data.parts import Data
 from simulator.problems.data.seeds import DIVISION, ORDER, generator
@@ -65,6 +65,7 @@ def finished(
     views: tuple[str, ...] = (),
     fields: tuple[Field, ...] = (),
     no_classes: str = "",
+    groupings: tuple[Grouping, ...] = (),
 ) -> Dataset:
     """Takes classes of a divided data set, and orders, limits and scales its rows.
 
@@ -82,6 +83,7 @@ def finished(
         views: View of each feature, none by default.
         fields: Inputs that the features are laid out of; whole ones are not scaled.
         no_classes: Reason why targets are no classes, if they are none.
+        groupings: What the training rows belong to.
 
     Raises:
         ScenarioError: A class does not exist, or the limit is above the number of
@@ -89,6 +91,10 @@ def finished(
     """
     if config.classes is not None and no_classes:
         raise ScenarioError(f"problem.data.classes needs classes: {no_classes}")
+    rows = np.arange(len(train[1]))
+    if config.classes is not None and groupings:
+        of_rows = rows[:, None], train[1]
+        rows = select(config.classes, name, of_rows, test, num_classes)[1][0][:, 0]
     name, train, test, num_classes = select(
         config.classes, name, train, test, num_classes
     )
@@ -110,18 +116,19 @@ def finished(
     if fields:
         shift, divisor = _of_fields(config.scale, fields, shift, divisor)
     fractions = any(of.dtype.kind == "f" for of in (y, test[1]))
-    kept = np.float32 if fractions and not num_classes else np.int32
+    dtype = np.float32 if fractions and not num_classes else np.int32
     return Dataset(
         name=name,
         x_train=_scaled(x, shift, divisor),
-        y_train=y.astype(kept),
+        y_train=y.astype(dtype),
         x_test=_scaled(test[0], shift, divisor),
-        y_test=test[1].astype(kept),
+        y_test=test[1].astype(dtype),
         num_classes=num_classes,
         columns=columns,
         views=views,
         fields=fields,
         no_classes=no_classes,
+        groupings=tuple(each.taken(rows[kept]) for each in groupings),
     )
 
 
@@ -138,6 +145,7 @@ def divided(
     views: tuple[str, ...] = (),
     fields: tuple[Field, ...] = (),
     no_classes: str = "",
+    groupings: tuple[Grouping, ...] = (),
 ) -> Dataset:
     """Divides the rows of a set that is published undivided, and finishes it.
 
@@ -153,6 +161,7 @@ def divided(
         views: View of each feature, none by default.
         fields: Inputs that the features are laid out of.
         no_classes: Reason why targets are no classes, if they are none.
+        groupings: What the rows belong to.
 
     Raises:
         ScenarioError: Nothing would be left for training, a class does not exist, or
@@ -175,6 +184,7 @@ def divided(
         views=views,
         fields=fields,
         no_classes=no_classes,
+        groupings=tuple(each.taken(train) for each in groupings),
     )
 
 

@@ -14,7 +14,8 @@ from simulator.storage import archive, files
 class Npz(Data):
     """The user's own arrays: `x` `[N, ...]`, `y` `[N, ...]`, perhaps `x_test`, ...
 
-    Arrays `x/NAME` in place of `x` are several inputs of a model of one's own.
+    Arrays `x/NAME` in place of `x` are several inputs of a model of one's own. An array
+    `group` or `group/NAME` says what each row belongs to: for the partition `natural`.
     """
 
     kind: Literal["npz"] = "npz"

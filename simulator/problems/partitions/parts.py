@@ -40,3 +40,12 @@ class Horizontal(Part):
             ScenarioError: The rows cannot be divided so.
         """
         return super().make(dataset, seed)
+
+    def labels(self, dataset: Dataset) -> tuple[str, ...]:
+        """Returns what clients are called, if the data say so; for tables.
+
+        Args:
+            dataset: Data set that was divided.
+        """
+        del dataset
+        return ()

@@ -9,6 +9,7 @@ import numpy as np
 from simulator.config.errors import DataError
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.file_set import FileSet, Roles
+from simulator.problems.data.groups import grouping
 from simulator.problems.data.parkinson.record import PUBLISHED
 from simulator.problems.data.parkinson.standin import parkinson_standin
 from simulator.problems.data.parts import Data
@@ -94,4 +95,5 @@ def _load(config: Data, path: Path) -> Dataset:
         num_classes=2,
         columns=columns,
         groups=np.array(table.column(cells, "id")),
+        groupings=(grouping("subject", table.values(cells, "id")),),
     )

@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Float32, Int
 
 from simulator.problems.data.base import Dataset
+from simulator.problems.data.groups import grouping
 from simulator.problems.data.parts import Data
 from simulator.problems.data.seeds import generator
 from simulator.problems.data.split import divided
@@ -49,6 +50,7 @@ def parkinson_standin(config: Data) -> Dataset:
             for column in range(WIDTH)
         ),
         groups=subject,
+        groupings=(grouping("subject", subject),),
     )
 
 

@@ -3,11 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Int, Int32
+from jaxtyping import Float32, Int, Int32, Shaped
 
 from simulator.config.errors import ScenarioError
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
+from simulator.problems.data.groups import grouping
 from simulator.problems.data.parts import Data
 from simulator.problems.data.split import divide, finished
 
@@ -69,6 +70,7 @@ def dataset(
     test: Utterances | None,
     num_states: int,
     features: tuple[str, ...] = FEATURES,
+    speakers: Shaped[np.ndarray, " _"] | None = None,
 ) -> Dataset:
     """Returns a data set whose rows are pieces of utterances.
 
@@ -80,6 +82,7 @@ def dataset(
         test: Utterances for testing; None takes a fraction of the others.
         num_states: Number of states, which count from 0.
         features: Names of the features of a frame.
+        speakers: Speaker of each utterance of `train`, if they are known.
 
     Raises:
         ScenarioError: The limit, the test fraction or the number of frames is too high.
@@ -91,9 +94,11 @@ def dataset(
             f"of {name} has, got {frames}; lower it"
         )
     x, y, utterance = cut(train, frames)
+    known = () if speakers is None else (grouping("speaker", speakers[utterance]),)
     if test is None:
         kept, tested = divide(config, utterance, "utterances")
         rows, others = (x[kept], y[kept]), (x[tested], y[tested])
+        known = tuple(each.taken(kept) for each in known)
     else:
         rows, others = (x, y), cut(test, frames)[:2]
     return finished(
@@ -104,6 +109,7 @@ def dataset(
         num_classes=num_states,
         columns=columns(frames, features),
         frames=frames,
+        groupings=known,
     )
 
 

@@ -102,7 +102,7 @@ class SpokenDigits(Data):
         if not chosen.form:
             return _cut(self, "spoken_digits-standin", standin.generate())
         path = chosen.paths[ARCHIVE]
-        arrays = cached_of("spoken-digits-1", [path], lambda: parse(path))
+        arrays = cached_of("spoken-digits-2", [path], lambda: parse(path))
         for_test = arrays["indices"] < NUM_TEST
         if for_test.all() or not for_test.any():
             raise DataError(
@@ -137,6 +137,7 @@ def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
         _some(spoken, for_test),
         NUM_CLASSES,
         FEATURES,
+        arrays["speakers"][~for_test],
     )
 
 

@@ -24,7 +24,7 @@ def parse(path: Path) -> Arrays:
 
     Returns:
         `features` `[T, 40]`, log-mel features of all frames, laid end to end; of each
-        of the `U` recordings `lengths` (frames), `digits` and `indices`.
+        of the `U` recordings `lengths` (frames), `digits`, `indices` and `speakers`.
 
     Raises:
         DataError: The archive is damaged, holds no recording, or one of another format.
@@ -50,6 +50,7 @@ def parse(path: Path) -> Arrays:
         "lengths": np.array([len(frames) for frames in spoken], np.int32),
         "digits": np.array([digit for _, digit, _ in sorted(found)], np.int32),
         "indices": np.array([index for _, _, index in sorted(found)], np.int32),
+        "speakers": np.array([speaker for speaker, _, _ in sorted(found)]),
     }
 
 

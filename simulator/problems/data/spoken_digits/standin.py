@@ -54,4 +54,5 @@ def generate() -> Arrays:
         "lengths": lengths,
         "digits": digit.astype(np.int32),
         "indices": index.astype(np.int32),
+        "speakers": speaker,
     }

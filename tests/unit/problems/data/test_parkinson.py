@@ -42,6 +42,9 @@ def test_reads(root: Path, place: str, source: str) -> None:
     subject = data.x_train[:, 1].astype(int)
     np.testing.assert_array_equal(data.y_train, subject % 4 != 0)
     np.testing.assert_array_equal(data.x_train[:, 0], subject % 2)
+    (found,) = data.groupings
+    assert found.column == "subject"
+    assert [int(found.values[value]) for value in found.of_row] == subject.tolist()
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -76,6 +76,10 @@ def test_pieces(root: Path) -> None:
     assert data.columns[39:41] == ("log_mel_39_frame_0", "delta_0_frame_0")
     assert data.columns[-1] == "delta_delta_39_frame_3"
     np.testing.assert_array_equal(data.y_train, data.y_train[:, [0] * 4])
+    (found,) = data.groupings
+    assert (found.column, found.values) == ("speaker", SPEAKERS)
+    # Both say the same.
+    assert np.bincount(found.of_row).tolist() == [pieces[0] // 2] * 2
     assert np.unique(data.y_test).tolist() == [*DIGITS]
     # The first test row is the beginning of 0_ada_0, whose features are known.
     static = spectrum.log_mel(np.rint(recording("ada", 0, 0) * 2**15) / 2**15)
