@@ -80,11 +80,11 @@ def check(config: Any, key: str) -> None:
     """
     if not isinstance(config, Optax):
         return
-    _check(optimisers(), "an optimiser", config.kind, config.options, (key, "kind"))
+    _check(optimisers(), "an optimiser", config.kind, config.parameters, (key, "kind"))
     rate = config.learning_rate
     if isinstance(rate, RateSchedule):
         entry = (f"{key}.learning_rate", "schedule")
-        _check(schedules(), "a schedule", rate.schedule, rate.options, entry)
+        _check(schedules(), "a schedule", rate.schedule, rate.parameters, entry)
 
 
 def _check(

@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from simulator.config.base import Config, LocatedError, Rule, refuse_booleans
+from simulator.config.text import shown
 
 Positive = Annotated[float, Field(gt=0)]
 Number = Annotated[
@@ -23,37 +24,37 @@ DIRECTIONS = ("momentum", "adam", "yogi", "adagrad", "rmsprop")
 
 
 def _flat_schema(schema: dict[str, Any]) -> None:
-    """Tells editors that options stand next to the name, and are numbers."""
-    options = schema["properties"].pop("options", None)
-    if options is not None:
-        schema["additionalProperties"] = options["additionalProperties"]
+    """Tells editors that parameters stand next to the name, and are numbers."""
+    parameters = schema["properties"].pop("parameters", None)
+    if parameters is not None:
+        schema["additionalProperties"] = parameters["additionalProperties"]
 
 
 class _Named(Config):
-    """A function of optax by its name, with its own options next to it."""
+    """A function of optax by its name, with its own parameters next to it."""
 
     model_config = ConfigDict(json_schema_extra=_flat_schema)
 
-    options: dict[str, Number] = Field(default_factory=dict)
+    parameters: dict[str, Number] = Field(default_factory=dict)
     """Options by optax's names, which stand next to the name in a scenario."""
 
     @model_validator(mode="before")
     @classmethod
-    def _gather_options(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or "options" in data:
+    def _gather_parameters(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "parameters" in data:
             return data
         own = {key: value for key, value in data.items() if key in cls.model_fields}
         rest = {key: value for key, value in data.items() if key not in own}
-        return own | {"options": rest}
+        return own | {"parameters": rest}
 
     @model_serializer
     def _flat(self) -> dict[str, Any]:
         found = {
             key: value.model_dump() if isinstance(value, Config) else value
             for key in type(self).model_fields
-            if key != "options" and (value := getattr(self, key)) is not None
+            if key != "parameters" and (value := getattr(self, key)) is not None
         }
-        return found | self.options
+        return found | self.parameters
 
 
 class RateSchedule(_Named):
@@ -67,7 +68,7 @@ class RateSchedule(_Named):
 
 
 class Optax(_Named):
-    """Any optimiser of optax by its name, and `muon`, with their own options.
+    """Any optimiser of optax by its name, and `muon`, with their own parameters.
 
     Its learning rate stands in place of the step size, which is left out.
     """
@@ -154,12 +155,22 @@ def with_steps(data: Any, **step_of: str) -> Any:
         step_of: Step size that each optimiser takes the place of, by its entry.
 
     Raises:
-        LocatedError: There is a step size besides the learning rate.
+        LocatedError: There is a step size besides the learning rate, or one of optax's
+            optimisers has none.
     """
     if not isinstance(data, Mapping):
         return data
     for key, step in step_of.items():
-        if _form(data.get(key)) != "optax":
+        given = data.get(key)
+        if _form(given) != "optax":
+            kind = given.get("kind") if isinstance(given, Mapping) else None
+            named = key == "optimizer" and isinstance(kind, str)
+            if named and kind not in DIRECTIONS:
+                raise LocatedError(
+                    f"{key}.kind must be {', '.join(DIRECTIONS)} without learning_rate, "
+                    f"got {shown(kind)}; add learning_rate for one of optax's",
+                    (key, "kind"),
+                )
             continue
         if data.get(step, 1) not in (None, 1):
             raise LocatedError(
@@ -171,8 +182,13 @@ def with_steps(data: Any, **step_of: str) -> Any:
     return data
 
 
-def programs(algorithm: Any) -> dict[str, Any]:
-    """Returns what the optimisers of an algorithm make runs differ in, by entry."""
+def chosen(algorithm: Any) -> dict[str, Direction | Optax]:
+    """Returns the optimisers of an algorithm, by entry."""
     entries = ("optimizer", "local_optimizer")
     found = {key: getattr(algorithm, key, None) for key in entries}
-    return {key: given.program() for key, given in found.items() if given is not None}
+    return {key: given for key, given in found.items() if given is not None}
+
+
+def programs(algorithm: Any) -> dict[str, Any]:
+    """Returns what the optimisers of an algorithm make programs differ in, by entry."""
+    return {key: given.program() for key, given in chosen(algorithm).items()}

@@ -183,7 +183,7 @@ def rule_of(
     known.check(config, key)
     rate, schedule = config.learning_rate, None
     if isinstance(rate, RateSchedule):
-        schedule = (rate.schedule, tuple(sorted(rate.options.items())))
+        schedule = (rate.schedule, tuple(sorted(rate.parameters.items())))
         rate = None
     return OptaxRule(
         learning_rate=None if rate is None else jnp.asarray(rate, float),
@@ -191,7 +191,7 @@ def rule_of(
             None if config.clip_norm is None else jnp.asarray(config.clip_norm, float)
         ),
         kind=config.kind,
-        options=tuple(sorted(config.options.items())),
+        options=tuple(sorted(config.parameters.items())),
         schedule=schedule,
     )
 
