@@ -5,7 +5,6 @@ Collaborative Learning Framework for Distributed Features*; decisions (F-) are i
 docs/decisions.md.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,13 +13,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.algorithms.base import Event, Info, Kernel, broadcast_flags, norm
+from simulator.algorithms.fedbcd import blocks
+from simulator.algorithms.fedbcd.blocks import PartyBlock
 from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.rule import AnyRule, shapes_of
+from simulator.algorithms.optimizers.rule import AnyRule
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl.ages import age_info
 from simulator.algorithms.vafl.stores import TableStore, Upload, rows
 from simulator.problems import losses
-from simulator.problems.models.shapes import Shapes
 from simulator.problems.vertical import Model, VerticalProblem
 from simulator.timeline import NO_SAMPLE
 
@@ -41,19 +41,6 @@ class BlockDescentState(NamedTuple):
     store: TableStore | None
     server: Float[Array, " P0"] | None = None
     moments: Any = None
-
-
-class PartyBlock(NamedTuple):
-    """The numbers that a party moves: its weights and, if it has labels, the network.
-
-    Attributes:
-        weights: Its own model.
-        server: Its copy of the network over the outputs, which moves at the labelled
-            party alone; None without one.
-    """
-
-    weights: Float[Array, "..."]
-    server: Float[Array, "*W P0"] | None
 
 
 class Received(NamedTuple):
@@ -108,13 +95,8 @@ class BlockDescentKernel(Kernel):
         if self.stored:
             store = TableStore.fill(problem, weights, None, key, per_sample=True)
         server = None if problem.server is None else problem.start_server(key)
-        moments = None
-        if (rule := self.optimizer) is not None:
-            copies = _copies(server, problem.num_parties)
-            moments = tuple(
-                jax.vmap(partial(rule.init, shapes=shapes))(numbers)
-                for numbers, shapes in _numbers(problem, PartyBlock(weights, copies))
-            )
+        everyone = PartyBlock(weights, _copies(server, problem.num_parties))
+        moments = blocks.start(self.optimizer, problem, everyone)
         return BlockDescentState(weights, store, server, moments)
 
     def step(
@@ -157,12 +139,7 @@ class BlockDescentKernel(Kernel):
         }
         if everyone:
             weights = jnp.where(here, moved, initial)
-            moments = jax.tree.map(
-                lambda new, old: jnp.where(
-                    broadcast_flags(event.present(), new), new, old
-                ),
-                *(moments, before),
-            )
+            moments = optimizing.kept(event.present(), moments, before)
         else:
             moments = optimizing.written(state.moments, event.worker, moments)
             weights = state.weights.at[event.worker].set(moved, mode="drop")
@@ -272,7 +249,7 @@ class BlockDescentKernel(Kernel):
             block: PartyBlock, slopes: PartyBlock, moments: Any, made: Array
         ) -> tuple[PartyBlock, Any]:
             if self.optimizer is not None:
-                slopes, moments = _directed(
+                slopes, moments = blocks.directed(
                     problem, self.optimizer, block, slopes, moments, made
                 )
             moved = jax.tree.map(lambda w, slope: w - step_size * slope, block, slopes)
@@ -288,36 +265,6 @@ class BlockDescentKernel(Kernel):
             now = jax.lax.fori_loop(1, self.local_steps, once, now)
         moved, moments = now
         return moved, first, moments
-
-
-def _numbers(
-    problem: VerticalProblem, block: PartyBlock
-) -> list[tuple[Float[Array, "W ..."], Shapes | None]]:
-    """Returns the parts of a block that are there, with the shapes of their arrays."""
-    parts: list[tuple[Any, Any]] = [(block.weights, problem.embedding)]
-    if block.server is not None:
-        parts.append((block.server, problem.server))
-    return [(numbers, shapes_of(model)) for numbers, model in parts]
-
-
-def _directed(
-    problem: VerticalProblem,
-    rule: AnyRule,
-    block: PartyBlock,
-    slopes: PartyBlock,
-    moments: Any,
-    made: Int[Array, " W"],
-) -> tuple[PartyBlock, Any]:
-    """Returns the directions of an optimiser in place of gradients, and its states."""
-    found, after = [], []
-    for (numbers, shapes), slope, state in zip(
-        _numbers(problem, block), jax.tree.leaves(slopes), moments, strict=True
-    ):
-        update = partial(rule.update, shapes=shapes)
-        direction, new = jax.vmap(update)(slope, state, numbers, made)
-        found.append(direction)
-        after.append(new)
-    return PartyBlock(found[0], found[1] if len(found) > 1 else None), tuple(after)
 
 
 def _samples(event: Event) -> Int[Array, "W S"]:

@@ -207,9 +207,14 @@ def shapes_of(model: Any) -> Shapes | None:
     return getattr(getattr(model, "network", model), "shapes", None)
 
 
-def kept(applies: Bool[Array, ""], new: Any, old: Any) -> Any:
-    """Returns one state or the other."""
-    return jax.tree.map(lambda one, other: jnp.where(applies, one, other), new, old)
+def kept(applies: Bool[Array, "*W"], new: Any, old: Any) -> Any:
+    """Returns one state or the other; of several workers, each by its own flag."""
+
+    def one_of(new: Array, old: Array) -> Array:
+        flags = applies.reshape(*applies.shape, *(1,) * (new.ndim - applies.ndim))
+        return jnp.where(flags, new, old)
+
+    return jax.tree.map(one_of, new, old)
 
 
 def table(start: Any, num_workers: int) -> Any:

@@ -21,10 +21,12 @@ from simulator.algorithms.base import (
     norms_of,
 )
 from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.rule import AnyRule, shapes_of
+from simulator.algorithms.optimizers.rule import AnyRule
 from simulator.algorithms.step_rules import Schedule, Steps
+from simulator.algorithms.vafl import steps
 from simulator.algorithms.vafl.ages import age_info
-from simulator.algorithms.vafl.noise import Draw, EmbeddingNoise, perturbed
+from simulator.algorithms.vafl.noise import Draw, EmbeddingNoise
+from simulator.algorithms.vafl.steps import Exchange, pull
 from simulator.algorithms.vafl.stores import (
     SnapshotStore,
     TableStore,
@@ -34,7 +36,6 @@ from simulator.algorithms.vafl.stores import (
 )
 from simulator.metrics import Models, metric
 from simulator.problems import losses
-from simulator.problems.models.shapes import Shapes
 from simulator.problems.vertical import Model, VerticalProblem
 from simulator.timeline import NO_SAMPLE, Kind
 
@@ -110,12 +111,9 @@ class VaflKernel(Kernel):
             store = kind.fill(problem, weights, self.noise, key, per_sample=per_sample)
         if self.query_first:
             queried = jnp.full((M, self.batch), NO_SAMPLE, jnp.int32)
-        server, moments, of_server = problem.start_server(key), None, None
-        if (rule := self.optimizer) is not None:
-            shapes = shapes_of(problem.embedding)
-            moments = jax.vmap(partial(rule.init, shapes=shapes))(weights)
-            of_server = rule.init(server, _shapes_of_server(problem))
-        return VaflState(weights, server, store, queried, key, moments, of_server)
+        server = problem.start_server(key)
+        moments = steps.start(self.optimizer, problem, weights, server)
+        return VaflState(weights, server, store, queried, key, *moments)
 
     def step(
         self, problem: VerticalProblem, state: VaflState, event: Event
@@ -192,7 +190,7 @@ class VaflKernel(Kernel):
         event: Event,
         samples: Int[Array, "W S"],
         weights: Float[Array, "W ..."],
-    ) -> "_Exchange":
+    ) -> Exchange:
         """Uploads, updates the server, answers the query."""
         store = self._write(problem, state, event, samples, weights)
         h = store.read(problem, state.key, self.noise, samples)
@@ -204,7 +202,7 @@ class VaflKernel(Kernel):
         uploaded = Draw(event.worker, event.job, samples, self._std(weights))
         to_weights = self._pull_back(problem, state.key, weights, uploaded, to_h)
         ages = store.ages(samples, event.version)
-        return _Exchange(
+        return Exchange(
             *(loss, to_server, to_weights, ages, samples, server, moments, store),
             state.queried,
         )
@@ -216,7 +214,7 @@ class VaflKernel(Kernel):
         event: Event,
         samples: Int[Array, "W S"],
         weights: Float[Array, "W ..."],
-    ) -> "_Exchange":
+    ) -> Exchange:
         """Answers a query for the last batch, then takes the upload of the next one.
 
         A party's first query is for the batch that it then uploads, since at the start
@@ -240,7 +238,7 @@ class VaflKernel(Kernel):
         server, moments = self._server_moved(problem, state, event, to_server)
         ages = state.store.ages(asked, event.version)
         queried = state.queried.at[worker].set(samples, mode="drop")
-        return _Exchange(
+        return Exchange(
             *(loss, to_server, to_weights, ages, asked, server, moments, store),
             queried,
         )
@@ -286,33 +284,26 @@ class VaflKernel(Kernel):
         )
         x = rows(problem, upload.worker, samples)
         uploaded = Draw(upload.worker, upload.job, samples, upload.std)
-        pull = partial(_pull, problem, state.key, self.noise)
-        to_weights = jax.vmap(pull)(state.weights, x, uploaded, to_h[0])
+        of_party = partial(pull, problem, state.key, self.noise)
+        to_weights = jax.vmap(of_party)(state.weights, x, uploaded, to_h[0])
         to_weights += problem.l2 * state.weights
         step_size = self.step_size.at(event.version)
         server_step = self.server_step_size.at(event.version)
         if self.optimizer is None:
-            moved = state._replace(
-                weights=state.weights - jnp.where(present, step_size, 0) * to_weights,
-                server=state.server - jnp.where(present, server_step, 0) * to_server[0],
-            )
+            weights = state.weights - jnp.where(present, step_size, 0) * to_weights
+            server = state.server - jnp.where(present, server_step, 0) * to_server[0]
+            moved = state._replace(weights=weights, server=server)
         else:
-            everyone = event._replace(job=upload.job)
-            weights, moments = self._moved(
-                problem, state, everyone, state.weights, to_weights, everyone=True
-            )
-            server, of_server = self._server_moved(problem, state, event, to_server[0])
-            after = (weights, moments, server, of_server)
-            before = (state.weights, state.moments, state.server, state.server_moments)
-            weights, moments, server, of_server = optimizing.kept(
-                present, after, before
-            )
+            everyone = event._replace(worker=upload.worker, job=upload.job)
+            ends = self._moved(problem, state, everyone, state.weights, to_weights)
+            of_server = self._server_moved(problem, state, event, to_server[0])
             moved = state._replace(
-                weights=weights,
-                moments=moments,
-                server=server,
-                server_moments=of_server,
+                weights=ends[0],
+                moments=ends[1],
+                server=of_server[0],
+                server_moments=of_server[1],
             )
+            moved = optimizing.kept(present, moved, state)
         info = {
             "loss": loss[0],
             "gradient_norm": norm(to_server[0], to_weights),
@@ -335,29 +326,13 @@ class VaflKernel(Kernel):
         event: Event,
         weights: Float[Array, "W ..."],
         to_weights: Float[Array, "W ..."],
-        *,
-        everyone: bool = False,
     ) -> tuple[Float[Array, "W ..."], Any]:
-        """Returns the parties' models after their step, and their optimisers' states.
-
-        Args:
-            problem: Vertically divided.
-            state: State before the row.
-            event: The row.
-            weights: Models of the row's parties.
-            to_weights: Their gradients.
-            everyone: Whether these are all parties, in order.
-        """
-        moments = None
-        if self.optimizer is not None:
-            moments = state.moments
-            if not everyone:
-                moments = optimizing.of_workers(moments, event.worker)
-            update = partial(self.optimizer.update, shapes=shapes_of(problem.embedding))
-            to_weights, moments = jax.vmap(update)(
-                to_weights, moments, weights, event.job
-            )
-        return weights - self.step_size.at(event.version) * to_weights, moments
+        """Returns the models of a row's parties and their optimisers' states."""
+        own = optimizing.of_workers(state.moments, event.worker)
+        step_size = self.step_size.at(event.version)
+        return steps.moved(
+            *(self.optimizer, problem, step_size, weights, to_weights, own, event.job)
+        )
 
     def _server_moved(
         self,
@@ -366,17 +341,12 @@ class VaflKernel(Kernel):
         event: Event,
         to_server: Float[Array, " P0"],
     ) -> tuple[Float[Array, " P0"], Any]:
-        """Returns the server's model after its step, and its optimiser's state."""
+        """Returns the server's model and its optimiser's state."""
         step_size = self.server_step_size.at(event.version)
-        if self.optimizer is None:
-            return state.server - step_size * to_server, None
-        direction, moments = self.optimizer.update(
-            *(to_server, state.server_moments, state.server, event.version),
-            _shapes_of_server(problem),
+        return steps.server_moved(
+            *(self.optimizer, problem, step_size, state.server, to_server),
+            *(state.server_moments, event),
         )
-        moved = state.server - step_size * direction
-        after, before = (moved, moments), (state.server, state.server_moments)
-        return optimizing.kept(event.present().any(), after, before)
 
     def _gradients(
         self,
@@ -419,7 +389,7 @@ class VaflKernel(Kernel):
         worker = of.worker
         own = to_h.at[jnp.arange(worker.size), worker].get(mode="fill", fill_value=0)
         x = rows(problem, worker, of.samples)
-        pulled = jax.vmap(partial(_pull, problem, key, self.noise))(weights, x, of, own)
+        pulled = jax.vmap(partial(pull, problem, key, self.noise))(weights, x, of, own)
         return pulled + problem.l2 * weights
 
     def _write(
@@ -466,56 +436,3 @@ class VaflKernel(Kernel):
             "workers/noise_std": jnp.pad(self.noise.std(weights), columns),
             "workers/weight_norm": jnp.pad(norms, columns),
         }
-
-
-class _Exchange(NamedTuple):
-    """The result of one meeting of parties and server.
-
-    Attributes:
-        loss: Loss of each party's batch.
-        to_server: gradient of the server's model.
-        to_weights: gradients of the parties' models, regularised.
-        ages: Ages of the embeddings that the parties' gradients used, commits.
-        asked: samples that those gradients are of.
-        server: the server's model after its update.
-        server_moments: State of its optimiser.
-        store: Store after the uploads.
-        queried: batches that the next queries are for.
-    """
-
-    loss: Float[Array, " W"]
-    to_server: Float[Array, " P0"]
-    to_weights: Float[Array, "W ..."]
-    ages: Int[Array, "M W S"]
-    asked: Int[Array, "W S"]
-    server: Float[Array, " P0"]
-    server_moments: Any
-    store: TableStore | SnapshotStore
-    queried: Int[Array, "M S"] | None
-
-
-def _shapes_of_server(problem: VerticalProblem) -> Shapes | None:
-    """Returns the shapes of the server's arrays; its biases are one."""
-    if problem.server is None:
-        return ((problem.num_outputs,),)
-    return shapes_of(problem.server)
-
-
-def _pull(
-    problem: VerticalProblem,
-    key: Key[Array, ""],
-    noise: EmbeddingNoise | None,
-    weights: Float[Array, "*P"],
-    x: Float[Array, "S P"],
-    of: Draw,
-    to_h: Float[Array, "D S"],
-) -> Float[Array, "*P"]:
-    """Returns the gradient of a party's weights from that of its embeddings."""
-
-    def embed(w: Array) -> Float[Array, "D S"]:
-        if noise is None:
-            return problem.embedding.apply(w, x)
-        return perturbed(problem.embedding, key, noise, w, x, of)
-
-    _, pull = jax.vjp(embed, weights)
-    return pull(to_h)[0]
