@@ -25,7 +25,7 @@ SCHEDULES = (
 )
 """Schedules whose options are numbers."""
 NO_NUMBER = re.compile("dtype|mask|numbers")
-"""Names of options without a default that are no numbers."""
+"""Names of options that are no numbers, whatever their default is."""
 
 
 @cache
@@ -61,11 +61,8 @@ def options_of(function: Callable[..., Any]) -> dict[str, Any]:
         name: parameter.default
         for name, parameter in inspect.signature(function).parameters.items()
         if name != "learning_rate"
-        and (
-            isinstance(parameter.default, int | float)
-            or parameter.default is parameter.empty
-            or (parameter.default is None and not NO_NUMBER.search(name))
-        )
+        and not NO_NUMBER.search(name)
+        and isinstance(parameter.default, int | float | None | type)
     }
 
 

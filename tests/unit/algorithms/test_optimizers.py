@@ -19,15 +19,14 @@ from simulator.algorithms.optimizers.rule import (
     table,
     written,
 )
-from simulator.config.errors import ScenarioError, UserError
+from simulator.config.errors import ScenarioError
 from simulator.engine import execute as execution
 from simulator.problems.models.flat import split
-from simulator.scenario.study import Run
-from simulator.simulation import _row_stream, check
+from simulator.simulation import _row_stream
 from simulator.studies.planning import structure
 from simulator.timeline import NO_WORKER
 from tests.runs import execute, prepared
-from tests.support import SGD, scenario
+from tests.support import SGD
 
 SHAPES = ((3, 5), (3,), (4, 3), (4,))
 SIZE = 34
@@ -190,59 +189,6 @@ def test_a_table_gives_and_takes_rows_and_no_padding() -> None:
     after = written(whole, jnp.array([2, NO_WORKER, 0]), new)
     np.testing.assert_array_equal(after["count"], [3, 7, 1, 7])
     np.testing.assert_array_equal(after["mean"][1], start["mean"])
-
-
-WRONG = {
-    "a name": (
-        {"kind": "adamv"},
-        r"optimizer\.kind must be an optimiser of optax .*did you mean",
-    ),
-    "one that needs the loss": ({"kind": "lbfgs"}, r"optimizer\.kind must be"),
-    "an option": (
-        {"weight_decai": 1},
-        r"weight_decai must be an option of optax's adamw .*'weight_decay'\?",
-    ),
-    "an option that is no number": ({"mask": 1}, "mask must be an option"),
-    "a flag for a number": ({"b1": True}, "b1 must be a number, got true"),
-    "a number for a flag": ({"nesterov": 1}, "nesterov must be true or false, got 1"),
-    "a fraction of a count": (
-        {"kind": "muon", "ns_steps": 2.5},
-        "ns_steps must be a whole number, got 2.5",
-    ),
-    "a schedule": (
-        {"learning_rate": {"schedule": "cosine_decay"}},
-        r"learning_rate\.schedule must be a schedule .*did you mean 'co",
-    ),
-    "a schedule's option": (
-        {"learning_rate": {"schedule": "constant_schedule", "size": 1}},
-        r"learning_rate\.size must be an option of optax's constant_schedule \(value\)",
-    ),
-    "a schedule's lacking option": (
-        {"learning_rate": {"schedule": "constant_schedule"}},
-        r"learning_rate\.value must be given",
-    ),
-    "a length below zero": (
-        {
-            "learning_rate": {
-                "schedule": "cosine_decay_schedule",
-                "init_value": 1,
-                "decay_steps": -1,
-            }
-        },
-        "learning_rate must be what optax's cosine_decay_schedule takes",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_what_optax_does_not_have_is_one_line_before_a_run(name: str) -> None:
-    options, says = WRONG[name]
-    given = {"kind": "adamw", "learning_rate": 0.1, **options}
-    change = {"algorithm": {"step_size": None, "optimizer": given}}
-    run = Run(0, "base", {}, 0, 1, scenario(SGD, change))
-    with pytest.raises(UserError, match=says) as error:
-        check(run)
-    assert "\n" not in str(error.value)
 
 
 ADAMW = {"kind": "adamw", "learning_rate": 0.01, "clip_norm": 1.0}
