@@ -314,3 +314,19 @@ def test_sgd_by_its_name_is_plain_sgd() -> None:
         np.testing.assert_allclose(
             one.column("commits", name), other.column("commits", name), rtol=1e-4
         )
+
+
+@pytest.mark.parametrize(
+    "family",
+    [{}, {"protocol": {"kind": "rounds"}, "algorithm": {"kind": "fed_sgd"}}],
+)
+def test_a_party_may_have_a_direction_for_its_step_size(family: dict[str, Any]) -> None:
+    batch = {"algorithm": {"batch": 17}}
+    direction = {"step_size": 0.05, "optimizer": {"kind": "momentum", "decay": 0.8}}
+    named = {"kind": "sgd", "learning_rate": 0.05, "momentum": 0.8}
+    ends = [
+        execute([prepared(family, batch, {"algorithm": chosen})])[0]
+        for chosen in (direction, {"step_size": None, "optimizer": named})
+    ]
+    losses = [memory.column("commits", "loss") for memory in ends]
+    np.testing.assert_allclose(*losses, rtol=1e-4)
