@@ -5,7 +5,7 @@ Collaborative Learning Framework for Distributed Features*; decisions (F-) are i
 docs/decisions.md.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,6 +13,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from simulator.algorithms.base import Event, Info, Kernel, broadcast_flags, norm
+from simulator.algorithms.fedbcd import blocks
+from simulator.algorithms.fedbcd.blocks import PartyBlock
+from simulator.algorithms.optimizers import rule as optimizing
+from simulator.algorithms.optimizers.rule import AnyRule
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl.ages import age_info
 from simulator.algorithms.vafl.stores import TableStore, Upload, rows
@@ -29,24 +33,14 @@ class BlockDescentState(NamedTuple):
         store: outputs as they were uploaded; None in rounds, where all are fresh.
         server: the network over the outputs, a part of the labelled party's model
             (F-29); None where outputs are added up.
+        moments: States of each party's optimiser, of its weights and of its copy of the
+            network, each array `[M, ...]`; None without an optimiser.
     """
 
     weights: Float[Array, "M ..."]
     store: TableStore | None
     server: Float[Array, " P0"] | None = None
-
-
-class PartyBlock(NamedTuple):
-    """The numbers that a party moves: its weights and, if it has labels, the network.
-
-    Attributes:
-        weights: Its own model.
-        server: Its copy of the network over the outputs, which moves at the labelled
-            party alone; None without one.
-    """
-
-    weights: Float[Array, "..."]
-    server: Float[Array, "*W P0"] | None
+    moments: Any = None
 
 
 class Received(NamedTuple):
@@ -78,6 +72,7 @@ class BlockDescentKernel(Kernel):
         step_size: Step size of the local steps, constant within a row (F-05).
         proximal: mu of the pull towards the model of the exchange (F-14); None without.
         step_bound: largest step size that Theorem 2's proof allows, NaN if unknown.
+        optimizer: Each party's optimiser of its local steps; None for plain SGD.
         local_steps: Q.
         frozen: whether parties without labels keep the derivative that they received
             (F-01).
@@ -88,6 +83,7 @@ class BlockDescentKernel(Kernel):
     step_size: Schedule | Steps
     proximal: Float[Array, ""] | None
     step_bound: Float[Array, ""]
+    optimizer: AnyRule | None
     local_steps: int = eqx.field(static=True)
     frozen: bool = eqx.field(static=True)
     stored: bool = eqx.field(static=True)
@@ -99,7 +95,9 @@ class BlockDescentKernel(Kernel):
         if self.stored:
             store = TableStore.fill(problem, weights, None, key, per_sample=True)
         server = None if problem.server is None else problem.start_server(key)
-        return BlockDescentState(weights, store, server)
+        everyone = PartyBlock(weights, _copies(server, problem.num_parties))
+        moments = blocks.start(self.optimizer, problem, everyone)
+        return BlockDescentState(weights, store, server, moments)
 
     def step(
         self, problem: VerticalProblem, state: BlockDescentState, event: Event
@@ -113,7 +111,15 @@ class BlockDescentKernel(Kernel):
         num_rounds = event.version * event.worker.size // problem.num_parties
         step_size = self.step_size.at(num_rounds)
         start = PartyBlock(initial, _copies(state.server, event.worker.size))
-        end, first = self._descend(problem, start, received, step_size)
+        before = state.moments
+        if not everyone:
+            before = optimizing.of_workers(before, event.worker)
+        made = event.job * self.local_steps
+        end, first, moments = self._descend(
+            problem, start, received, step_size, before, made
+        )
+        if self.optimizer is not None:
+            step_size = self.optimizer.scaled(step_size, made[0])
         moved, gradient = end.weights, first.weights
         here = broadcast_flags(event.present(), initial)
         mine = (event.present() & received.labelled)[:, None]
@@ -133,13 +139,15 @@ class BlockDescentKernel(Kernel):
         }
         if everyone:
             weights = jnp.where(here, moved, initial)
+            moments = optimizing.kept(event.present(), moments, before)
         else:
+            moments = optimizing.written(state.moments, event.worker, moments)
             weights = state.weights.at[event.worker].set(moved, mode="drop")
         server = state.server
         if server is not None:
             (of_labelled,) = _where(mine, end.server)
             server = jnp.where(mine.any(), of_labelled.sum(axis=0), server)
-        return BlockDescentState(weights, store, server), info
+        return BlockDescentState(weights, store, server, moments), info
 
     def read_out(self, state: BlockDescentState) -> Model:
         """Returns the parties' weights, and those of the network over the outputs."""
@@ -200,8 +208,22 @@ class BlockDescentKernel(Kernel):
         initial: PartyBlock,
         received: Received,
         step_size: Float[Array, ""],
-    ) -> tuple[PartyBlock, PartyBlock]:
-        """Makes the local steps; returns where they lead, and the first gradient."""
+        moments: Any,
+        made: Int[Array, " W"],
+    ) -> tuple[PartyBlock, PartyBlock, Any]:
+        """Makes the local steps.
+
+        Args:
+            problem: Vertically divided.
+            initial: The parties' numbers at the exchange.
+            received: What they received.
+            step_size: Step size of the local steps.
+            moments: States of their optimisers; None without.
+            made: Local steps of each party's jobs before this one.
+
+        Returns:
+            Where the steps lead, the first gradient, and the optimisers' states.
+        """
 
         def gradient(
             block: PartyBlock, start: PartyBlock, received: Received
@@ -223,17 +245,26 @@ class BlockDescentKernel(Kernel):
 
         of_all = jax.vmap(gradient)
 
-        def moved_by(block: PartyBlock, slopes: PartyBlock) -> PartyBlock:
-            return jax.tree.map(lambda w, slope: w - step_size * slope, block, slopes)
+        def moved_by(
+            block: PartyBlock, slopes: PartyBlock, moments: Any, made: Array
+        ) -> tuple[PartyBlock, Any]:
+            if self.optimizer is not None:
+                slopes, moments = blocks.directed(
+                    problem, self.optimizer, block, slopes, moments, made
+                )
+            moved = jax.tree.map(lambda w, slope: w - step_size * slope, block, slopes)
+            return moved, moments
 
-        def once(_: Int[Array, ""], block: PartyBlock) -> PartyBlock:
-            return moved_by(block, of_all(block, initial, received))
+        def once(q: Int[Array, ""], now: tuple[PartyBlock, Any]) -> Any:
+            block, moments = now
+            return moved_by(block, of_all(block, initial, received), moments, made + q)
 
         first = of_all(initial, initial, received)
-        moved = moved_by(initial, first)
+        now = moved_by(initial, first, moments, made)
         if self.local_steps > 1:
-            moved = jax.lax.fori_loop(1, self.local_steps, once, moved)
-        return moved, first
+            now = jax.lax.fori_loop(1, self.local_steps, once, now)
+        moved, moments = now
+        return moved, first, moments
 
 
 def _samples(event: Event) -> Int[Array, "W S"]:

@@ -5,7 +5,7 @@ Learning*; decisions (V-) are in docs/decisions.md.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,9 +20,13 @@ from simulator.algorithms.base import (
     norm,
     norms_of,
 )
+from simulator.algorithms.optimizers import rule as optimizing
+from simulator.algorithms.optimizers.rule import AnyRule
 from simulator.algorithms.step_rules import Schedule, Steps
+from simulator.algorithms.vafl import steps
 from simulator.algorithms.vafl.ages import age_info
-from simulator.algorithms.vafl.noise import Draw, EmbeddingNoise, perturbed
+from simulator.algorithms.vafl.noise import Draw, EmbeddingNoise
+from simulator.algorithms.vafl.steps import Exchange, pull
 from simulator.algorithms.vafl.stores import (
     SnapshotStore,
     TableStore,
@@ -45,6 +49,8 @@ class VaflState(NamedTuple):
         store: embeddings as they were uploaded; None where everything is fresh.
         queried: each party's batch of its last activation (`query_first` only).
         key: Key of all noise.
+        moments: State of each party's optimiser, each array `[M, ...]`; None without.
+        server_moments: State of the server's.
     """
 
     weights: Float[Array, "M ..."]
@@ -52,6 +58,8 @@ class VaflState(NamedTuple):
     store: TableStore | SnapshotStore | None
     queried: Int[Array, "M S"] | None
     key: Key[Array, ""]
+    moments: Any = None
+    server_moments: Any = None
 
 
 class VaflKernel(Kernel):
@@ -65,6 +73,7 @@ class VaflKernel(Kernel):
         step_size: Step size of the parties.
         server_step_size: Step size of the server's model.
         noise: Noise of every upload; None without perturbation.
+        optimizer: Optimiser of each party and of the server; None for plain SGD.
         coordinated: whether one common batch is embedded freshly by all parties.
         upload_all: whether a party uploads the embeddings of all samples (V-05).
         snapshots: whether the server's store of all samples keeps models, not a table.
@@ -81,6 +90,7 @@ class VaflKernel(Kernel):
     step_size: Schedule | Steps
     server_step_size: Schedule | Steps
     noise: EmbeddingNoise | None
+    optimizer: AnyRule | None
     coordinated: bool = eqx.field(static=True)
     upload_all: bool = eqx.field(static=True)
     snapshots: bool = eqx.field(static=True)
@@ -101,7 +111,9 @@ class VaflKernel(Kernel):
             store = kind.fill(problem, weights, self.noise, key, per_sample=per_sample)
         if self.query_first:
             queried = jnp.full((M, self.batch), NO_SAMPLE, jnp.int32)
-        return VaflState(weights, problem.start_server(key), store, queried, key)
+        server = problem.start_server(key)
+        moments = steps.start(self.optimizer, problem, weights, server)
+        return VaflState(weights, server, store, queried, key, *moments)
 
     def step(
         self, problem: VerticalProblem, state: VaflState, event: Event
@@ -148,7 +160,7 @@ class VaflKernel(Kernel):
         exchange = self._query_first if self.query_first else self._upload_first
         done = exchange(problem, state, event, samples, weights)
 
-        moved = weights - self.step_size.at(event.version) * done.to_weights
+        moved, moments = self._moved(problem, state, event, weights, done.to_weights)
         share = (present / jnp.maximum(present.sum(), 1)).astype(weights.dtype)
         info = {
             "loss": jnp.sum(share * done.loss),
@@ -156,7 +168,7 @@ class VaflKernel(Kernel):
                 done.to_server,
                 jnp.where(broadcast_flags(present, weights), done.to_weights, 0),
             ),
-            "step_size": self.step_size.at(event.version),
+            "step_size": self._step_size(event),
             **age_info(done.ages, worker, done.asked),
             **self._noise_info(weights, 0, width),
         }
@@ -166,6 +178,8 @@ class VaflKernel(Kernel):
             store=done.store,
             queried=done.queried,
             key=state.key,
+            moments=optimizing.written(state.moments, worker, moments),
+            server_moments=done.server_moments,
         )
         return state, info
 
@@ -176,20 +190,21 @@ class VaflKernel(Kernel):
         event: Event,
         samples: Int[Array, "W S"],
         weights: Float[Array, "W ..."],
-    ) -> "_Exchange":
+    ) -> Exchange:
         """Uploads, updates the server, answers the query."""
         store = self._write(problem, state, event, samples, weights)
         h = store.read(problem, state.key, self.noise, samples)
         loss, to_server, to_h = self._gradients(problem, state.server, h, samples)
         to_server = self._server_gradient(to_server, event)
-        server = state.server - self.server_step_size.at(event.version) * to_server
+        server, moments = self._server_moved(problem, state, event, to_server)
         if self.after:
             loss, _, to_h = self._gradients(problem, server, h, samples)
         uploaded = Draw(event.worker, event.job, samples, self._std(weights))
         to_weights = self._pull_back(problem, state.key, weights, uploaded, to_h)
         ages = store.ages(samples, event.version)
-        return _Exchange(
-            loss, to_server, to_weights, ages, samples, server, store, state.queried
+        return Exchange(
+            *(loss, to_server, to_weights, ages, samples, server, moments, store),
+            state.queried,
         )
 
     def _query_first(
@@ -199,7 +214,7 @@ class VaflKernel(Kernel):
         event: Event,
         samples: Int[Array, "W S"],
         weights: Float[Array, "W ..."],
-    ) -> "_Exchange":
+    ) -> Exchange:
         """Answers a query for the last batch, then takes the upload of the next one.
 
         A party's first query is for the batch that it then uploads, since at the start
@@ -215,16 +230,17 @@ class VaflKernel(Kernel):
         # Here noise is on the outputs alone, and plays no part in their derivative.
         uploaded = Draw(worker, event.job, asked, self._std(weights))
         to_weights = self._pull_back(problem, key, weights, uploaded, to_h)
-        moved = weights - self.step_size.at(event.version) * to_weights
+        moved, _ = self._moved(problem, state, event, weights, to_weights)
         store = self._write(problem, state, event, samples, moved)
         h = store.read(problem, key, self.noise, samples)
         _, to_server, _ = self._gradients(problem, state.server, h, samples)
         to_server = self._server_gradient(to_server, event)
-        server = state.server - self.server_step_size.at(event.version) * to_server
+        server, moments = self._server_moved(problem, state, event, to_server)
         ages = state.store.ages(asked, event.version)
         queried = state.queried.at[worker].set(samples, mode="drop")
-        return _Exchange(
-            loss, to_server, to_weights, ages, asked, server, store, queried
+        return Exchange(
+            *(loss, to_server, to_weights, ages, asked, server, moments, store),
+            queried,
         )
 
     def _refresh(
@@ -268,22 +284,69 @@ class VaflKernel(Kernel):
         )
         x = rows(problem, upload.worker, samples)
         uploaded = Draw(upload.worker, upload.job, samples, upload.std)
-        pull = partial(_pull, problem, state.key, self.noise)
-        to_weights = jax.vmap(pull)(state.weights, x, uploaded, to_h[0])
+        of_party = partial(pull, problem, state.key, self.noise)
+        to_weights = jax.vmap(of_party)(state.weights, x, uploaded, to_h[0])
         to_weights += problem.l2 * state.weights
         step_size = self.step_size.at(event.version)
         server_step = self.server_step_size.at(event.version)
-        moved = state._replace(
-            weights=state.weights - jnp.where(present, step_size, 0) * to_weights,
-            server=state.server - jnp.where(present, server_step, 0) * to_server[0],
-        )
+        if self.optimizer is None:
+            weights = state.weights - jnp.where(present, step_size, 0) * to_weights
+            server = state.server - jnp.where(present, server_step, 0) * to_server[0]
+            moved = state._replace(weights=weights, server=server)
+        else:
+            everyone = event._replace(worker=upload.worker, job=upload.job)
+            ends = self._moved(problem, state, everyone, state.weights, to_weights)
+            of_server = self._server_moved(problem, state, event, to_server[0])
+            moved = state._replace(
+                weights=ends[0],
+                moments=ends[1],
+                server=of_server[0],
+                server_moments=of_server[1],
+            )
+            moved = optimizing.kept(present, moved, state)
         info = {
             "loss": loss[0],
             "gradient_norm": norm(to_server[0], to_weights),
-            "step_size": step_size,
+            "step_size": self._step_size(event),
             **self._noise_info(state.weights, 0, M),
         }
         return moved, info
+
+    def _step_size(self, event: Event) -> Float[Array, ""]:
+        """Returns the step size of a row's first party, as it is reported."""
+        step_size = self.step_size.at(event.version)
+        if self.optimizer is None:
+            return step_size
+        return self.optimizer.scaled(step_size, event.job[0])
+
+    def _moved(
+        self,
+        problem: VerticalProblem,
+        state: VaflState,
+        event: Event,
+        weights: Float[Array, "W ..."],
+        to_weights: Float[Array, "W ..."],
+    ) -> tuple[Float[Array, "W ..."], Any]:
+        """Returns the models of a row's parties and their optimisers' states."""
+        own = optimizing.of_workers(state.moments, event.worker)
+        step_size = self.step_size.at(event.version)
+        return steps.moved(
+            *(self.optimizer, problem, step_size, weights, to_weights, own, event.job)
+        )
+
+    def _server_moved(
+        self,
+        problem: VerticalProblem,
+        state: VaflState,
+        event: Event,
+        to_server: Float[Array, " P0"],
+    ) -> tuple[Float[Array, " P0"], Any]:
+        """Returns the server's model and its optimiser's state."""
+        step_size = self.server_step_size.at(event.version)
+        return steps.server_moved(
+            *(self.optimizer, problem, step_size, state.server, to_server),
+            *(state.server_moments, event),
+        )
 
     def _gradients(
         self,
@@ -326,7 +389,7 @@ class VaflKernel(Kernel):
         worker = of.worker
         own = to_h.at[jnp.arange(worker.size), worker].get(mode="fill", fill_value=0)
         x = rows(problem, worker, of.samples)
-        pulled = jax.vmap(partial(_pull, problem, key, self.noise))(weights, x, of, own)
+        pulled = jax.vmap(partial(pull, problem, key, self.noise))(weights, x, of, own)
         return pulled + problem.l2 * weights
 
     def _write(
@@ -373,47 +436,3 @@ class VaflKernel(Kernel):
             "workers/noise_std": jnp.pad(self.noise.std(weights), columns),
             "workers/weight_norm": jnp.pad(norms, columns),
         }
-
-
-class _Exchange(NamedTuple):
-    """The result of one meeting of parties and server.
-
-    Attributes:
-        loss: Loss of each party's batch.
-        to_server: gradient of the server's model.
-        to_weights: gradients of the parties' models, regularised.
-        ages: Ages of the embeddings that the parties' gradients used, commits.
-        asked: samples that those gradients are of.
-        server: the server's model after its update.
-        store: Store after the uploads.
-        queried: batches that the next queries are for.
-    """
-
-    loss: Float[Array, " W"]
-    to_server: Float[Array, " P0"]
-    to_weights: Float[Array, "W ..."]
-    ages: Int[Array, "M W S"]
-    asked: Int[Array, "W S"]
-    server: Float[Array, " P0"]
-    store: TableStore | SnapshotStore
-    queried: Int[Array, "M S"] | None
-
-
-def _pull(
-    problem: VerticalProblem,
-    key: Key[Array, ""],
-    noise: EmbeddingNoise | None,
-    weights: Float[Array, "*P"],
-    x: Float[Array, "S P"],
-    of: Draw,
-    to_h: Float[Array, "D S"],
-) -> Float[Array, "*P"]:
-    """Returns the gradient of a party's weights from that of its embeddings."""
-
-    def embed(w: Array) -> Float[Array, "D S"]:
-        if noise is None:
-            return problem.embedding.apply(w, x)
-        return perturbed(problem.embedding, key, noise, w, x, of)
-
-    _, pull = jax.vjp(embed, weights)
-    return pull(to_h)[0]
