@@ -44,6 +44,14 @@ def loss(problem: Any, model: Any, logits: Logits) -> Number:
     return losses.per_sample(problem.loss, logits, problem.y_test).mean()
 
 
+def perplexity(problem: Any, model: Any, logits: Logits) -> Number:
+    """Returns the exponential of the mean loss of the test rows.
+
+    A model that gives each of n classes the chance 1 / n has a perplexity of n.
+    """
+    return jnp.exp(loss(problem, model, logits))
+
+
 def area_under_roc_curve(problem: Any, model: Any, logits: Logits) -> Number:
     """Returns the area under the ROC curve of the test rows, of two classes."""
     del model

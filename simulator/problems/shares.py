@@ -16,8 +16,9 @@ MOST_WEIGHTS = 250_000_000
 """Weights of all clients' models, 1 GB in float32; their registers take as much."""
 OVERLAP = 2**32
 """Position, in the stream of partitions, of the samples that parties have in common."""
-KNOWN_MINIMUM = ("softmax", "sigmoid")
-"""Losses whose least value is computed for a linear model."""
+LIKELIHOODS = ("softmax", "sigmoid")
+"""Losses that are negative log-likelihoods; of a linear model their least value is
+computed."""
 
 
 class Shares(NamedTuple):
@@ -130,9 +131,12 @@ def _check_metrics(config: Any, metrics: Sequence[str], data: Dataset) -> None:
     Raises:
         ScenarioError: One line with the metric and the remedy.
     """
-    known = config.is_linear and loss(config, data) in KNOWN_MINIMUM
+    likelihood = loss(config, data) in LIKELIHOODS
+    known = config.is_linear and likelihood
     for name in metrics:
-        metric(name).refuse(data.num_classes, data.name, minimum=known)
+        metric(name).refuse(
+            data.num_classes, data.name, minimum=known, likelihood=likelihood
+        )
 
 
 def _check_frames(config: Any, data: Dataset) -> None:
@@ -142,6 +146,7 @@ def _check_frames(config: Any, data: Dataset) -> None:
         ScenarioError: One line with the rule and the remedy.
     """
     model, frames = config.model, data.num_frames
+    takes, fitting = ("tokens", "transformer") if data.tokens else ("features", "lstm")
     if frames is not None and config.partition.family != "horizontal":
         raise ScenarioError(
             f"problem.partition.kind must be one by rows for {data.name}, whose "
@@ -149,22 +154,26 @@ def _check_frames(config: Any, data: Dataset) -> None:
         )
     if config.partition.family != "horizontal":
         return
-    own = model.frames if model.sequential else None
-    if frames is None and own is not None:
+    if frames is None and model.sequential:
         raise ScenarioError(
             f"problem.model.kind must be for one class a row, as {data.name} has it, "
-            f"got {model.kind!r}; take linear, or the data speech"
+            f"got {model.kind!r}; take linear, or the data speech or text"
         )
-    if frames is not None and own is None:
+    if frames is not None and not model.sequential:
         raise ScenarioError(
             f"problem.model.kind must be sequential for {data.name}, each of whose "
             f"rows has {frames} frames with classes of their own, got {model.kind!r}; "
-            "take lstm"
+            f"take {fitting}"
         )
-    if own != frames:
+    if frames is not None and model.takes_tokens != data.tokens:
+        raise ScenarioError(
+            f"problem.model.kind must be for {takes}, as {data.name} has them, got "
+            f"{model.kind!r}; take {fitting}"
+        )
+    if frames is not None and model.frames not in (None, frames):
         raise ScenarioError(
             f"problem.model.frames must be the {frames} of problem.data.frames, got "
-            f"{own}; change one of them"
+            f"{model.frames}; change one of them"
         )
 
 

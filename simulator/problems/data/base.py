@@ -19,6 +19,8 @@ class Dataset(NamedTuple):
         columns: Names of the features, in order.
         views: View that each feature belongs to, such as a kind of measurement, in the
             order of the columns; empty where a set has none.
+        tokens: Whether features are numbers of tokens, one a frame, from 0 to
+            `num_classes` - 1, and no measurements.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Dataset(NamedTuple):
     num_classes: int
     columns: tuple[str, ...]
     views: tuple[str, ...] = ()
+    tokens: bool = False
 
     @property
     def num_frames(self) -> int | None:

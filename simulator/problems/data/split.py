@@ -63,6 +63,7 @@ def finished(
     smallest: float = 0.0,
     frames: int = 1,
     views: tuple[str, ...] = (),
+    in_order: bool = False,
 ) -> Dataset:
     """Takes classes of a divided data set, and orders, limits and scales its rows.
 
@@ -78,6 +79,7 @@ def finished(
         smallest: Smallest possible value, which `unit` maps to 0.
         frames: Number of frames of a row; a feature has one scale in all frames.
         views: View of each feature, none by default.
+        in_order: Whether the training rows keep their order.
 
     Raises:
         ScenarioError: A class does not exist, or the limit is above the number of
@@ -94,7 +96,7 @@ def finished(
             f"got {config.limit}; lower it or leave it out"
         )
     order = generator(config.split, ORDER).permutation(len(y))
-    kept = order[: config.limit]
+    kept = (np.arange(len(y)) if in_order else order)[: config.limit]
     x, y = x[kept], y[kept]
     # Only training rows that are used decide the scale: nothing leaks from test rows.
     in_frames = x.reshape(-1, x.shape[1] // frames)

@@ -20,7 +20,10 @@ class Model(Part):
     transfers: ClassVar[bool] = False
     """Whether it has hidden units that transfer learning aligns."""
     sequential: ClassVar[bool] = False
-    """Whether its rows are sequences of `frames` frames, each with a class."""
+    """Whether its rows are sequences of `frames` frames, each with a class; `frames`
+    may be None where it takes as many as the data have."""
+    takes_tokens: ClassVar[bool] = False
+    """Whether its rows are sequences of tokens, one a frame."""
 
     @property
     def normalises_batches(self) -> bool:
