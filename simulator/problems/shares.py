@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from simulator.config.errors import ScenarioError
+from simulator.config.errors import DataError, ScenarioError
 from simulator.metrics import metric
 from simulator.problems.caching import dataset
 from simulator.problems.data.base import Dataset
@@ -91,8 +91,11 @@ def loss(
     """Returns the loss that a problem names, or that its classes call for.
 
     Raises:
+        DataError: The targets are no classes.
         ScenarioError: The loss is one for two classes, and there are more.
     """
+    if data.no_classes:
+        raise DataError(data.no_classes)
     if config.loss in ("sigmoid", "taylor") and data.num_classes > 2:
         raise ScenarioError(
             f"problem.loss must be softmax for {data.num_classes} classes, "
@@ -146,7 +149,9 @@ def _check_frames(config: Any, data: Dataset) -> None:
         ScenarioError: One line with the rule and the remedy.
     """
     model, frames = config.model, data.num_frames
-    takes, fitting = ("tokens", "transformer") if data.tokens else ("features", "lstm")
+    takes, fitting = "features", "lstm"
+    if data.has_tokens:
+        takes, fitting = "tokens", "transformer"
     if frames is not None and config.partition.family != "horizontal":
         raise ScenarioError(
             f"problem.partition.kind must be one by rows for {data.name}, whose "
@@ -165,7 +170,7 @@ def _check_frames(config: Any, data: Dataset) -> None:
             f"rows has {frames} frames with classes of their own, got {model.kind!r}; "
             f"take {fitting}"
         )
-    if frames is not None and model.takes_tokens != data.tokens:
+    if frames is not None and model.takes_tokens != data.has_tokens:
         raise ScenarioError(
             f"problem.model.kind must be for {takes}, as {data.name} has them, got "
             f"{model.kind!r}; take {fitting}"

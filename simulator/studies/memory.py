@@ -60,7 +60,7 @@ def estimate(tasks: list[Task], jobs: int) -> Estimate:
                 prepared, len(task.runs), shared=task.mode != "batched"
             )
         dataset = prepared.shares.data
-        arrays = (np.asarray(part) for part in dataset)
+        arrays = [part for part in dataset if isinstance(part, np.ndarray)]
         data = max(data, 2 * sum(part.nbytes for part in arrays))
     return Estimate(
         min(processes(jobs), len(tasks)), PROGRAM, data, max(sizes.values(), default=0)

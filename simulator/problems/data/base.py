@@ -1,9 +1,31 @@
 """The arrays of a data set."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Num
+
+
+class Field(NamedTuple):
+    """One input of a model: columns of the features that belong together.
+
+    Attributes:
+        name: Name of the input, "" where a model has one alone.
+        shape: Shape that a row has before it is laid out in columns.
+        whole: Whether it holds whole numbers as they were given, such as tokens.
+        largest: Largest possible value, as of pixels; None if it is not known.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    whole: bool = False
+    largest: float | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return math.prod(self.shape)
 
 
 class Dataset(NamedTuple):
@@ -11,29 +33,45 @@ class Dataset(NamedTuple):
 
     Attributes:
         name: Name in tables and figures; that of a stand-in ends in `-standin`.
-        x_train: Features of the training rows, float32.
-        y_train: Classes from 0, int32: one a row, or one for each of its `L` frames.
+        x_train: Features of the training rows, float32, each row in one line.
+        y_train: Targets: classes from 0, int32, one a row or one for each of its `L`
+            frames; other whole numbers, int32; or numbers, float32.
         x_test: Features of the test rows.
-        y_test: Classes of the test rows.
-        num_classes: Number of classes, at least 2.
+        y_test: Targets of the test rows.
+        num_classes: Number of classes, at least 2; 0 where targets are no classes.
         columns: Names of the features, in order.
         views: View that each feature belongs to, such as a kind of measurement, in the
             order of the columns; empty where a set has none.
-        tokens: Whether features are numbers of tokens, one a frame, from 0 to
-            `num_classes` - 1, and no measurements.
+        fields: Inputs that the features are laid out of, in the order of the columns;
+            empty where a row is a list of numbers.
+        no_classes: Reason why targets are no classes, as the message of a loss that
+            needs them; "" where they are.
     """
 
     name: str
     x_train: Float[np.ndarray, "N P"]
-    y_train: Int[np.ndarray, " N *L"]
+    y_train: Num[np.ndarray, " N *L"]
     x_test: Float[np.ndarray, "N_test P"]
-    y_test: Int[np.ndarray, " N_test *L"]
+    y_test: Num[np.ndarray, " N_test *L"]
     num_classes: int
     columns: tuple[str, ...]
     views: tuple[str, ...] = ()
-    tokens: bool = False
+    fields: tuple[Field, ...] = ()
+    no_classes: str = ""
 
     @property
     def num_frames(self) -> int | None:
         """Number of frames of a row, `L`, each with a class; None for a class a row."""
-        return self.y_train.shape[1] if self.y_train.ndim == 2 else None
+        in_frames = self.num_classes and self.y_train.ndim == 2
+        return self.y_train.shape[1] if in_frames else None
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether a row is a sequence of tokens, one for each of its frames."""
+        one = self.inputs[0]
+        return len(self.inputs) == 1 and one.whole and one.shape == (self.num_frames,)
+
+    @property
+    def inputs(self) -> tuple[Field, ...]:
+        """Inputs of a model; a single one of numbers where a set names none."""
+        return self.fields or (Field("", self.x_train.shape[1:]),)

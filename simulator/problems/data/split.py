@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Float32, Float64, Int, Shaped
 
 from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset
+from simulator.problems.data.base import Dataset, Field
 from simulator.problems.data.classes import Samples, select
 from simulator.problems.data.parts import Data
 from simulator.problems.data.seeds import DIVISION, ORDER, generator
@@ -63,6 +63,8 @@ def finished(
     smallest: float = 0.0,
     frames: int = 1,
     views: tuple[str, ...] = (),
+    fields: tuple[Field, ...] = (),
+    no_classes: str = "",
     in_order: bool = False,
 ) -> Dataset:
     """Takes classes of a divided data set, and orders, limits and scales its rows.
@@ -79,12 +81,16 @@ def finished(
         smallest: Smallest possible value, which `unit` maps to 0.
         frames: Number of frames of a row; a feature has one scale in all frames.
         views: View of each feature, none by default.
+        fields: Inputs that the features are laid out of; whole ones are not scaled.
+        no_classes: Reason why targets are no classes, if they are none.
         in_order: Whether the training rows keep their order.
 
     Raises:
         ScenarioError: A class does not exist, or the limit is above the number of
             training rows.
     """
+    if config.classes is not None and no_classes:
+        raise ScenarioError(f"problem.data.classes needs classes: {no_classes}")
     name, train, test, num_classes = select(
         config.classes, name, train, test, num_classes
     )
@@ -103,15 +109,21 @@ def finished(
     shift, divisor = _scale(config.scale, in_frames, smallest, largest)
     if shift.size > 1:
         shift, divisor = np.tile(shift, frames), np.tile(divisor, frames)
+    if fields:
+        shift, divisor = _of_fields(config.scale, fields, shift, divisor)
+    fractions = any(of.dtype.kind == "f" for of in (y, test[1]))
+    kept = np.float32 if fractions and not num_classes else np.int32
     return Dataset(
         name=name,
         x_train=_scaled(x, shift, divisor),
-        y_train=y.astype(np.int32),
+        y_train=y.astype(kept),
         x_test=_scaled(test[0], shift, divisor),
-        y_test=test[1].astype(np.int32),
+        y_test=test[1].astype(kept),
         num_classes=num_classes,
         columns=columns,
         views=views,
+        fields=fields,
+        no_classes=no_classes,
     )
 
 
@@ -126,6 +138,8 @@ def divided(
     smallest: float = 0.0,
     groups: Shaped[np.ndarray, " _"] | None = None,
     views: tuple[str, ...] = (),
+    fields: tuple[Field, ...] = (),
+    no_classes: str = "",
 ) -> Dataset:
     """Divides the rows of a set that is published undivided, and finishes it.
 
@@ -139,6 +153,8 @@ def divided(
         smallest: Smallest possible value, as in `finished`.
         groups: Group of each row, such as a subject; no group is in both halves.
         views: View of each feature, none by default.
+        fields: Inputs that the features are laid out of.
+        no_classes: Reason why targets are no classes, if they are none.
 
     Raises:
         ScenarioError: Nothing would be left for training, a class does not exist, or
@@ -159,7 +175,28 @@ def divided(
         largest=largest,
         smallest=smallest,
         views=views,
+        fields=fields,
+        no_classes=no_classes,
     )
+
+
+def _of_fields(
+    scale: str,
+    fields: tuple[Field, ...],
+    shift: Float[np.ndarray, " _"],
+    divisor: Float[np.ndarray, " _"],
+) -> tuple[Float64[np.ndarray, " P"], Float64[np.ndarray, " P"]]:
+    """Returns the scale of columns, by what is known of the inputs that they are of."""
+    widths = [field.width for field in fields]
+    shift = np.broadcast_to(shift, sum(widths)).astype(float)
+    divisor = np.broadcast_to(divisor, sum(widths)).astype(float)
+    for field, end in zip(fields, np.cumsum(widths), strict=True):
+        own = slice(end - field.width, end)
+        if field.whole:
+            shift[own], divisor[own] = 0, 1
+        elif field.largest is not None and scale == "unit":
+            shift[own], divisor[own] = 0, field.largest
+    return shift, divisor
 
 
 def _scale(

@@ -25,9 +25,7 @@ def split(
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1,))
-def joined(
-    weights: Float[Array, " P"], shapes: Shapes
-) -> list[Float[Array, "..."]]:
+def joined(weights: Float[Array, " P"], shapes: Shapes) -> list[Float[Array, "..."]]:
     """Returns the arrays of a flat vector, as `split`, whose gradients are joined.
 
     Of `split` each gives a gradient as long as the vector, zero but in its place, and
@@ -49,7 +47,7 @@ def _joined_backwards(
     return (jnp.concatenate([slope.reshape(-1) for slope in slopes]),)
 
 
-joined.defvjp(_joined_forwards, _joined_backwards)
+_joined.defvjp(_joined_forwards, _joined_backwards)
 
 
 def matrices(shapes: Sequence[tuple[int, ...]]) -> Bool[np.ndarray, " P"]:

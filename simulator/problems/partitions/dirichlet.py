@@ -14,7 +14,7 @@ from simulator.problems.partitions.shares import (
     by_class,
     draws,
     grouped,
-    refuse_frames,
+    refuse_all_but_classes,
     refuse_too_many,
 )
 
@@ -58,7 +58,7 @@ class Dirichlet(Horizontal):
         Source: Yurochkin et al. (2019), section 4: p_k ~ Dir_M(alpha), and client m
             takes a proportion p_k, m of the rows of class k.
         """
-        refuse_frames(self.kind, dataset)
+        refuse_all_but_classes(self.kind, dataset)
         refuse_too_many(self, dataset)
         num_rows = len(dataset.y_train)
         if self.clients * self.least > num_rows:

@@ -8,7 +8,12 @@ from pydantic import Field
 from simulator.config.errors import ScenarioError
 from simulator.problems.data.base import Dataset
 from simulator.problems.partitions.parts import Horizontal, Shares
-from simulator.problems.partitions.shares import DEAL, by_class, draws, refuse_frames
+from simulator.problems.partitions.shares import (
+    DEAL,
+    by_class,
+    draws,
+    refuse_all_but_classes,
+)
 
 
 class Labels(Horizontal):
@@ -43,7 +48,7 @@ class Labels(Horizontal):
 
         Source: McMahan et al. (2017), section 3, "pathological non-IID partition".
         """
-        refuse_frames(self.kind, dataset)
+        refuse_all_but_classes(self.kind, dataset)
         each, num_rows = self.classes_per_client, len(dataset.y_train)
         if each > dataset.num_classes:
             raise ScenarioError(

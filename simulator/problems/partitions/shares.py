@@ -57,16 +57,21 @@ def refuse_too_many(config: Horizontal, dataset: Dataset) -> None:
         )
 
 
-def refuse_frames(kind: str, dataset: Dataset) -> None:
-    """Refuses rows whose frames have classes of their own.
+def refuse_all_but_classes(kind: str, dataset: Dataset) -> None:
+    """Refuses rows that have no class, or whose frames have classes of their own.
 
     Args:
         kind: Name of the partition, for the message.
         dataset: Data set to divide.
 
     Raises:
-        ScenarioError: Its rows have frames.
+        ScenarioError: Its rows have frames, or targets that are no classes.
     """
+    if dataset.no_classes:
+        raise ScenarioError(
+            f"problem.partition.kind must not be {kind!r} for {dataset.name}, whose "
+            f"rows have no classes; take iid, sizes or column ({dataset.no_classes})"
+        )
     if dataset.num_frames is not None:
         raise ScenarioError(
             f"problem.partition.kind must not be {kind!r} for {dataset.name}, "

@@ -12,8 +12,9 @@ from simulator.config.base import FilePath, LocatedError
 from simulator.config.errors import DataError, ScenarioError
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
+from simulator.problems.data.base import Field as Input
 from simulator.problems.data.classes import Samples
-from simulator.problems.data.parts import Data
+from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.split import finished
 from simulator.problems.data.text.record import NAME, PUBLISHED, shipped
 from simulator.storage import files, limits
@@ -37,11 +38,17 @@ class Text(Data):
     """Number of characters of a row. Blocks do not overlap."""
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.1
     """Fraction of the characters, the last ones, that are for testing."""
-    scale: Literal["raw"] = "raw"
-    """Characters are numbered, not measured."""
+    scale: Scale = "raw"
+    """`raw`, and nothing else: characters are numbered, not measured."""
 
     @model_validator(mode="after")
     def _all_characters(self) -> "Text":
+        if self.scale != "raw":
+            raise LocatedError(
+                f"scale must be raw for text, whose characters are numbered, got "
+                f"{self.scale!r}; leave it out",
+                ("scale",),
+            )
         if self.classes is not None:
             raise LocatedError(
                 "classes must not be set for text, each of whose characters is one; "
@@ -82,8 +89,9 @@ class Text(Data):
             test,
             num_classes=num_tokens,
             columns=names.counted("token", self.block),
+            fields=(Input("", (self.block,), whole=True),),
             in_order=True,
-        )._replace(tokens=True)
+        )
 
 
 def numbered(text: str) -> tuple[Int32[np.ndarray, " n"], int]:

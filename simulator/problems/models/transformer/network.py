@@ -74,7 +74,8 @@ class TransformerNetwork(NamedTuple):
         sizes = [math.prod(shape) for shape in self.shapes]
         wide = np.repeat(np.array(deviations, np.float32), sizes)
         gains = np.repeat([np.float32(len(shape) == 1) for shape in self.shapes], sizes)
-        return gains + wide * jax.random.normal(key, wide.shape, jnp.float32)
+        drawn = wide * jax.random.normal(key, wide.shape, jnp.float32)
+        return drawn + gains
 
     def features(self, x: Float[np.ndarray, "N L"]) -> Float[np.ndarray, "N L"]:
         """Returns the numbers of the tokens as they are."""

@@ -20,9 +20,7 @@ class Transformer(Model):
     """
 
     kind: Literal["transformer"] = "transformer"
-    made_by: ClassVar[str] = (
-        "simulator.problems.models.transformer.network:transformer"
-    )
+    made_by: ClassVar[str] = "simulator.problems.models.transformer.network:transformer"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     sequential: ClassVar[bool] = True
     """True: every token of a row must have a label, the next one."""

@@ -1,14 +1,19 @@
 """The user's own arrays and tables."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from simulator.config.errors import DataError
+from simulator.config.errors import DataError, ScenarioError
+from simulator.problems import shares
+from simulator.problems.data.base import Field
 from simulator.problems.data.user_csv import Csv
 from simulator.problems.data.user_npz import Npz
+from simulator.problems.partitions.dirichlet import Dirichlet
+from simulator.problems.partitions.labels import Labels
 
 X = np.arange(60.0).reshape(20, 3)
 Y = np.arange(20) % 3
@@ -51,21 +56,15 @@ def test_relative_to_the_data_folder(root: Path) -> None:
     [
         ({"x": X}, "must hold the array y"),
         ({"x": X, "y": Y, "x_test": X}, "must hold the array y_test"),
-        ({"x": X, "y": Y[:5]}, r"got \(20, 3\) and \(5,\)"),
-        ({"x": X.reshape(20, 3, 1), "y": Y}, r"got \(20, 3, 1\)"),
-        ({"x": X[:0], "y": Y[:0]}, "neither empty"),
-        ({"x": X, "y": Y - 1}, "whole numbers from 0"),
-        ({"x": X, "y": Y + 0.5}, "whole numbers from 0"),
-        ({"x": X, "y": Y.astype(str)}, "whole numbers from 0"),
-        ({"x": X, "y": 0 * Y}, "two classes or more"),
-        ({"x": X, "y": 70 * (Y > 0)}, "no row of class 1 to 69, but some of class 70"),
-        ({"x": X, "y": 2 * (Y > 0)}, "no row of class 1, but some of class 2"),
-        ({"x": X, "y": Y + 1}, "no row of class 0, but some of class 1"),
-        ({"x": X, "y": 10**9 * Y}, "number the 3 classes by numpy.unique"),
-        (
-            {"x": X, "y": Y, "x_test": X, "y_test": Y + 4},
-            r"some of class 4; .* by numpy.unique\(numpy.concatenate\(\[y, y_test\]\)",
-        ),
+        ({"x": X, "y": Y[:5]}, r"the 20 rows of x, got 5"),
+        ({"x": X[0, 0], "y": Y}, r"x .* the shape \[N, ...\], .* got \(\)"),
+        ({"x": X[:0], "y": Y[:0]}, "not empty"),
+        ({"x": X, "y": Y.astype(str)}, "y .* real numbers"),
+        ({"x": X, "y": np.where(Y, Y, np.inf)}, "y .* got inf at row 0;"),
+        ({"x/a": X, "x/b": X[:9], "y": Y}, r"as many rows .* a \(20, 3\), b \(9, 3\)"),
+        ({"x/a": 10**8 + X.astype(int), "y": Y}, "x/a .* at most 16,777,216, got 100"),
+        ({"x/a": X, "y": Y, "x_test/b": X, "y_test": Y}, "x_test .* columns of x"),
+        ({"x": X, "y": Y, "x_test": X, "y_test": X}, r"y_test .* shape \(\) of y's"),
         ({"x": X.astype(str), "y": Y}, "real numbers"),
         ({"x": np.where(X == 7, np.nan, X), "y": Y}, "got nan at row 2, column 1"),
         ({"x": X * 1e38, "y": Y}, "must be finite"),
@@ -79,6 +78,89 @@ def test_npz_that_does_not_fit(
     with pytest.raises(DataError, match=says) as error:
         save(tmp_path, **arrays).make()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "says"),
+    [
+        ({"y": Y - 1}, "whole numbers from 0"),
+        ({"y": Y + 0.5}, "whole numbers from 0"),
+        ({"y": 0 * Y}, "two classes or more"),
+        ({"y": 70 * (Y > 0)}, "no row of class 1 to 69, but some of class 70"),
+        ({"y": 2 * (Y > 0)}, "no row of class 1, but some of class 2"),
+        ({"y": Y + 1}, "no row of class 0, but some of class 1"),
+        ({"y": 10**9 * Y}, "number the 3 classes by numpy.unique"),
+        (
+            {"y": Y, "x_test": X, "y_test": Y + 4},
+            r"some of class 4; .* by numpy.unique\(numpy.concatenate\(\[y, y_test\]\)",
+        ),
+    ],
+)
+def test_targets_that_are_no_classes_are_refused_by_a_loss_of_classes(
+    tmp_path: Path, arrays: dict[str, Any], says: str
+) -> None:
+    data = save(tmp_path, x=X, **arrays).make()
+    assert data.num_classes == 0
+    assert data.num_frames is None
+    problem = SimpleNamespace(loss="auto")
+    with pytest.raises(DataError, match=says) as error:
+        shares.loss(problem, data)
+    assert "\n" not in str(error.value)
+
+
+def test_targets_that_are_numbers_stay_numbers(tmp_path: Path) -> None:
+    y = np.stack([Y + 0.25, -Y], axis=1)
+    data = save(tmp_path, x=X, y=y, x_test=X[:2], y_test=[[1, 2], [3, 4]]).make()
+    assert data.y_train.dtype == data.y_test.dtype == np.float32
+    row = (data.x_train[:, 0] / 3).astype(int)
+    np.testing.assert_array_equal(data.y_train, y[row])
+
+
+def test_sequences_need_not_hold_every_token(tmp_path: Path) -> None:
+    tokens = 2 * np.arange(40).reshape(20, 2)
+    data = save(tmp_path, x=tokens, y=tokens).make()
+    assert (data.num_classes, data.num_frames) == (79, 2)
+    assert data.fields == (Field("", (2,), whole=True),)
+    np.testing.assert_array_equal(data.x_train, data.y_train)
+
+
+def test_inputs_of_any_shape_are_laid_out_and_scaled_one_by_one(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    image = draw.integers(0, 200, (20, 4, 5, 3)).astype(np.uint8)
+    tokens, dose = draw.integers(0, 999, (20, 7)), draw.normal(3, 2, 20)
+    x = {"x/image": image, "x/tokens": tokens, "x/dose": dose}
+    known = save(tmp_path, **x, y=Y)
+    data = known.replaced(scale="standard").make()
+    assert [field.name for field in data.inputs] == ["image", "tokens", "dose"]
+    assert data.columns[59:62] == ("image_59", "tokens_0", "tokens_1")
+    assert data.columns[-1] == "dose"
+    order = np.array(
+        [
+            np.flatnonzero((tokens == row).all(axis=1))[0]
+            for row in data.x_train[:, 60:67]
+        ]
+    )
+    here = dose[order]
+    np.testing.assert_allclose(
+        data.x_train[:, -1], (here - here.mean()) / here.std(), rtol=1e-5
+    )
+    unit = known.replaced(scale="unit").make()
+    np.testing.assert_allclose(
+        unit.x_train[:, :60], image[order].reshape(16, 60) / 255, rtol=1e-6
+    )
+
+
+def test_partitions_by_class_need_classes(tmp_path: Path) -> None:
+    data = save(tmp_path, x=X, y=Y + 0.5).make()
+    for partition in (
+        Labels(clients=2, classes_per_client=1),
+        Dirichlet(clients=2, alpha=1),
+    ):
+        with pytest.raises(ScenarioError, match="rows have no classes; take iid"):
+            partition.make(data, 0)
+    config = save(tmp_path, x=X, y=Y + 0.5).replaced(classes=(0, 1))
+    with pytest.raises(ScenarioError, match="classes needs classes"):
+        config.make()
 
 
 def test_npz_that_is_absent_or_damaged(tmp_path: Path) -> None:
