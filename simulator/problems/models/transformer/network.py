@@ -74,8 +74,8 @@ class TransformerNetwork(NamedTuple):
         sizes = [math.prod(shape) for shape in self.shapes]
         wide = np.repeat(np.array(deviations, np.float32), sizes)
         gains = np.repeat([np.float32(len(shape) == 1) for shape in self.shapes], sizes)
-        drawn = wide * jax.random.normal(key, wide.shape, jnp.float32)
-        return drawn + gains
+        drawn = jax.random.normal(key, wide.shape, jnp.float32)
+        return jnp.asarray(wide) * drawn + gains
 
     def features(self, x: Float[np.ndarray, "N L"]) -> Float[np.ndarray, "N L"]:
         """Returns the numbers of the tokens as they are."""
@@ -148,7 +148,7 @@ def normalised(
     """
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = jnp.mean(centred**2, axis=-1, keepdims=True)
-    return centred * jax.lax.rsqrt(variance + SMALL) * gain
+    return centred * jax.lax.rsqrt(variance + SMALL) * gain[None, None]
 
 
 def transformer(

@@ -1,10 +1,11 @@
 """A decoder-only transformer, of rows that are sequences of tokens."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NoReturn
 
 from pydantic import Field, model_validator
 
 from simulator.config.base import LocatedError
+from simulator.config.errors import ScenarioError
 from simulator.problems.models.parts import Model
 from simulator.problems.models.shapes import Shapes, size
 
@@ -12,8 +13,8 @@ from simulator.problems.models.shapes import Shapes, size
 class Transformer(Model):
     """Decoder-only transformer: of every token of a row, logits of the next one.
 
-    Layers normalise their inputs first, attention is causal, positions are learned. No
-    layer has biases.
+    Layers normalise their inputs first, attention is causal, positions are learned, the
+    perceptron's activation is GELU in the form with tanh. No layer has biases.
 
     Source: Radford et al., Language Models are Unsupervised Multitask Learners (2019);
     without biases, as Chowdhery et al., PaLM (2022), section 2.
@@ -76,6 +77,18 @@ class Transformer(Model):
     def num_layers(self) -> int:
         """Layers in which noise may enter, the last included."""
         return self.layers + 1
+
+    def party_weights(self, num_features: int, num_outputs: int) -> NoReturn:
+        """Refuses parties, whose columns are no tokens.
+
+        Raises:
+            ScenarioError: Always.
+        """
+        del num_features, num_outputs
+        raise ScenarioError(
+            "problem.model.kind must not be 'transformer' for parties, whose columns "
+            "are no tokens; take lstm or dense"
+        )
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         """Returns the number of weights, gains included."""
