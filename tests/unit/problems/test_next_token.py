@@ -68,7 +68,7 @@ def test_a_run_learns_what_comes_next() -> None:
     np.testing.assert_allclose(losses[0], np.log(65), rtol=0.01)
     np.testing.assert_allclose(perplexity, np.exp(losses), rtol=1e-5)
     # The frequencies of single characters have 3.3 nats.
-    assert losses[-1] < 3.0
+    assert losses[-1] < 3.2
     assert memory.column("evaluations", "test_accuracy")[-1] > 0.2
 
 
