@@ -33,7 +33,9 @@ def per_sample(
     top = jax.lax.stop_gradient(logits.max(axis=-2, keepdims=True))
     shifted = logits - top
     log_sum = jnp.log(jnp.exp(shifted).sum(axis=-2))
-    return log_sum - (chosen * shifted).sum(axis=-2)
+    # Not the other way round: jaxlib 0.10 then sums wrongly for several models at once
+    # and many samples (YNNPACK's sums of a product whose first factor is repeated).
+    return log_sum - (shifted * chosen).sum(axis=-2)
 
 
 def _hinge(

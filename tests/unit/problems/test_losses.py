@@ -53,3 +53,17 @@ def test_its_precision_is_that_of_the_logits() -> None:
         with jax.enable_x64(dtype == "float64"):
             found = per_sample("taylor", jnp.asarray(Z[None], dtype), labels)
         assert found.dtype == dtype
+
+
+@pytest.mark.parametrize(("models", "rows"), [(2, 20_000), (5, 10_000), (12, 5_000)])
+def test_several_models_have_their_own_losses(models: int, rows: int) -> None:
+    """By XLA too: jaxlib 0.10 sums some products of many rows wrongly."""
+    rng = np.random.default_rng(0)
+    logits = 10 * rng.normal(size=(models, 10, rows))
+    labels = rng.integers(0, 10, rows)
+    top = logits.max(axis=1)
+    log_sum = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
+    expected = log_sum - logits[:, labels, np.arange(rows)]
+    every = jax.jit(jax.vmap(lambda z, y: per_sample("softmax", z, y), (0, None)))
+    single = jnp.asarray(logits, "float32"), jnp.asarray(labels, "int32")
+    np.testing.assert_allclose(every(*single), expected, atol=1e-4)
