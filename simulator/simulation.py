@@ -16,6 +16,8 @@ import jax.numpy as jnp
 
 from simulator import inputs
 from simulator.algorithms.base import Kernel, Probeable
+from simulator.algorithms.optimizers import known
+from simulator.algorithms.optimizers.part import chosen
 from simulator.algorithms.step_rules import resolve
 from simulator.config.errors import ScenarioError
 from simulator.engine import compiler
@@ -131,6 +133,8 @@ def check(run: Run) -> None:
     rule = setup.scenario.algorithm.step_size
     if rule is not None:
         resolve(rule, _constants(setup))
+    for key, given in chosen(setup.scenario.algorithm).items():
+        known.check(given, f"algorithm.{key}")
 
 
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:

@@ -1,7 +1,7 @@
 """The work of a client between read and upload: steps, clipping and noise."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.algorithms.base import Event, Info
 from simulator.algorithms.federated.part import Mechanism
+from simulator.algorithms.optimizers.rule import AnyRule, shapes_of
 from simulator.privacy import mechanisms
 from simulator.problems.horizontal import HorizontalProblem
 from simulator.setup import RunSetup
@@ -32,10 +33,12 @@ class Work(NamedTuple):
 
     Attributes:
         loss: Mean loss of its own samples, without the regulariser.
-        gradient: sum over the local steps, before clipping and noise.
+        gradient: sum over the local steps, before clipping and noise; with an
+            optimiser of local steps, of their directions.
         message: The part of it that is sent.
         info: diagnostics.
         statistics: Statistics of the batch, for a model that keeps running ones.
+        optimizer: State of the client's optimiser after its local steps, if it has one.
     """
 
     loss: Float[Array, "*W"]
@@ -43,6 +46,21 @@ class Work(NamedTuple):
     message: Float[Array, "..."]
     info: Info
     statistics: Float[Array, "..."] | None = None
+    optimizer: Any = None
+
+
+class LocalRule(NamedTuple):
+    """A client's optimiser of its local steps.
+
+    Attributes:
+        rule: The optimiser.
+        state: Its state before the job; None where it starts anew.
+        made: Local steps of the client's jobs before this one.
+    """
+
+    rule: AnyRule
+    state: Any
+    made: Int[Array, ""]
 
 
 def keep(
@@ -124,8 +142,9 @@ def local_steps(
     samples: Int[Array, "Q S"],
     step_size: Float[Array, ""],
     proximal: Float[Array, ""] | None = None,
+    local: LocalRule | None = None,
 ) -> Work:
-    """Makes local steps; contributes the sum of their gradients.
+    """Makes local steps; contributes the sum of their gradients, or directions.
 
     Args:
         problem: horizontally divided.
@@ -133,6 +152,7 @@ def local_steps(
         samples: Sample ids of each step.
         step_size: Step size of the local steps.
         proximal: coefficient of half the squared distance from `start`, if any.
+        local: Optimiser of the local steps; None for plain SGD.
     """
     steps = samples.shape[0]
 
@@ -144,6 +164,8 @@ def local_steps(
             found = found + proximal * (weights - start)
         return loss, found
 
+    if local is not None:
+        return _optimised_steps(problem, start, samples, step_size, gradient, local)
     if steps == 1:  # at the start, where the proximal term has no gradient
         loss, total = gradient_of(problem, start, samples[0])
         return Work(loss, total, total, {})
@@ -157,6 +179,32 @@ def local_steps(
     initial = (start, jnp.zeros_like(start), jnp.zeros((), start.dtype))
     _, total, loss = jax.lax.fori_loop(0, steps, once, initial)
     return Work(loss / steps, total, total, {})
+
+
+def _optimised_steps(
+    problem: HorizontalProblem,
+    start: Float[Array, "..."],
+    samples: Int[Array, "Q S"],
+    step_size: Float[Array, ""],
+    gradient: Callable[[Array, Array], tuple[Array, Array]],
+    local: LocalRule,
+) -> Work:
+    """Makes local steps in an optimiser's directions; contributes their sum."""
+    start, (rule, state, made) = problem.narrowed(start), local
+    shapes = shapes_of(problem.model)
+    if state is None:
+        state = rule.init(start, shapes)
+
+    def once(q: Int[Array, ""], carried: tuple) -> tuple:
+        weights, total, loss, state = carried
+        own, found = gradient(weights, samples[q])
+        direction, state = rule.update(found, state, weights, made + q, shapes)
+        return weights - step_size * direction, total + direction, loss + own, state
+
+    steps, zero = samples.shape[0], jnp.zeros((), start.dtype)
+    initial = (start, jnp.zeros_like(start), zero, state)
+    _, total, loss, state = jax.lax.fori_loop(0, steps, once, initial)
+    return Work(loss / steps, total, total, {}, optimizer=state)
 
 
 def clipped_per_sample(

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import Field, model_validator
 
+from simulator.algorithms.optimizers.part import programs
 from simulator.config.base import Config, LocatedError, Rule
 from simulator.config.parts import Part, tag
 from simulator.privacy.releases import Guarantee
@@ -377,7 +378,8 @@ class Algorithm(Part):
 
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""
-        return self.model_dump(mode="json", exclude={"step_size", "server_step_size"})
+        rest = self.model_dump(mode="json", exclude={"step_size", "server_step_size"})
+        return rest | programs(self)
 
     @abstractmethod
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:

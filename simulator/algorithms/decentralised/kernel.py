@@ -13,8 +13,8 @@ from simulator.algorithms.base import Event, Info, Probeable, norm, on_device
 from simulator.algorithms.client_work import Augment, Work
 from simulator.algorithms.decentralised.part import Adp2sgd, Augmentation
 from simulator.algorithms.decentralised.part import Decentralised as Config
-from simulator.algorithms.federated.optimizers import transformation
-from simulator.algorithms.federated.part import Optimizer
+from simulator.algorithms.optimizers import rule as optimizing
+from simulator.algorithms.optimizers.rule import AnyRule, rule_of, shapes_of
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.metrics import Models, metric
 from simulator.privacy import gossip_noise
@@ -116,7 +116,7 @@ class DecentralisedSgd(Probeable):
     by_age: bool = eqx.field(static=True)
     pushes: bool = eqx.field(static=True)
     num_workers: int = eqx.field(static=True)
-    optimizer: Optimizer | None = eqx.field(static=True, default=None)
+    optimizer: AnyRule | None = None
     augmenting: Augmenting | None = eqx.field(static=True, default=None)
 
     @property
@@ -134,10 +134,8 @@ class DecentralisedSgd(Probeable):
         keyed = self.noising is not None or self.augmenting is not None
         moments = None
         if self.optimizer is not None:
-            moments = jax.tree.map(
-                lambda leaf: jnp.tile(leaf, (K, *(1,) * leaf.ndim)),
-                transformation(self.optimizer).init(weights),
-            )
+            start = self.optimizer.init(weights, shapes_of(problem.model))
+            moments = optimizing.table(start, K)
         return DecentralisedState(
             models=models,
             registers=jnp.array(models),
@@ -165,25 +163,27 @@ class DecentralisedSgd(Probeable):
         step_size = self.step_size.at(made)
         old = state.models.at[event.worker].get(mode="fill", fill_value=0)
         read = state.registers.at[event.worker[0]].get(mode="fill", fill_value=0)
-        moments = jax.tree.map(
-            lambda leaf: leaf.at[event.worker[0]].get(mode="fill", fill_value=0),
-            state.moments,
-        )
+        moments = optimizing.of_workers(state.moments, event.worker[0])
         near = _Near(old, read, state.centre, state.spread, moments)
 
         def of_commit(near: _Near) -> tuple[_Near, Info]:
             work = self._work(problem, state, near.read, event)
             direction, moments = work.message, near.moments
+            reported = step_size
             if self.optimizer is not None:
-                update: Any = transformation(self.optimizer).update
-                direction, moments = update(direction, moments)
+                job = event.job[0]
+                reported = self.optimizer.scaled(step_size, job)
+                direction, moments = self.optimizer.update(
+                    *(direction, moments, near.models[0], job),
+                    shapes_of(problem.model),
+                )
             near = near._replace(moments=moments)
             moved = _moved(problem, near.models[0], step_size, direction, work)
             after = self._after(state, near, moved[None], event.worker[:1])
             info = {
                 "loss": work.loss,
                 "gradient_norm": norm(work.message),
-                "step_size": step_size.astype(work.loss.dtype),
+                "step_size": reported.astype(work.loss.dtype),
                 **work.info,
             }
             return after, info
@@ -212,11 +212,7 @@ class DecentralisedSgd(Probeable):
             centre=near.centre,
             spread=near.spread,
             ages=self._aged(state, event),
-            moments=jax.tree.map(
-                lambda leaf, new: leaf.at[event.worker[0]].set(new, mode="drop"),
-                state.moments,
-                near.moments,
-            ),
+            moments=optimizing.written(state.moments, event.worker[0], near.moments),
         )
         if self.mixing is not None:
             state = self._mixed(state, event, self.mixing)
@@ -463,6 +459,6 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> Decentralise
         by_age=getattr(config, "merge", "mean") == "age",
         pushes=config.pushes,
         num_workers=setup.shape.num_clients,
-        optimizer=getattr(config, "optimizer", None),
+        optimizer=rule_of(getattr(config, "optimizer", None)),
         augmenting=augmenting,
     )

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.algorithms.federated.part import Optimizer
+from simulator.algorithms.optimizers.part import Optimizer, with_steps
 from simulator.algorithms.part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 from simulator.config.base import Config, LocatedError, without
 from simulator.config.parts import tag
@@ -92,6 +92,11 @@ class _Merging(Decentralised):
     are not averaged. By default plain SGD. Weight decay is `problem.l2`."""
     augmentation: Augmentation | None = None
     """Random changes of the images of a batch."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rates_are_steps(cls, data: Any) -> Any:
+        return with_steps(data, optimizer="step_size")
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from simulator.algorithms.base import on_device
 from simulator.algorithms.fedbcd.kernel import BlockDescentKernel
 from simulator.algorithms.fedbcd.part import BlockDescent
 from simulator.algorithms.fedbcd.transfer import TransferDescent
+from simulator.algorithms.optimizers.rule import rule_of
 from simulator.algorithms.step_rules import measured, resolve
 from simulator.problems.constants import Constants
 from simulator.problems.convex import largest_step
@@ -40,6 +41,7 @@ def build(
         step_size=on_device(step_size),
         proximal=pull,
         step_bound=jnp.asarray(bound, float),
+        optimizer=rule_of(config.optimizer),
         local_steps=steps,
         frozen=getattr(config, "local_gradient", "recompute") == "frozen",
         stored=not setup.coordinated,

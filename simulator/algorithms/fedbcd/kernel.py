@@ -5,7 +5,8 @@ Collaborative Learning Framework for Distributed Features*; decisions (F-) are i
 docs/decisions.md.
 """
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,10 +14,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.algorithms.base import Event, Info, Kernel, broadcast_flags, norm
+from simulator.algorithms.optimizers import rule as optimizing
+from simulator.algorithms.optimizers.rule import AnyRule, shapes_of
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl.ages import age_info
 from simulator.algorithms.vafl.stores import TableStore, Upload, rows
 from simulator.problems import losses
+from simulator.problems.models.shapes import Shapes
 from simulator.problems.vertical import Model, VerticalProblem
 from simulator.timeline import NO_SAMPLE
 
@@ -29,11 +33,14 @@ class BlockDescentState(NamedTuple):
         store: outputs as they were uploaded; None in rounds, where all are fresh.
         server: the network over the outputs, a part of the labelled party's model
             (F-29); None where outputs are added up.
+        moments: States of each party's optimiser, of its weights and of its copy of the
+            network, each array `[M, ...]`; None without an optimiser.
     """
 
     weights: Float[Array, "M ..."]
     store: TableStore | None
     server: Float[Array, " P0"] | None = None
+    moments: Any = None
 
 
 class PartyBlock(NamedTuple):
@@ -78,6 +85,7 @@ class BlockDescentKernel(Kernel):
         step_size: Step size of the local steps, constant within a row (F-05).
         proximal: mu of the pull towards the model of the exchange (F-14); None without.
         step_bound: largest step size that Theorem 2's proof allows, NaN if unknown.
+        optimizer: Each party's optimiser of its local steps; None for plain SGD.
         local_steps: Q.
         frozen: whether parties without labels keep the derivative that they received
             (F-01).
@@ -88,6 +96,7 @@ class BlockDescentKernel(Kernel):
     step_size: Schedule | Steps
     proximal: Float[Array, ""] | None
     step_bound: Float[Array, ""]
+    optimizer: AnyRule | None
     local_steps: int = eqx.field(static=True)
     frozen: bool = eqx.field(static=True)
     stored: bool = eqx.field(static=True)
@@ -99,7 +108,14 @@ class BlockDescentKernel(Kernel):
         if self.stored:
             store = TableStore.fill(problem, weights, None, key, per_sample=True)
         server = None if problem.server is None else problem.start_server(key)
-        return BlockDescentState(weights, store, server)
+        moments = None
+        if (rule := self.optimizer) is not None:
+            copies = _copies(server, problem.num_parties)
+            moments = tuple(
+                jax.vmap(partial(rule.init, shapes=shapes))(numbers)
+                for numbers, shapes in _numbers(problem, PartyBlock(weights, copies))
+            )
+        return BlockDescentState(weights, store, server, moments)
 
     def step(
         self, problem: VerticalProblem, state: BlockDescentState, event: Event
@@ -113,7 +129,15 @@ class BlockDescentKernel(Kernel):
         num_rounds = event.version * event.worker.size // problem.num_parties
         step_size = self.step_size.at(num_rounds)
         start = PartyBlock(initial, _copies(state.server, event.worker.size))
-        end, first = self._descend(problem, start, received, step_size)
+        before = state.moments
+        if not everyone:
+            before = optimizing.of_workers(before, event.worker)
+        made = event.job * self.local_steps
+        end, first, moments = self._descend(
+            problem, start, received, step_size, before, made
+        )
+        if self.optimizer is not None:
+            step_size = self.optimizer.scaled(step_size, made[0])
         moved, gradient = end.weights, first.weights
         here = broadcast_flags(event.present(), initial)
         mine = (event.present() & received.labelled)[:, None]
@@ -133,13 +157,20 @@ class BlockDescentKernel(Kernel):
         }
         if everyone:
             weights = jnp.where(here, moved, initial)
+            moments = jax.tree.map(
+                lambda new, old: jnp.where(
+                    broadcast_flags(event.present(), new), new, old
+                ),
+                *(moments, before),
+            )
         else:
+            moments = optimizing.written(state.moments, event.worker, moments)
             weights = state.weights.at[event.worker].set(moved, mode="drop")
         server = state.server
         if server is not None:
             (of_labelled,) = _where(mine, end.server)
             server = jnp.where(mine.any(), of_labelled.sum(axis=0), server)
-        return BlockDescentState(weights, store, server), info
+        return BlockDescentState(weights, store, server, moments), info
 
     def read_out(self, state: BlockDescentState) -> Model:
         """Returns the parties' weights, and those of the network over the outputs."""
@@ -200,8 +231,22 @@ class BlockDescentKernel(Kernel):
         initial: PartyBlock,
         received: Received,
         step_size: Float[Array, ""],
-    ) -> tuple[PartyBlock, PartyBlock]:
-        """Makes the local steps; returns where they lead, and the first gradient."""
+        moments: Any,
+        made: Int[Array, " W"],
+    ) -> tuple[PartyBlock, PartyBlock, Any]:
+        """Makes the local steps.
+
+        Args:
+            problem: Vertically divided.
+            initial: The parties' numbers at the exchange.
+            received: What they received.
+            step_size: Step size of the local steps.
+            moments: States of their optimisers; None without.
+            made: Local steps of each party's jobs before this one.
+
+        Returns:
+            Where the steps lead, the first gradient, and the optimisers' states.
+        """
 
         def gradient(
             block: PartyBlock, start: PartyBlock, received: Received
@@ -223,17 +268,56 @@ class BlockDescentKernel(Kernel):
 
         of_all = jax.vmap(gradient)
 
-        def moved_by(block: PartyBlock, slopes: PartyBlock) -> PartyBlock:
-            return jax.tree.map(lambda w, slope: w - step_size * slope, block, slopes)
+        def moved_by(
+            block: PartyBlock, slopes: PartyBlock, moments: Any, made: Array
+        ) -> tuple[PartyBlock, Any]:
+            if self.optimizer is not None:
+                slopes, moments = _directed(
+                    problem, self.optimizer, block, slopes, moments, made
+                )
+            moved = jax.tree.map(lambda w, slope: w - step_size * slope, block, slopes)
+            return moved, moments
 
-        def once(_: Int[Array, ""], block: PartyBlock) -> PartyBlock:
-            return moved_by(block, of_all(block, initial, received))
+        def once(q: Int[Array, ""], now: tuple[PartyBlock, Any]) -> Any:
+            block, moments = now
+            return moved_by(block, of_all(block, initial, received), moments, made + q)
 
         first = of_all(initial, initial, received)
-        moved = moved_by(initial, first)
+        now = moved_by(initial, first, moments, made)
         if self.local_steps > 1:
-            moved = jax.lax.fori_loop(1, self.local_steps, once, moved)
-        return moved, first
+            now = jax.lax.fori_loop(1, self.local_steps, once, now)
+        moved, moments = now
+        return moved, first, moments
+
+
+def _numbers(
+    problem: VerticalProblem, block: PartyBlock
+) -> list[tuple[Float[Array, "W ..."], Shapes | None]]:
+    """Returns the parts of a block that are there, with the shapes of their arrays."""
+    parts: list[tuple[Any, Any]] = [(block.weights, problem.embedding)]
+    if block.server is not None:
+        parts.append((block.server, problem.server))
+    return [(numbers, shapes_of(model)) for numbers, model in parts]
+
+
+def _directed(
+    problem: VerticalProblem,
+    rule: AnyRule,
+    block: PartyBlock,
+    slopes: PartyBlock,
+    moments: Any,
+    made: Int[Array, " W"],
+) -> tuple[PartyBlock, Any]:
+    """Returns the directions of an optimiser in place of gradients, and its states."""
+    found, after = [], []
+    for (numbers, shapes), slope, state in zip(
+        _numbers(problem, block), jax.tree.leaves(slopes), moments, strict=True
+    ):
+        update = partial(rule.update, shapes=shapes)
+        direction, new = jax.vmap(update)(slope, state, numbers, made)
+        found.append(direction)
+        after.append(new)
+    return PartyBlock(found[0], found[1] if len(found) > 1 else None), tuple(after)
 
 
 def _samples(event: Event) -> Int[Array, "W S"]:

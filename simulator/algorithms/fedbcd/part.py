@@ -1,11 +1,13 @@
 """Vertical learning with local steps between exchanges. No JAX in here."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_serializer, model_validator
 
+from simulator.algorithms.optimizers.part import Optimizer, programs, with_steps
 from simulator.algorithms.part import FLOAT_BYTES, Algorithm, Message, ProblemShape
-from simulator.config.base import LocatedError
+from simulator.config.base import LocatedError, without
 from simulator.privacy.encryption import Encryption
 
 
@@ -38,6 +40,18 @@ class BlockDescent(Algorithm):
     transfers: ClassVar[bool] = True
     encryption: Encryption | None = None
     """Cost of encrypting the exchange, which changes no number of the model."""
+    optimizer: Optimizer | None = None
+    """Each party's own optimiser of its local steps, whose state is kept. By default
+    plain SGD."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rates_are_steps(cls, data: Any) -> Any:
+        return with_steps(data, optimizer="step_size")
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[["BlockDescent"], Any]) -> dict[str, Any]:
+        return without(dump(self), optimizer=None)
 
     @property
     def batches_per_job(self) -> int:
@@ -53,12 +67,18 @@ class BlockDescent(Algorithm):
                 "what they make of one batch (F-25), got 'own'; leave it out",
                 ("algorithm", "samples"),
             )
+        if problem.transfer is not None and self.optimizer is not None:
+            raise LocatedError(
+                f"algorithm.optimizer must be left out with problem.transfer, got "
+                f"{self.optimizer.kind!r}; remove it",
+                ("algorithm", "optimizer"),
+            )
 
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""
         found = self.model_dump(mode="json", exclude={"step_size", "encryption"})
         found["proximal"] = bool(found.get("proximal"))
-        return found
+        return found | programs(self)
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: outputs up, as much down.

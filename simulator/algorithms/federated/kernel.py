@@ -12,22 +12,23 @@ from simulator.algorithms.base import (
     Event,
     Info,
     Probeable,
+    broadcast_flags,
     norm,
     on_device,
 )
-from simulator.algorithms.client_work import Privatiser, Work
-from simulator.algorithms.federated.optimizers import transformation
+from simulator.algorithms.client_work import LocalRule, Privatiser, Work
 from simulator.algorithms.federated.part import (
     Compensation,
     FedAsync,
     FedBuff,
-    Optimizer,
     Sgd,
 )
 from simulator.algorithms.federated.part import (
     Federated as Config,
 )
 from simulator.algorithms.federated.weights import Weight, staleness_weight
+from simulator.algorithms.optimizers import rule as optimizing
+from simulator.algorithms.optimizers.rule import AnyRule, rule_of, shapes_of
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.problems.constants import Constants
 from simulator.problems.horizontal import HorizontalProblem
@@ -46,6 +47,8 @@ class FederatedState(NamedTuple):
         squares: moving average of squared gradients, for adaptive compensation.
         optimizer: state of the server's optimizer; None without one.
         key: Key of the noise; None without any.
+        local: State of every client's own optimizer, each array `[K, ...]`; None where
+            none is kept.
     """
 
     weights: Float[Array, "..."]
@@ -55,6 +58,7 @@ class FederatedState(NamedTuple):
     squares: Float[Array, "..."] | None
     optimizer: Any
     key: Key[Array, ""] | None
+    local: Any = None
 
 
 class FederatedKernel(Probeable):
@@ -68,10 +72,12 @@ class FederatedKernel(Probeable):
         weight: Weight of a contribution, by its staleness.
         strength: lambda_0 of the compensation, and the decay of its average.
         privatiser: Clipping and noise of a contribution before it is sent.
+        optimizer: the server's; None for plain SGD.
+        local_optimizer: the clients', of their local steps; None for plain SGD.
         local_steps: Q.
         buffers: whether contributions gather before they are applied.
         compensation: Compensation of the delay.
-        optimizer: the server's.
+        keeps_local: whether each client keeps the state of its optimizer.
         num_registers: Registers of the timeline.
     """
 
@@ -82,26 +88,33 @@ class FederatedKernel(Probeable):
     weight: Weight
     strength: Float[Array, " 2"] | None
     privatiser: Privatiser | None
+    optimizer: AnyRule | None
+    local_optimizer: AnyRule | None
     local_steps: int = eqx.field(static=True)
     buffers: bool = eqx.field(static=True)
     compensation: Compensation | None = eqx.field(static=True)
-    optimizer: Optimizer | None = eqx.field(static=True)
+    keeps_local: bool = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> FederatedState:
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         adapts = self.compensation is not None and self.compensation.adaptive
+        shapes, of_server, local = shapes_of(problem.model), None, None
+        if self.optimizer is not None:
+            of_server = self.optimizer.init(weights, shapes)
+        if self.local_optimizer is not None and self.keeps_local:
+            start = self.local_optimizer.init(weights, shapes)
+            local = optimizing.table(start, problem.num_clients)
         return FederatedState(
             weights=weights,
             registers=problem.registers(self.num_registers, weights),
             buffer=jnp.zeros_like(weights) if self.buffers else None,
             buffered=jnp.int32(0) if self.buffers else None,
             squares=jnp.zeros_like(weights) if adapts else None,
-            optimizer=(
-                transformation(self.optimizer).init(weights) if self.optimizer else None
-            ),
+            optimizer=of_server,
             key=key if self.privatiser else None,
+            local=local,
         )
 
     def step(
@@ -111,14 +124,19 @@ class FederatedKernel(Probeable):
         state = self._kept(state, event)
         wide = client_work.read(state.registers, event)
         work = self._work(problem, state, wide, event)
+        if self.keeps_local:
+            local = optimizing.written(state.local, event.worker, work.optimizer)
+            state = state._replace(local=local)
         read = problem.narrowed(wide)
         present = event.present()
-        server_step = self.step_size.at(event.version)
-        weight = present * self.weight.of(event.staleness, server_step)
+        server_step = step_size = self.step_size.at(event.version)
+        if self.optimizer is not None:
+            step_size = self.optimizer.scaled(server_step, event.version)
+        weight = present * self.weight.of(event.staleness, step_size)
         count = present.sum(dtype=jnp.int32)
         info = {
             "loss": _mean(present, work.loss),
-            "step_size": server_step,
+            "step_size": step_size,
             "weight": _mean(present, weight),
         } | {name: _mean(present, value) for name, value in work.info.items()}
         if self.mixing is not None:
@@ -128,12 +146,17 @@ class FederatedKernel(Probeable):
             info |= {"gradient_norm": norm(work.message), "mixing": share}
             kept = jnp.where(present[0], mixed, state.weights)
             return state._replace(weights=kept), info
-        state, message = self._compensated(state, read, work.message, present)
+        message = work.message
+        if self.local_optimizer is not None:
+            # An optimiser may make anything of the zeros that padding has read.
+            message = jnp.where(broadcast_flags(present, message), message, 0)
+        state, message = self._compensated(state, read, message, present)
         total = jnp.tensordot(weight.astype(message.dtype), message, 1)
         if state.buffer is None or state.buffered is None:
             direction = total / jnp.maximum(count, 1)
             info |= {"gradient_norm": norm(direction)}
-            return self._moved(state, direction, server_step, count > 0), info
+            applies = count > 0
+            return self._moved(problem, state, event, direction, applies), info
         total = self.local_step_size.at(event.version) * total
         buffer, buffered = state.buffer + total, state.buffered + count
         applies = event.kind == Kind.COMMIT
@@ -143,7 +166,7 @@ class FederatedKernel(Probeable):
             buffer=jnp.where(applies, 0, buffer).astype(buffer.dtype),
             buffered=jnp.where(applies, 0, buffered),
         )
-        return self._moved(state, direction, server_step, applies), info
+        return self._moved(problem, state, event, direction, applies), info
 
     def read_out(self, state: FederatedState) -> Float[Array, "..."]:
         """Returns the server's model."""
@@ -175,8 +198,13 @@ class FederatedKernel(Probeable):
     ) -> Work:
         samples = client_work.samples_of(event, self.local_steps)
         local = self.local_step_size.at(event.version)
+        kept = optimizing.of_workers(state.local, event.worker)
 
-        def of_worker(read: Array, samples: Array, worker: Array, job: Array) -> Work:
+        def of_worker(
+            read: Array, samples: Array, worker: Array, job: Array, kept: Any
+        ) -> Work:
+            rule = self.local_optimizer
+            steps = rule and LocalRule(rule, kept, job * self.local_steps)
             per_sample = self.privatiser is not None and self.privatiser.per_sample
             if per_sample:
                 assert self.privatiser is not None
@@ -185,7 +213,7 @@ class FederatedKernel(Probeable):
                 )
             else:
                 work = client_work.local_steps(
-                    problem, read, samples, local, self.proximal
+                    problem, read, samples, local, self.proximal, steps
                 )
             if self.privatiser is None:
                 return work
@@ -194,9 +222,10 @@ class FederatedKernel(Probeable):
             return self.privatiser.apply(key, work)
 
         if read.shape[0] > 1:
-            return jax.vmap(of_worker)(read, samples, event.worker, event.job)
+            return jax.vmap(of_worker)(read, samples, event.worker, event.job, kept)
         # With an axis of one, XLA would write the batch a second time, transposed.
-        alone = of_worker(read[0], samples[0], event.worker[0], event.job[0])
+        first = (read, samples, event.worker, event.job, kept)
+        alone = of_worker(*jax.tree.map(lambda value: value[0], first))
         return jax.tree.map(lambda value: value[None], alone)
 
     def _compensated(
@@ -225,17 +254,19 @@ class FederatedKernel(Probeable):
 
     def _moved(
         self,
+        problem: HorizontalProblem,
         state: FederatedState,
+        event: Event,
         direction: Float[Array, "..."],
-        step_size: Float[Array, ""],
         applies: Bool[Array, ""],
     ) -> FederatedState:
+        step_size = self.step_size.at(event.version)
         if self.optimizer is not None:
-            update: Any = transformation(self.optimizer).update
-            direction, moments = update(direction, state.optimizer)
-            moments = jax.tree.map(
-                lambda new, old: jnp.where(applies, new, old), moments, state.optimizer
+            direction, moments = self.optimizer.update(
+                *(direction, state.optimizer, state.weights, event.version),
+                shapes_of(problem.model),
             )
+            moments = optimizing.kept(applies, moments, state.optimizer)
             state = state._replace(optimizer=moments)
         moved = state.weights - step_size * direction
         return state._replace(weights=jnp.where(applies, moved, state.weights))
@@ -263,7 +294,7 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> FederatedKer
     elif isinstance(config, FedBuff):
         weight, optimizer = config.weight, config.optimizer
         step_size, _ = resolve(config.server_step_size, constants)
-    strength = None
+    strength, chosen = None, config.local_optimizer
     if compensation is not None:
         strength = jnp.asarray([compensation.strength, compensation.decay], float)
     return FederatedKernel(
@@ -277,6 +308,8 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> FederatedKer
         local_steps=config.local_steps,
         buffers=isinstance(config, FedBuff),
         compensation=compensation,
-        optimizer=optimizer,
+        optimizer=rule_of(optimizer),
+        local_optimizer=rule_of(chosen, "algorithm.local_optimizer"),
+        keeps_local=chosen is not None and chosen.state == "kept",
         num_registers=setup.timeline.num_registers,
     )

@@ -6,11 +6,17 @@ changes how much a contribution counts stands here; when or whether it counts is
 protocol's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_serializer, model_validator
 
+from simulator.algorithms.optimizers.part import (
+    LocalOptax,
+    Optimizer,
+    programs,
+    with_steps,
+)
 from simulator.algorithms.part import (
     Algorithm,
     Message,
@@ -18,7 +24,7 @@ from simulator.algorithms.part import (
     StepSize,
     model_and_gradient,
 )
-from simulator.config.base import Config, LocatedError
+from simulator.config.base import Config, LocatedError, without
 from simulator.privacy.releases import Guarantee, Sampling
 
 Positive = Annotated[float, Field(gt=0)]
@@ -107,23 +113,6 @@ class Compensation(Config):
     """m of that average."""
 
 
-class Optimizer(Config):
-    """The server's step from a commit's mean contribution, in optax's forms.
-
-    Source: Reddi et al., Adaptive Federated Optimization (2021); optax corrects the
-    moments' bias, which they do not.
-    """
-
-    kind: Literal["momentum", "adam", "yogi", "adagrad", "rmsprop"]
-    decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    """Decay of the momentum, or of the first moment."""
-    second_decay: Annotated[float, Field(ge=0, lt=1)] = 0.99
-    """Decay of the second moment (`adam`, `yogi`, `rmsprop`)."""
-    small: Positive = 1e-3
-    """Keeps denominators from zero: added to the root of the second moment (`adam`,
-    `yogi`) or under it (`adagrad`, `rmsprop`), as optax does."""
-
-
 class NoiseBudget(Config):
     """A privacy budget from which the noise is calculated before the run."""
 
@@ -194,8 +183,14 @@ class Federated(Algorithm):
     local_steps: Count = 1
     """Q: steps that a client makes on its own copy, each on a batch of its own."""
     mechanism: Mechanism | None = None
+    local_optimizer: LocalOptax | None = None
+    """The clients' optimiser of their local steps; by default plain SGD."""
 
     family: ClassVar[str] = "horizontal"
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), local_optimizer=None)
 
     @property
     def steps_per_job(self) -> int:
@@ -244,7 +239,7 @@ class Federated(Algorithm):
         weight = found.get("weight")
         if weight is not None:
             found["weight"] = weight["kind"]
-        return found
+        return found | programs(self)
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: the model down, as much up."""
@@ -260,6 +255,12 @@ class Federated(Algorithm):
                 f"mechanism.clip must be contribution for local steps, got 'sample' "
                 f"with local_steps {self.local_steps}; a later step depends on all "
                 f"samples of the earlier ones",
+                ("mechanism", "clip"),
+            )
+        if by_sample and self.local_optimizer is not None:
+            raise LocatedError(
+                "mechanism.clip must be contribution with local_optimizer, which makes "
+                "a step of the samples' gradients together, got 'sample'; change it",
                 ("mechanism", "clip"),
             )
         return self
@@ -285,6 +286,26 @@ class Sgd(Federated):
     compensation: Compensation | None = None
     optimizer: Optimizer | None = None
     """The server's optimiser; by default the mean contribution is the direction."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rates_are_steps(cls, data: Any) -> Any:
+        data = with_steps(
+            data, optimizer="step_size", local_optimizer="local_step_size"
+        )
+        if isinstance(data, dict) and data.get("local_optimizer") is not None:
+            return {"step_size": 1.0, **data}
+        return data
+
+    @model_validator(mode="after")
+    def _gradients_are_compensated(self) -> "Sgd":
+        if self.compensation is not None and self.local_optimizer is not None:
+            raise LocatedError(
+                "compensation must be left out with local_optimizer, whose moves are "
+                "no gradients, got one; remove one of them",
+                ("compensation",),
+            )
+        return self
 
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
@@ -317,6 +338,11 @@ class FedAsync(Federated):
 
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _rates_are_steps(cls, data: Any) -> Any:
+        return with_steps(data, local_optimizer="step_size")
+
 
 class FedBuff(Federated):
     """Buffers what clients moved, weighted by staleness; steps by the buffer's mean.
@@ -336,6 +362,13 @@ class FedBuff(Federated):
     optimizer: Optimizer | None = None
 
     protocols: ClassVar[tuple[str, ...]] = ("buffered",)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rates_are_steps(cls, data: Any) -> Any:
+        return with_steps(
+            data, optimizer="server_step_size", local_optimizer="step_size"
+        )
 
     @property
     def step_sizes(self) -> tuple[StepSize | None, ...]:

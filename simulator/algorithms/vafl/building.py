@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from simulator.algorithms.base import on_device
+from simulator.algorithms.optimizers.rule import rule_of
 from simulator.algorithms.step_rules import resolve
 from simulator.algorithms.vafl.kernel import VaflKernel
 from simulator.algorithms.vafl.noise import EmbeddingNoise, Hidden
@@ -34,6 +35,7 @@ def build(
         step_size=on_device(client),
         server_step_size=on_device(server),
         noise=_noise(config.perturbation, ratio, layers - 1),
+        optimizer=rule_of(config.optimizer),
         coordinated=setup.coordinated,
         upload_all=upload_all,
         snapshots=upload_all and not table,

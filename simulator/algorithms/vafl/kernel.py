@@ -5,7 +5,7 @@ Learning*; decisions (V-) are in docs/decisions.md.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,6 +20,8 @@ from simulator.algorithms.base import (
     norm,
     norms_of,
 )
+from simulator.algorithms.optimizers import rule as optimizing
+from simulator.algorithms.optimizers.rule import AnyRule, shapes_of
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl.ages import age_info
 from simulator.algorithms.vafl.noise import Draw, EmbeddingNoise, perturbed
@@ -45,6 +47,8 @@ class VaflState(NamedTuple):
         store: embeddings as they were uploaded; None where everything is fresh.
         queried: each party's batch of its last activation (`query_first` only).
         key: Key of all noise.
+        moments: State of each party's optimiser, each array `[M, ...]`; None without.
+        server_moments: State of the server's.
     """
 
     weights: Float[Array, "M ..."]
@@ -52,6 +56,8 @@ class VaflState(NamedTuple):
     store: TableStore | SnapshotStore | None
     queried: Int[Array, "M S"] | None
     key: Key[Array, ""]
+    moments: Any = None
+    server_moments: Any = None
 
 
 class VaflKernel(Kernel):
@@ -65,6 +71,7 @@ class VaflKernel(Kernel):
         step_size: Step size of the parties.
         server_step_size: Step size of the server's model.
         noise: Noise of every upload; None without perturbation.
+        optimizer: Optimiser of each party and of the server; None for plain SGD.
         coordinated: whether one common batch is embedded freshly by all parties.
         upload_all: whether a party uploads the embeddings of all samples (V-05).
         snapshots: whether the server's store of all samples keeps models, not a table.
@@ -81,6 +88,7 @@ class VaflKernel(Kernel):
     step_size: Schedule | Steps
     server_step_size: Schedule | Steps
     noise: EmbeddingNoise | None
+    optimizer: AnyRule | None
     coordinated: bool = eqx.field(static=True)
     upload_all: bool = eqx.field(static=True)
     snapshots: bool = eqx.field(static=True)
@@ -101,7 +109,12 @@ class VaflKernel(Kernel):
             store = kind.fill(problem, weights, self.noise, key, per_sample=per_sample)
         if self.query_first:
             queried = jnp.full((M, self.batch), NO_SAMPLE, jnp.int32)
-        return VaflState(weights, problem.start_server(key), store, queried, key)
+        server, moments, of_server = problem.start_server(key), None, None
+        if (rule := self.optimizer) is not None:
+            shapes = shapes_of(problem.embedding)
+            moments = jax.vmap(partial(rule.init, shapes=shapes))(weights)
+            of_server = rule.init(server, shapes_of(problem.server))
+        return VaflState(weights, server, store, queried, key, moments, of_server)
 
     def step(
         self, problem: VerticalProblem, state: VaflState, event: Event
@@ -148,7 +161,7 @@ class VaflKernel(Kernel):
         exchange = self._query_first if self.query_first else self._upload_first
         done = exchange(problem, state, event, samples, weights)
 
-        moved = weights - self.step_size.at(event.version) * done.to_weights
+        moved, moments = self._moved(problem, state, event, weights, done.to_weights)
         share = (present / jnp.maximum(present.sum(), 1)).astype(weights.dtype)
         info = {
             "loss": jnp.sum(share * done.loss),
@@ -156,7 +169,7 @@ class VaflKernel(Kernel):
                 done.to_server,
                 jnp.where(broadcast_flags(present, weights), done.to_weights, 0),
             ),
-            "step_size": self.step_size.at(event.version),
+            "step_size": self._step_size(event),
             **age_info(done.ages, worker, done.asked),
             **self._noise_info(weights, 0, width),
         }
@@ -166,6 +179,8 @@ class VaflKernel(Kernel):
             store=done.store,
             queried=done.queried,
             key=state.key,
+            moments=optimizing.written(state.moments, worker, moments),
+            server_moments=done.server_moments,
         )
         return state, info
 
@@ -182,14 +197,15 @@ class VaflKernel(Kernel):
         h = store.read(problem, state.key, self.noise, samples)
         loss, to_server, to_h = self._gradients(problem, state.server, h, samples)
         to_server = self._server_gradient(to_server, event)
-        server = state.server - self.server_step_size.at(event.version) * to_server
+        server, moments = self._server_moved(problem, state, event, to_server)
         if self.after:
             loss, _, to_h = self._gradients(problem, server, h, samples)
         uploaded = Draw(event.worker, event.job, samples, self._std(weights))
         to_weights = self._pull_back(problem, state.key, weights, uploaded, to_h)
         ages = store.ages(samples, event.version)
         return _Exchange(
-            loss, to_server, to_weights, ages, samples, server, store, state.queried
+            *(loss, to_server, to_weights, ages, samples, server, moments, store),
+            state.queried,
         )
 
     def _query_first(
@@ -215,16 +231,17 @@ class VaflKernel(Kernel):
         # Here noise is on the outputs alone, and plays no part in their derivative.
         uploaded = Draw(worker, event.job, asked, self._std(weights))
         to_weights = self._pull_back(problem, key, weights, uploaded, to_h)
-        moved = weights - self.step_size.at(event.version) * to_weights
+        moved, _ = self._moved(problem, state, event, weights, to_weights)
         store = self._write(problem, state, event, samples, moved)
         h = store.read(problem, key, self.noise, samples)
         _, to_server, _ = self._gradients(problem, state.server, h, samples)
         to_server = self._server_gradient(to_server, event)
-        server = state.server - self.server_step_size.at(event.version) * to_server
+        server, moments = self._server_moved(problem, state, event, to_server)
         ages = state.store.ages(asked, event.version)
         queried = state.queried.at[worker].set(samples, mode="drop")
         return _Exchange(
-            loss, to_server, to_weights, ages, asked, server, store, queried
+            *(loss, to_server, to_weights, ages, asked, server, moments, store),
+            queried,
         )
 
     def _refresh(
@@ -273,17 +290,92 @@ class VaflKernel(Kernel):
         to_weights += problem.l2 * state.weights
         step_size = self.step_size.at(event.version)
         server_step = self.server_step_size.at(event.version)
-        moved = state._replace(
-            weights=state.weights - jnp.where(present, step_size, 0) * to_weights,
-            server=state.server - jnp.where(present, server_step, 0) * to_server[0],
-        )
+        if self.optimizer is None:
+            moved = state._replace(
+                weights=state.weights - jnp.where(present, step_size, 0) * to_weights,
+                server=state.server - jnp.where(present, server_step, 0) * to_server[0],
+            )
+        else:
+            everyone = event._replace(job=upload.job)
+            weights, moments = self._moved(
+                problem, state, everyone, state.weights, to_weights, everyone=True
+            )
+            server, of_server = self._server_moved(problem, state, event, to_server[0])
+            after = (weights, moments, server, of_server)
+            before = (state.weights, state.moments, state.server, state.server_moments)
+            weights, moments, server, of_server = optimizing.kept(
+                present, after, before
+            )
+            moved = state._replace(
+                weights=weights,
+                moments=moments,
+                server=server,
+                server_moments=of_server,
+            )
         info = {
             "loss": loss[0],
             "gradient_norm": norm(to_server[0], to_weights),
-            "step_size": step_size,
+            "step_size": self._step_size(event),
             **self._noise_info(state.weights, 0, M),
         }
         return moved, info
+
+    def _step_size(self, event: Event) -> Float[Array, ""]:
+        """Returns the step size of a row's first party, as it is reported."""
+        step_size = self.step_size.at(event.version)
+        if self.optimizer is None:
+            return step_size
+        return self.optimizer.scaled(step_size, event.job[0])
+
+    def _moved(
+        self,
+        problem: VerticalProblem,
+        state: VaflState,
+        event: Event,
+        weights: Float[Array, "W ..."],
+        to_weights: Float[Array, "W ..."],
+        *,
+        everyone: bool = False,
+    ) -> tuple[Float[Array, "W ..."], Any]:
+        """Returns the parties' models after their step, and their optimisers' states.
+
+        Args:
+            problem: Vertically divided.
+            state: State before the row.
+            event: The row.
+            weights: Models of the row's parties.
+            to_weights: Their gradients.
+            everyone: Whether these are all parties, in order.
+        """
+        moments = None
+        if self.optimizer is not None:
+            moments = state.moments
+            if not everyone:
+                moments = optimizing.of_workers(moments, event.worker)
+            update = partial(self.optimizer.update, shapes=shapes_of(problem.embedding))
+            to_weights, moments = jax.vmap(update)(
+                to_weights, moments, weights, event.job
+            )
+        return weights - self.step_size.at(event.version) * to_weights, moments
+
+    def _server_moved(
+        self,
+        problem: VerticalProblem,
+        state: VaflState,
+        event: Event,
+        to_server: Float[Array, " P0"],
+    ) -> tuple[Float[Array, " P0"], Any]:
+        """Returns the server's model after its step, and its optimiser's state."""
+        step_size = self.server_step_size.at(event.version)
+        if self.optimizer is None:
+            return state.server - step_size * to_server, None
+        direction, moments = self.optimizer.update(
+            *(to_server, state.server_moments, state.server, event.version),
+            shapes_of(problem.server),
+        )
+        moved = state.server - step_size * direction
+        after, before = (moved, moments), (state.server, state.server_moments)
+        return optimizing.kept(event.present().any(), after, before)
 
     def _gradients(
         self,
@@ -385,6 +477,7 @@ class _Exchange(NamedTuple):
         ages: Ages of the embeddings that the parties' gradients used, commits.
         asked: samples that those gradients are of.
         server: the server's model after its update.
+        server_moments: State of its optimiser.
         store: Store after the uploads.
         queried: batches that the next queries are for.
     """
@@ -395,6 +488,7 @@ class _Exchange(NamedTuple):
     ages: Int[Array, "M W S"]
     asked: Int[Array, "W S"]
     server: Float[Array, " P0"]
+    server_moments: Any
     store: TableStore | SnapshotStore
     queried: Int[Array, "M S"] | None
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
+from simulator.algorithms.optimizers.part import Optimizer, programs, with_steps
 from simulator.algorithms.part import (
     FLOAT_BYTES,
     Algorithm,
@@ -116,12 +117,24 @@ class Vafl(Algorithm):
     server_gradient: Literal["before", "after"] = "before"
     """V-08: a query is answered at the server model before its update, or after."""
     perturbation: Perturbation | None = None
+    optimizer: Optimizer | None = None
+    """Each party's own optimiser, and the server's of its model; their states are kept.
+    By default plain SGD."""
 
     family: ClassVar[str] = "vertical"
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "bounded", "t_synchronous", "synchronous", "centralised"),
     )
     stores_embeddings: ClassVar[bool] = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rates_are_steps(cls, data: Any) -> Any:
+        return with_steps(data, optimizer="step_size")
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[["Vafl"], Any]) -> dict[str, Any]:
+        return without(dump(self), optimizer=None)
 
     @property
     def step_sizes(self) -> tuple[StepSize | None, ...]:
@@ -202,7 +215,7 @@ class Vafl(Algorithm):
         noisy = self.perturbation is not None and self.perturbation.std != 0
         hidden = self.perturbation.hidden if self.perturbation is not None else None
         inside = {"hidden": hidden.law} if hidden is not None else {}
-        return {**rest, "perturbed": noisy, **inside}
+        return {**rest, **programs(self), "perturbed": noisy, **inside}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: embeddings up, gradients down.

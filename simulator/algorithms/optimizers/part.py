@@ -1,0 +1,194 @@
+"""Options of optimisers. No JAX here: names and numbers are looked up in `known`."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_serializer,
+    model_validator,
+)
+
+from simulator.config.base import Config, LocatedError, Rule, refuse_booleans
+from simulator.config.text import shown
+
+Positive = Annotated[float, Field(gt=0)]
+Number = Annotated[
+    bool | int | float, Rule("a number, or true or false", "0.9 or true")
+]
+DIRECTIONS = ("momentum", "adam", "yogi", "adagrad", "rmsprop")
+"""Kinds of `Direction`."""
+
+
+def _flat_schema(schema: dict[str, Any]) -> None:
+    """Tells editors that parameters stand next to the name, and are numbers."""
+    parameters = schema["properties"].pop("parameters", None)
+    if parameters is not None:
+        schema["additionalProperties"] = parameters["additionalProperties"]
+
+
+class _Named(Config):
+    """A function of optax by its name, with its own parameters next to it."""
+
+    model_config = ConfigDict(json_schema_extra=_flat_schema)
+
+    parameters: dict[str, Number] = Field(default_factory=dict)
+    """Options by optax's names, which stand next to the name in a scenario."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_parameters(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "parameters" in data:
+            return data
+        own = {key: value for key, value in data.items() if key in cls.model_fields}
+        rest = {key: value for key, value in data.items() if key not in own}
+        return own | {"parameters": rest}
+
+    @model_serializer
+    def _flat(self) -> dict[str, Any]:
+        found = {
+            key: value.model_dump() if isinstance(value, Config) else value
+            for key in type(self).model_fields
+            if key != "parameters" and (value := getattr(self, key)) is not None
+        }
+        return found | self.parameters
+
+
+class RateSchedule(_Named):
+    """A learning rate by one of optax's schedules, over the updates that were made.
+
+    At the server these are commits; at a worker or party its own local steps, those of
+    its earlier jobs included.
+    """
+
+    schedule: Annotated[str, Rule("a schedule of optax", "cosine_decay_schedule")]
+
+
+class Optax(_Named):
+    """Any optimiser of optax by its name, and `muon`, with their own parameters.
+
+    Its learning rate stands in place of the step size, which is left out.
+    """
+
+    kind: Annotated[str, Rule("an optimiser of optax", "adamw")]
+    learning_rate: Annotated[
+        Annotated[float, Field(ge=0)] | RateSchedule,
+        Rule(
+            "a number >= 0, or a schedule of optax",
+            "0.001 or {schedule: cosine_decay_schedule, init_value: 0.001, "
+            "decay_steps: 1000}",
+        ),
+    ]
+    clip_norm: Positive | None = None
+    """Largest l2 norm of a gradient, to which it is scaled before the optimiser."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rate_is_no_flag(cls, data: Any) -> Any:
+        for key in ("learning_rate", "clip_norm"):
+            if isinstance(data, dict) and key in data:
+                refuse_booleans(key, data[key])
+        return data
+
+    def program(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        found = self.model_dump(mode="json")
+        if not isinstance(self.learning_rate, RateSchedule):
+            found["learning_rate"] = "number"
+        return found | {"clip_norm": self.clip_norm is not None}
+
+
+class LocalOptax(Optax):
+    """A client's optimiser of its local steps.
+
+    Its state starts anew with every job, or is the client's own and stays.
+    """
+
+    state: Literal["anew", "kept"] = "anew"
+    """`anew`: every job starts with moments of zero, as most implementations have it.
+    `kept`: each client goes on with the moments of its last job that was applied."""
+
+
+class Direction(Config):
+    """The direction of a step, in optax's forms; the step size multiplies it.
+
+    Source: Reddi et al., Adaptive Federated Optimization (2021); optax corrects the
+    moments' bias, which they do not.
+    """
+
+    kind: Literal["momentum", "adam", "yogi", "adagrad", "rmsprop"]
+    decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """Decay of the momentum, or of the first moment."""
+    second_decay: Annotated[float, Field(ge=0, lt=1)] = 0.99
+    """Decay of the second moment (`adam`, `yogi`, `rmsprop`)."""
+    small: Positive = 1e-3
+    """Keeps denominators from zero: added to the root of the second moment (`adam`,
+    `yogi`) or under it (`adagrad`, `rmsprop`), as optax does."""
+
+    def program(self) -> dict[str, Any]:
+        """Returns its options, in all of which programs differ."""
+        return self.model_dump(mode="json")
+
+
+def _form(value: Any) -> str:
+    """Says which form an optimiser has: optax's own has a learning rate."""
+    if isinstance(value, Mapping):
+        return "optax" if "learning_rate" in value else "direction"
+    return "optax" if isinstance(value, Optax) else "direction"
+
+
+Optimizer = Annotated[
+    Annotated[Direction, Tag("direction")] | Annotated[Optax, Tag("optax")],
+    Discriminator(_form),
+]
+"""By optax with a learning rate of its own, or a direction for the step size."""
+
+
+def with_steps(data: Any, **step_of: str) -> Any:
+    """Returns options in which a learning rate stands for a step size of 1.
+
+    Args:
+        data: Options of an algorithm, as they are written.
+        step_of: Step size that each optimiser takes the place of, by its entry.
+
+    Raises:
+        LocatedError: There is a step size besides the learning rate, or one of optax's
+            optimisers has none.
+    """
+    if not isinstance(data, Mapping):
+        return data
+    for key, step in step_of.items():
+        given = data.get(key)
+        if _form(given) != "optax":
+            kind = given.get("kind") if isinstance(given, Mapping) else None
+            named = key == "optimizer" and isinstance(kind, str)
+            if named and kind not in DIRECTIONS:
+                raise LocatedError(
+                    f"{key}.kind must be {', '.join(DIRECTIONS)} without learning_rate, "
+                    f"got {shown(kind)}; add learning_rate for one of optax's",
+                    (key, "kind"),
+                )
+            continue
+        if data.get(step, 1) not in (None, 1):
+            raise LocatedError(
+                f"{step} must be left out with {key}.learning_rate, which takes its "
+                f"place, got {data[step]!r}; remove one of them",
+                (step,),
+            )
+        data = {**data, step: 1.0}
+    return data
+
+
+def chosen(algorithm: Any) -> dict[str, Direction | Optax]:
+    """Returns the optimisers of an algorithm, by entry."""
+    entries = ("optimizer", "local_optimizer")
+    found = {key: getattr(algorithm, key, None) for key in entries}
+    return {key: given for key, given in found.items() if given is not None}
+
+
+def programs(algorithm: Any) -> dict[str, Any]:
+    """Returns what the optimisers of an algorithm make programs differ in, by entry."""
+    return {key: given.program() for key, given in chosen(algorithm).items()}

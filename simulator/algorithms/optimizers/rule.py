@@ -1,0 +1,227 @@
+"""What makes a direction of a gradient, to be multiplied by a step size; its states."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from simulator.algorithms.optimizers import known
+from simulator.algorithms.optimizers.part import Direction, Optax, RateSchedule
+from simulator.config.errors import ScenarioError
+from simulator.problems.models.flat import split
+from simulator.problems.models.shapes import Shapes, size
+
+Options = tuple[tuple[str, bool | int | float], ...]
+
+
+class DirectionRule(eqx.Module):
+    """A direction alone: what a step size multiplies.
+
+    Attributes:
+        config: Its options.
+    """
+
+    config: Direction = eqx.field(static=True)
+
+    def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
+        """Returns the step size of an update: the one that it is given."""
+        del count
+        return step_size
+
+    def init(self, weights: Float[Array, "..."], shapes: Shapes | None) -> Any:
+        """Returns the state before the first update of some weights."""
+        del shapes
+        return transformation(self.config).init(weights)
+
+    def update(
+        self,
+        gradient: Float[Array, "..."],
+        state: Any,
+        weights: Float[Array, "..."],
+        count: Int[Array, ""],
+        shapes: Shapes | None,
+    ) -> tuple[Float[Array, "..."], Any]:
+        """Returns the direction against which weights move, and the state after it."""
+        del weights, count, shapes
+        update: Any = transformation(self.config).update
+        return update(gradient, state)
+
+
+class OptaxRule(eqx.Module):
+    """An optimiser of optax with its learning rate.
+
+    Attributes:
+        learning_rate: Learning rate; None where a schedule has it.
+        clip_norm: Largest norm of a gradient; None for any.
+        kind: Optax's name of it.
+        options: Its other options.
+        schedule: Optax's name of the schedule, and its options.
+    """
+
+    learning_rate: Float[Array, ""] | None
+    clip_norm: Float[Array, ""] | None
+    kind: str = eqx.field(static=True)
+    options: Options = eqx.field(static=True)
+    schedule: tuple[str, Options] | None = eqx.field(static=True)
+
+    def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
+        """Returns the step size of an update times the learning rate.
+
+        Args:
+            step_size: What multiplies the direction.
+            count: Updates that were made.
+        """
+        return step_size * self._rate(count)
+
+    def init(self, weights: Float[Array, "..."], shapes: Shapes | None) -> Any:
+        """Returns the state before the first update of some weights.
+
+        Args:
+            weights: An array, or a flat vector of some.
+            shapes: Shapes of the arrays in the vector, if they are known.
+        """
+        rule = self._transformation(jnp.int32(0))
+        return rule.init(self._arrays(weights, shapes))
+
+    def update(
+        self,
+        gradient: Float[Array, "..."],
+        state: Any,
+        weights: Float[Array, "..."],
+        count: Int[Array, ""],
+        shapes: Shapes | None,
+    ) -> tuple[Float[Array, "..."], Any]:
+        """Returns the direction against which weights move, and the state after it.
+
+        Args:
+            gradient: Gradient, as large as the weights.
+            state: State before.
+            weights: Weights that it moves.
+            count: Updates that were made.
+            shapes: As of `init`.
+        """
+        if self.clip_norm is not None:
+            import optax  # 0.1 s: only where a run needs it
+
+            clip: Any = optax.clip_by_global_norm(self.clip_norm)
+            gradient, _ = clip.update(gradient, clip.init(gradient))
+        rule = self._transformation(count)
+        moved, after = rule.update(
+            self._arrays(gradient, shapes), state, self._arrays(weights, shapes)
+        )
+        flat = [leaf.reshape(-1) for leaf in jax.tree.leaves(moved)]
+        whole = (jnp.concatenate(flat) if len(flat) > 1 else flat[0]).astype(
+            weights.dtype
+        )
+        return -whole.reshape(weights.shape), after
+
+    def _rate(self, count: Int[Array, "*W"]) -> Float[Array, "*W"]:
+        """Returns the learning rate after some updates."""
+        if self.schedule is None:
+            assert self.learning_rate is not None
+            return self.learning_rate
+        name, options = self.schedule
+        return jnp.asarray(known.schedules()[name](**dict(options))(count), float)
+
+    def _transformation(self, count: Int[Array, ""]) -> Any:
+        make = known.optimisers()[self.kind]
+        return make(learning_rate=self._rate(count), **dict(self.options))
+
+    def _arrays(self, weights: Float[Array, "..."], shapes: Shapes | None) -> Any:
+        """Returns weights as the optimiser takes them: in one, or array by array."""
+        if self.kind not in known.BY_ARRAY or weights.ndim != 1:
+            return weights
+        if shapes is None or size(shapes) != weights.size:
+            raise ScenarioError(
+                f"algorithm's optimizer {self.kind!r} must be for a model that says "
+                f"the shapes of its arrays, got one that does not; take another "
+                f"optimizer, such as adamw, or another model"
+            )
+        return tuple(split(weights, shapes))
+
+
+AnyRule = DirectionRule | OptaxRule
+
+
+def transformation(config: Direction) -> Any:
+    """Returns the `optax.GradientTransformation` that makes a direction.
+
+    Source: Reddi et al., Adaptive Federated Optimization (2021), Algorithm 2.
+    """
+    import optax  # 0.1 s: only where a run needs it
+
+    first, second, small = config.decay, config.second_decay, config.small
+    match config.kind:
+        case "momentum":
+            return optax.trace(decay=first)
+        case "adam":
+            return optax.scale_by_adam(b1=first, b2=second, eps=small)
+        case "yogi":
+            return optax.scale_by_yogi(b1=first, b2=second, eps=small)
+        case "adagrad":
+            return optax.scale_by_rss(initial_accumulator_value=0.0, eps=small)
+        case "rmsprop":
+            return optax.scale_by_rms(decay=second, eps=small)
+
+
+def rule_of(
+    config: Direction | Optax | None, key: str = "algorithm.optimizer"
+) -> AnyRule | None:
+    """Builds the optimiser of a scenario, if there is one.
+
+    Args:
+        config: Its options.
+        key: Dotted entry in which they stand, for messages.
+
+    Raises:
+        ScenarioError: Optax does not have what it names.
+    """
+    if config is None or isinstance(config, Direction):
+        return config and DirectionRule(config)
+    known.check(config, key)
+    rate, schedule = config.learning_rate, None
+    if isinstance(rate, RateSchedule):
+        schedule = (rate.schedule, tuple(sorted(rate.parameters.items())))
+        rate = None
+    return OptaxRule(
+        learning_rate=None if rate is None else jnp.asarray(rate, float),
+        clip_norm=(
+            None if config.clip_norm is None else jnp.asarray(config.clip_norm, float)
+        ),
+        kind=config.kind,
+        options=tuple(sorted(config.parameters.items())),
+        schedule=schedule,
+    )
+
+
+def shapes_of(model: Any) -> Shapes | None:
+    """Returns the shapes of a model's arrays, in the order of its flat vector."""
+    return getattr(getattr(model, "network", model), "shapes", None)
+
+
+def kept(applies: Bool[Array, ""], new: Any, old: Any) -> Any:
+    """Returns one state or the other."""
+    return jax.tree.map(lambda one, other: jnp.where(applies, one, other), new, old)
+
+
+def table(start: Any, num_workers: int) -> Any:
+    """Returns the states of all workers, each of which has one at its start."""
+    return jax.tree.map(
+        lambda leaf: jnp.tile(leaf, (num_workers, *(1,) * leaf.ndim)), start
+    )
+
+
+def of_workers(table: Any, workers: Int[Array, "*W"]) -> Any:
+    """Returns the states of some workers from a table of all; zeros for padding."""
+    return jax.tree.map(
+        lambda leaf: leaf.at[workers].get(mode="fill", fill_value=0), table
+    )
+
+
+def written(table: Any, workers: Int[Array, "*W"], states: Any) -> Any:
+    """Returns a table in which some workers have new states; padding has none."""
+    return jax.tree.map(
+        lambda leaf, new: leaf.at[workers].set(new, mode="drop"), table, states
+    )
