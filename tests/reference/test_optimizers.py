@@ -79,12 +79,10 @@ def at_server(
     data, w = problem_of(plan)
     versions = [w]
     for row in program(plan):
-        found = [
-            federated_twin.mean_gradient(data, versions[c.read_version], c.batches[0])[
-                0
-            ]
-            for c in row.contributions
-        ]
+        found = []
+        for c in row.contributions:
+            read = versions[c.read_version]
+            found.append(federated_twin.mean_gradient(data, read, c.batches[0])[0])
         g = clipped(np.mean(found, axis=0), bound)
         made = len(versions) - 1
         versions.append(optimizer.step(versions[-1], g, rate(made)))

@@ -13,8 +13,8 @@ from simulator.config.text import nearest, one_line, shown
 
 CONTRIBUTED = ("muon",)
 """Those of `optax.contrib`."""
-OTHERS = ("lbfgs", "noisy_sgd")
-"""Those of optax that need more than gradients: values of the loss, a random key."""
+OTHERS = ("lbfgs", "noisy_sgd", "optimistic_adam")
+"""Those of optax that need values of the loss or a random key, or are deprecated."""
 BY_ARRAY = ("adafactor", "fromage", "lamb", "lars", "muon", "novograd", "sm3")
 """Those that look at whole arrays of weights; the others take number by number."""
 SCHEDULES = (
@@ -40,7 +40,8 @@ def optimisers() -> dict[str, Callable[..., Any]]:
         and name not in OTHERS
         and next(iter(inspect.signature(function).parameters), "") == "learning_rate"
     }
-    return found | {name: getattr(optax.contrib, name) for name in CONTRIBUTED}
+    contributed = {name: getattr(optax.contrib, name, None) for name in CONTRIBUTED}
+    return found | {name: made for name, made in contributed.items() if made}
 
 
 @cache

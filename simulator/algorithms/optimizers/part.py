@@ -167,8 +167,9 @@ def with_steps(data: Any, **step_of: str) -> Any:
             named = key == "optimizer" and isinstance(kind, str)
             if named and kind not in DIRECTIONS:
                 raise LocatedError(
-                    f"{key}.kind must be {', '.join(DIRECTIONS)} without learning_rate, "
-                    f"got {shown(kind)}; add learning_rate for one of optax's",
+                    f"{key}.kind must be {', '.join(DIRECTIONS)} without "
+                    f"learning_rate, got {shown(kind)}; add learning_rate for one "
+                    f"of optax's",
                     (key, "kind"),
                 )
             continue

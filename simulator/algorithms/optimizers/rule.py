@@ -111,7 +111,7 @@ class OptaxRule(eqx.Module):
         moved, after = rule.update(
             self._arrays(gradient, shapes), state, self._arrays(weights, shapes)
         )
-        flat = [leaf.reshape(-1) for leaf in jax.tree.leaves(moved)]
+        flat = [self._turned(leaf).reshape(-1) for leaf in jax.tree.leaves(moved)]
         whole = (jnp.concatenate(flat) if len(flat) > 1 else flat[0]).astype(
             weights.dtype
         )
@@ -131,15 +131,21 @@ class OptaxRule(eqx.Module):
 
     def _arrays(self, weights: Float[Array, "..."], shapes: Shapes | None) -> Any:
         """Returns weights as the optimiser takes them: in one, or array by array."""
-        if self.kind not in known.BY_ARRAY or weights.ndim != 1:
+        if self.kind not in known.BY_ARRAY:
             return weights
+        if weights.ndim != 1:
+            return self._turned(weights)
         if shapes is None or size(shapes) != weights.size:
             raise ScenarioError(
-                f"algorithm's optimizer {self.kind!r} must be for a model that says "
-                f"the shapes of its arrays, got one that does not; take another "
-                f"optimizer, such as adamw, or another model"
+                f"algorithm's optimizer must be one that moves numbers one by one, or "
+                f"for a model with `shapes`, got {self.kind!r}; take another, such as "
+                f"adamw"
             )
-        return tuple(split(weights, shapes))
+        return tuple(map(self._turned, split(weights, shapes)))
+
+    def _turned(self, array: Float[Array, "..."]) -> Float[Array, "..."]:
+        """Returns a matrix as Muon takes it: `[inputs, outputs]`, and the other way."""
+        return array.T if self.kind == "muon" and array.ndim == 2 else array
 
 
 AnyRule = DirectionRule | OptaxRule

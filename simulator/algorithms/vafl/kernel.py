@@ -34,6 +34,7 @@ from simulator.algorithms.vafl.stores import (
 )
 from simulator.metrics import Models, metric
 from simulator.problems import losses
+from simulator.problems.models.shapes import Shapes
 from simulator.problems.vertical import Model, VerticalProblem
 from simulator.timeline import NO_SAMPLE, Kind
 
@@ -113,7 +114,7 @@ class VaflKernel(Kernel):
         if (rule := self.optimizer) is not None:
             shapes = shapes_of(problem.embedding)
             moments = jax.vmap(partial(rule.init, shapes=shapes))(weights)
-            of_server = rule.init(server, shapes_of(problem.server))
+            of_server = rule.init(server, _shapes_of_server(problem))
         return VaflState(weights, server, store, queried, key, moments, of_server)
 
     def step(
@@ -371,7 +372,7 @@ class VaflKernel(Kernel):
             return state.server - step_size * to_server, None
         direction, moments = self.optimizer.update(
             *(to_server, state.server_moments, state.server, event.version),
-            shapes_of(problem.server),
+            _shapes_of_server(problem),
         )
         moved = state.server - step_size * direction
         after, before = (moved, moments), (state.server, state.server_moments)
@@ -491,6 +492,13 @@ class _Exchange(NamedTuple):
     server_moments: Any
     store: TableStore | SnapshotStore
     queried: Int[Array, "M S"] | None
+
+
+def _shapes_of_server(problem: VerticalProblem) -> Shapes | None:
+    """Returns the shapes of the server's arrays; its biases are one."""
+    if problem.server is None:
+        return ((problem.num_outputs,),)
+    return shapes_of(problem.server)
 
 
 def _pull(

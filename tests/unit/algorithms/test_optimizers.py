@@ -1,0 +1,370 @@
+"""Optimisers by optax's names: optax itself as witness, arrays, engines, null rows."""
+
+import inspect
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import optax.contrib
+import pytest
+
+from simulator.algorithms.optimizers import known
+from simulator.algorithms.optimizers.part import Optax
+from simulator.algorithms.optimizers.rule import (
+    OptaxRule,
+    of_workers,
+    rule_of,
+    table,
+    written,
+)
+from simulator.config.errors import ScenarioError, UserError
+from simulator.engine import execute as execution
+from simulator.problems.models.flat import split
+from simulator.scenario.study import Run
+from simulator.simulation import _row_stream, check
+from simulator.studies.planning import structure
+from simulator.timeline import NO_WORKER
+from tests.runs import execute, prepared
+from tests.support import SGD, scenario
+
+SHAPES = ((3, 5), (3,), (4, 3), (4,))
+SIZE = 34
+RATE = 0.02
+
+
+def rule(kind: str, **options: Any) -> OptaxRule:
+    given = {"kind": kind, "learning_rate": RATE, **options}
+    found = rule_of(Optax.model_validate(given))
+    assert isinstance(found, OptaxRule)
+    return found
+
+
+def gradients(count: int = 6) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((count, SIZE))
+
+
+def moved_by(made: OptaxRule, steps: np.ndarray) -> np.ndarray:
+    """Takes some steps in one compiled loop, as kernels do."""
+
+    @jax.jit
+    def run(made: OptaxRule, steps: jax.Array) -> jax.Array:
+        start = jnp.linspace(-1, 1, SIZE, dtype=steps.dtype)
+        state = made.init(start, SHAPES)
+
+        def once(t: jax.Array, now: Any) -> Any:
+            weights, state = now
+            way, state = made.update(steps[t], state, weights, t, SHAPES)
+            return weights - way, state
+
+        return jax.lax.fori_loop(0, len(steps), once, (start, state))[0]
+
+    return np.asarray(run(made, jnp.asarray(steps)))
+
+
+def by_optax(made: Any, steps: np.ndarray) -> np.ndarray:
+    """Takes the same steps by optax alone, on a tree of arrays."""
+    tree = split(jnp.linspace(-1, 1, SIZE), SHAPES)
+    state = made.init(tree)
+    for step in steps:
+        change, state = made.update(split(jnp.asarray(step), SHAPES), state, tree)
+        tree = optax.apply_updates(tree, change)
+    return np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(tree)])
+
+
+def as_outputs_by_inputs(tree: Any) -> Any:
+    """Tells optax's Muon how matrices stand here."""
+    numbers = optax.contrib.MuonDimensionNumbers(reduction_axis=1, output_axis=0)
+    return jax.tree.map(lambda leaf: numbers if leaf.ndim == 2 else None, tree)
+
+
+@pytest.mark.parametrize("kind", known.optimisers())
+def test_every_name_makes_optaxs_steps_on_a_tree(kind: str) -> None:
+    """So those that take the flat vector as it is do look at numbers one by one."""
+    steps = gradients()
+    with jax.enable_x64(True):
+        turned = {"muon_weight_dimension_numbers": as_outputs_by_inputs}
+        options = turned if kind == "muon" else {}
+        expected = by_optax(known.optimisers()[kind](RATE, **options), steps)
+        found = moved_by(rule(kind), steps)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    assert np.abs(found - np.linspace(-1, 1, SIZE)).max() > 1e-6
+
+
+@pytest.mark.parametrize("kind", known.BY_ARRAY)
+def test_those_that_look_at_arrays_are_not_the_same_on_a_vector(kind: str) -> None:
+    """Else they would need no shapes; factors of matrices begin at 128 rows."""
+    shapes = ((128, 130), (130,)) if kind == "adafactor" else SHAPES
+    made = known.optimisers()[kind](RATE)
+    size = sum(int(np.prod(shape)) for shape in shapes)
+    draw = np.random.default_rng(1)
+    start, step = jnp.asarray(draw.random(size)), jnp.asarray(draw.random(size))
+    ends = []
+    for weights, gradient in (
+        (start, step),
+        (tuple(split(start, shapes)), tuple(split(step, shapes))),
+    ):
+        _, state = made.update(gradient, made.init(weights), weights)
+        change, _ = made.update(jax.tree.map(jnp.cos, gradient), state, weights)
+        leaves = jax.tree.leaves(change)
+        ends.append(np.concatenate([np.asarray(leaf).ravel() for leaf in leaves]))
+    assert np.abs(ends[0] - ends[1]).max() > 1e-6
+
+
+@pytest.mark.parametrize("name", known.schedules())
+def test_schedules_are_those_of_optax(name: str) -> None:
+    usual = {"value": 0.1, "init_value": 0.1, "end_value": 0.01, "peak_value": 0.2}
+    usual |= {"power": 2, "decay_rate": 0.9, "warmup_steps": 2, "decay_steps": 5}
+    usual |= {"transition_steps": 4}
+    function = known.schedules()[name]
+    options = {
+        option: usual[option]
+        for option, default in known.options_of(function).items()
+        if default is inspect.Parameter.empty
+    }
+    made = rule("sgd", learning_rate={"schedule": name, **options})
+    for count in (0, 1, 4, 50):
+        found = made.scaled(jnp.asarray(2.0), jnp.int32(count))
+        np.testing.assert_allclose(found, 2 * function(**options)(count), rtol=1e-6)
+    steps = gradients(2)
+    first, second = (float(made.scaled(jnp.asarray(1.0), jnp.int32(t))) for t in (0, 1))
+    expected = np.linspace(-1, 1, SIZE) - first * steps[0] - second * steps[1]
+    np.testing.assert_allclose(moved_by(made, steps), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_gradient_is_clipped_before_the_optimiser() -> None:
+    steps = gradients(3)
+    with jax.enable_x64(True):
+        whole = optax.chain(optax.clip_by_global_norm(2.0), optax.adamw(RATE, b1=0.5))
+        expected = by_optax(whole, steps)
+        found = moved_by(rule("adamw", clip_norm=2.0, b1=0.5), steps)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def newton_schulz(matrix: np.ndarray) -> np.ndarray:
+    """Source: Jordan et al., Muon (2024): five steps of the quintic iteration."""
+    x = matrix / (np.linalg.norm(matrix) + 1e-8)
+    x = x if x.shape[0] <= x.shape[1] else x.T
+    for _ in range(5):
+        gram = x @ x.T
+        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+    return x if matrix.shape[0] <= matrix.shape[1] else x.T
+
+
+def test_muon_turns_matrices_and_leaves_vectors_to_adamw() -> None:
+    """The first step: the momentum is along the gradient, whose length plays no part.
+
+    Rows are outputs: a matrix's step is max(1, rows / columns) ** 0.5 as long.
+    """
+    (step,) = gradients(1)
+    with jax.enable_x64(True):
+        made = rule("muon", nesterov=False)
+        start = np.linspace(-1, 1, SIZE)
+        moved = (start - moved_by(made, step[None])) / RATE
+        for moves, way, shape in zip(
+            split(moved, SHAPES), split(step, SHAPES), SHAPES, strict=True
+        ):
+            if len(shape) == 1:  # the first step of Adam is the sign
+                np.testing.assert_allclose(moves, np.sign(way), rtol=1e-6)
+                continue
+            factor = np.sqrt(max(1.0, shape[0] / shape[1]))
+            np.testing.assert_allclose(moves, factor * newton_schulz(way), rtol=1e-6)
+
+
+def test_matrices_need_their_shapes() -> None:
+    with pytest.raises(ScenarioError, match="with `shapes`, got 'muon'; ta"):
+        rule("muon").init(jnp.zeros(SIZE), None)
+    with pytest.raises(ScenarioError, match="with `shapes`"):
+        rule("lamb").init(jnp.zeros(SIZE), ((2, 3),))
+    rule("muon").init(jnp.zeros((2, 17)), None)  # a matrix is one array
+    rule("adamw").init(jnp.zeros(SIZE), None)
+
+
+def test_a_table_gives_and_takes_rows_and_no_padding() -> None:
+    start = {"mean": jnp.arange(3.0), "count": jnp.int32(7)}
+    whole = table(start, 4)
+    rows = of_workers(whole, jnp.array([2, NO_WORKER, 0]))
+    np.testing.assert_array_equal(rows["count"], [7, 0, 7])
+    new = {"mean": jnp.ones((3, 3)), "count": jnp.int32([1, 2, 3])}
+    after = written(whole, jnp.array([2, NO_WORKER, 0]), new)
+    np.testing.assert_array_equal(after["count"], [3, 7, 1, 7])
+    np.testing.assert_array_equal(after["mean"][1], start["mean"])
+
+
+WRONG = {
+    "a name": (
+        {"kind": "adamv"},
+        r"optimizer\.kind must be an optimiser of optax .*did you mean",
+    ),
+    "one that needs the loss": ({"kind": "lbfgs"}, r"optimizer\.kind must be"),
+    "an option": (
+        {"weight_decai": 1},
+        r"weight_decai must be an option of optax's adamw .*'weight_decay'\?",
+    ),
+    "an option that is no number": ({"mask": 1}, "mask must be an option"),
+    "a flag for a number": ({"b1": True}, "b1 must be a number, got true"),
+    "a number for a flag": ({"nesterov": 1}, "nesterov must be true or false, got 1"),
+    "a fraction of a count": (
+        {"kind": "muon", "ns_steps": 2.5},
+        "ns_steps must be a whole number, got 2.5",
+    ),
+    "a schedule": (
+        {"learning_rate": {"schedule": "cosine_decay"}},
+        r"learning_rate\.schedule must be a schedule .*did you mean 'co",
+    ),
+    "a schedule's option": (
+        {"learning_rate": {"schedule": "constant_schedule", "size": 1}},
+        r"learning_rate\.size must be an option of optax's constant_schedule \(value\)",
+    ),
+    "a schedule's lacking option": (
+        {"learning_rate": {"schedule": "constant_schedule"}},
+        r"learning_rate\.value must be given",
+    ),
+    "a length below zero": (
+        {
+            "learning_rate": {
+                "schedule": "cosine_decay_schedule",
+                "init_value": 1,
+                "decay_steps": -1,
+            }
+        },
+        "learning_rate must be what optax's cosine_decay_schedule takes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_optax_does_not_have_is_one_line_before_a_run(name: str) -> None:
+    options, says = WRONG[name]
+    given = {"kind": "adamw", "learning_rate": 0.1, **options}
+    change = {"algorithm": {"step_size": None, "optimizer": given}}
+    run = Run(0, "base", {}, 0, 1, scenario(SGD, change))
+    with pytest.raises(UserError, match=says) as error:
+        check(run)
+    assert "\n" not in str(error.value)
+
+
+ADAMW = {"kind": "adamw", "learning_rate": 0.01, "clip_norm": 1.0}
+KEPT = {**ADAMW, "kind": "adam", "state": "kept"}
+COSINE = {"schedule": "cosine_decay_schedule", "init_value": 0.1, "decay_steps": 150}
+NAMED: dict[str, Any] = {"step_size": None, "optimizer": ADAMW}
+PARTIES: dict[str, Any] = {"batch": 17, "local_steps": 2}
+FAMILIES: dict[str, tuple[dict[str, Any], ...]] = {
+    "sgd": (SGD, {"algorithm": NAMED}),
+    "sgd t-sync, muon": (
+        SGD,
+        {"protocol": {"kind": "t_synchronous", "t": 2}},
+        {"problem": {"model": {"kind": "dense", "hidden": [6]}}},
+        {"algorithm": NAMED | {"optimizer": ADAMW | {"kind": "muon"}}},
+    ),
+    "sgd, local": (
+        SGD,
+        {"protocol": {"kind": "t_synchronous", "t": 3}},
+        {"algorithm": {"step_size": None, "local_steps": 2, "local_optimizer": KEPT}},
+    ),
+    "fed_async, local": (
+        SGD,
+        {"algorithm": {"kind": "fed_async", "batch": 11, "step_size": None}},
+        {"algorithm": {"local_steps": 2, "local_optimizer": KEPT}},
+    ),
+    "fed_buff, both": (
+        SGD,
+        {"protocol": {"kind": "buffered", "size": 3}},
+        {"algorithm": {"kind": "fed_buff", "batch": 11, "local_optimizer": KEPT}},
+        {"algorithm": NAMED | {"local_steps": 2}},
+    ),
+    "psgd": (
+        SGD,
+        {"protocol": {"kind": "gossip"}},
+        {"algorithm": {"kind": "psgd", "batch": 11, **NAMED}},
+    ),
+    "vafl": ({"algorithm": NAMED},),
+    "vafl all": ({"algorithm": NAMED | {"upload": "all"}},),
+    "vafl query first": ({"algorithm": NAMED | {"client_order": "query_first"}},),
+    "vafl bounded": (
+        {"protocol": {"kind": "bounded", "staleness_bound": 3}},
+        {"algorithm": NAMED},
+    ),
+    "vafl sync, muon": (
+        {"protocol": {"kind": "synchronous"}},
+        {"problem": {"model": {"kind": "mlp"}, "server": None}},
+        {"algorithm": NAMED | {"optimizer": ADAMW | {"kind": "muon"}}},
+    ),
+    "fed_bcd": (
+        {"protocol": {"kind": "rounds"}},
+        {"algorithm": NAMED | PARTIES | {"kind": "fed_bcd"}},
+    ),
+    "fed_bcd, deep, asynchronous": (
+        {"problem": {"model": {"kind": "dense", "hidden": [4]}}},
+        {"problem": {"server": {"width": 3, "combine": "concat", "hidden": [4]}}},
+        {"algorithm": NAMED | PARTIES | {"kind": "fed_bcd"}},
+    ),
+}
+ALWAYS = ("sgd", "sgd, local", "fed_bcd")
+MARKED = [
+    name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow)
+    for name in FAMILIES
+]
+
+
+@pytest.mark.parametrize("family", MARKED)
+def test_a_null_row_leaves_the_state_bit_identical(family: str) -> None:
+    run = prepared(*FAMILIES[family])
+    program = execution.Program(run.kernel, run.problem)
+    feed = _row_stream(run, 16)
+    feed.next(1)
+    events = execution.null_events(32, run.timeline.width, run.samples)
+    execution.put(events, 0, feed.next(16))
+    carry = program.start(jax.random.key(3), run.timeline.num_registers)
+    first = [execution.host(leaf) for leaf in jax.tree.leaves(carry)]
+    carry, infos = program.run(carry, events, 0, 16, program.infos(carry, events))
+    carry, infos = program.run(carry, events, 16, 16, infos)  # measures anew
+    before = [execution.host(leaf) for leaf in jax.tree.leaves(carry)]
+    carry, _ = program.run(carry, events, 16, 32, infos)
+    for one, leaf in zip(before, jax.tree.leaves(carry), strict=True):
+        np.testing.assert_array_equal(one, execution.host(leaf))
+        assert np.isfinite(one).all()
+    assert any((one != other).any() for one, other in zip(first, before, strict=True))
+
+
+@pytest.mark.parametrize("family", MARKED)
+def test_engines_agree_and_rates_share_a_program(family: str) -> None:
+    """Runs that differ in a learning rate alone are executed together."""
+    changes = (*FAMILIES[family], {"engine": {"precision": "float64"}})
+    entry = "local_optimizer" if "local" in family else "optimizer"
+    rates = [{"algorithm": {entry: {"learning_rate": r}}} for r in (0.003, 0.03)]
+    with jax.enable_x64(True):
+        runs = [prepared(*changes, r, number=i) for i, r in enumerate(rates)]
+        structures = {structure(run.scenario) for run in runs}
+        together, _ = execute(runs, "shared")
+        alone = [prepared(*changes, rates[1], number=1) for _ in range(2)]
+        compiled, _ = execute(alone[:1])
+        stepwise, _ = execute(alone[1:], "stepwise")
+    assert len(structures) == 1
+    losses = compiled.column("evaluations", "test_loss", 1)
+    for other in (stepwise, together):
+        np.testing.assert_allclose(
+            other.column("evaluations", "test_loss", 1), losses, 1e-8
+        )
+    assert abs(together.column("evaluations", "test_loss", 0)[-1] - losses[-1]) > 1e-4
+
+
+def test_the_learning_rate_is_reported_as_the_step_size() -> None:
+    named = {"step_size": None, "optimizer": {"kind": "sgd", "learning_rate": COSINE}}
+    memory, _ = execute([prepared(SGD, {"algorithm": named})])
+    count = np.minimum(np.arange(200), 150)
+    expected = 0.05 * (1 + np.cos(np.pi * count / 150))
+    np.testing.assert_allclose(
+        memory.column("commits", "step_size"), expected, rtol=1e-5, atol=1e-7
+    )
+
+
+def test_sgd_by_its_name_is_plain_sgd() -> None:
+    named = {"step_size": None, "optimizer": {"kind": "sgd", "learning_rate": 0.3}}
+    one, _ = execute([prepared(SGD, {"algorithm": named})])
+    other, _ = execute([prepared(SGD)])
+    for name in ("loss", "gradient_norm"):
+        np.testing.assert_allclose(
+            one.column("commits", name), other.column("commits", name), rtol=1e-4
+        )
