@@ -20,11 +20,11 @@ from simulator.problems.models.lstm.layers import both_ways
 from simulator.problems.models.lstm.network import LstmNetwork
 from simulator.problems.models.lstm.part import Lstm
 from simulator.problems.models.lstm.party import PartyLstm
-from simulator.problems.models.transformer.network import TransformerNetwork
-from simulator.problems.models.transformer.part import Transformer
 from simulator.problems.models.mlp.network import MlpNetwork
 from simulator.problems.models.party import PartyNetwork
 from simulator.problems.models.pooling import pool
+from simulator.problems.models.transformer.network import TransformerNetwork
+from simulator.problems.models.transformer.part import Transformer
 from simulator.problems.models.view_cnn.network import ViewCnnNetwork
 from simulator.problems.server.network import ServerNetwork
 from simulator.problems.server.part import ServerModel
@@ -122,7 +122,9 @@ def language(draw: Draw) -> Case:
     )  # fmt: skip
     model = TransformerNetwork(config, tokens, length)
     x = draw.labels(draw.rows() * length, tokens).reshape(-1, length).astype(float)
-    return Case(lambda w: model.apply(w, jnp.asarray(x)), (draw.weights(model.num_weights),), 1)
+    return Case(
+        lambda w: model.apply(w, jnp.asarray(x)), (draw.weights(model.num_weights),), 1
+    )
 
 
 def cnn(draw: Draw) -> Case:
@@ -319,7 +321,8 @@ def deep_parties(draw: Draw) -> Case:
 KINDS: dict[str, Callable[[Draw], Case]] = {
     kind.__name__: kind
     for kind in (
-        linear, dense, lstm_layer, lstm, language, cnn, parties, transfer, loss, unpadded, padded,
-        group_norm, batch_norm, pools, squeezed, deep_cnn, party_lstm, deep_parties,
+        linear, dense, lstm_layer, lstm, language, cnn, parties, transfer, loss, unpadded,
+        padded, group_norm, batch_norm, pools, squeezed, deep_cnn, party_lstm,
+        deep_parties,
     )
 }  # fmt: skip

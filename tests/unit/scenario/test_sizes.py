@@ -290,7 +290,16 @@ TREES: dict[str, dict[str, Any]] = {
     "engine": merge(SGD, {"engine": {"mode": "batched", "chunk": 10}}),
 }
 """Scenarios that together have every entry that may be a whole number."""
-BIG_MODELS = ("mlp", "dense", "cnn", "view_cnn", "cifar_net", "lstm", "digits, spoken", "text")
+BIG_MODELS = (
+    "mlp",
+    "dense",
+    "cnn",
+    "view_cnn",
+    "cifar_net",
+    "lstm",
+    "digits, spoken",
+    "text",
+)
 Keys = tuple[str | int, ...]
 
 
