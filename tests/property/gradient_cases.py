@@ -321,8 +321,8 @@ def deep_parties(draw: Draw) -> Case:
 KINDS: dict[str, Callable[[Draw], Case]] = {
     kind.__name__: kind
     for kind in (
-        linear, dense, lstm_layer, lstm, language, cnn, parties, transfer, loss, unpadded,
-        padded, group_norm, batch_norm, pools, squeezed, deep_cnn, party_lstm,
+        linear, dense, lstm_layer, lstm, language, cnn, parties, transfer, loss,
+        unpadded, padded, group_norm, batch_norm, pools, squeezed, deep_cnn, party_lstm,
         deep_parties,
     )
 }  # fmt: skip
