@@ -47,6 +47,7 @@ class Need(Enum):
     CLASSES = "labels of classes"
     TWO_CLASSES = "labels of two classes"
     MINIMUM = "the least value of the objective"
+    LIKELIHOOD = "a loss that is a negative log-likelihood: softmax or sigmoid"
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,16 @@ class Metric(NamedPart):
         own = self.compute.startswith("simulator.")
         return function_at(self.compute, f"compute of the metric {self.name}", own=own)
 
-    def refuse(self, num_classes: int, dataset: str, *, minimum: bool) -> None:
+    def refuse(
+        self, num_classes: int, dataset: str, *, minimum: bool, likelihood: bool
+    ) -> None:
         """Refuses a problem that lacks what the metric needs.
 
         Args:
             num_classes: Number of classes of the labels.
             dataset: Name of the data set.
             minimum: Whether the least value of the objective can be computed.
+            likelihood: Whether the loss is a negative log-likelihood.
 
         Raises:
             ScenarioError: The problem lacks something; the message says what to do.
@@ -138,6 +142,11 @@ class Metric(NamedPart):
             raise ScenarioError(
                 f"evaluate.metrics must have {self.name} only for linear models with "
                 f"the loss softmax or sigmoid, whose minimum is known; remove it"
+            )
+        if Need.LIKELIHOOD in self.needs and not likelihood:
+            raise ScenarioError(
+                f"evaluate.metrics must have {self.name} only with the loss softmax or "
+                f"sigmoid, whose exponential it is; remove it"
             )
 
 
@@ -158,6 +167,14 @@ TEST_LOSS = Metric(
     meaning="mean over the test rows",
     label="Test loss (nats)",
     unit="nats",
+)
+TEST_PERPLEXITY = Metric(
+    "test_perplexity",
+    "simulator.problems.metrics:perplexity",
+    meaning="exponential of the mean loss of the test rows",
+    label="Test perplexity",
+    unit="classes",
+    needs=(Need.LIKELIHOOD,),
 )
 TEST_AUC = Metric(
     "test_auc",

@@ -72,6 +72,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.data.spoken_digits.part:SpokenDigits",
         "simulator.problems.data.mfeat.part:Mfeat",
         "simulator.problems.data.physionet2012.part:PhysioNet2012",
+        "simulator.problems.data.text.part:Text",
         "simulator.problems.data.synthetic_logistic:SyntheticLogistic",
         "simulator.problems.data.user_npz:Npz",
         "simulator.problems.data.user_csv:Csv",
@@ -89,6 +90,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.partitions.sizes:Sizes",
         "simulator.problems.partitions.column:ByColumn",
         "simulator.problems.partitions.natural:Natural",
+        "simulator.problems.partitions.contiguous:Contiguous",
     ),
     "models": (
         "simulator.problems.models.linear.part:Linear",
@@ -100,10 +102,12 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.models.view_cnn.part:ViewCnn",
         "simulator.problems.models.lstm.part:Lstm",
         "simulator.problems.models.python.part:Python",
+        "simulator.problems.models.transformer.part:Transformer",
     ),
     "metrics": (
         "simulator.metrics:TEST_ACCURACY",
         "simulator.metrics:TEST_LOSS",
+        "simulator.metrics:TEST_PERPLEXITY",
         "simulator.metrics:TEST_AUC",
         "simulator.metrics:OBJECTIVE",
         "simulator.metrics:GRADIENT_NORM_SQUARED",

@@ -60,6 +60,14 @@ def loss(problem: Any, model: Any, logits: Any) -> Number:
     return losses.per_sample(problem.loss, logits, problem.y_test).mean()
 
 
+def perplexity(problem: Any, model: Any, logits: Any) -> Number:
+    """Returns the exponential of the mean loss of the test rows.
+
+    A model that gives each of n classes the chance 1 / n has a perplexity of n.
+    """
+    return jnp.exp(loss(problem, model, logits))
+
+
 def area_under_roc_curve(
     outputs: Float[Array, " S *C"], targets: Num[Array, " S *T"]
 ) -> Float[Array, ""]:

@@ -19,8 +19,9 @@ MOST_WEIGHTS = 250_000_000
 """Weights of all clients' models, 1 GB in float32; their registers take as much."""
 OVERLAP = 2**32
 """Position, in the stream of partitions, of the samples that parties have in common."""
-KNOWN_MINIMUM = ("softmax", "sigmoid")
-"""Losses whose least value is computed for a linear model."""
+LIKELIHOODS = ("softmax", "sigmoid")
+"""Losses that are negative log-likelihoods; of a linear model their least value is
+computed."""
 
 
 class Shares(NamedTuple):
@@ -116,9 +117,12 @@ def _check_metrics(config: Any, metrics: Sequence[str], data: Dataset) -> None:
     Raises:
         ScenarioError: One line with the metric and the remedy.
     """
-    known = config.is_linear and outputs.loss(config, data) in KNOWN_MINIMUM
+    likelihood = outputs.loss(config, data) in LIKELIHOODS
+    known = config.is_linear and likelihood
     for name in metrics:
-        metric(name).refuse(data.num_classes, data.name, minimum=known)
+        metric(name).refuse(
+            data.num_classes, data.name, minimum=known, likelihood=likelihood
+        )
 
 
 def _check_rows(config: Any, data: Dataset, form: OutputForm) -> None:
@@ -135,7 +139,10 @@ def _check_rows(config: Any, data: Dataset, form: OutputForm) -> None:
         )
     if config.partition.family != "horizontal" or model.shaped:
         return
-    for field in data.fields:
+    takes, fitting = "features", "lstm"
+    if data.has_tokens:
+        takes, fitting = "tokens", "transformer"
+    for field in () if data.has_tokens else data.fields:
         if field.name or not _is_of_rows(field.shape):
             raise ScenarioError(
                 f"problem.model.kind must be python for {data.name}, whose rows have "
@@ -143,22 +150,28 @@ def _check_rows(config: Any, data: Dataset, form: OutputForm) -> None:
                 f"{model.kind!r}; take python, or save rows of numbers (images plane "
                 f"by plane)"
             )
-    own: tuple[int, ...] = (model.frames,) if model.sequential else ()
-    if own and not frames:
+    if model.sequential and not frames:
         raise ScenarioError(
             f"problem.model.kind must be for one class a row, as {data.name} has it, "
-            f"got {model.kind!r}; take linear, or the data speech"
+            f"got {model.kind!r}; take linear, or the data speech or text"
         )
-    if frames and not own:
+    if not frames:
+        return
+    if not model.sequential:
         raise ScenarioError(
             f"problem.model.kind must be sequential for {data.name}, each of whose "
             f"rows has {frames[0]} frames with classes of their own, got "
-            f"{model.kind!r}; take lstm"
+            f"{model.kind!r}; take {fitting}"
         )
-    if own != frames:
+    if model.takes_tokens != data.has_tokens:
+        raise ScenarioError(
+            f"problem.model.kind must be for {takes}, as {data.name} has them, got "
+            f"{model.kind!r}; take {fitting}"
+        )
+    if model.frames not in (None, frames[0]):
         raise ScenarioError(
             f"problem.model.frames must be the {frames[0]} of problem.data.frames, got "
-            f"{own[0]}; change one of them"
+            f"{model.frames}; change one of them"
         )
 
 

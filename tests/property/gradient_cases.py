@@ -23,6 +23,8 @@ from simulator.problems.models.lstm.party import PartyLstm
 from simulator.problems.models.mlp.network import MlpNetwork
 from simulator.problems.models.party import PartyNetwork
 from simulator.problems.models.pooling import pool
+from simulator.problems.models.transformer.network import TransformerNetwork
+from simulator.problems.models.transformer.part import Transformer
 from simulator.problems.models.view_cnn.network import ViewCnnNetwork
 from simulator.problems.server.network import ServerNetwork
 from simulator.problems.server.part import ServerModel
@@ -110,6 +112,19 @@ def lstm(draw: Draw) -> Case:
     model = LstmNetwork(config, draw.width(), frames * width)
     x = draw.normal(draw.rows(), frames * width)
     return Case(model.apply, (draw.weights(model.num_weights), x), 2)
+
+
+def language(draw: Draw) -> Case:
+    heads, length, tokens = draw.one_of(1, 2, 3), draw.one_of(1, 3, 4), draw.width()
+    config = Transformer(
+        layers=draw.one_of(1, 2), heads=heads, width=heads * draw.one_of(1, 2, 4),
+        expansion=draw.one_of(1, 2), tied=bool(draw.one_of(0, 1)),
+    )  # fmt: skip
+    model = TransformerNetwork(config, tokens, length)
+    x = draw.labels(draw.rows() * length, tokens).reshape(-1, length).astype(float)
+    return Case(
+        lambda w: model.apply(w, jnp.asarray(x)), (draw.weights(model.num_weights),), 1
+    )
 
 
 def cnn(draw: Draw) -> Case:
@@ -306,7 +321,8 @@ def deep_parties(draw: Draw) -> Case:
 KINDS: dict[str, Callable[[Draw], Case]] = {
     kind.__name__: kind
     for kind in (
-        linear, dense, lstm_layer, lstm, cnn, parties, transfer, loss, unpadded, padded,
-        group_norm, batch_norm, pools, squeezed, deep_cnn, party_lstm, deep_parties,
+        linear, dense, lstm_layer, lstm, language, cnn, parties, transfer, loss,
+        unpadded, padded, group_norm, batch_norm, pools, squeezed, deep_cnn, party_lstm,
+        deep_parties,
     )
 }  # fmt: skip

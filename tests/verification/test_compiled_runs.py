@@ -22,6 +22,8 @@ LINEAR = {"kind": "linear"}
 DENSE = {"kind": "dense", "hidden": [5, 5], "activation": "tanh"}
 MLP = {"kind": "mlp", "hidden": 5}
 LSTM = {"kind": "lstm", "layers": 2, "cells": 5, "projection": 5}
+TEXT = {"kind": "text", "block": 4, "limit": 60, "test_fraction": 0.001}
+LANGUAGE = {"kind": "transformer", "layers": 1, "heads": 1, "width": 5}
 CNN = {"kind": "cnn", "channels": [5, 5], "kernel": 1}
 
 
@@ -66,6 +68,7 @@ TRANSFER["problem"] |= {
 PRIVATE = {"kind": "audp", "epsilon": 1.0, "clip": "sample", "clip_bound": 1.0}
 RUNS: dict[str, dict[str, Any]] = {
     "lstm": horizontal(SPEECH, LSTM),
+    "transformer": horizontal(TEXT, LANGUAGE),
     "vafl": vertical(MLP, upload="batch"),
     "vafl, all": vertical(MLP, upload="all"),
     "vafl, at once": vertical(LINEAR, "synchronous", upload="batch"),

@@ -87,6 +87,12 @@ class Dataset(NamedTuple):
         return self.y_train.shape[1] if in_frames else None
 
     @property
+    def has_tokens(self) -> bool:
+        """Whether a row is a sequence of tokens, one for each of its frames."""
+        one = self.inputs[0]
+        return len(self.inputs) == 1 and one.whole and one.shape == (self.num_frames,)
+
+    @property
     def inputs(self) -> tuple[Field, ...]:
         """Inputs of a model; a single one of numbers where a set names none."""
         return self.fields or (Field("", self.x_train.shape[1:]),)

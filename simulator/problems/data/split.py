@@ -66,6 +66,7 @@ def finished(
     fields: tuple[Field, ...] = (),
     no_classes: str = "",
     groupings: tuple[Grouping, ...] = (),
+    in_order: bool = False,
 ) -> Dataset:
     """Takes classes of a divided data set, and orders, limits and scales its rows.
 
@@ -84,6 +85,7 @@ def finished(
         fields: Inputs that the features are laid out of; whole ones are not scaled.
         no_classes: Reason why targets are no classes, if they are none.
         groupings: What the training rows belong to.
+        in_order: Whether the training rows keep their order.
 
     Raises:
         ScenarioError: A class does not exist, or the limit is above the number of
@@ -106,7 +108,7 @@ def finished(
             f"got {config.limit}; lower it or leave it out"
         )
     order = generator(config.split, ORDER).permutation(len(y))
-    kept = order[: config.limit]
+    kept = (np.arange(len(y)) if in_order else order)[: config.limit]
     x, y = x[kept], y[kept]
     # Only training rows that are used decide the scale: nothing leaks from test rows.
     in_frames = x.reshape(-1, x.shape[1] // frames)

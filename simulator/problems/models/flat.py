@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
+
+from simulator.problems.models.shapes import Shapes
 
 
 def split(
@@ -19,6 +22,36 @@ def split(
         weights[end - size : end].reshape(shape)
         for shape, size, end in zip(shapes, sizes, accumulate(sizes), strict=True)
     ]
+
+
+def joined(weights: Float[Array, " P"], shapes: Shapes) -> list[Float[Array, "..."]]:
+    """Returns the arrays of a flat vector, as `split`, whose gradients are joined.
+
+    Of `split` each gives a gradient as long as the vector, zero but in its place, and
+    XLA adds them up: with 35 arrays of 0.8 million weights that took 90 % of an update.
+    """
+    return _joined(weights, shapes)  # pyright: ignore
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _joined(weights: Float[Array, " P"], shapes: Shapes) -> list[Float[Array, "..."]]:
+    return split(weights, shapes)
+
+
+def _joined_forwards(
+    weights: Float[Array, " P"], shapes: Shapes
+) -> tuple[list[Float[Array, "..."]], None]:
+    return split(weights, shapes), None
+
+
+def _joined_backwards(
+    shapes: Shapes, _: None, slopes: list[Float[Array, "..."]]
+) -> tuple[Float[Array, " P"]]:
+    del shapes
+    return (jnp.concatenate([slope.reshape(-1) for slope in slopes]),)
+
+
+_joined.defvjp(_joined_forwards, _joined_backwards)
 
 
 def matrices(shapes: Sequence[tuple[int, ...]]) -> Bool[np.ndarray, " P"]:

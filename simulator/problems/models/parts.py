@@ -37,7 +37,10 @@ class Model(Part):
     transfers: ClassVar[bool] = False
     """Whether it has hidden units that transfer learning aligns."""
     sequential: ClassVar[bool] = False
-    """Whether its rows are sequences of `frames` frames, each with a class."""
+    """Whether its rows are sequences of `frames` frames, each with a class; `frames`
+    may be None where it takes as many as the data have."""
+    takes_tokens: ClassVar[bool] = False
+    """Whether its rows are sequences of tokens, one a frame."""
 
     shaped: ClassVar[bool] = False
     """Whether it gets rows in the shapes and types in which they were given."""

@@ -30,6 +30,18 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         problem(model={"kind": "lstm"}),
         r"problem\.server is missing; the model 'lstm' of a party needs server",
     ),
+    "heads that do not divide": (
+        problem(model={"kind": "transformer", "heads": 5}),
+        r"problem\.model\.heads must divide the width of 64, got 5; change one",
+    ),
+    "classes of a text": (
+        problem(data={"kind": "text", "scale": "raw", "classes": [0, 1]}),
+        r"problem\.data\.classes must not be set for text, each of whose characters",
+    ),
+    "scale of a text": (
+        problem(data={"kind": "text", "scale": "unit"}),
+        r"problem\.data\.scale must be raw for text, whose .* got 'unit'; leave it out",
+    ),
     "a smoothed gradient without noise": (
         {"evaluate": {"metrics": ["smoothed_gradient_norm_squared"]}},
         r"evaluate\.metrics must not have smoothed_gradient_norm_squared without noise",

@@ -258,6 +258,7 @@ TREES: dict[str, dict[str, Any]] = {
     ),
     "lstm": model(data(kind="speech", source="standin"), kind="lstm"),
     "digits, spoken": model(data(kind="spoken_digits", source="standin"), kind="lstm"),
+    "text": model(data(kind="text", scale="raw", block=8), kind="transformer"),
     "views": merge(
         VAFL,
         {
@@ -289,7 +290,16 @@ TREES: dict[str, dict[str, Any]] = {
     "engine": merge(SGD, {"engine": {"mode": "batched", "chunk": 10}}),
 }
 """Scenarios that together have every entry that may be a whole number."""
-BIG_MODELS = ("mlp", "dense", "cnn", "view_cnn", "cifar_net", "lstm", "digits, spoken")
+BIG_MODELS = (
+    "mlp",
+    "dense",
+    "cnn",
+    "view_cnn",
+    "cifar_net",
+    "lstm",
+    "digits, spoken",
+    "text",
+)
 Keys = tuple[str | int, ...]
 
 

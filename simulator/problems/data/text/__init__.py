@@ -1,0 +1,1 @@
+"""Characters of a text in blocks: `part` (options), `record`, the text that ships."""

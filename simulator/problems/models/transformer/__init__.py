@@ -1,0 +1,1 @@
+"""A language model: `part` (options), `network`."""

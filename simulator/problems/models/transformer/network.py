@@ -1,0 +1,159 @@
+"""A decoder-only transformer, whose weights are one flat vector."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from simulator.problems.models.blockwise import in_blocks
+from simulator.problems.models.flat import joined, matrices
+from simulator.problems.models.shapes import Shapes, size
+from simulator.problems.models.transformer.part import Transformer
+
+SMALL = 1e-5
+"""Keeps the root of a variance from zero."""
+DEVIATION = 0.02
+"""Standard deviation of the weights at the start."""
+OF_LAYER = 8
+"""Number of arrays of a layer."""
+
+
+class TransformerNetwork(NamedTuple):
+    """Embeddings, layers of causal attention and a perceptron, and logits; per token.
+
+    Attributes:
+        config: Options: layers, heads, width.
+        num_outputs: Number of logits of a token, `C`.
+        num_features: Number of tokens of a row, `L`.
+
+    Source: as `Transformer`.
+    """
+
+    config: Transformer
+    num_outputs: int
+    num_features: int
+
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of the arrays, as `Transformer.shapes` documents them."""
+        return self.config.shapes(self.num_features, self.num_outputs)
+
+    @property
+    def num_weights(self) -> int:
+        """Length of the flat vector, `P`."""
+        return size(self.shapes)
+
+    @property
+    def num_noised(self) -> int:
+        """Number of the embeddings' weights, of tokens and positions."""
+        return size(self.shapes[:2])
+
+    @property
+    def num_statistics(self) -> int:
+        """None: normalisation is of each token alone."""
+        return 0
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
+        """Draws matrices normally with deviation 0.02; gains are 1.
+
+        The last matrix of attention and of each perceptron, whose outputs are added up,
+        has a deviation less by the root of twice the number of layers. Values are
+        single precision in all runs.
+
+        Source: Radford et al. (2019), section 2.3; 0.02: their published code.
+        """
+        added = DEVIATION / math.sqrt(2 * self.config.layers)
+        deviations = [DEVIATION if len(shape) > 1 else 0.0 for shape in self.shapes]
+        for layer in range(self.config.layers):
+            first = 2 + OF_LAYER * layer
+            deviations[first + 4] = deviations[first + 7] = added
+        sizes = [math.prod(shape) for shape in self.shapes]
+        wide = np.repeat(np.array(deviations, np.float32), sizes)
+        gains = np.repeat([np.float32(len(shape) == 1) for shape in self.shapes], sizes)
+        drawn = jax.random.normal(key, wide.shape, jnp.float32)
+        return jnp.asarray(wide) * drawn + gains
+
+    def features(self, x: Float[np.ndarray, "N L"]) -> Float[np.ndarray, "N L"]:
+        """Returns the numbers of the tokens as they are."""
+        return x
+
+    def regularised(self) -> Bool[np.ndarray, " P"]:
+        """Says of each number whether it is regularised: all but gains."""
+        return matrices(self.shapes)
+
+    def apply(
+        self, weights: Float[Array, " P"], x: Float[Array, "S L"]
+    ) -> Float[Array, "C SL"]:
+        """Returns the logits after all tokens of the first row, then of the second, ...
+
+        Args:
+            weights: Flat vector.
+            x: Rows of tokens, by their numbers.
+        """
+        parts = joined(weights, self.shapes)
+        return in_blocks(lambda block: self._logits(parts, block), x)
+
+    def train(
+        self, weights: Float[Array, " P"], x: Float[Array, "S L"]
+    ) -> tuple[Float[Array, "C SL"], Float[Array, " 0"]]:
+        """Returns the logits of a batch, and no statistics of it."""
+        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
+
+    def _logits(
+        self, parts: Sequence[Float[Array, "..."]], x: Float[Array, "S L"]
+    ) -> Float[Array, "C SL"]:
+        embedding, positions = parts[:2]
+        # A product, since the gradient of a look-up would add rows one by one.
+        which = jax.nn.one_hot(x.astype(jnp.int32), len(embedding), dtype=x.dtype)
+        hidden = which @ embedding + positions[None]
+        for layer in range(self.config.layers):
+            first, *attention, second, enter, leave = parts[2 + OF_LAYER * layer :][
+                :OF_LAYER
+            ]
+            hidden = hidden + self._attention(normalised(hidden, first), attention)
+            units = jax.nn.gelu(normalised(hidden, second) @ enter.T)
+            hidden = hidden + units @ leave.T
+        last = 2 + OF_LAYER * self.config.layers
+        hidden = normalised(hidden, parts[last]).reshape(-1, self.config.width)
+        return (parts[-1] if len(parts) > last + 1 else embedding) @ hidden.T
+
+    def _attention(
+        self, x: Float[Array, "S L D"], matrices: Sequence[Float[Array, "D D"]]
+    ) -> Float[Array, "S L D"]:
+        """Returns what each token takes from itself and those before it."""
+        *inner, leave = matrices
+        S, L, width = x.shape
+        heads = (S, L, self.config.heads, width // self.config.heads)
+        query, key, value = (
+            jnp.reshape(part, heads)
+            for part in jnp.split(x @ jnp.concatenate(inner).T, 3, axis=-1)
+        )
+        score = jnp.einsum("slhe,smhe->shlm", query, key) / math.sqrt(heads[-1])
+        earlier = np.tril(np.ones((1, 1, L, L), bool))
+        share = jax.nn.softmax(jnp.where(earlier, score, -jnp.inf))
+        taken = jnp.einsum("shlm,smhe->slhe", share, value)
+        return taken.reshape(x.shape) @ leave.T
+
+
+def normalised(
+    x: Float[Array, "S L D"], gain: Float[Array, " D"]
+) -> Float[Array, "S L D"]:
+    """Returns each token's numbers with mean 0 and variance 1, times gains.
+
+    Source: Ba, Kiros and Hinton, Layer Normalization (2016).
+    """
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = jnp.mean(centred**2, axis=-1, keepdims=True)
+    return centred * jax.lax.rsqrt(variance + SMALL) * gain[None, None]
+
+
+def transformer(
+    config: Transformer, num_outputs: int, num_features: int, family: str
+) -> TransformerNetwork:
+    """Builds the network of a scenario, whose rows are tokens."""
+    del family
+    return TransformerNetwork(config, num_outputs, num_features)

@@ -1,0 +1,35 @@
+"""Successive rows for each client, such as a part of a text."""
+
+from typing import Literal
+
+import numpy as np
+
+from simulator.problems.data.base import Dataset
+from simulator.problems.partitions.parts import Horizontal, Shares
+from simulator.problems.partitions.shares import refuse_too_many
+
+
+class Contiguous(Horizontal):
+    """Every client holds successive rows: of a text, a part of its own.
+
+    Rows of a text are in its order. Those of other sets are shuffled, so that their
+    successive rows are a random share.
+    """
+
+    kind: Literal["contiguous"] = "contiguous"
+
+    def make(self, dataset: Dataset, seed: int) -> Shares:
+        """Returns groups of successive training rows; nothing is random.
+
+        Sizes differ by at most one; the first clients hold the larger groups.
+
+        Args:
+            dataset: Data set with the training rows to divide.
+            seed: Unused.
+
+        Raises:
+            ScenarioError: There are more clients than rows.
+        """
+        del seed
+        refuse_too_many(self, dataset)
+        return np.array_split(np.arange(len(dataset.y_train)), self.clients)
