@@ -154,7 +154,7 @@ def _check_rows(config: Any, data: Dataset, form: OutputForm) -> None:
     if own != frames:
         raise ScenarioError(
             f"problem.model.frames must be the {frames[0]} of problem.data.frames, got "
-            f"{own[0]}; change one of them"
+            f"{model.frames}; change one of them"
         )
 
 
