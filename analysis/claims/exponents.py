@@ -129,12 +129,17 @@ def _scaling(
             f"{variant} is not swept over two or more values of {against}, and "
             f"numbers above 0"
         )
+    ended = {
+        tuple(measured.of(final(metric), group).replicates)
+        for groups in found.values()
+        for group in groups.values()
+    }
+    if len(ended) != 1:
+        raise StudyError(f"some runs of {variant} have not ended; resume the study")
     at, values, meanings = sorted(found), [], []
     for other in at:
         swept = sorted(found[other])
         columns = [measured.of(final(metric), found[other][one]) for one in swept]
-        if len({tuple(column.replicates) for column in columns}) != 1:
-            raise StudyError(f"some runs of {variant} have not ended; resume the study")
         ends = np.column_stack([column.values for column in columns])
         lost = np.column_stack([column.diverged for column in columns])
         place, meaning = choose(ends, lost)

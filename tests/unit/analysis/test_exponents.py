@@ -100,3 +100,11 @@ def test_other_sweeps_are_refused() -> None:
     of = measured(lambda at, r: 0.5)
     with pytest.raises(StudyError, match=r"is not swept over algorithm\.batch and"):
         best(of, "a", "algorithm.batch", CLIENTS, "test_accuracy")
+
+
+def test_runs_that_have_not_ended_are_refused() -> None:
+    of = measured(lambda at, r: 0.5)
+    fewer = of.table.drop(index=len(of.table) - 1)
+    rest = (frame.loc[fewer.index] for frame in (of.numbers, of.bounds))
+    with pytest.raises(StudyError, match="some runs of a have not ended; resume"):
+        best(Measured(fewer, *rest), "a", *WHERE)
