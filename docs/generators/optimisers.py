@@ -59,14 +59,14 @@ def staleness(results: Path, folder: Path) -> None:
             for colour, (name, one) in zip(
                 style.palette(), lines.items(), strict=False
             ):
-                label = f"{TITLES[name]}: {one.exponent.mean:.2f}"
+                label = f"{TITLES[name]}: {_stale(one).exponent.mean:.2f}"
                 axes.plot(one.at, one.means, "o-", c=colour, label=label)
             at = next(iter(lines.values())).at
             axes.plot(at, 0.5 / at, "k:", lw=1, label="-1")
             axes.set(xscale="log", yscale="log", title=PANELS[what])
             axes.set_xticks(at, [f"{one:g}" for one in at])
             axes.xaxis.set_minor_formatter(NullFormatter())
-            axes.legend(title="exponent")
+            axes.legend(title="exponent, from staleness 1")
         figure.supxlabel("Staleness + 1 (commits)")
         save_figure(figure, folder / STUDY)
     rows = [
@@ -74,6 +74,7 @@ def staleness(results: Path, folder: Path) -> None:
             "learning rate": what,
             "optimiser": name,
             "exponent": str(one.exponent),
+            "of staleness 1 and more": str(_stale(one).exponent),
             **{f"at {at - 1:g}": f"{x:.3g}" for at, x in _points(one)},
             "beyond the sweep": int((one.bounds != 0).sum()),
         }
@@ -81,6 +82,12 @@ def staleness(results: Path, folder: Path) -> None:
         for name, one in lines.items()
     ]
     pd.DataFrame(rows).to_csv(results / STUDY / "exponents.csv", index=False)
+
+
+def _stale(one: Scaling) -> Scaling:
+    """Returns it without staleness 0, at which some are stable at any rate swept."""
+    at, rates, meanings = one
+    return Scaling(at[1:], rates[:, 1:], meanings[:, 1:])
 
 
 def _points(one: Scaling) -> list[tuple[float, float]]:
