@@ -153,8 +153,9 @@ def _message(
         return f"{key} must be a known one, got {shown(got)}; {near}"
     if kind == "literal_error":
         words = [str(word) for word in _words_at(path, tree, root)]
-        near = suggestion(value, words)
-        return f"{key} must be one of {', '.join(words)}, got {shown(value)}; {near}"
+        near = nearest(value, words)
+        remedy = "take one of them" if near is None else f"did you mean {near!r}?"
+        return f"{key} must be one of {', '.join(words)}, got {shown(value)}; {remedy}"
     if kind == "value_error":
         return _of_validator(path, detail)
     if kind in ("model_type", "model_attributes_type", "dict_type"):

@@ -21,6 +21,8 @@ def schema() -> dict[str, Any]:
     """
     study, world = Scenario.model_json_schema(), WorldScenario.model_json_schema()
     found = {**world.pop("$defs"), **study.pop("$defs")}
+    for part in found.values():
+        _let_rates_be_steps(part)
     tree = {
         "$schema": DIALECT,
         "title": "Scenario",
@@ -34,6 +36,15 @@ def schema() -> dict[str, Any]:
     }
     claims = {_address(part): part.named for part in parts("claims")}
     return _told_apart(tree, found, claims)
+
+
+def _let_rates_be_steps(part: dict[str, Any]) -> None:
+    """Lets the learning rate of an optimiser take the place of the step size."""
+    known = part.get("properties", {})
+    others = [key for key in ("optimizer", "local_optimizer") if key in known]
+    if others and "step_size" in part.get("required", ()):
+        part["required"] = [key for key in part["required"] if key != "step_size"]
+        part["anyOf"] = [{"required": [key]} for key in ("step_size", *others)]
 
 
 def _address(part: type) -> str:
@@ -107,6 +118,8 @@ def _of_tags(members: list[str], found: Mapping[str, dict[str, Any]]) -> dict[st
     tags = {address: _tag(found[address.rpartition("/")[2]]) for address in members}
     (entry,) = {entry for entry, _ in tags.values()}
     names = [name for _, name in tags.values() if name is not None]
+    if len(names) < len(members) - 1:  # told apart by something else
+        return {"anyOf": [{"$ref": address} for address in members]}
     chosen = [
         {
             "if": {"properties": {entry: _known(name, names)}, "required": [entry]},

@@ -596,10 +596,10 @@ BAD = {
         "claims.0.metric",
         [  # each name once, though many kinds of claims have the entry
             (
-                "one of test_accuracy, test_loss, test_auc, objective, "
-                "gradient_norm_squared, optimality_gap, "
+                "one of test_accuracy, test_loss, test_perplexity, test_auc, "
+                "objective, gradient_norm_squared, optimality_gap, "
                 "smoothed_gradient_norm_squared, consensus_distance, "
-                "worker_accuracy, worker_loss, got {'kind': 'x'}; known are"
+                "worker_accuracy, worker_loss, got {'kind': 'x'}; take one of them"
             )
         ],
     ),

@@ -177,6 +177,18 @@ TREES: dict[str, dict[str, Any]] = {
     "vafl": merge(VAFL, {"protocol": {"kind": "bounded", "staleness_bound": 3}}),
     "world": WORLD,
     "local steps": algorithm(SGD, local_steps=2, weight={"kind": "delay_adaptive"}),
+    "optax": algorithm(
+        SGD,
+        step_size=None,
+        optimizer={
+            "kind": "adamw",
+            "learning_rate": {
+                "schedule": "cosine_decay_schedule",
+                "parameters": {"init_value": 0.01, "decay_steps": 100},
+            },
+            "parameters": {"b1": 0.9},
+        },
+    ),
     "fed_async": algorithm(SGD, kind="fed_async"),
     "fed_buff": merge(
         algorithm(SGD, kind="fed_buff"), {"protocol": {"kind": "buffered", "size": 3}}
@@ -374,6 +386,8 @@ def replaced(tree: Any, keys: Keys, value: Any) -> Any:
     if not keys:
         return value
     first, *rest = keys
+    if first == "parameters" and first not in tree:  # they stand next to a name
+        return replaced(tree, tuple(rest), value)
     copy = list(tree) if isinstance(tree, list | tuple) else dict(tree)
     copy[first] = replaced(copy[first], tuple(rest), value)  # pyright: ignore
     return copy
