@@ -24,7 +24,7 @@ PANELS = {
     "largest stable": "Largest stable learning rate",
     "best": "Best learning rate",
 }
-SIZE = (7.16, 3.4)
+SIZE = (7.16, 4.2)
 
 
 def scalings(results: Path) -> dict[str, dict[str, Scaling]]:
@@ -64,10 +64,15 @@ def staleness(results: Path, folder: Path) -> None:
             at = next(iter(lines.values())).at
             axes.plot(at, 0.5 / at, "k:", lw=1, label="-1")
             axes.set(xscale="log", yscale="log", title=PANELS[what])
+            axes.set_xlabel("Staleness + 1 (commits)")
             axes.set_xticks(at, [f"{one:g}" for one in at])
             axes.xaxis.set_minor_formatter(NullFormatter())
-            axes.legend(title="exponent, from staleness 1")
-        figure.supxlabel("Staleness + 1 (commits)")
+            axes.legend(
+                title="Exponents from staleness 1 on",
+                loc="upper center",
+                bbox_to_anchor=(0.5, -0.16),
+                ncols=2,
+            )
         save_figure(figure, folder / STUDY)
     rows = [
         {
