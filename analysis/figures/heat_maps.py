@@ -78,7 +78,7 @@ def heat_map(
     table = cells(study, metric, keys, target, against, at)
     x, y = table.columns[1:3]
     told = "mean of the last tenth of evaluations"
-    scale = style.Axis(f"{style.final_label(metric)}\n({told})")
+    scale = style.Axis(f"{style.final_label(metric, study)}\n({told})")
     if target is not None:
         sign = "≥" if described(study, metric).higher_is_better else "≤"
         goal = f"{style.in_words(metric)} {sign} {target:.4g}"

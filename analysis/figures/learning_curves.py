@@ -96,7 +96,7 @@ def convergence(
             axes.set_xlim(left=0)
         if (record := find(metric)) is not None and record.logarithmic:
             layout.make_logarithmic(axes)
-        axes.set(xlabel=axis.label, ylabel=style.metric_label(metric))
+        axes.set(xlabel=axis.label, ylabel=style.metric_label(metric, study))
         layout.add_legend(figure, handles, labels, size)
         counts = {int(curve["replicates"].iloc[0]) for curve in curves.values()}
         layout.add_note(

@@ -127,7 +127,7 @@ def privacy_utility(
         if is_wide(spent["epsilon"]):
             axes.set_xscale("log")
         axis = layout.axis(study, "epsilon")
-        axes.set(xlabel=axis.label, ylabel=style.final_label(metric))
+        axes.set(xlabel=axis.label, ylabel=style.final_label(metric, study))
         layout.add_legend(figure, handles, labels, size)
         several = layout.replicates(table["replicates"])
         layout.add_note(

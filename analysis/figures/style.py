@@ -37,6 +37,9 @@ OKABE_ITO = (
 Source: Okabe and Ito, Color Universal Design (2008).
 """
 
+NATS = "nats"
+LIKELIHOODS = ("auto", "softmax", "sigmoid", "binary")
+"""Losses of a scenario that are in nats."""
 WIDTHS = {"one": 3.5, "two": 7.16}
 """Inches of one and of two columns of a page.
 
@@ -167,11 +170,26 @@ def _words(group: str) -> tuple[str, ...]:
     return tuple(word for word in re.split(r"[-_ ,]+", group) if word != "private")
 
 
-def metric_label(metric: str) -> str:
-    """Returns the label of a metric; a user's own is named like its column."""
+def metric_label(metric: str, study: Any = None) -> str:
+    """Returns the label of a metric; a user's own is named like its column.
+
+    Args:
+        metric: Name of the metric.
+        study: Study that is drawn: a loss that is no likelihood is not in nats.
+    """
     known = find(metric)
     label = "" if known is None else known.label
+    if known is not None and known.unit == NATS and not _in_nats(study):
+        label = label.removesuffix(f" ({NATS})")
     return label or text(metric.replace("_", " ").capitalize(), 60)
+
+
+def _in_nats(study: Any) -> bool:
+    if study is None:
+        return True
+    told = [run.get("scenario") or {} for run in study.manifest["runs"]]
+    problems = [scenario.get("problem") or {} for scenario in told]
+    return all(problem.get("loss", "auto") in LIKELIHOODS for problem in problems)
 
 
 def in_words(metric: str) -> str:
@@ -180,9 +198,9 @@ def in_words(metric: str) -> str:
     return f"{label[0].lower()}{label[1:]}"
 
 
-def final_label(metric: str) -> str:
-    """Returns the label of final values of a metric."""
-    label = metric_label(metric)
+def final_label(metric: str, study: Any = None) -> str:
+    """Returns the label of final values of a metric, as of `metric_label`."""
+    label = metric_label(metric, study)
     return f"Final {label[0].lower()}{label[1:]}"
 
 

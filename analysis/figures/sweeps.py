@@ -87,7 +87,7 @@ def final_over(
 
     with style.context():
         figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at), size)
-        axes.set_ylabel(style.final_label(metric))
+        axes.set_ylabel(style.final_label(metric, study))
         several = max(counts, default=0) > 1
         ends = f"bars: 95 % t-intervals{max(cuts, key=len)}" if several else ""
         layout.add_note(

@@ -102,3 +102,17 @@ def test_styles_change_what_is_drawn(tmp_path: Path) -> None:
     white = "fill: #ffffff"  # behind everything; black is not written
     assert white in plain.split("axes_1")[0]
     assert white not in dark.split("axes_1")[0]
+
+
+@pytest.mark.parametrize(
+    ("loss", "label"),
+    [("auto", "Test loss (nats)"), ("hinge", "Test loss"), ("mine:huber", "Test loss")],
+)
+def test_a_loss_that_is_no_likelihood_is_not_in_nats(loss: str, label: str) -> None:
+    study = Fake(("central", "central"))
+    for run in study.manifest["runs"]:
+        run["scenario"] = {"problem": {"loss": "softmax"}}
+    study.manifest["runs"][0]["scenario"] = {"problem": {"loss": loss}}
+    assert style.metric_label("test_loss", study) == label
+    assert style.metric_label("test_accuracy", study) == "Test accuracy"
+    assert style.metric_label("test_loss") == "Test loss (nats)"
