@@ -1,7 +1,8 @@
-"""Commands that need no study: `list`, `calibrate`, `doctor` and `schema`."""
+"""Commands that need no study: `list`, `new`, `calibrate`, `doctor`, `schema`."""
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,26 @@ def list_() -> None:
             source = [sources.get(part, "stalesim")] * bool(sources)
             table.add_row(kind, name, *source, about)
     out.print(table)
+
+
+@app.command("new")
+def new_(
+    kind: Annotated[
+        str, typer.Argument(help="study, law, protocol, algorithm or model")
+    ],
+    name: Annotated[str, typer.Argument(help="its name, as of a Python module")],
+    folder: Annotated[
+        Path, typer.Option("--out", "-o", help="folder of the files")
+    ] = Path(),
+) -> None:
+    """Writes a study, or a part of your own, to start from: it runs, and has a test."""
+    from simulator.cli import new
+
+    paths = new.write(kind, name, folder)
+    for path in paths:
+        out.say(f"Written: {path}")
+    (test,) = (path for path in paths if path.name.startswith("test_"))
+    out.say(f"Next: pytest {test}")
 
 
 @app.command()

@@ -1,0 +1,64 @@
+"""Files to start from: a study or a part of one's own, with its test."""
+
+import keyword
+from pathlib import Path
+
+from simulator.config.errors import UserError
+from simulator.config.text import shown, suggestion
+
+TEMPLATES = Path(__file__).parent / "templates"
+NAME = "my_part"
+"""Name that the part has in a template; its class is called likewise."""
+
+
+def kinds() -> list[str]:
+    """Returns what there are templates of."""
+    return sorted(path.name for path in TEMPLATES.iterdir() if path.is_dir())
+
+
+def write(kind: str, name: str, folder: Path) -> list[Path]:
+    """Writes the files of a template, with a name of one's own; returns their paths.
+
+    Args:
+        kind: Kind of the template, one of `kinds`.
+        name: Name of the part or study, also that of its files.
+        folder: Folder of the files, which is made if need be.
+
+    Raises:
+        UserError: There is no such template, the name is none of Python's, a file is
+            there already, or the folder cannot be written.
+    """
+    if kind not in kinds():
+        raise UserError(
+            f"KIND must be one of {', '.join(kinds())}, got {shown(kind)}; "
+            f"{suggestion(kind, kinds())}"
+        )
+    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
+        raise UserError(
+            f"NAME must be letters a to z, digits and underscores, as of a module, got "
+            f"{shown(name)}; take another"
+        )
+    written = []
+    made = {
+        folder / path.name.replace(NAME, name): path.read_text(encoding="utf-8")
+        for path in sorted((TEMPLATES / kind).glob("*.*"))
+    }
+    for path in made:
+        if path.exists():
+            raise UserError(f"{path} must not exist; choose another name or --out")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in made.items():
+            own = text.replace(NAME, name).replace(_class(NAME), _class(name))
+            path.write_text(own, encoding="utf-8")
+            written.append(path)
+    except OSError as error:
+        raise UserError(
+            f"{folder}: cannot be written: {error.strerror}; choose another by --out"
+        ) from None
+    return written
+
+
+def _class(name: str) -> str:
+    """Returns the name of a class, in capitals and without underscores."""
+    return "".join(word.capitalize() for word in name.split("_"))

@@ -1,0 +1,36 @@
+"""A protocol: asynchronous, but no client commits twice in a row."""
+
+from typing import ClassVar, Literal
+
+from simulator.protocols import Protocol
+from simulator.timeline import Outcome
+from simulator.world.cycle import Cycle
+
+
+class MyPart(Protocol):
+    """Asynchronous, but no client commits twice in a row: the second is rejected."""
+
+    kind: Literal["my_part"] = "my_part"
+    like: ClassVar[str] = "asynchronous"
+    """Algorithms that run on this protocol run on ours as well."""
+
+    def play(self, world, recorder):
+        last = None
+
+        def read(client):
+            recorder.read(client, world.env.now)
+
+        def arrive(client):
+            nonlocal last
+            if client == last:
+                recorder.lose(client, Outcome.REJECTED)
+            else:
+                recorder.commit(world.env.now, (client,))
+                last = client
+            cycle.again(client)
+
+        cycle = Cycle(world, read, arrive, recorder.lose)
+        cycle.start()
+
+
+STALESIM = {"protocols": (MyPart,)}

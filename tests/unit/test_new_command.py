@@ -1,0 +1,57 @@
+"""Templates run as they stand, under any name, and overwrite nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from simulator.cli import new
+from simulator.config.errors import UserError
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", new.kinds())
+def test_a_template_runs_and_passes_its_test(kind: str, tmp_path: Path) -> None:
+    paths = new.write(kind, "slow_start", tmp_path / "mine")
+    told = {path.name for path in paths}
+    assert {"slow_start.yaml", "test_slow_start.py"} <= told
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        assert "my_part" not in text
+        assert "MyPart" not in text
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "--rootdir", str(tmp_path), "mine"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("modle", "mine", "did you mean 'model'?"),
+        ("law", "My-Law", "NAME must be letters a to z"),
+        ("law", "class", "NAME must be letters a to z"),
+        ("law", "../mine", "NAME must be letters a to z"),
+    ],
+)
+def test_what_there_is_no_template_for(
+    kind: str, name: str, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=words.replace("?", r"\?")) as caught:
+        new.write(kind, name, tmp_path)
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("years of work")
+    with pytest.raises(UserError, match=r"mine\.py must not exist"):
+        new.write("law", "mine", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
+    assert (tmp_path / "mine.py").read_text() == "years of work"
