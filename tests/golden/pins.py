@@ -118,7 +118,8 @@ def _table(table: Any) -> str:
         if name in REGISTERS:
             continue
         column = table[name].combine_chunks()
-        exact = not pa.types.is_floating(column.type)
+        inner = getattr(column.type, "value_type", column.type)  # of a list
+        exact = not pa.types.is_floating(inner)
         hashes[exact][name] = _hash(json.dumps(column.to_pylist()))
     parts = (json.dumps(hashes[exact], sort_keys=True) for exact in (True, False))
     return "~".join(map(_hash, parts))
