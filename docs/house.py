@@ -29,9 +29,14 @@ PRIVATE = re.compile(
 
 
 def files(*folders: str) -> Iterator[Path]:
-    """Yields the Python files of some folders, in a fixed order."""
+    """Yields the Python files of some folders, in a fixed order.
+
+    Templates are no modules: a user's own are made of them.
+    """
     for folder in folders:
-        yield from sorted((ROOT / folder).rglob("*.py"))
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if "templates" not in path.parts:
+                yield path
 
 
 def name_of(path: Path) -> str:
