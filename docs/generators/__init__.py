@@ -1,1 +1,0 @@
-"""Content of the generated pages: tables of formulas, and of exchanges in studies."""

@@ -1,1 +1,0 @@
-"""CSGD, ASGD, AUDP and MAPA: options, kernels, MAPA's stages."""

@@ -1,1 +1,0 @@
-"""FedSGD, FedBCD, FedPBCD: options, kernels, transfer learning, encryption's cost."""

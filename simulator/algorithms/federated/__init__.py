@@ -1,1 +1,0 @@
-"""SGD, FedAsync and FedBuff: options, kernels, staleness weights, optimizers."""

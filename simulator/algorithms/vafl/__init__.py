@@ -1,1 +1,0 @@
-"""VAFL: its options (`part`), its kernel, what the server stores, and ages."""

@@ -1,8 +1,0 @@
-"""Execution of a timeline by an algorithm: stepwise, compiled, or batched over runs.
-
-- `device`: the settings of JAX; `compiler`: a known fault of XLA, and its test.
-- `processes`: copies of a process that has imported JAX, to execute runs in.
-- `row_stream`: cuts of a timeline at evaluations, with the samples of each row.
-- `execute`: the programs for the device; `runner`: one or several runs from start to
-  end.
-"""

@@ -1,1 +1,0 @@
-"""Speech: `part` (options and files), `utterances`, `record`, `standin`."""

@@ -1,1 +1,0 @@
-"""Convolutional network of five layers: `part` (options), `network`."""

@@ -1,1 +1,0 @@
-"""Fully connected layers: `part` (options), `network`."""

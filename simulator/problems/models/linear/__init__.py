@@ -1,1 +1,0 @@
-"""Linear model: `part` (options), `network`."""

@@ -1,1 +1,0 @@
-"""LSTM: `part` (options), `layers`, `network` of clients, `party` of parties."""

@@ -1,1 +1,0 @@
-"""Network of one hidden layer: `part` (options), `network`."""

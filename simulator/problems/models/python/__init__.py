@@ -1,1 +1,0 @@
-"""Models of a user's own: `part` (options), `functions`, `libraries`, `network`."""

@@ -1,1 +1,0 @@
-"""Convolutional network of a part of an image: `part` (options), `network`."""

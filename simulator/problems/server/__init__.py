@@ -1,1 +1,0 @@
-"""What parties send, and the server's network over it: `part` (options), `network`."""

@@ -1,5 +1,0 @@
-"""Recorders: what a protocol tells of a world in motion becomes a timeline's rows.
-
-- `recorder`: versions, registers, jobs and rows of any protocol with a server.
-- `single`: the same, faster, where every commit applies one arrival at once.
-"""

@@ -1,1 +1,0 @@
-"""Files that a run reads: where they are, how large they may be, and tables in them."""
