@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Key, Num
 
 from simulator.problems.data.base import Field
 from simulator.problems.models.base import STATISTICS_KEPT
+from simulator.problems.models.flat import joined, split
 from simulator.problems.models.python import checks
 from simulator.problems.models.python.functions import model_of
 from simulator.problems.models.python.interface import Functions
@@ -54,16 +54,6 @@ class Layout(NamedTuple):
         """Returns arrays in their tree."""
         return jax.tree.unflatten(self.structure, list(arrays))
 
-    def arrays(self, vector: Float[Array, " Q"]) -> list[Float[Array, "..."]]:
-        """Returns the arrays of a vector, in its own type."""
-        sizes = [math.prod(shape) for shape in self.shapes]
-        return [
-            vector[end - size : end].reshape(shape)
-            for shape, size, end in zip(
-                self.shapes, sizes, accumulate(sizes), strict=True
-            )
-        ]
-
     def given(self, vector: Float[Array, " Q"]) -> Any:
         """Returns the tree of a vector in the types of the arrays; counts are rounded.
 
@@ -73,7 +63,7 @@ class Layout(NamedTuple):
             array
             if jnp.issubdtype(dtype, jnp.floating)
             else jnp.round(array).astype(dtype)
-            for array, dtype in zip(self.arrays(vector), self.types, strict=True)
+            for array, dtype in zip(split(vector, self.shapes), self.types, strict=True)
         ]
         return self.tree(found)
 
@@ -115,7 +105,6 @@ class OwnNetwork:
         self.weights = Layout.of(found.weights)
         self.statistics = Layout.of(found.statistics)
         self.takes_key = found.takes_key
-        self._split = _splitting(self.weights, self.statistics.size)
 
     @property
     def num_outputs(self) -> int:
@@ -217,10 +206,10 @@ class OwnNetwork:
 
     def _trees(self, weights: Float[Array, " P"]) -> tuple[Any, Any]:
         """Returns weights and statistics as the model has them."""
-        measured = lax.stop_gradient(weights[self.weights.size :])
+        learned, measured = jnp.split(weights, [self.weights.size])
         return (
-            self.weights.tree(self._split(weights)),
-            self.statistics.given(measured),
+            self.weights.tree(joined(learned, self.weights.shapes)),
+            self.statistics.given(lax.stop_gradient(measured)),
         )
 
     def _given(self, x: Float[Array, "S F"]) -> Any:
@@ -253,30 +242,6 @@ def columns_of(outputs: Num[Array, " S *o"], form: OutputForm) -> Num[Array, "C 
     """Returns outputs `[S, ...]` as `[C, S]`, or `[C, S L]` of `L` positions."""
     samples = outputs.shape[0] * math.prod(form.positions)
     return outputs.reshape(samples, -1).T
-
-
-def _splitting(weights: Layout, num_statistics: int) -> Any:
-    """Returns a function from a vector to the arrays of its weights.
-
-    Its derivative lays the arrays' own end to end. That of slices would add up as many
-    vectors as there are arrays, which takes XLA as long as a small model itself.
-    """
-
-    @jax.custom_vjp
-    def split(vector: Float[Array, " P"]) -> list[Float[Array, "..."]]:
-        return weights.arrays(vector)
-
-    def forth(vector: Float[Array, " P"]) -> tuple[list[Float[Array, "..."]], None]:
-        return weights.arrays(vector), None
-
-    def back(_: None, slopes: list[Array]) -> tuple[Float[Array, " P"]]:
-        parts = [jnp.ravel(slope) for slope in slopes]
-        if num_statistics:
-            parts.append(jnp.zeros(num_statistics, parts[0].dtype))
-        return (jnp.concatenate(parts),)
-
-    split.defvjp(forth, back)
-    return split
 
 
 @lru_cache(maxsize=REMEMBERED)
