@@ -140,8 +140,9 @@ class Metric(NamedPart):
             )
         if Need.MINIMUM in self.needs and not minimum:
             raise ScenarioError(
-                f"evaluate.metrics must have {self.name} only for linear models with "
-                f"the loss softmax or sigmoid, whose minimum is known; remove it"
+                f"evaluate.metrics must have {self.name} only where the minimum is "
+                f"known: linear models with the loss softmax or sigmoid, the model "
+                f"diagonal with squared; remove it"
             )
         if Need.LIKELIHOOD in self.needs and not likelihood:
             raise ScenarioError(

@@ -46,6 +46,7 @@ class Purpose(IntEnum):
     PARTNER = 22
     AVERAGE = 23
     REGIME = 24
+    RESTART = 25
 
 
 class Streams:

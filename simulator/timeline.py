@@ -47,6 +47,8 @@ class Outcome(IntEnum):
     LOST = 3
     CRASHED = 4
     IN_FLIGHT = 5
+    STOPPED = 6
+    """The server stopped it; its client begins anew."""
 
 
 class Incident(IntEnum):
@@ -67,6 +69,8 @@ class Incident(IntEnum):
     """Its contribution was too stale or too late, and was not applied."""
     TIMED_OUT = 7
     """The server stopped waiting for it."""
+    STOPPED = 8
+    """The server stopped its job; what was computed is lost."""
 
 
 class StopReason(Enum):

@@ -45,10 +45,7 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
     of_problem = losses.of_form(wanted, as_given=as_given)
     least = float("nan")
     if with_minimum:
-        x, y = data.x_train, data.y_train
-        least = convex.minimum(
-            x, y, wanted.loss, wanted.num_outputs, config.l2, bias=bias
-        )
+        least = _minimum(config, data, wanted, bias=bias)
     options = {
         "loss": of_problem,
         "reduction": config.reduction,
@@ -66,6 +63,15 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
     classifier = config.model.of_rows(data, wanted)
     clients = config.partition.num_clients
     return horizontal.build(data, classifier, clients, **options)
+
+
+def _minimum(
+    config: Any, data: Dataset, wanted: outputs.OutputForm, *, bias: bool
+) -> float:
+    x, y = data.x_train, data.y_train
+    if config.model.is_diagonal:
+        return convex.diagonal(x, y, config.l2)[2]
+    return convex.minimum(x, y, wanted.loss, wanted.num_outputs, config.l2, bias=bias)
 
 
 def _vertical(
@@ -173,6 +179,10 @@ def constants(config: Any, *, bias: bool, commits_per_epoch: float) -> Constants
     known = Constants(
         num_clients=partition.num_clients, commits_per_epoch=commits_per_epoch
     )
+    if config.model.is_diagonal and of_problem == "squared":
+        data = dataset(config.data)
+        found = convex.diagonal(data.x_train, data.y_train, config.l2)
+        return known._replace(smoothness=found[0], strong_convexity=found[1])
     if not config.is_linear or of_problem not in SMOOTH:
         return known
     return known._replace(

@@ -36,6 +36,20 @@ def _smoothness(x: Float[np.ndarray, "N P"], loss: str, l2: float) -> float:
     return curvature * float(largest[0]) / x.shape[0] + l2
 
 
+def diagonal(
+    x: Float[np.ndarray, "N P"], y: Float[np.ndarray, "N P"], l2: float
+) -> tuple[float, float, float]:
+    """Returns smoothness, strong convexity and minimum of the model `diagonal`.
+
+    Its objective with the loss `squared` is a sum of parabolas, one a weight.
+    """
+    wide, targets = x.astype(np.float64), y.astype(np.float64)
+    curvature = 2 / x.shape[1] * (wide**2).mean(axis=0) + l2
+    slope = 2 / x.shape[1] * (wide * targets).mean(axis=0)
+    least = (targets**2).mean() - (slope**2 / (2 * curvature)).sum()
+    return float(curvature.max()), float(curvature.min()), float(least)
+
+
 def smoothness_of_parties(
     x: Float[np.ndarray, "N P"],
     columns: list[Int[np.ndarray, " _"]],

@@ -117,8 +117,10 @@ def _check_metrics(config: Any, metrics: Sequence[str], data: Dataset) -> None:
     Raises:
         ScenarioError: One line with the metric and the remedy.
     """
-    likelihood = outputs.loss(config, data) in LIKELIHOODS
+    loss = outputs.loss(config, data)
+    likelihood = loss in LIKELIHOODS
     known = config.is_linear and likelihood
+    known = known or (config.model.is_diagonal and loss == "squared")
     for name in metrics:
         metric(name).refuse(
             data.num_classes, data.name, minimum=known, likelihood=likelihood

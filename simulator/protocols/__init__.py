@@ -9,8 +9,10 @@ from simulator.protocols.base import Cadence, Protocol
 from simulator.protocols.bounded import Bounded
 from simulator.protocols.buffered import Buffered
 from simulator.protocols.centralised import Centralised
+from simulator.protocols.collect.collect import Collect
 from simulator.protocols.cyclic import Cyclic
 from simulator.protocols.gossip import Gossip
+from simulator.protocols.phases import Phases
 from simulator.protocols.rounds import Rounds
 from simulator.protocols.synchronous import Synchronous
 from simulator.protocols.t_synchronous import TSynchronous
@@ -21,8 +23,10 @@ __all__ = [
     "Buffered",
     "Cadence",
     "Centralised",
+    "Collect",
     "Cyclic",
     "Gossip",
+    "Phases",
     "Protocol",
     "Rounds",
     "Synchronous",

@@ -1,10 +1,12 @@
 """Asynchronous: each client's contribution is applied when it arrives."""
 
 from collections import deque
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_serializer, model_validator
 
+from simulator.config.base import LocatedError, without
 from simulator.protocols.base import Protocol
 from simulator.protocols.free import Arrivals
 from simulator.recorders.recorder import Batch, Recorder
@@ -18,20 +20,50 @@ class Asynchronous(Protocol):
     """Each client's contribution is applied when it arrives, in order of arrival.
 
     With a staleness bound, no contribution is applied that is staler: it is rejected
-    and its client begins anew, or arrivals wait for those jobs that they would make too
-    stale (stale-synchronous, Ho et al., 2013).
+    and its client begins anew (Ringmaster ASGD with R = bound + 1, Algorithm 4 of
+    Maranjyan, Tyurin and Richtarik, 2025), or its job is stopped as soon as that is
+    sure (Algorithm 5), or arrivals wait for those jobs that they would make too stale
+    (stale-synchronous, Ho et al., 2013).
     """
 
     kind: Literal["asynchronous"] = "asynchronous"
     staleness_bound: Annotated[int, Field(ge=0)] | None = None
     """Largest staleness of a contribution, in commits (inclusive)."""
-    beyond: Literal["reject", "wait"] = "reject"
+    beyond: Literal["reject", "stop", "wait"] = "reject"
     """Treatment of arrivals beyond the bound."""
+    warm_up: bool = False
+    """Whether contributions gather, without a commit, until everyone has sent one."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), warm_up=False)
+
+    @model_validator(mode="after")
+    def _warms_up_by_arrivals(self) -> "Asynchronous":
+        if self.warm_up and self.staleness_bound is not None:
+            raise LocatedError(
+                "warm_up must be false with a staleness_bound, which what waits for "
+                "the last client would miss; remove one of them",
+                ("warm_up",),
+            )
+        return self
+
+    @property
+    def gathers(self) -> bool:
+        """Whether contributions gather before a commit: those before the first one."""
+        return self.warm_up
+
+    @property
+    def stops_jobs(self) -> bool:
+        """Whether it stops jobs that are under way."""
+        return self.staleness_bound is not None and self.beyond == "stop"
 
     @property
     def free_rule(self) -> Arrivals | None:
         """One arrival is one version, unless arrivals wait."""
-        if self.staleness_bound is not None and self.beyond == "wait":
+        if self.warm_up:
+            return None
+        if self.staleness_bound is not None and self.beyond != "reject":
             return None
         return Arrivals(bound=self.staleness_bound)
 
@@ -39,9 +71,9 @@ class Asynchronous(Protocol):
         self, world: World, width: int, batch: Batch | None, num_samples: int
     ) -> Recorder:
         """Returns the recorder of the timeline, a cheaper one where that suffices."""
-        waits = self.staleness_bound is not None and self.beyond == "wait"
+        plain = world.is_plain and self.free_rule is not None
         # A protocol that inherits from this one may apply contributions otherwise.
-        if world.is_plain and type(self) is Asynchronous and not waits:
+        if plain and type(self) is Asynchronous:
             return SingleRecorder(world, width=1)
         return super().recorder(world, width, batch, num_samples)
 
@@ -66,9 +98,65 @@ class Asynchronous(Protocol):
 
         if bound is not None and self.beyond == "wait":
             cycle = _Waiting(bound, world, recorder).cycle
+        elif bound is not None and self.beyond == "stop":
+            cycle = _Stopping(bound, world, recorder).cycle
+        elif self.warm_up:
+            cycle = _WarmingUp(world, recorder).cycle
         else:
             cycle = Cycle(world, read, apply if bound is None else judge, recorder.lose)
         cycle.start()
+
+
+class _WarmingUp:
+    """Gathers contributions until everyone has sent one; then each is a commit."""
+
+    def __init__(self, world: World, recorder: Recorder) -> None:
+        self._env, self._recorder = world.env, recorder
+        self._missing = set(range(world.num_clients))
+        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose)
+
+    def _read(self, client: int) -> None:
+        self._recorder.read(client, self._env.now)
+
+    def _arrive(self, client: int) -> None:
+        self._missing.discard(client)
+        if self._missing:
+            self._recorder.contribute(self._env.now, client)
+        else:
+            self._recorder.commit(self._env.now, (client,))
+        self.cycle.again(client)
+
+
+class _Stopping:
+    """Stops each job as soon as it is sure to be too stale.
+
+    Source: Maranjyan, Tyurin and Richtarik, Ringmaster ASGD (2025), Algorithm 5.
+    """
+
+    def __init__(self, bound: int, world: World, recorder: Recorder) -> None:
+        self._bound, self._env, self._recorder = bound, world.env, recorder
+        self._jobs: deque[tuple[int, int, int]] = deque()  # version read, client, job
+        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose, stops=True)
+
+    def _read(self, client: int) -> None:
+        job = self._recorder.read(client, self._env.now)
+        self._jobs.append((self._recorder.version, client, job))
+
+    def _arrive(self, client: int) -> None:
+        recorder = self._recorder
+        oldest = recorder.version - self._bound
+        if recorder.read_version(client) < oldest:  # it was in the server's queue
+            recorder.lose(client, Outcome.REJECTED)
+            self.cycle.again(client)
+            return
+        recorder.commit(self._env.now, (client,))
+        self.cycle.again(client)
+        while (
+            self._jobs and self._jobs[0][0] <= oldest
+        ):  # one version older than before the commit
+            _, late, job = self._jobs.popleft()
+            if recorder.current_job(late) == job:
+                self.cycle.stop(late)
 
 
 class _Waiting:

@@ -79,6 +79,16 @@ class Protocol(Part):
         return {getattr(self, "kind", ""), self.like} - {""}
 
     @property
+    def gathers(self) -> bool:
+        """Whether contributions gather at the server before a commit applies them."""
+        return False
+
+    @property
+    def stops_jobs(self) -> bool:
+        """Whether it stops jobs that are under way."""
+        return False
+
+    @property
     def step_law(self) -> Any:
         """Law of the duration of a step, where clients' laws play no part; or None."""
         return None

@@ -3,18 +3,13 @@
 from math import ceil
 from typing import Annotated, ClassVar, Literal
 
-import simpy
 from pydantic import Field, model_validator
-from simpy.events import NORMAL, EventPriority
 
 from simulator.protocols.base import Cadence, Protocol
 from simulator.protocols.free import Arrivals
 from simulator.recorders.recorder import Recorder
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
-
-AFTER_ARRIVALS = EventPriority(NORMAL + 1)
-"""Priority of a window's end: what arrives at that instant is still in it."""
 
 
 class Buffered(Protocol):
@@ -40,6 +35,11 @@ class Buffered(Protocol):
                 "must have exactly one of size and window; write for example size: 10"
             )
         return self
+
+    @property
+    def gathers(self) -> bool:
+        """Whether contributions gather: always."""
+        return True
 
     @property
     def free_rule(self) -> Arrivals:
@@ -74,11 +74,8 @@ class Buffered(Protocol):
             cycle.again(client)
 
         def end_window(length: float) -> None:
-            event = simpy.Event(env)
-            event.callbacks.append(lambda _: recorder.commit(env.now, ()))  # pyright: ignore[reportOptionalMemberAccess]
-            event._ok, event._value = True, None
             left = max(ceil(env.now / length) * length - env.now, 0)
-            env.schedule(event, priority=AFTER_ARRIVALS, delay=left)
+            world.call_last(left, lambda _: recorder.commit(env.now, ()), 0)
 
         cycle = Cycle(world, read, arrive, recorder.lose)
         cycle.start()

@@ -78,6 +78,7 @@ class Recorder:
         self._readers = [0]
         self._free: list[int] = []
         self._buffered: list[tuple[Any, ...]] = []
+        self._held: list[tuple[Any, ...]] = []
 
     @property
     def turns(self) -> int:
@@ -172,17 +173,28 @@ class Recorder:
             started = self._read_time[worker]
             self._timing[worker] = (started, time, time, time, 1)
 
-    def contribute(self, time: float, worker: int, round_: int = 0) -> None:
-        """Puts the worker's current job into the server's buffer: no new version."""
+    def contribute(
+        self, time: float, worker: int, round_: int = 0, *, held: bool = False
+    ) -> None:
+        """Puts the worker's current job into the server's buffer: no new version.
+
+        What is `held` is not applied before it is released.
+        """
         self._settle()  # before the register that this job has read may be free
         slot, job = self._read_slot[worker], self._job[worker]
         read_version = self._read_version[worker]
         self._work += (worker, job, read_version, slot)
         times, uploads = self._times(worker, time)
-        self._buffered.append((times, worker, job, read_version, uploads))
+        into = self._held if held else self._buffered
+        into.append((times, worker, job, read_version, uploads))
         self._leave(worker)
         self._add_row_without_version(Kind.CONTRIBUTE, time, 1, round_)
         self.num_contributions += 1
+
+    def release_held(self) -> None:
+        """Lets the next commit apply what was held."""
+        self._buffered += self._held
+        self._held = []
 
     def lose(self, worker: int, outcome: Outcome) -> None:
         """Ends the worker's current job, of which nothing comes.
@@ -378,7 +390,8 @@ class Recorder:
                 *(worker, self._job[worker], 0, self._read_version[worker]),
                 *(NO_COMMIT, Outcome.IN_FLIGHT, uploads),
             )
-        for times, worker, job, read, uploads in self._buffered if final else ():
+        waiting = [*self._buffered, *self._held] if final else []
+        for times, worker, job, read, uploads in waiting:
             self._job_times += (*times, NEVER)
             entry = (worker, job, 0, read, NO_COMMIT, Outcome.BUFFERED, uploads)
             self._jobs += entry

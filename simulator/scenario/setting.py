@@ -18,9 +18,11 @@ from simulator.config.base import (
     Rule,
 )
 from simulator.config.catalogue import AnyPart
+from simulator.config.parts import tag
 from simulator.config.stop import Stop
 from simulator.laws.base import check_cycle
 from simulator.laws.parameters import check_parameter
+from simulator.protocols.base import Protocol
 from simulator.scenario.grid import Swept
 from simulator.world.clients import Behaviour, Clients, Link, OnOff, Server
 
@@ -132,6 +134,8 @@ class BaseScenario(Config, ABC):
                 "clients is missing; add it, unless the protocol is centralised",
                 ("clients",),
             )
+        if self.clients is not None and not protocol.stops_jobs:
+            _refuse_restarts(self.clients, protocol)
         protocol.check_setting(self.clients, self.server, n)
         if protocol.step_law is not None:
             check_cycle({"protocol.step": protocol.step_law}, n)
@@ -182,6 +186,18 @@ class WorldScenario(BaseScenario):
         return self
 
 
+def _refuse_restarts(clients: Clients, protocol: Protocol) -> None:
+    for name, part in {"": clients, **clients.groups}.items():
+        if part.restart is not None:
+            place = f"clients.groups.{name}" if name else "clients"
+            raise LocatedError(
+                f"{place}.restart must be left out where no job is stopped, as with "
+                f"this protocol {tag(type(protocol))!r}; remove it, or let jobs be "
+                f"stopped (late: stop, beyond: stop)",
+                (*place.split("."), "restart"),
+            )
+
+
 def _check_clients(clients: Clients, num_clients: int) -> None:
     total = clients.total
     if total is not None and total != num_clients:
@@ -227,7 +243,7 @@ def _check_behaviour(
     def at(entry: str) -> str:
         return f"{place if entry in own else 'clients'}.{entry}"
 
-    stages = ("idle", "read", "compute")
+    stages = ("idle", "read", "compute", "restart")
     laws = {at(stage): getattr(behaviour, stage) for stage in stages}
     for way in ("upload", "download"):
         link: Link | None = getattr(behaviour, way)

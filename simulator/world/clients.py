@@ -1,10 +1,11 @@
 """Clients: their cycle, links, presence and faults; and the server they share."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_serializer, model_validator
 
-from simulator.config.base import Config, FilePath, NumClients, Quantity
+from simulator.config.base import Config, FilePath, NumClients, Quantity, without
 from simulator.laws.base import AnyLaw
 from simulator.laws.distributions import Parameter
 
@@ -150,6 +151,8 @@ class Behaviour(Config):
     samples."""
     upload: Link | None = None
     download: Link | None = None
+    restart: AnyLaw | None = None
+    """Law of the time from the stop of a job by the server to the next read."""
     availability: Availability | None = None
     """Presence of a client, needed to start a job. A started job is finished."""
     join: Parameter = 0
@@ -158,6 +161,10 @@ class Behaviour(Config):
     """Virtual second at which the client leaves for ever; its job is lost."""
     crashes: Crashes | None = None
     loss: Loss | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), restart=None)
 
 
 class Group(Behaviour):

@@ -35,6 +35,7 @@ class Cycle:
         admit: Asked before a client reads; a refused client waits for `resume`.
         selects: Whether the next client is chosen by the scenario's selection, if it
             has one; else the protocol says who starts.
+        stops: Whether the protocol may stop jobs that are under way.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Cycle:
         left: Then = lambda _: None,
         *,
         selects: bool = True,
+        stops: bool = False,
         admit: Callable[[int], bool] | None = None,
     ) -> None:
         self._world, self._env = world, world.env
@@ -55,7 +57,7 @@ class Cycle:
         self._asked = False
         self._pool: Pool | None = world.pool if selects else None
         self._jobs = [0] * world.num_clients if world.counts_jobs else None
-        self._guards = bool(world.upload_link or world.download_link)
+        self._guards = bool(stops or world.upload_link or world.download_link)
         """Whether jobs have ends that are not known when they begin."""
         if self._guards:
             self._under_way = bytearray(world.num_clients)
@@ -63,7 +65,7 @@ class Cycle:
             self._guarded: dict[int, float] = {}
         if world.service:
             self._arrive = world.queue(arrive)
-        plain = world.is_plain
+        self._plain = plain = world.is_plain and not stops
         if plain:  # a message is sent when it arrives
             self._arrive = world.counted(self._arrive)
         compute = world.stage(Purpose.COMPUTE, self._arrive)
@@ -74,6 +76,9 @@ class Cycle:
             world.stage(Purpose.IDLE, self._ask) if plain else self._begin
         )
         """Lets one client begin a cycle."""
+        self._restart = world.stage(
+            Purpose.RESTART, lambda client: self._appear(client, self._env.now)
+        )
 
     def start(self) -> None:
         """Starts all clients, or as many as may be in flight."""
@@ -99,10 +104,33 @@ class Cycle:
 
     def resume(self, client: int) -> None:
         """Lets a client ask again that was not admitted."""
-        if self._world.is_plain:
+        if self._plain:
             self._snapshot(client)
         else:
             self._appear(client, self._env.now)
+
+    def stop(self, client: int, *, again: bool = True) -> bool:
+        """Stops the job that a client has under way; the client then begins anew.
+
+        What it has computed is lost, and its messages arrive nowhere; one that is on a
+        shared link still takes its share. Before it asks for work again, the client
+        takes as long as its law `restart` says.
+
+        Args:
+            client: Number of the client, from 0.
+            again: Whether it begins anew; else the protocol lets it begin.
+
+        Returns:
+            Whether there was a job: not where it idles, is away or has arrived.
+        """
+        if not self._under_way[client]:
+            return False
+        self._world.note(self._env.now, client, Incident.STOPPED)
+        self._end(client)
+        self._lost(client, Outcome.STOPPED)
+        if again:
+            self._restart(client)
+        return True
 
     def _plain_snapshot(self, compute: Then) -> Then:
         read = self._read
@@ -142,9 +170,9 @@ class Cycle:
         else:
             size, then = (
                 world.workload.download_bytes,
-                self._alive(client, self._compute),
+                self.alive(client, self._compute),
             )
-            send = self._alive(client, lambda c: link.send(c, size, then))
+            send = self.alive(client, lambda c: link.send(c, size, then))
             self._after(world.transit(Purpose.DOWNLOAD, client), send, client)
 
     def _compute(self, client: int) -> None:
@@ -181,7 +209,7 @@ class Cycle:
         if self._guards and not lost:
             then = self._finish if world.upload_link is None else self._share
         if self._guards:
-            then = self._alive(client, then)
+            then = self.alive(client, then)
         world.call_at(end, then, client)
 
     def _count(self, client: int, computed: float, gone: float) -> None:
@@ -190,13 +218,13 @@ class Cycle:
         assert budget is not None
         budget.begin(client)
         if gone >= computed:
-            send = self._alive(client, budget.send) if self._guards else budget.send
+            send = self.alive(client, budget.send) if self._guards else budget.send
             self._world.call_first(computed, send, client)
 
     def _share(self, client: int) -> None:
         world = self._world
         assert world.upload_link is not None
-        then = self._alive(client, self._finish)
+        then = self.alive(client, self._finish)
         world.upload_link.send(client, world.workload.upload_bytes, then)
 
     def _finish(self, client: int) -> None:
@@ -218,7 +246,7 @@ class Cycle:
         if self._under_way[client]:
             self._crash(client)
 
-    def _alive(self, client: int, then: Then) -> Then:
+    def alive(self, client: int, then: Then) -> Then:
         """Returns a continuation of the client's job that is void once it has ended."""
         serial = self._serial[client]
 

@@ -32,6 +32,7 @@ class ClientGroup:
             Purpose.IDLE: config.idle,
             Purpose.READ: config.read,
             Purpose.COMPUTE: config.compute,
+            Purpose.RESTART: config.restart,
             Purpose.UPLOAD: config.upload.latency if config.upload else None,
             Purpose.DOWNLOAD: config.download.latency if config.download else None,
         }

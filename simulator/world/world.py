@@ -14,7 +14,7 @@ import numpy as np
 import simpy
 from simpy.events import NORMAL, URGENT, EventPriority
 
-from simulator.laws.base import AnyLaw, DurationSampler, Population, common_tick
+from simulator.laws.base import AnyLaw, Draws, DurationSampler, Population, common_tick
 from simulator.streams import Purpose, Streams
 from simulator.timeline import Incident, Incidents
 from simulator.world import faults
@@ -33,6 +33,8 @@ from simulator.world.message_budget import MessageBudget
 from simulator.world.selection import Pool
 from simulator.world.workload import Workload
 
+AFTER_ARRIVALS = EventPriority(NORMAL + 1)
+"""Priority of the end of a window: what arrives at that instant is still in it."""
 Then = Callable[[int], None]
 """Called with a client when something has happened to it."""
 
@@ -178,6 +180,11 @@ class World:
         env = self.env
         _schedule(env, max(time, env._now), _happen, (then, argument), URGENT)
 
+    def call_last(self, delay: float, then: Then, argument: int) -> None:
+        """Calls a function after a delay, when all arrivals of that instant are in."""
+        env = self.env
+        _schedule(env, env._now + delay, _happen, (then, argument), AFTER_ARRIVALS)
+
     def counted(self, then: Then) -> Then:
         """Returns a function that counts a client's message, if that limits the run."""
         budget = self.message_budget
@@ -227,6 +234,17 @@ class World:
         if seconds is None:
             return self.draw(way, client)
         return self.draw(way, client) + seconds[client]
+
+    def median_compute(self) -> list[float]:
+        """Returns each client's median computing time by its law, slowdowns apart."""
+        found: list[float] = []
+        for group in self.groups:
+            size = group.population.size
+            half = Draws(np.full(size, 0.5), np.arange(size), np.zeros(size, int))
+            law = group.laws.get(Purpose.COMPUTE)
+            times = np.zeros(size) if law is None else law.draw(half, None)
+            found += np.broadcast_to(times, size).tolist()
+        return [each * units for each, units in zip(found, self.units, strict=True)]
 
     def slowness(self, client: int, job: int, time: float) -> float:
         """Returns by what a draw of computing time is multiplied."""

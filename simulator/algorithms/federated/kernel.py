@@ -70,12 +70,14 @@ class FederatedKernel(Probeable):
         mixing: alpha of FedAsync; None where gradients are applied, not models mixed.
         proximal: rho of FedAsync's clients.
         weight: Weight of a contribution, by its staleness.
+        divisor: Number by which what has gathered is divided; None for its count.
         strength: lambda_0 of the compensation, and the decay of its average.
         privatiser: Clipping and noise of a contribution before it is sent.
         optimizer: the server's; None for plain SGD.
         local_optimizer: the clients', of their local steps; None for plain SGD.
         local_steps: Q.
         buffers: whether contributions gather before they are applied.
+        buffers_moves: whether what gathers has been multiplied by the local step size.
         compensation: Compensation of the delay.
         keeps_local: whether each client keeps the state of its optimizer.
         num_registers: Registers of the timeline.
@@ -86,12 +88,14 @@ class FederatedKernel(Probeable):
     mixing: Float[Array, ""] | None
     proximal: Float[Array, ""] | None
     weight: Weight
+    divisor: Float[Array, ""] | None
     strength: Float[Array, " 2"] | None
     privatiser: Privatiser | None
     optimizer: AnyRule | None
     local_optimizer: AnyRule | None
     local_steps: int = eqx.field(static=True)
     buffers: bool = eqx.field(static=True)
+    buffers_moves: bool = eqx.field(static=True)
     compensation: Compensation | None = eqx.field(static=True)
     keeps_local: bool = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
@@ -157,10 +161,12 @@ class FederatedKernel(Probeable):
             info |= {"gradient_norm": norm(direction)}
             applies = count > 0
             return self._moved(problem, state, event, direction, applies), info
-        total = self.local_step_size.at(event.version) * total
+        if self.buffers_moves:
+            total = self.local_step_size.at(event.version) * total
         buffer, buffered = state.buffer + total, state.buffered + count
         applies = event.kind == Kind.COMMIT
-        direction = buffer / jnp.maximum(buffered, 1)
+        count = jnp.maximum(buffered, 1) if self.divisor is None else self.divisor
+        direction = buffer / count
         info |= {"gradient_norm": norm(total), "buffered": buffered}
         state = state._replace(
             buffer=jnp.where(applies, 0, buffer).astype(buffer.dtype),
@@ -278,6 +284,16 @@ def _mean(present: Bool[Array, " W"], values: Array) -> Float[Array, ""]:
     return jnp.sum(share * values)
 
 
+def _divisor(config: Config, setup: RunSetup) -> Float[Array, ""] | None:
+    found = getattr(config, "divisor", None)
+    if found == "expected":
+        scenario = setup.scenario
+        found = scenario.protocol.expected_batch(
+            scenario.clients, setup.shape.num_clients, setup.run.seed
+        )
+    return None if found is None else jnp.asarray(found, float)
+
+
 def build(config: Config, setup: RunSetup, constants: Constants) -> FederatedKernel:
     """Builds the algorithm of a scenario."""
     of_client, _ = resolve(config.step_size, constants)
@@ -304,10 +320,12 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> FederatedKer
         mixing=mixing,
         proximal=proximal,
         weight=staleness_weight(weight, setup, constants),
+        divisor=_divisor(config, setup),
         strength=strength,
         privatiser=client_work.privatiser(config.mechanism, setup),
         local_steps=config.local_steps,
-        buffers=isinstance(config, FedBuff),
+        buffers=setup.scenario.protocol.gathers,
+        buffers_moves=isinstance(config, FedBuff),
         compensation=compensation,
         optimizer=rule_of(optimizer),
         local_optimizer=rule_of(chosen, "algorithm.local_optimizer"),

@@ -24,12 +24,13 @@ from simulator.algorithms.part import (
     StepSize,
     model_and_gradient,
 )
-from simulator.config.base import Config, LocatedError, without
+from simulator.config.base import Config, LocatedError, Rule, without
 from simulator.privacy.releases import Guarantee, Sampling
 
 Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
+ExpectedOr = Rule("a number > 0, or expected", "expected")
 
 
 class ConstantWeight(Config):
@@ -234,6 +235,8 @@ class Federated(Algorithm):
         found = self.model_dump(mode="json")
         for key in ("step_size", "local_step_size", "server_step_size", "mixing"):
             found.pop(key, None)
+        if found.get("divisor") is not None:
+            found["divisor"] = "given"
         if self.mechanism is not None:
             found["mechanism"] = [self.mechanism.law, self.mechanism.clip]
         weight = found.get("weight")
@@ -284,8 +287,32 @@ class Sgd(Federated):
     up what the clients moved."""
     weight: StalenessWeight = ConstantWeight()
     compensation: Compensation | None = None
+    divisor: Annotated[Positive | Literal["expected"], ExpectedOr] | None = None
+    """Number by which the sum of a commit's contributions is divided, where the
+    protocol gathers them; by default how many there are. `expected`: how many trials of
+    a round are in time on average, by the clients' laws (MindFlayer)."""
     optimizer: Optimizer | None = None
     """The server's optimiser; by default the mean contribution is the direction."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), local_optimizer=None, divisor=None)
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses a divisor where nothing gathers."""
+        super().check(problem, protocol)
+        if self.divisor is not None and not protocol.gathers:
+            raise LocatedError(
+                "algorithm.divisor must be left out where contributions do not gather "
+                f"before a commit, got {self.divisor!r}; take the protocol collect",
+                ("algorithm", "divisor"),
+            )
+        if self.divisor == "expected" and not hasattr(protocol, "expected_batch"):
+            raise LocatedError(
+                "algorithm.divisor must be a number for this protocol, got 'expected'; "
+                "take the protocol collect, with quota and allotted",
+                ("algorithm", "divisor"),
+            )
 
     @model_validator(mode="before")
     @classmethod
@@ -309,6 +336,7 @@ class Sgd(Federated):
 
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
+        *("buffered", "collect"),
     )
 
     @property

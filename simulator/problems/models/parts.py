@@ -34,6 +34,8 @@ class Model(Part):
     rows serves a party, too: its outputs are what the party sends."""
     is_linear: ClassVar[bool] = False
     """Whether outputs are linear in features and weights."""
+    is_diagonal: ClassVar[bool] = False
+    """Whether output j is weight j times column j."""
     transfers: ClassVar[bool] = False
     """Whether it has hidden units that transfer learning aligns."""
     sequential: ClassVar[bool] = False

@@ -47,7 +47,8 @@ def check_conservation(rows: Rows, jobs: Jobs, num_workers: int) -> None:
     named = int((rows.worker[taken] != NO_WORKER).sum())
     arrived = np.isin(jobs.outcome, (Outcome.APPLIED, Outcome.BUFFERED))
     assert named == arrived.sum()
-    ended = np.isin(jobs.outcome, (Outcome.LOST, Outcome.CRASHED, Outcome.REJECTED))
+    gone = (Outcome.LOST, Outcome.CRASHED, Outcome.REJECTED, Outcome.STOPPED)
+    ended = np.isin(jobs.outcome, gone)
     flying = jobs.outcome == Outcome.IN_FLIGHT
     assert named + ended.sum() + flying.sum() == jobs.job.size
     assert flying.sum() <= num_workers

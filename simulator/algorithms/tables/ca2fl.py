@@ -1,0 +1,61 @@
+"""CA2FL: a buffer of changes, calibrated by every client's former contribution."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from simulator.algorithms.tables.base import Arrival, TableKernel, facts
+from simulator.algorithms.tables.part import Ca2fl
+from simulator.algorithms.tables.table import Table
+from simulator.problems.constants import Constants
+from simulator.setup import RunSetup
+
+
+class Calibration(NamedTuple):
+    """Former contributions, and what has changed since.
+
+    Attributes:
+        cache: Every client's former contribution; zero before the first one.
+        mean: Mean of the former contributions at the last commit, h.
+        buffer: Sum of the changes since.
+        buffered: Number of them.
+    """
+
+    cache: Table
+    mean: Float[Array, "..."]
+    buffer: Float[Array, "..."]
+    buffered: Int[Array, ""]
+
+
+class Ca2flKernel(TableKernel):
+    """A buffer of changes on top of the mean of former contributions."""
+
+    def begin(self, num_clients: int, weights: Float[Array, "..."]) -> Calibration:
+        """Starts with former contributions of zero."""
+        zeros = jnp.zeros_like(weights)
+        return Calibration(
+            Table.empty(num_clients, weights), zeros, zeros, jnp.int32(0)
+        )
+
+    def take(
+        self, memory: Calibration, arrival: Arrival
+    ) -> tuple[Calibration, Float[Array, "..."]]:
+        """Buffers the change of the client's contribution, which it replaces."""
+        there = arrival.client < arrival.num_clients
+        change = jnp.where(there, arrival.message - memory.cache.of(arrival.client), 0)
+        cache = memory.cache.replaced(arrival.client, arrival.message)
+        buffer, buffered = memory.buffer + change, memory.buffered + there
+        direction = memory.mean + buffer / jnp.maximum(buffered, 1)
+        commits = arrival.commits
+        return Calibration(
+            cache,
+            jnp.where(commits, cache.sum / arrival.num_clients, memory.mean),
+            jnp.where(commits, 0, buffer).astype(buffer.dtype),
+            jnp.where(commits, 0, buffered).astype(jnp.int32),
+        ), direction
+
+
+def build(config: Ca2fl, setup: RunSetup, constants: Constants) -> Ca2flKernel:
+    """Builds the algorithm of a scenario."""
+    return Ca2flKernel(**facts(config, setup, constants))

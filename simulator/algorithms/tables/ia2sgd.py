@@ -1,0 +1,59 @@
+"""IA2SGD and ACED: the mean of every client's newest contribution."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from simulator.algorithms.tables.base import Arrival, TableKernel, facts
+from simulator.algorithms.tables.part import Ia2sgd
+from simulator.algorithms.tables.table import Table
+from simulator.problems.constants import Constants
+from simulator.setup import RunSetup
+
+
+class Newest(NamedTuple):
+    """Every client's newest contribution.
+
+    Attributes:
+        table: Contributions.
+        read_version: Version that each was taken at; None where ages do not count.
+    """
+
+    table: Table
+    read_version: Int[Array, " K"] | None
+
+
+class Ia2sgdKernel(TableKernel):
+    """Newest contributions of all clients, or of those that are young enough.
+
+    Attributes:
+        max_age: Commits since its read up to which a contribution counts; None where
+            all do.
+    """
+
+    max_age: int | None = eqx.field(static=True)
+
+    def begin(self, num_clients: int, weights: Float[Array, "..."]) -> Newest:
+        """Starts with an empty table."""
+        ages = None if self.max_age is None else jnp.zeros(num_clients, jnp.int32)
+        return Newest(Table.empty(num_clients, weights), ages)
+
+    def take(
+        self, memory: Newest, arrival: Arrival
+    ) -> tuple[Newest, Float[Array, "..."]]:
+        """Replaces the client's contribution."""
+        table = memory.table.replaced(arrival.client, arrival.message)
+        if memory.read_version is None or self.max_age is None:
+            return Newest(table, None), table.sum / arrival.num_clients
+        own = (arrival.version - arrival.staleness).astype(jnp.int32)
+        read = memory.read_version.at[arrival.client].set(own, mode="drop")
+        counts = (arrival.version - read <= self.max_age) & (table.counts > 0)
+        total = jnp.tensordot(counts.astype(table.entries.dtype), table.entries, 1)
+        return Newest(table, read), total / jnp.maximum(counts.sum(), 1)
+
+
+def build(config: Ia2sgd, setup: RunSetup, constants: Constants) -> Ia2sgdKernel:
+    """Builds the algorithm of a scenario."""
+    return Ia2sgdKernel(max_age=config.max_age, **facts(config, setup, constants))

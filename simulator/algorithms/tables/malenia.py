@@ -1,0 +1,36 @@
+"""Malenia: the mean over clients of each one's mean contribution."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from simulator.algorithms.tables.base import Arrival, TableKernel, facts
+from simulator.algorithms.tables.part import Malenia
+from simulator.algorithms.tables.table import Table
+from simulator.problems.constants import Constants
+from simulator.setup import RunSetup
+
+
+class MaleniaKernel(TableKernel):
+    """Means of the clients' contributions of a round, which the commit empties."""
+
+    def begin(self, num_clients: int, weights: Float[Array, "..."]) -> Table:
+        """Starts with an empty table."""
+        return Table.empty(num_clients, weights)
+
+    def take(
+        self, memory: Table, arrival: Arrival
+    ) -> tuple[Table, Float[Array, "..."]]:
+        """Takes a contribution into its client's mean.
+
+        A client that has none in a round, as a round that the clock ends may have it,
+        is left out of the mean.
+        """
+        table = memory.averaged(arrival.client, arrival.message)
+        there = (table.counts > 0).sum()
+        direction = table.sum / jnp.maximum(there, 1)
+        return table.cleared().where(arrival.commits, table), direction
+
+
+def build(config: Malenia, setup: RunSetup, constants: Constants) -> MaleniaKernel:
+    """Builds the algorithm of a scenario."""
+    return MaleniaKernel(**facts(config, setup, constants))

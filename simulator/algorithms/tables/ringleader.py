@@ -1,0 +1,61 @@
+"""Ringleader: means of a round that serve for as many commits as there are clients."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from simulator.algorithms.tables.base import Arrival, TableKernel, facts
+from simulator.algorithms.tables.part import Ringleader
+from simulator.algorithms.tables.table import Table
+from simulator.problems.constants import Constants
+from simulator.setup import RunSetup
+
+
+class TwoRounds(NamedTuple):
+    """Means of this round and of the next one.
+
+    Attributes:
+        current: Table of this round.
+        following: Table of the next round.
+        served: Clients that have made their commit of this round.
+    """
+
+    current: Table
+    following: Table
+    served: Bool[Array, " K"]
+
+
+class RingleaderKernel(TableKernel):
+    """Two tables; who has made a commit of this round contributes to the next one."""
+
+    def begin(self, num_clients: int, weights: Float[Array, "..."]) -> TwoRounds:
+        """Starts with empty tables."""
+        empty = Table.empty(num_clients, weights)
+        return TwoRounds(empty, empty, jnp.zeros(num_clients, bool))
+
+    def take(
+        self, memory: TwoRounds, arrival: Arrival
+    ) -> tuple[TwoRounds, Float[Array, "..."]]:
+        """Takes a contribution into its client's mean of this round or of the next."""
+        client, message = arrival.client, arrival.message
+        again = memory.served.at[client].get(mode="fill", fill_value=False)
+        added = memory.current.averaged(client, message)
+        current = memory.current.where(again, added)
+        later = memory.following.averaged(client, message)
+        following = later.where(again, memory.following)
+        direction = current.sum / arrival.num_clients
+        served = memory.served.at[client].set(arrival.commits | again, mode="drop")
+        over = served.all()
+        return TwoRounds(
+            following.where(over, current),
+            following.cleared().where(over, following),
+            served & ~over,
+        ), direction
+
+
+def build(
+    config: Ringleader, setup: RunSetup, constants: Constants
+) -> RingleaderKernel:
+    """Builds the algorithm of a scenario."""
+    return RingleaderKernel(**facts(config, setup, constants))

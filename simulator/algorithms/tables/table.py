@@ -1,0 +1,85 @@
+"""A vector of each client, and the sum of all of them."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+
+class Table(NamedTuple):
+    """A vector of each client, and the sum of all of them.
+
+    The sum runs along, so that an entry costs as much as one vector. Compensated
+    (Knuth, The Art of Computer Programming 2, 4.2.2), it stays the sum of the entries
+    to rounding however many there have been; nothing is summed up again.
+
+    Attributes:
+        entries: Vectors.
+        counts: Contributions of each entry.
+        total: Sum of the entries.
+        error: What rounding has taken from it.
+    """
+
+    entries: Float[Array, "K ..."]
+    counts: Int[Array, " K"]
+    total: Float[Array, "..."]
+    error: Float[Array, "..."]
+
+    @classmethod
+    def empty(cls, num_clients: int, like: Float[Array, "..."]) -> "Table":
+        """Returns a table of zeros.
+
+        Args:
+            num_clients: K.
+            like: A vector.
+        """
+        zeros = jnp.zeros_like(like)
+        entries = jnp.zeros((num_clients, *like.shape), like.dtype)
+        return cls(entries, jnp.zeros(num_clients, jnp.int32), zeros, zeros)
+
+    @property
+    def sum(self) -> Float[Array, "..."]:
+        """Sum of the entries."""
+        return self.total + self.error
+
+    def of(self, client: Int[Array, ""]) -> Float[Array, "..."]:
+        """Returns a client's entry; zeros of padding."""
+        return self.entries.at[client].get(mode="fill", fill_value=0)
+
+    def replaced(self, client: Int[Array, ""], entry: Float[Array, "..."]) -> "Table":
+        """Returns the table with a newer entry of a client; as it is for padding."""
+        there = client < self.counts.shape[0]
+        change = jnp.where(there, entry - self.of(client), 0)
+        total, lost = two_sum(self.total, change)
+        return Table(
+            self.entries.at[client].set(entry, mode="drop"),
+            self.counts.at[client].add(1, mode="drop"),
+            total,
+            self.error + lost,
+        )
+
+    def averaged(
+        self, client: Int[Array, ""], contribution: Float[Array, "..."]
+    ) -> "Table":
+        """Returns the table with a contribution taken into its client's mean."""
+        count = self.counts.at[client].get(mode="fill", fill_value=0) + 1
+        old = self.of(client)
+        return self.replaced(client, old + (contribution - old) / count)
+
+    def where(self, condition: Bool[Array, ""], other: "Table") -> "Table":
+        """Returns this table where a condition holds, else the other one."""
+        pairs = zip(self, other, strict=True)
+        return Table(*(jnp.where(condition, own, new) for own, new in pairs))
+
+    def cleared(self) -> "Table":
+        """Returns a table of zeros of the same shapes."""
+        return Table(*map(jnp.zeros_like, self))
+
+
+def two_sum(
+    a: Float[Array, "..."], b: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Returns the rounded sum of two numbers, and what rounding took from it."""
+    rounded = a + b
+    of_b = rounded - a
+    return rounded, (a - (rounded - of_b)) + (b - of_b)

@@ -1,0 +1,1 @@
+"""A model with one weight a column: with squared errors, a quadratic."""

@@ -1,0 +1,1 @@
+"""Collect: contributions taken at one model are gathered, then applied together."""

@@ -1,0 +1,57 @@
+"""How many trials of a round end in their time, by the laws of the clients."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from simulator.config.base import LocatedError
+from simulator.laws.base import Draws, Population
+from simulator.streams import Streams
+from simulator.world.clients import Behaviour, Clients
+
+GRID = 1_000_000
+"""Values of a law's quantile function that its probability is counted by, to 1e-6."""
+
+
+def expected_trials_in_time(
+    clients: Clients, quotas: Sequence[int], allotted: Sequence[float], seed: int
+) -> float:
+    """Returns sum_i p_i B_i, p_i being the chance that a job of client i is in time.
+
+    Args:
+        clients: Clients whose jobs consist of computing alone.
+        quotas: B_i, trials of each client.
+        allotted: Virtual seconds of each client's trial.
+        seed: Seed of the run, on which parameters that are drawn depend.
+
+    Raises:
+        LocatedError: A job consists of more than computing, whose chance is not known.
+
+    Source: Maranjyan, Omar and Richtarik, MindFlayer SGD (2025), section 3.
+    """
+    uniform = (np.arange(GRID) + 0.5) / GRID
+    total = 0.0
+    for first, size, behaviour in clients.behaviours(len(quotas)):
+        _refuse_other_stages(behaviour)
+        assert behaviour.compute is not None
+        stage = "clients.compute"
+        law = behaviour.compute.make(Population(size, Streams(seed), first, stage))
+        for own in range(size):
+            times = law.draw(Draws(uniform, own, 0), None)
+            chance = float(np.mean(np.asarray(times) <= allotted[first + own]))
+            total += chance * quotas[first + own]
+    return total
+
+
+def _refuse_other_stages(behaviour: Behaviour) -> None:
+    others = ("read", "upload", "download", "crashes", "loss", "leave")
+    there = [name for name in others if getattr(behaviour, name) is not None]
+    if behaviour.compute_per != "job":
+        there.append("compute_per")
+    if there:
+        raise LocatedError(
+            f"algorithm.divisor must be a number where a job has more to it than a "
+            f"law of computing, got 'expected' with clients.{there[0]}; give "
+            f"sum_i p_i B_i",
+            ("algorithm", "divisor"),
+        )

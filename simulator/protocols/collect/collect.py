@@ -1,0 +1,211 @@
+"""Collect: contributions taken at one model gather until a rule says enough."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from simulator.config.base import LocatedError, Quantity
+from simulator.config.expressions import per_client
+from simulator.protocols.base import (
+    Cadence,
+    Protocol,
+    refuse_more_than,
+    refuse_selection,
+)
+from simulator.protocols.collect.chances import expected_trials_in_time
+from simulator.protocols.collect.playing import Gathering, Plan
+from simulator.protocols.collect.rules import (
+    AfterSeconds,
+    Count,
+    Enough,
+    HarmonicMean,
+    Quotas,
+)
+from simulator.recorders.recorder import Recorder
+from simulator.world.clients import Clients, Server
+from simulator.world.world import World
+
+RULES = ("count", "harmonic_mean", "quota", "seconds")
+
+
+class Collect(Protocol):
+    """Contributions taken at one model gather until a rule says enough.
+
+    A round asks for contributions at the model that the round before has left, and is
+    one commit of all that have arrived. What was taken at an older model is not used.
+
+    Source: Tyurin and Richtarik, Optimal Time Complexities of Parallel Stochastic
+    Optimization Methods Under a Fixed Computation Model (2023), Methods 4 and 6; with
+    `repeats: false`, Begunov and Tyurin, Do We Need Asynchronous SGD? (2026).
+    """
+
+    kind: Literal["collect"] = "collect"
+    timed: ClassVar[tuple[str, ...]] = ("seconds", "allotted")
+    count: Annotated[int, Field(ge=1)] | None = None
+    """Contributions that end a round."""
+    harmonic_mean: Annotated[float, Field(ge=1)] | None = None
+    """Least harmonic mean of the clients' counts that ends a round; with 1, everyone
+    has contributed."""
+    quota: Quantity | None = None
+    """Trials of each client, all of which end a round."""
+    seconds: Annotated[float, Field(gt=0)] | None = None
+    """Virtual seconds after which a round ends, where anything has arrived; else it
+    ends with the first arrival."""
+    repeats: bool = True
+    """Whether a client that has contributed goes on with another job of the round."""
+    late: Literal["reject", "stop"] = "reject"
+    """Treatment of jobs under way at the end of a round: their contributions are
+    rejected when they arrive, or the jobs are stopped at once."""
+    fastest: Annotated[int, Field(ge=1)] | None = None
+    """Clients that are asked: so many of the shortest median computing time by their
+    laws; by default everyone."""
+    allotted: Quantity | None = None
+    """Virtual seconds from the read of a job after which it is stopped; it then counts
+    as a trial of `quota`."""
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> "Collect":
+        given = [name for name in RULES if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"must have exactly one of {', '.join(RULES)}, got "
+                f"{' and '.join(given) or 'none'}; write for example count: 10"
+            )
+        if self.allotted is not None and self.quota is None:
+            raise LocatedError(
+                "allotted must be with quota, the trials that it gives a time to; "
+                "add it or remove allotted",
+                ("allotted",),
+            )
+        if not self.repeats and given[0] in ("harmonic_mean", "quota"):
+            raise LocatedError(
+                f"repeats must be true with {given[0]}, which counts the jobs of each "
+                f"client, got false; remove it",
+                ("repeats",),
+            )
+        return self
+
+    @property
+    def gathers(self) -> bool:
+        """Whether contributions gather: always."""
+        return True
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether there are rounds: always."""
+        return True
+
+    @property
+    def stops_jobs(self) -> bool:
+        """Whether it stops jobs that are under way."""
+        return self.late == "stop" or self.allotted is not None
+
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows come: one a contribution, the last of a round a commit.
+
+        A round that ends by the clock or by a mean of counts has no fixed number of
+        contributions; it counts as one of each client.
+        """
+        asked = min(self.fastest or num_clients, num_clients)
+        applied = self.count
+        if self.quota is not None:
+            applied = sum(self._quotas(num_clients))
+        return Cadence(
+            width=1,
+            num_registers=in_flight + 1,
+            contributions_per_commit=applied or asked,
+            commits_per_round=1,
+        )
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses more clients than there are, and quotas of none."""
+        del server
+        refuse_selection(self.kind, clients)
+        refuse_more_than(n, "fastest", self.fastest)
+        if not self.repeats:
+            refuse_more_than(min(self.fastest or n, n), "count", self.count)
+        if self.quota is not None:
+            least = min(self._quotas(n))
+            if least < 0 or sum(self._quotas(n)) == 0:
+                raise LocatedError(
+                    "protocol.quota must be whole numbers >= 0 that are not all 0, got "
+                    f"{least}; change it",
+                    ("protocol", "quota"),
+                )
+        if self.allotted is not None:
+            shortest = min(map(float, per_client(self.allotted, n, "allotted")))
+            if not shortest > 0:
+                raise LocatedError(
+                    f"protocol.allotted must be > 0, got {shortest}; change it",
+                    ("protocol", "allotted"),
+                )
+
+    def play(self, world: World, recorder: Recorder) -> None:
+        """Starts the first round.
+
+        At the end of a round those that have waited for it, and those that are stopped,
+        begin in their own order. A client whose job is lost begins it anew as soon as
+        it is back. What arrives at the very end of its time has arrived in time.
+
+        Source: Tyurin and Richtarik (2023), Methods 4 and 6.
+        """
+        n = world.num_clients
+        asked = list(range(n))
+        if self.fastest is not None:
+            medians = world.median_compute()
+            asked = sorted(sorted(asked, key=lambda c: (medians[c], c))[: self.fastest])
+        allotted = None
+        if self.allotted is not None:
+            allotted = [float(s) for s in per_client(self.allotted, n, "allotted")]
+        plan = Plan(
+            asked=asked,
+            enough=self._rule(n, asked),
+            repeats=self.repeats,
+            stops=self.late == "stop",
+            seconds=self.seconds,
+            allotted=allotted,
+        )
+        Gathering(plan, world, recorder).start()
+
+    def expected_batch(self, clients: Clients, num_clients: int, seed: int) -> float:
+        """Returns how many trials of a round are in time on average, by the laws.
+
+        Args:
+            clients: Clients of the scenario.
+            num_clients: How many they are.
+            seed: Seed of the run.
+
+        Raises:
+            LocatedError: Trials are not limited, or their chances are not known.
+        """
+        if self.quota is None or self.allotted is None:
+            raise LocatedError(
+                "algorithm.divisor must be left out where no trial is given up, got "
+                "'expected'; add protocol.quota and protocol.allotted",
+                ("algorithm", "divisor"),
+            )
+        allotted = [
+            float(s) for s in per_client(self.allotted, num_clients, "allotted")
+        ]
+        quotas = self._quotas(num_clients)
+        return expected_trials_in_time(clients, quotas, allotted, seed)
+
+    def _rule(self, num_clients: int, asked: list[int]) -> Enough:
+        if self.count is not None:
+            return Count(self.count)
+        if self.harmonic_mean is not None:
+            return HarmonicMean(self.harmonic_mean, asked)
+        if self.quota is not None:
+            return Quotas(self._quotas(num_clients), asked)
+        return AfterSeconds()
+
+    def _quotas(self, num_clients: int) -> list[int]:
+        assert self.quota is not None
+        found = per_client(self.quota, num_clients, "protocol.quota")
+        if any(value != int(value) for value in found):
+            raise LocatedError(
+                f"protocol.quota must be whole numbers, got {float(found[0]):g}; round "
+                f"it, for example by floor(...)",
+                ("protocol", "quota"),
+            )
+        return [int(value) for value in found]

@@ -1,0 +1,131 @@
+"""The rounds of `collect`, played on SimPy."""
+
+from typing import NamedTuple
+
+from simulator.protocols.collect.rules import Enough
+from simulator.recorders.recorder import Recorder
+from simulator.timeline import Outcome
+from simulator.world.cycle import Cycle
+from simulator.world.world import World
+
+
+class Plan(NamedTuple):
+    """What the rounds of a run are.
+
+    Attributes:
+        asked: Clients that are asked, in order.
+        enough: Rule that ends a round.
+        repeats: Whether a client contributes again in the same round.
+        stops: Whether jobs under way are stopped when a round ends.
+        seconds: Virtual seconds after which a round ends, if the clock ends it.
+        allotted: Virtual seconds of a client's job; None where it takes its time.
+    """
+
+    asked: list[int]
+    enough: Enough
+    repeats: bool
+    stops: bool
+    seconds: float | None
+    allotted: list[float] | None
+
+
+class Gathering:
+    """Rounds, each a commit of contributions that were taken at the round's model."""
+
+    def __init__(self, plan: Plan, world: World, recorder: Recorder) -> None:
+        self._plan, self._world, self._recorder = plan, world, recorder
+        self._env, self._round = world.env, 0
+        self._waiting: set[int] = set()  # asked, and done with this round
+        self._overdue = False
+        stops = plan.stops or plan.allotted is not None
+        self._cycle = Cycle(
+            *(world, self._read, self._arrive, recorder.lose),
+            selects=False,
+            stops=stops,
+        )
+
+    def start(self) -> None:
+        """Starts the first round."""
+        self._begin_round()
+        for client in self._plan.asked:
+            if self._plan.enough.goes_on(client):
+                self._cycle.begin(client)
+            else:
+                self._waiting.add(client)
+
+    def _begin_round(self) -> None:
+        self._plan.enough.begin()
+        self._overdue = False
+        if self._plan.seconds is not None:
+            self._world.call_last(self._plan.seconds, self._time_is_up, self._round)
+
+    def _read(self, client: int) -> None:
+        self._recorder.read(client, self._env.now)
+        if self._plan.allotted is not None:
+            seconds = self._plan.allotted[client]
+            then = self._cycle.alive(client, self._give_up)
+            self._world.call_last(seconds, then, client)
+
+    def _arrive(self, client: int) -> None:
+        recorder, now = self._recorder, self._env.now
+        recorder.arrive(client, now)
+        if recorder.read_version(client) < recorder.version:
+            recorder.lose(client, Outcome.REJECTED)
+            self._next(client)
+        elif self._plan.enough.tried(client, arrived=True) or self._overdue:
+            recorder.commit(now, (client,), self._round)
+            self._waiting.add(client)
+            self._end_round()
+        else:
+            recorder.contribute(now, client, self._round)
+            self._next(client)
+
+    def _give_up(self, client: int) -> None:
+        """Ends a trial whose time is over."""
+        current = self._recorder.read_version(client) == self._recorder.version
+        over = current and self._plan.enough.tried(client, arrived=False)
+        again = not current or self._plan.enough.goes_on(client)
+        self._cycle.stop(client, again=again and not over)
+        if over:
+            self._recorder.commit(self._env.now, (), self._round)
+            self._waiting.add(client)
+            self._end_round()
+        elif not again:
+            self._waiting.add(client)
+
+    def _next(self, client: int) -> None:
+        """Lets a client whose job is done go on with this round, or wait for the next.
+
+        One whose job was taken at an older model has not contributed to this round.
+        """
+        if self._plan.enough.goes_on(client) and self._repeats(client):
+            self._cycle.begin(client)
+        else:
+            self._waiting.add(client)
+
+    def _repeats(self, client: int) -> bool:
+        last = self._recorder.read_version(client)
+        return self._plan.repeats or last < self._recorder.version
+
+    def _time_is_up(self, round_: int) -> None:
+        if round_ != self._round:
+            return
+        if self._recorder.num_buffered:
+            self._recorder.commit(self._env.now, (), self._round)
+            self._end_round()
+        else:
+            self._overdue = True
+
+    def _end_round(self) -> None:
+        """Begins the next round; the new model is there."""
+        self._round += 1
+        self._begin_round()
+        waiting, self._waiting = self._waiting, set()
+        for client in self._plan.asked:
+            if client in waiting:
+                if self._plan.enough.goes_on(client):
+                    self._cycle.begin(client)
+                else:
+                    self._waiting.add(client)
+            elif self._plan.stops:
+                self._cycle.stop(client)

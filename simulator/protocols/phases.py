@@ -1,0 +1,85 @@
+"""Phases: everyone contributes, then everyone's next arrival is a commit."""
+
+from typing import Literal
+
+from simulator.protocols.base import Cadence, Protocol, refuse_selection
+from simulator.recorders.recorder import Recorder
+from simulator.world.clients import Clients, Server
+from simulator.world.cycle import Cycle
+from simulator.world.world import World
+
+
+class Phases(Protocol):
+    """Rounds of two phases, in which nobody waits.
+
+    In the first phase contributions gather until there is one of each client; the
+    arrival that ends it makes the first commit. In the second phase each other client's
+    next arrival is a commit as well, and what clients send that have made theirs counts
+    for the first phase of the next round.
+
+    Source: Maranjyan and Richtarik, Ringleader ASGD (2025), Algorithm 1.
+    """
+
+    kind: Literal["phases"] = "phases"
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether there are rounds: always."""
+        return True
+
+    @property
+    def gathers(self) -> bool:
+        """Whether contributions gather: always."""
+        return True
+
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows come: as many commits a round as there are clients."""
+        n = num_clients
+        return Cadence(1, in_flight + 1, commits_per_round=n, turns_per_round=n)
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses a selection of clients, since a round needs everyone."""
+        del server, n
+        refuse_selection(self.kind, clients)
+
+    def play(self, world: World, recorder: Recorder) -> None:
+        """Starts every client.
+
+        Source: Maranjyan and Richtarik (2025), Algorithm 1.
+        """
+        _TwoPhases(world, recorder).cycle.start()
+
+
+class _TwoPhases:
+    def __init__(self, world: World, recorder: Recorder) -> None:
+        self._env, self._recorder = world.env, recorder
+        self._everyone = frozenset(range(world.num_clients))
+        self._missing = set(self._everyone)  # not contributed in the first phase
+        self._served: set[int] = set()  # made their commit in the second one
+        self._next: set[int] = set()  # contributed to the next round
+        self._round = 0
+        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose)
+
+    def _read(self, client: int) -> None:
+        self._recorder.read(client, self._env.now)
+
+    def _arrive(self, client: int) -> None:
+        recorder, now = self._recorder, self._env.now
+        self._missing.discard(client)
+        if client in self._served:
+            recorder.contribute(now, client, self._round, held=True)
+            self._next.add(client)
+        elif self._missing:
+            recorder.contribute(now, client, self._round)
+        else:
+            recorder.commit(now, (client,), self._round)
+            self._served.add(client)
+            if len(self._served) == len(self._everyone):
+                self._end_round()
+        self.cycle.again(client)
+
+    def _end_round(self) -> None:
+        self._recorder.release_held()
+        self._missing = set(self._everyone - self._next)
+        self._served, self._next = set(), set()
+        self._round += 1

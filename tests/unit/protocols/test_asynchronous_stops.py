@@ -1,0 +1,100 @@
+"""Asynchronous with jobs that are stopped, and with a warm-up."""
+
+import numpy as np
+import pytest
+
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
+from simulator.protocols import Asynchronous
+from simulator.timeline import Kind, Outcome
+from simulator.world.clients import Clients, Link, Selection
+from tests.support import everything, played
+from tests.unit.protocols.replay import check_conservation, kinds, replay_registers
+
+SOON = Scipy(law="expon")
+
+
+def stale(jobs) -> np.ndarray:
+    applied = jobs.outcome == Outcome.APPLIED
+    return jobs.commit[applied] - 1 - jobs.read_version[applied]
+
+
+def test_a_job_is_stopped_by_the_commit_that_makes_it_too_stale() -> None:
+    clients = Clients(compute=Constant(value=(1, 2.5)))
+    protocol = Asynchronous(staleness_bound=1, beyond="stop")
+    rows, jobs, _ = everything(played(protocol, clients, 2, time=5.0))
+    # Client 1 reads version 0 at 0 s; the second commit, at 2 s, makes it 2 stale.
+    stopped = jobs.outcome == Outcome.STOPPED
+    assert jobs.client[stopped].tolist() == [1, 1]
+    assert jobs.read_time[stopped].tolist() == [0, 2]
+    assert rows.time.tolist() == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("beyond", ["stop", "reject"])
+@pytest.mark.parametrize("seed", range(30))
+def test_consecutive_commits_are_as_fast_as_proved(seed: int, beyond) -> None:
+    """R consecutive commits take at most 2 min_m A_m (1 + R / m) seconds.
+
+    And what is applied is at most R - 1 commits old; with stops nothing is rejected.
+
+    Source: Maranjyan, Tyurin and Richtarik, Ringmaster ASGD (2025), Lemma 4.1, as
+    methods.md has it (section 4).
+    """
+    r = np.random.default_rng(seed)
+    n, R = int(r.integers(2, 30)), int(r.integers(1, 40))
+    tau = np.sort(r.uniform(0.1, 10, n))
+    clients = Clients(compute=Constant(value=tuple(tau.tolist())))
+    protocol = Asynchronous(staleness_bound=R - 1, beyond=beyond)
+    rows, jobs, _ = everything(played(protocol, clients, n, commits=20 * R + 50))
+    m = np.arange(1, n + 1)
+    longest = (2 * (1 + R / m) * m / np.cumsum(1 / tau)).min()
+    times = np.r_[0, rows.time]
+    assert (times[R:] - times[:-R]).max() <= longest * (1 + 1e-12)
+    assert stale(jobs).max() <= R - 1
+    if beyond == "stop":
+        assert not (jobs.outcome == Outcome.REJECTED).any()
+    replay_registers(rows)
+    check_conservation(rows, jobs, n)
+
+
+def test_a_bound_that_nothing_reaches_changes_nothing() -> None:
+    clients = Clients(compute=SOON)
+    bounded = Asynchronous(staleness_bound=10**6, beyond="stop")
+    rows, *_ = everything(played(bounded, clients, 5, commits=300))
+    wanted, *_ = everything(played(Asynchronous(), clients, 5, commits=300))
+    for name in ("time", "kind", "worker", "job", "version", "read_version"):
+        np.testing.assert_array_equal(getattr(rows, name), getattr(wanted, name))
+
+
+@pytest.mark.parametrize(
+    "clients",
+    [
+        Clients(compute=SOON, selection=Selection(in_flight=3)),
+        Clients(compute=SOON, upload=Link(latency=SOON), idle=SOON),
+        Clients(compute=SOON, restart=SOON),
+    ],
+)
+def test_nothing_is_lost_without_a_word(clients) -> None:
+    protocol = Asynchronous(staleness_bound=2, beyond="stop")
+    rows, jobs, _ = everything(played(protocol, clients, 6, commits=300))
+    assert (jobs.outcome == Outcome.STOPPED).any()
+    assert stale(jobs).max() <= 2
+    replay_registers(rows)
+    check_conservation(rows, jobs, 6)
+
+
+def test_a_warm_up_waits_for_everyone_once() -> None:
+    clients = Clients(compute=Constant(value=(1, 2, 3.5)))
+    rows, jobs, _ = everything(played(Asynchronous(warm_up=True), clients, 3, time=5.0))
+    con, com = "CONTRIBUTE", "COMMIT"
+    assert kinds(rows) == [con, con, con, con, com, com, com, com]
+    assert rows.time.tolist() == [1, 2, 2, 3, 3.5, 4, 4, 5]
+    first = rows.kind == Kind.CONTRIBUTE
+    assert (rows.version[first] == 0).all()
+    replay_registers(rows)
+    check_conservation(rows, jobs, 3)
+
+
+def test_a_warm_up_with_a_bound_is_refused() -> None:
+    with pytest.raises(ValueError, match="warm_up must be false"):
+        Asynchronous(warm_up=True, staleness_bound=3)

@@ -1,0 +1,274 @@
+"""Collect: who contributes to a round, when it ends, and what becomes of the others."""
+
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+import pytest
+
+from simulator.config.errors import ScenarioError
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
+from simulator.protocols import Collect, Synchronous
+from simulator.protocols.collect.rules import HarmonicMean
+from simulator.timeline import Kind, Outcome
+from simulator.world.clients import Clients, Crashes, Link, Loss, Server
+from tests.support import everything, played
+from tests.unit.protocols.replay import (
+    check_conservation,
+    kinds,
+    replay_registers,
+    workers,
+)
+
+CON, COM = "CONTRIBUTE", "COMMIT"
+
+
+def test_a_round_ends_with_the_count_and_late_arrivals_are_rejected() -> None:
+    clients = Clients(compute=Constant(value=(1, 2, 2.5)))
+    rows, jobs, _ = everything(played(Collect(count=3), clients, 3, time=6.0))
+    # Round 0: clients 0, 0, 1 arrive by 2 s. Client 2 is late at 2.5 s.
+    assert rows.time.tolist()[:3] == [1, 2, 2]
+    assert kinds(rows)[:3] == [CON, CON, COM]
+    assert workers(rows)[:3] == [(1 - 1,), (1,), (0,)]
+    rejected = jobs.outcome == Outcome.REJECTED
+    assert jobs.client[rejected][0] == 2
+    assert jobs.arrived_time[rejected][0] == 2.5
+    assert (rows.read_version[:, 0] == rows.version).all()
+    replay_registers(rows)
+    check_conservation(rows, jobs, 3)
+
+
+def test_jobs_are_stopped_at_the_end_of_a_round() -> None:
+    clients = Clients(compute=Constant(value=(1, 2, 2.5)))
+    plan = played(Collect(count=3, late="stop"), clients, 3, time=6.0)
+    rows, jobs, _ = everything(plan)
+    # At 2 s client 1 begins another job, and client 0 ends the round; so again at 4 s.
+    assert rows.time.tolist() == [1, 2, 2, 3, 4, 4, 5, 6, 6]
+    stopped = jobs.outcome == Outcome.STOPPED
+    assert jobs.client[stopped].tolist()[:4] == [1, 2, 1, 2]
+    assert jobs.read_time[stopped].tolist()[:4] == [2, 0, 4, 2]
+    assert not (jobs.outcome == Outcome.REJECTED).any()
+    assert np.isnan(jobs.arrived_time[stopped]).all()
+    check_conservation(rows, jobs, 3)
+
+
+def test_a_restart_takes_its_time() -> None:
+    clients = Clients(compute=Constant(value=(1, 10)), restart=Constant(value=0.5))
+    plan = played(Collect(count=2, late="stop"), clients, 2, time=4.0)
+    _, jobs, _ = everything(plan)
+    late = jobs.client == 1
+    assert jobs.read_time[late].tolist() == [0, 2.5]
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("size", [1, 7, 60])
+def test_a_round_with_stops_is_as_long_as_the_formula_says(seed: int, size) -> None:
+    """Least t with sum_i floor(t / tau_i) >= S, and twice the harmonic bound at most.
+
+    Source: methods.md, section 2; ties by exact ticks.
+    """
+    r = np.random.default_rng(seed)
+    n = int(r.integers(1, 12))
+    ticks = r.integers(1, 60, n)
+    clients = Clients(compute=Constant(value=tuple((ticks / 4).tolist())))
+    plan = played(Collect(count=size, late="stop"), clients, n, rounds=5)
+    rows, jobs, _ = everything(plan)
+    ends = rows.time[rows.kind == Kind.COMMIT]
+    tau = [Fraction(int(t), 4) for t in ticks]
+    moments = sorted({t * k for t in tau for k in range(1, size + 1)})
+    long = next(t for t in moments if sum(floor(t / one) for one in tau) >= size)
+    np.testing.assert_array_equal(np.diff(ends, prepend=0), float(long))
+    fast = np.sort(ticks / 4)
+    m = np.arange(1, n + 1)
+    bound = ((size + m) / np.cumsum(1 / fast)).min()
+    assert 0.5 * bound <= float(long) <= bound
+    check_conservation(rows, jobs, n)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("mean", [1, 2.5, 8])
+def test_a_round_of_means_is_within_its_bounds(seed: int, mean: float) -> None:
+    """The harmonic mean is met by the last arrival, and the time is of Malenia's order.
+
+    Source: methods.md, section 3: the ratio to tau_n + mean(tau) S / n is at most 1.
+    """
+    r = np.random.default_rng(seed)
+    n = int(r.integers(2, 9))
+    tau = r.uniform(0.1, 5, n)
+    clients = Clients(compute=Constant(value=tuple(tau.tolist())))
+    protocol = Collect(harmonic_mean=mean, late="stop")
+    rows, jobs, _ = everything(played(protocol, clients, n, rounds=4))
+    for number in range(4):
+        own = rows.worker[rows.round == number, 0]
+        counts = np.bincount(own, minlength=n)
+        assert n / (1 / counts).sum() >= mean
+        before = np.bincount(own[:-1], minlength=n)
+        assert (before == 0).any() or n / (1 / before).sum() < mean
+    rounds = np.diff(rows.time[rows.kind == Kind.COMMIT], prepend=0)
+    bound = tau.max() + tau.mean() * mean
+    assert (rounds <= bound * (1 + 1e-12)).all()
+    assert (rounds >= 0.5 * bound).all() or mean < n
+    check_conservation(rows, jobs, n)
+
+
+def test_the_mean_of_counts_is_exact_where_rounding_could_decide() -> None:
+    rule = HarmonicMean(3, [0, 1, 2])
+    done = [rule.tried(c, arrived=True) for c in (0, 0, 0, 1, 1, 1, 2, 2, 2)]
+    assert done == [False] * 8 + [True]
+
+
+def test_everyone_and_stops_is_synchronous() -> None:
+    """The same rounds end at the same times with the same jobs."""
+    clients = Clients(compute=Scipy(law="expon"))
+    protocol = Collect(count=6, repeats=False, late="stop")
+    rows, _, _ = everything(played(protocol, clients, 6, rounds=30))
+    wanted, _, _ = everything(played(Synchronous(), clients, 6, rounds=30))
+    ends = rows.kind == Kind.COMMIT
+    np.testing.assert_array_equal(rows.time[ends], wanted.time)
+    for number in range(30):
+        own = rows.round == number
+        assert sorted(rows.worker[own, 0].tolist()) == list(range(6))
+        assert (rows.job[own, 0] == number).all()
+
+
+def test_the_fastest_arrivals_end_a_round_and_the_others_are_stopped() -> None:
+    """With stops and exponential times a round lasts sum 1 / (n - i) on average.
+
+    All jobs are fresh at its start, so rounds are independent order statistics.
+    """
+    n, m, rounds = 10, 4, 4000
+    clients = Clients(compute=Scipy(law="expon"))
+    protocol = Collect(count=m, repeats=False, late="stop")
+    rows, jobs, _ = everything(played(protocol, clients, n, rounds=rounds))
+    ends = rows.time[rows.kind == Kind.COMMIT]
+    mean = sum(1 / (n - i) for i in range(m))
+    sd = sum(1 / (n - i) ** 2 for i in range(m)) ** 0.5
+    assert abs(ends[-1] / rounds - mean) < 4 * sd / rounds**0.5
+    assert (jobs.outcome == Outcome.STOPPED).sum() == (n - m) * rounds
+    check_conservation(rows, jobs, n)
+
+
+def test_trials_are_given_up_after_their_time() -> None:
+    """Of B_i trials those arrive that are short enough; a round waits for all.
+
+    Source: methods.md, section 7: E(batch) = sum p_i B_i.
+    """
+    clients = Clients(compute=Scipy(law="expon", loc=1))
+    protocol = Collect(quota=(3, 1), allotted=1.5)
+    rows, jobs, _ = everything(played(protocol, clients, 2, rounds=3000))
+    assert (rows.kind == Kind.COMMIT).sum() == 3000
+    arrived = jobs.outcome == Outcome.APPLIED
+    stopped = jobs.outcome == Outcome.STOPPED
+    for client, quota in ((0, 3), (1, 1)):
+        mine = jobs.client == client
+        assert abs((mine & (arrived | stopped)).sum() - 3000 * quota) <= quota
+    p = 1 - np.exp(-0.5)
+    share = arrived.sum() / (arrived | stopped).sum()
+    assert abs(share - p) < 4 * (p * (1 - p) / 12000) ** 0.5
+    assert (jobs.arrived_time - jobs.read_time)[arrived].max() <= 1.5
+    rounds = np.diff(rows.time[rows.kind == Kind.COMMIT], prepend=0)
+    assert rounds.max() <= 3 * 1.5 + 1e-9
+    check_conservation(rows, jobs, 2)
+
+
+def test_a_trial_that_takes_just_its_time_is_finished() -> None:
+    clients = Clients(compute=Constant(value=2))
+    _, jobs, _ = everything(played(Collect(quota=1, allotted=2), clients, 2, rounds=3))
+    assert (jobs.outcome[jobs.outcome != Outcome.IN_FLIGHT] == Outcome.APPLIED).all()
+
+
+def test_a_round_of_nothing_is_a_commit_of_nothing() -> None:
+    clients = Clients(compute=Constant(value=2))
+    rows, jobs, _ = everything(
+        played(Collect(quota=1, allotted=1), clients, 2, rounds=3)
+    )
+    assert workers(rows) == [(), (), ()]
+    assert rows.time.tolist() == [1, 2, 3]
+    assert set(jobs.outcome.tolist()) <= {Outcome.STOPPED, Outcome.IN_FLIGHT}
+
+
+def test_a_clock_ends_a_round_but_never_without_a_contribution() -> None:
+    clients = Clients(compute=Constant(value=(1, 3)))
+    rows, *_ = everything(played(Collect(seconds=2.0), clients, 2, time=6.0))
+    # What arrives at 2 s is in the first round; its job of version 1 at 3 s is late.
+    assert rows.time[rows.kind == Kind.COMMIT].tolist() == [2, 4, 6]
+    slow = Clients(compute=Constant(value=5))
+    rows, *_ = everything(played(Collect(seconds=2.0), slow, 2, rounds=2))
+    assert rows.time[rows.kind == Kind.COMMIT].tolist() == [5, 10]
+
+
+def test_only_the_fastest_are_asked() -> None:
+    clients = Clients(compute=Constant(value=(5, 1, 3, 2)))
+    protocol = Collect(count=2, fastest=2, late="stop")
+    _, jobs, _ = everything(played(protocol, clients, 4, rounds=5))
+    assert set(jobs.client.tolist()) == {1, 3}
+
+
+ROUGH = {
+    "links": Clients(
+        compute=Scipy(law="expon"), upload=Link(latency=Scipy(law="expon"))
+    ),
+    "losses": Clients(
+        compute=Scipy(law="expon"), loss=Loss(chance=0.4, timeout=1, retries=1)
+    ),
+    "crashes": Clients(
+        compute=Scipy(law="expon"),
+        crashes=Crashes(after=Scipy(law="expon", scale=3), down=Scipy(law="expon")),
+    ),
+    "idle": Clients(compute=Scipy(law="expon"), idle=Scipy(law="expon")),
+}
+RULES = [
+    {"count": 5},
+    {"count": 3, "repeats": False},
+    {"harmonic_mean": 1.5},
+    {"quota": "m", "allotted": 2.0},
+    {"seconds": 1.0},
+]
+
+
+@pytest.mark.parametrize("server", [Server(), Server(service=Constant(value=0.1))])
+@pytest.mark.parametrize("late", ["stop", "reject"])
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("clients", ROUGH.values(), ids=ROUGH)
+def test_every_job_ends_in_one_way(clients, rule, late, server) -> None:
+    plan = played(Collect(late=late, **rule), clients, 4, rounds=60)
+    plan = plan.__class__(**{**plan.__dict__, "server": server})
+    rows, jobs, _ = everything(plan)
+    assert (rows.kind == Kind.COMMIT).sum() == 60
+    there = workers(rows)
+    for place, who in enumerate(there):
+        if who:
+            assert rows.read_version[place, 0] == rows.version[place]
+    replay_registers(rows)
+    check_conservation(rows, jobs, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "exactly one of count"),
+        ({"count": 2, "seconds": 1.0}, "exactly one of count"),
+        ({"count": 2, "allotted": 1.0}, "allotted must be with quota"),
+        ({"harmonic_mean": 2, "repeats": False}, "repeats must be true"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        Collect(**options)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "words"),
+    [
+        (Collect(count=5, repeats=False), "protocol.count must be at most"),
+        (Collect(count=5, fastest=9), "protocol.fastest must be at most"),
+        (Collect(quota=0), "protocol.quota must be whole numbers >= 0"),
+        (Collect(quota="m/2"), "protocol.quota must be whole numbers"),
+        (Collect(quota=1, allotted=0), "protocol.allotted must be > 0"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(protocol, words) -> None:
+    clients = Clients(compute=Constant(value=1))
+    with pytest.raises(ScenarioError, match=words):
+        protocol.check_setting(clients, Server(), 4)
