@@ -10,7 +10,7 @@ from simulator.world.world import World
 
 
 class Phases(Protocol):
-    """Rounds of two phases, in which nobody waits.
+    """Rounds of two phases, in which no client waits.
 
     In the first phase contributions gather until there is one of each client; the
     arrival that ends it makes the first commit. In the second phase each other client's

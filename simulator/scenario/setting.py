@@ -22,7 +22,6 @@ from simulator.config.parts import tag
 from simulator.config.stop import Stop
 from simulator.laws.base import check_cycle
 from simulator.laws.parameters import check_parameter
-from simulator.protocols.base import Protocol
 from simulator.scenario.grid import Swept
 from simulator.world.clients import Behaviour, Clients, Link, OnOff, Server
 
@@ -186,7 +185,7 @@ class WorldScenario(BaseScenario):
         return self
 
 
-def _refuse_restarts(clients: Clients, protocol: Protocol) -> None:
+def _refuse_restarts(clients: Clients, protocol: Any) -> None:
     for name, part in {"": clients, **clients.groups}.items():
         if part.restart is not None:
             place = f"clients.groups.{name}" if name else "clients"

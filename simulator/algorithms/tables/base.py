@@ -35,7 +35,7 @@ class TableState(NamedTuple):
     key: Key[Array, ""] | None
 
 
-class Arrival(NamedTuple):
+class Contribution(NamedTuple):
     """One contribution, as a method gets it.
 
     Attributes:
@@ -78,7 +78,9 @@ class TableKernel(Probeable):
         """Returns what the method keeps, before the first arrival."""
 
     @abstractmethod
-    def take(self, memory: Any, arrival: Arrival) -> tuple[Any, Float[Array, "..."]]:
+    def take(
+        self, memory: Any, arrival: Contribution
+    ) -> tuple[Any, Float[Array, "..."]]:
         """Returns what the method keeps, and the direction if the row is a commit."""
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> TableState:
@@ -99,7 +101,7 @@ class TableKernel(Probeable):
         work = self._work(problem, registers, state.key, event)
         there = event.present()[0]
         commits = event.kind == Kind.COMMIT
-        arrival = Arrival(
+        arrival = Contribution(
             client=event.worker[0],
             message=jnp.where(there, work.message, 0),
             staleness=event.staleness[0],

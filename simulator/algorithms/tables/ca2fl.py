@@ -5,14 +5,14 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.tables.base import Arrival, TableKernel, facts
+from simulator.algorithms.tables.base import Contribution, TableKernel, facts
 from simulator.algorithms.tables.part import Ca2fl
-from simulator.algorithms.tables.table import Table
+from simulator.algorithms.tables.table import ClientTable
 from simulator.problems.constants import Constants
 from simulator.setup import RunSetup
 
 
-class Calibration(NamedTuple):
+class CalibratedBuffer(NamedTuple):
     """Former contributions, and what has changed since.
 
     Attributes:
@@ -22,7 +22,7 @@ class Calibration(NamedTuple):
         buffered: Number of them.
     """
 
-    cache: Table
+    cache: ClientTable
     mean: Float[Array, "..."]
     buffer: Float[Array, "..."]
     buffered: Int[Array, ""]
@@ -31,16 +31,16 @@ class Calibration(NamedTuple):
 class Ca2flKernel(TableKernel):
     """A buffer of changes on top of the mean of former contributions."""
 
-    def begin(self, num_clients: int, weights: Float[Array, "..."]) -> Calibration:
+    def begin(self, num_clients: int, weights: Float[Array, "..."]) -> CalibratedBuffer:
         """Starts with former contributions of zero."""
         zeros = jnp.zeros_like(weights)
-        return Calibration(
-            Table.empty(num_clients, weights), zeros, zeros, jnp.int32(0)
+        return CalibratedBuffer(
+            ClientTable.empty(num_clients, weights), zeros, zeros, jnp.int32(0)
         )
 
     def take(
-        self, memory: Calibration, arrival: Arrival
-    ) -> tuple[Calibration, Float[Array, "..."]]:
+        self, memory: CalibratedBuffer, arrival: Contribution
+    ) -> tuple[CalibratedBuffer, Float[Array, "..."]]:
         """Buffers the change of the client's contribution, which it replaces."""
         there = arrival.client < arrival.num_clients
         change = jnp.where(there, arrival.message - memory.cache.of(arrival.client), 0)
@@ -48,7 +48,7 @@ class Ca2flKernel(TableKernel):
         buffer, buffered = memory.buffer + change, memory.buffered + there
         direction = memory.mean + buffer / jnp.maximum(buffered, 1)
         commits = arrival.commits
-        return Calibration(
+        return CalibratedBuffer(
             cache,
             jnp.where(commits, cache.sum / arrival.num_clients, memory.mean),
             jnp.where(commits, 0, buffer).astype(buffer.dtype),

@@ -6,9 +6,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.tables.base import Arrival, TableKernel, facts
+from simulator.algorithms.tables.base import Contribution, TableKernel, facts
 from simulator.algorithms.tables.part import Ia2sgd
-from simulator.algorithms.tables.table import Table
+from simulator.algorithms.tables.table import ClientTable
 from simulator.problems.constants import Constants
 from simulator.setup import RunSetup
 
@@ -21,7 +21,7 @@ class Newest(NamedTuple):
         read_version: Version that each was taken at; None where ages do not count.
     """
 
-    table: Table
+    table: ClientTable
     read_version: Int[Array, " K"] | None
 
 
@@ -38,10 +38,10 @@ class Ia2sgdKernel(TableKernel):
     def begin(self, num_clients: int, weights: Float[Array, "..."]) -> Newest:
         """Starts with an empty table."""
         ages = None if self.max_age is None else jnp.zeros(num_clients, jnp.int32)
-        return Newest(Table.empty(num_clients, weights), ages)
+        return Newest(ClientTable.empty(num_clients, weights), ages)
 
     def take(
-        self, memory: Newest, arrival: Arrival
+        self, memory: Newest, arrival: Contribution
     ) -> tuple[Newest, Float[Array, "..."]]:
         """Replaces the client's contribution."""
         table = memory.table.replaced(arrival.client, arrival.message)

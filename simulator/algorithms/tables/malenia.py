@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from simulator.algorithms.tables.base import Arrival, TableKernel, facts
+from simulator.algorithms.tables.base import Contribution, TableKernel, facts
 from simulator.algorithms.tables.part import Malenia
-from simulator.algorithms.tables.table import Table
+from simulator.algorithms.tables.table import ClientTable
 from simulator.problems.constants import Constants
 from simulator.setup import RunSetup
 
@@ -13,13 +13,13 @@ from simulator.setup import RunSetup
 class MaleniaKernel(TableKernel):
     """Means of the clients' contributions of a round, which the commit empties."""
 
-    def begin(self, num_clients: int, weights: Float[Array, "..."]) -> Table:
+    def begin(self, num_clients: int, weights: Float[Array, "..."]) -> ClientTable:
         """Starts with an empty table."""
-        return Table.empty(num_clients, weights)
+        return ClientTable.empty(num_clients, weights)
 
     def take(
-        self, memory: Table, arrival: Arrival
-    ) -> tuple[Table, Float[Array, "..."]]:
+        self, memory: ClientTable, arrival: Contribution
+    ) -> tuple[ClientTable, Float[Array, "..."]]:
         """Takes a contribution into its client's mean.
 
         A client that has none in a round, as a round that the clock ends may have it,

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from simulator.algorithms.tables.base import Arrival, TableKernel, facts
+from simulator.algorithms.tables.base import Contribution, TableKernel, facts
 from simulator.algorithms.tables.part import Ringleader
-from simulator.algorithms.tables.table import Table
+from simulator.algorithms.tables.table import ClientTable
 from simulator.problems.constants import Constants
 from simulator.setup import RunSetup
 
@@ -16,13 +16,13 @@ class TwoRounds(NamedTuple):
     """Means of this round and of the next one.
 
     Attributes:
-        current: Table of this round.
-        following: Table of the next round.
+        current: ClientTable of this round.
+        following: ClientTable of the next round.
         served: Clients that have made their commit of this round.
     """
 
-    current: Table
-    following: Table
+    current: ClientTable
+    following: ClientTable
     served: Bool[Array, " K"]
 
 
@@ -31,11 +31,11 @@ class RingleaderKernel(TableKernel):
 
     def begin(self, num_clients: int, weights: Float[Array, "..."]) -> TwoRounds:
         """Starts with empty tables."""
-        empty = Table.empty(num_clients, weights)
+        empty = ClientTable.empty(num_clients, weights)
         return TwoRounds(empty, empty, jnp.zeros(num_clients, bool))
 
     def take(
-        self, memory: TwoRounds, arrival: Arrival
+        self, memory: TwoRounds, arrival: Contribution
     ) -> tuple[TwoRounds, Float[Array, "..."]]:
         """Takes a contribution into its client's mean of this round or of the next."""
         client, message = arrival.client, arrival.message

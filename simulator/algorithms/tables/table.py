@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 
-class Table(NamedTuple):
+class ClientTable(NamedTuple):
     """A vector of each client, and the sum of all of them.
 
     The sum runs along, so that an entry costs as much as one vector. Compensated
@@ -26,7 +26,7 @@ class Table(NamedTuple):
     error: Float[Array, "..."]
 
     @classmethod
-    def empty(cls, num_clients: int, like: Float[Array, "..."]) -> "Table":
+    def empty(cls, num_clients: int, like: Float[Array, "..."]) -> "ClientTable":
         """Returns a table of zeros.
 
         Args:
@@ -46,12 +46,14 @@ class Table(NamedTuple):
         """Returns a client's entry; zeros of padding."""
         return self.entries.at[client].get(mode="fill", fill_value=0)
 
-    def replaced(self, client: Int[Array, ""], entry: Float[Array, "..."]) -> "Table":
+    def replaced(
+        self, client: Int[Array, ""], entry: Float[Array, "..."]
+    ) -> "ClientTable":
         """Returns the table with a newer entry of a client; as it is for padding."""
         there = client < self.counts.shape[0]
         change = jnp.where(there, entry - self.of(client), 0)
         total, lost = two_sum(self.total, change)
-        return Table(
+        return ClientTable(
             self.entries.at[client].set(entry, mode="drop"),
             self.counts.at[client].add(1, mode="drop"),
             total,
@@ -60,20 +62,20 @@ class Table(NamedTuple):
 
     def averaged(
         self, client: Int[Array, ""], contribution: Float[Array, "..."]
-    ) -> "Table":
+    ) -> "ClientTable":
         """Returns the table with a contribution taken into its client's mean."""
         count = self.counts.at[client].get(mode="fill", fill_value=0) + 1
         old = self.of(client)
         return self.replaced(client, old + (contribution - old) / count)
 
-    def where(self, condition: Bool[Array, ""], other: "Table") -> "Table":
+    def where(self, condition: Bool[Array, ""], other: "ClientTable") -> "ClientTable":
         """Returns this table where a condition holds, else the other one."""
         pairs = zip(self, other, strict=True)
-        return Table(*(jnp.where(condition, own, new) for own, new in pairs))
+        return ClientTable(*(jnp.where(condition, own, new) for own, new in pairs))
 
-    def cleared(self) -> "Table":
+    def cleared(self) -> "ClientTable":
         """Returns a table of zeros of the same shapes."""
-        return Table(*map(jnp.zeros_like, self))
+        return ClientTable(*map(jnp.zeros_like, self))
 
 
 def two_sum(

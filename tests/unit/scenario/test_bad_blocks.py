@@ -167,8 +167,9 @@ def test_the_good_one_is_good(loss: str, tmp_path: Path) -> None:
 TEN = ("{kind: breast_cancer}", "{kind: digits}")
 GAP = ("metrics: [test_accuracy]", "metrics: [optimality_gap]")
 ONLY = (
-    "evaluate.metrics must have optimality_gap only for linear models with the loss "
-    "softmax or sigmoid, whose minimum is known; remove it"
+    "evaluate.metrics must have optimality_gap only where the minimum is known: linear "
+    "models with the loss softmax or sigmoid, the model diagonal with squared; remove "
+    "it"
 )
 NO_IMAGE = "columns must be a square image, grey or of three planes, got"
 AS_LINEAR = "  model: {kind: linear}\n"

@@ -193,6 +193,37 @@ TREES: dict[str, dict[str, Any]] = {
     "fed_buff": merge(
         algorithm(SGD, kind="fed_buff"), {"protocol": {"kind": "buffered", "size": 3}}
     ),
+    "collect": merge(SGD, {"protocol": {"kind": "collect", "count": 3, "fastest": 2}}),
+    "trials": merge(SGD, {"protocol": {"kind": "collect", "quota": 2}}),
+    "means": merge(
+        algorithm(SGD, kind="malenia", local_steps=2),
+        {"protocol": {"kind": "collect", "harmonic_mean": 2}},
+    ),
+    "table": merge(
+        algorithm(SGD, kind="ia2sgd", max_age=3), {"protocol": {"warm_up": True}}
+    ),
+    "phases": merge(algorithm(SGD, kind="ringleader"), {"protocol": {"kind": "phases"}}),
+    "cached": merge(
+        algorithm(SGD, kind="ca2fl"), {"protocol": {"kind": "buffered", "size": 3}}
+    ),
+    "quadratic": merge(
+        SGD,
+        {
+            "problem": {
+                "data": {
+                    "kind": "quadratic",
+                    "clients": 4,
+                    "dimension": 3,
+                    "samples": 9,
+                    "data_seed": 1,
+                },
+                "partition": {"kind": "natural", "clients": 4},
+                "model": {"kind": "diagonal"},
+                "loss": "squared",
+            },
+            "evaluate": {"metrics": ["objective"]},
+        },
+    ),
     "t_synchronous": merge(SGD, {"protocol": {"kind": "t_synchronous", "t": 2}}),
     "rounds": merge(SGD, ROUNDS),
     "stale": merge(SGD, {"protocol": {"staleness_bound": 3, "beyond": "wait"}}),
