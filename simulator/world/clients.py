@@ -8,6 +8,7 @@ from pydantic import Field, model_serializer, model_validator
 from simulator.config.base import Config, FilePath, NumClients, Quantity, without
 from simulator.laws.base import AnyLaw
 from simulator.laws.distributions import Parameter
+from simulator.world.named import WorldName, with_named
 
 Count = Annotated[int, Field(ge=1)]
 Chance = Annotated[float, Field(ge=0, lt=1)]
@@ -164,7 +165,7 @@ class Behaviour(Config):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), restart=None)
+        return without(dump(self), restart=None, world=None)
 
 
 class Group(Behaviour):
@@ -182,6 +183,14 @@ class Clients(Behaviour):
     """Divide the clients in order, such as `phones: {number: 30, compute: ...}`."""
     slowdowns: tuple[Slowdown, ...] = ()
     selection: Selection | None = None
+    world: WorldName | None = None
+    """A world of the theory by its name, which says how long jobs take: see
+    docs/methods.md."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_world(cls, data: Any) -> Any:
+        return with_named(data)
 
     @model_validator(mode="after")
     def _works(self) -> "Clients":

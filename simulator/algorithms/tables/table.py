@@ -51,13 +51,14 @@ class ClientTable(NamedTuple):
     ) -> "ClientTable":
         """Returns the table with a newer entry of a client; as it is for padding."""
         there = client < self.counts.shape[0]
-        change = jnp.where(there, entry - self.of(client), 0)
-        total, lost = two_sum(self.total, change)
+        # One after the other: the rounding of their difference would add up.
+        total, lost = two_sum(self.total, jnp.where(there, entry, 0))
+        total, lost_too = two_sum(total, -jnp.where(there, self.of(client), 0))
         return ClientTable(
             self.entries.at[client].set(entry, mode="drop"),
             self.counts.at[client].add(1, mode="drop"),
             total,
-            self.error + lost,
+            self.error + (lost + lost_too),
         )
 
     def averaged(

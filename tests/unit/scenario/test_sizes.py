@@ -202,7 +202,9 @@ TREES: dict[str, dict[str, Any]] = {
     "table": merge(
         algorithm(SGD, kind="ia2sgd", max_age=3), {"protocol": {"warm_up": True}}
     ),
-    "phases": merge(algorithm(SGD, kind="ringleader"), {"protocol": {"kind": "phases"}}),
+    "phases": merge(
+        algorithm(SGD, kind="ringleader"), {"protocol": {"kind": "phases"}}
+    ),
     "cached": merge(
         algorithm(SGD, kind="ca2fl"), {"protocol": {"kind": "buffered", "size": 3}}
     ),

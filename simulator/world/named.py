@@ -1,0 +1,64 @@
+"""Worlds of the theory by name: what they say of the clients."""
+
+from typing import Any, Literal
+
+WorldName = Literal["equal", "linear", "square_root", "one_slow", "bursts", "lomax"]
+NAMED_WORLDS: dict[str, dict[str, Any]] = {
+    "equal": {"compute": {"law": "constant", "value": 1}},
+    "linear": {"compute": {"law": "constant", "value": "m"}},
+    "square_root": {"compute": {"law": "constant", "value": "sqrt(m)"}},
+    "one_slow": {"compute": {"law": "constant", "value": "1 + 99*(m // M)"}},
+    "bursts": {
+        "compute": {"law": "constant", "value": 1},
+        "slowdowns": [
+            {
+                "kind": "regime",
+                "factor": 10,
+                "normal": {"law": "expon", "scale": 50},
+                "slow": {"law": "expon", "scale": 10},
+            }
+        ],
+    },
+    "lomax": {"compute": {"law": "lomax", "c": 1.1, "loc": 1}},
+}
+"""Entries of `clients`, by the name of the world.
+
+`equal`: a job takes 1 s. `linear`, `square_root`: client m takes m or sqrt(m) seconds.
+`one_slow`: all take 1 s but the last client, which takes 100 s. `bursts`: 1 s, and ten
+times as long in bursts of 10 s on average, every 60 s. `lomax`: 1 s and a Lomax time of
+shape 1.1, whose mean is 10 s and whose variance is infinite.
+
+Source: methods.md, section 0; Tyurin and Richtarik (2023), section 5; `lomax`:
+Maranjyan, Omar and Richtarik, MindFlayer SGD (2025).
+"""
+
+
+def with_named(data: Any) -> Any:
+    """Returns clients with the entries of the world that they name.
+
+    Args:
+        data: The entry `clients` of a scenario.
+
+    Raises:
+        ValueError: It says otherwise itself.
+    """
+    if not isinstance(data, dict) or data.get("world") not in NAMED_WORLDS:
+        return data
+    named = NAMED_WORLDS[data["world"]]
+    for key, value in named.items():
+        if key in data and not _same(data[key], value):
+            raise ValueError(
+                f"must have either world or {key}, which the world "
+                f"{data['world']!r} says; remove one"
+            )
+    return {**data, **named}
+
+
+def _same(given: Any, named: Any) -> bool:
+    """Whether an entry is that of the world, as a scenario that was written has it."""
+    if isinstance(named, dict):
+        found = given if isinstance(given, dict) else vars(given)
+        return all(_same(found.get(key), value) for key, value in named.items())
+    if isinstance(named, list):
+        return len(given) == len(named) and all(map(_same, given, named))
+    return given == named

@@ -1,0 +1,115 @@
+"""Phases: who commits when, how long a round is, and how old what a step uses is."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from simulator.config.errors import ScenarioError
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
+from simulator.protocols import Phases
+from simulator.timeline import Kind, Outcome, Rows
+from simulator.world.clients import Clients, Crashes, Link, Loss, Selection, Server
+from tests.support import everything, played
+from tests.unit.protocols.replay import (
+    check_conservation,
+    kinds,
+    replay_registers,
+    workers,
+)
+
+SOON = Scipy(law="expon")
+
+
+def test_everyone_contributes_and_then_everyone_s_next_arrival_commits() -> None:
+    clients = Clients(compute=Constant(value=(1, 2.5)))
+    rows, jobs, _ = everything(played(Phases(), clients, 2, time=7.6))
+    con, com = "CONTRIBUTE", "COMMIT"
+    # At 2.5 s client 1 ends the first phase; at 3 s client 0 makes the second commit.
+    # Round 1: client 0 at 4 s; client 1 at 5 s ends the phase, before client 0's arrival.
+    assert rows.time.tolist() == [1, 2, 2.5, 3, 4, 5, 5, 6, 7, 7.5]
+    assert kinds(rows) == [con, con, com, com, con, com, com, con, con, com]
+    assert workers(rows)[2:4] == [(1,), (0,)]
+    assert rows.round.tolist()[:4] == [0, 0, 0, 0]
+    check_conservation(rows, jobs, 2)
+
+
+def ages_of_use(rows: Rows, n: int) -> tuple[int, int]:
+    """Returns the largest delay at a first use, and at any use, in a step."""
+    current: dict[int, list[int]] = defaultdict(list)
+    following: dict[int, list[int]] = defaultdict(list)
+    served: set[int] = set()
+    used: set[tuple[int, int]] = set()
+    first = most = 0
+    for row in range(rows.time.size):
+        client, job = int(rows.worker[row, 0]), int(rows.job[row, 0])
+        entry = (int(rows.read_version[row, 0]), job)
+        (following if client in served else current)[client].append(entry)
+        if rows.kind[row] != Kind.COMMIT:
+            continue
+        version = int(rows.version[row])
+        for who, entries in current.items():
+            for read, number in entries:
+                most = max(most, version - read)
+                if (who, number) not in used:
+                    first = max(first, version - read)
+                    used.add((who, number))
+        served.add(client)
+        if len(served) == n:
+            current, following = following, defaultdict(list)
+            served = set()
+    return first, most
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rounds_and_delays_are_within_the_bounds_of_the_theory(seed: int) -> None:
+    """A round takes at most 2 tau_n, and all that a step uses is at most 2n - 2 old.
+
+    Counts have a harmonic mean of at least tau_n / (2 mean(tau)).
+
+    Source: methods.md, section 5; the bound on delays is attained.
+    """
+    r = np.random.default_rng(seed)
+    n = int(r.integers(2, 9))
+    tau = np.sort(r.uniform(0.2, 5, n))
+    clients = Clients(compute=Constant(value=tuple(tau.tolist())))
+    rows, jobs, _ = everything(played(Phases(), clients, n, rounds=40))
+    ends = rows.time[rows.kind == Kind.COMMIT][n - 1 :: n]
+    assert np.diff(ends, prepend=0).max() <= 2 * tau[-1] * (1 + 1e-12)
+    first, most = ages_of_use(rows, n)
+    assert most == 2 * n - 2
+    assert first == n - 1
+    applied = jobs.outcome == Outcome.APPLIED
+    stale = jobs.commit[applied] - 1 - jobs.read_version[applied]
+    assert stale.max() == first
+    for round_ in range(1, 40):
+        own = (rows.round == round_) & (rows.kind != Kind.COMMIT)
+        counts = np.bincount(rows.worker[own, 0], minlength=n) + 1
+        assert n / (1 / counts).sum() >= tau[-1] / (2 * tau.mean()) * (1 - 1e-12)
+    replay_registers(rows)
+    check_conservation(rows, jobs, n)
+
+
+@pytest.mark.parametrize(
+    "clients",
+    [
+        Clients(compute=SOON, upload=Link(latency=SOON), idle=SOON),
+        Clients(compute=SOON, loss=Loss(chance=0.4, timeout=1, retries=1)),
+        Clients(compute=SOON, crashes=Crashes(after=SOON, down=SOON)),
+    ],
+)
+def test_every_job_ends_in_one_way(clients) -> None:
+    rows, jobs, _ = everything(played(Phases(), clients, 4, rounds=25))
+    made = rows.kind == Kind.COMMIT
+    for round_ in range(25):
+        who = rows.worker[made & (rows.round == round_), 0]
+        assert sorted(who.tolist()) == [0, 1, 2, 3]
+    replay_registers(rows)
+    check_conservation(rows, jobs, 4)
+
+
+def test_a_selection_is_refused() -> None:
+    clients = Clients(compute=SOON, selection=Selection(in_flight=2))
+    with pytest.raises(ScenarioError, match="selection must not be set"):
+        Phases().check_setting(clients, Server(), 4)
