@@ -47,6 +47,7 @@ class Purpose(IntEnum):
     AVERAGE = 23
     REGIME = 24
     RESTART = 25
+    ROUTE = 26
 
 
 class Streams:

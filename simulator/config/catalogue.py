@@ -39,6 +39,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.protocols.cyclic:Cyclic",
         "simulator.protocols.phases:Phases",
         "simulator.protocols.rounds:Rounds",
+        "simulator.protocols.routed.routed:Routed",
         "simulator.protocols.gossip.gossip:Gossip",
         "simulator.protocols.centralised:Centralised",
     ),

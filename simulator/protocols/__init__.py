@@ -14,6 +14,7 @@ from simulator.protocols.cyclic import Cyclic
 from simulator.protocols.gossip import Gossip
 from simulator.protocols.phases import Phases
 from simulator.protocols.rounds import Rounds
+from simulator.protocols.routed.routed import Routed
 from simulator.protocols.synchronous import Synchronous
 from simulator.protocols.t_synchronous import TSynchronous
 
@@ -29,6 +30,7 @@ __all__ = [
     "Phases",
     "Protocol",
     "Rounds",
+    "Routed",
     "Synchronous",
     "TSynchronous",
 ]

@@ -319,6 +319,13 @@ class Recorder:
         self.num_rows = keep
         return rows, self._build_jobs(seconds, final=final)
 
+    def _asleep(self) -> list[tuple[int, int, Any, int]]:
+        """Returns worker, number, time and version of reads whose jobs have not begun.
+
+        None: a worker has one job at a time.
+        """
+        return []
+
     def _times(self, worker: int, time: Any) -> tuple[tuple[Any, ...], int]:
         """Returns when a job that ends was read, started, computed, sent and arrived.
 
@@ -390,6 +397,10 @@ class Recorder:
                 *(worker, self._job[worker], 0, self._read_version[worker]),
                 *(NO_COMMIT, Outcome.IN_FLIGHT, uploads),
             )
+        for worker, job, read_time, version in self._asleep() if final else ():
+            self._job_times += (read_time, NEVER, NEVER, NEVER, NEVER, NEVER)
+            entry = (worker, job, 0, version, NO_COMMIT, Outcome.IN_FLIGHT, 0)
+            self._jobs += entry
         waiting = [*self._buffered, *self._held] if final else []
         for times, worker, job, read, uploads in waiting:
             self._job_times += (*times, NEVER)

@@ -27,7 +27,7 @@ def test_everyone_contributes_and_then_everyone_s_next_arrival_commits() -> None
     rows, jobs, _ = everything(played(Phases(), clients, 2, time=7.6))
     con, com = "CONTRIBUTE", "COMMIT"
     # At 2.5 s client 1 ends the first phase; at 3 s client 0 makes the second commit.
-    # Round 1: client 0 at 4 s; client 1 at 5 s ends the phase, before client 0's arrival.
+    # Round 1: client 0 at 4 s; at 5 s client 1 ends the phase, before client 0 arrives.
     assert rows.time.tolist() == [1, 2, 2.5, 3, 4, 5, 5, 6, 7, 7.5]
     assert kinds(rows) == [con, con, com, com, con, com, com, con, con, com]
     assert workers(rows)[2:4] == [(1,), (0,)]

@@ -1,0 +1,1 @@
+"""Routed: tasks that are sent to clients, where they queue."""

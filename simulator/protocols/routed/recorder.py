@@ -1,0 +1,71 @@
+"""The timeline of tasks that have read the model before their client begins."""
+
+from typing import Any, NamedTuple
+
+from simulator.recorders.recorder import Batch, Recorder
+from simulator.world.world import World
+
+
+class Task(NamedTuple):
+    """A task that waits for its client.
+
+    Attributes:
+        job: Number of the client's job.
+        read_time: Time of its read, in the clock's unit.
+        read_version: Version that it has read.
+        read_slot: Register of that version.
+    """
+
+    job: int
+    read_time: Any
+    read_version: int
+    read_slot: int
+
+
+class QueueRecorder(Recorder):
+    """The timeline of one run in which clients have several jobs at a time.
+
+    Args:
+        world: World whose clients are the workers.
+        width: Most workers of a row.
+        batch: The keyed sampler.
+        num_samples: Number of samples that the batch is chosen from.
+    """
+
+    def __init__(
+        self, world: World, width: int, batch: Batch | None = None, num_samples: int = 0
+    ) -> None:
+        super().__init__(world, width, batch, num_samples)
+        self._waiting: list[list[Task]] = [[] for _ in range(world.num_clients)]
+
+    def send(self, client: int, time: Any) -> None:
+        """Lets a task of a client read the current version, and wait."""
+        before = self._current(client)
+        self.read(client, time)
+        self._waiting[client].append(self._current(client))
+        self._set(client, before)
+
+    def begin(self, client: int) -> None:
+        """Makes the task that has waited longest the client's current job."""
+        self._set(client, self._waiting[client].pop(0))
+
+    def _current(self, client: int) -> Task:
+        return Task(
+            self._job[client],
+            self._read_time[client],
+            self._read_version[client],
+            self._read_slot[client],
+        )
+
+    def _set(self, client: int, task: Task) -> None:
+        self._job[client], self._read_time[client] = task.job, task.read_time
+        self._read_version[client] = task.read_version
+        self._read_slot[client] = task.read_slot
+
+    def _asleep(self) -> list[tuple[int, int, Any, int]]:
+        """Returns worker, number, time and version of the tasks that wait."""
+        return [
+            (client, task.job, task.read_time, task.read_version)
+            for client, tasks in enumerate(self._waiting)
+            for task in tasks
+        ]
