@@ -46,6 +46,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.algorithms.fedbcd.part:FedBcd",
         "simulator.algorithms.fedbcd.part:FedPbcd",
         "simulator.algorithms.federated.part:Sgd",
+        "simulator.algorithms.federated.averaging:FedAvg",
         "simulator.algorithms.federated.part:FedAsync",
         "simulator.algorithms.federated.part:FedBuff",
         "simulator.algorithms.edge_cloud.part:Csgd",

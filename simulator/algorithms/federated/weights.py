@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.federated.part import (
+from simulator.algorithms.federated.staleness import (
     ConstantWeight,
     DelayAdaptiveWeight,
     HingeWeight,
