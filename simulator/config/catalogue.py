@@ -117,6 +117,11 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.metrics:CONSENSUS_DISTANCE",
         "simulator.metrics:WORKER_ACCURACY",
         "simulator.metrics:WORKER_LOSS",
+        "simulator.problems.fairness:CLIENT_ACCURACY",
+        "simulator.problems.fairness:CLIENT_ACCURACY_STD",
+        "simulator.problems.fairness:CLIENT_ACCURACY_WORST_DECILE",
+        "simulator.problems.fairness:CLIENT_ACCURACY_MIN",
+        "simulator.problems.fairness:LABEL_ACCURACY",
     ),
     "claims": (
         "simulator.claims.faster:Faster",

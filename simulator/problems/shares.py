@@ -119,9 +119,13 @@ def _check_metrics(config: Any, metrics: Sequence[str], data: Dataset) -> None:
     """
     likelihood = outputs.loss(config, data) in LIKELIHOODS
     known = config.is_linear and likelihood
+    divided = config.partition.family == "horizontal"
     for name in metrics:
         metric(name).refuse(
-            data.num_classes, data.name, minimum=known, likelihood=likelihood
+            *(data.num_classes, data.name),
+            minimum=known,
+            likelihood=likelihood,
+            divided=divided,
         )
 
 

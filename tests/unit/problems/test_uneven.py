@@ -31,8 +31,8 @@ def test_an_epoch_is_every_sample_once_and_its_last_batch_is_short() -> None:
                 np.testing.assert_array_equal(np.sort(epoch), POOLS[client])
             if client != 1:
                 assert (first != second).any(), "each epoch has an order of its own"
-    assert sampler.own_steps.tolist() == [6, 2, 2]
-    assert sampler.own_samples.tolist() == [50, 6, 20]
+    np.testing.assert_array_equal(sampler.own_steps, [6, 2, 2])
+    np.testing.assert_array_equal(sampler.own_samples, [50, 6, 20])
 
 
 def test_a_batch_beyond_all_shares_is_everything() -> None:

@@ -8,6 +8,7 @@ import pytest
 from simulator.protocols.synchronous import Synchronous
 from simulator.scenario.study import Run
 from simulator.timelines.of_run import set_up
+from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 from tests.support import everything, played, scenario
@@ -50,6 +51,7 @@ def test_an_algorithm_says_what_its_clients_have_to_do() -> None:
     assert workload.own_steps == tuple(3 * -(-size // 20) for size in n)
     # A round of all clients goes three times through all samples.
     assert workload.contributions_per_epoch == pytest.approx(4 / 3)
+    assert isinstance(setup.timeline, SimulatedTimeline)
     _, jobs, _ = everything(setup.timeline)
     first = jobs.computed_time[:4] - jobs.begun_time[:4]
     np.testing.assert_allclose(first, [2.0 * 3 * size for size in n])
