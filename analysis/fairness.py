@@ -82,5 +82,5 @@ def _last(values: pd.Series) -> float:
 def _measured(values: pd.Series) -> tuple[int, float, float, float, float]:
     ordered = np.sort(values.to_numpy(np.float64))
     worst = ordered[: math.ceil(ordered.size / 10)]
-    numbers = ordered.mean(), ordered.std(), worst.mean(), ordered[0]
-    return ordered.size, *map(float, numbers)
+    mean, std = float(ordered.mean()), float(ordered.std())
+    return ordered.size, mean, std, float(worst.mean()), float(ordered[0])

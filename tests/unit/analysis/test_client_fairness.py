@@ -71,7 +71,7 @@ def test_the_figure_has_a_step_for_each_client() -> None:
     study: Any = Served()
     figure = figures.client_accuracies(study)
     (axes,) = figure.axes
-    steps = [line for line in axes.get_lines() if len(line.get_xdata()) > 1]
+    steps = [line for line in axes.get_lines() if np.size(line.get_xdata()) > 1]
     assert len(steps) == 2
     for line in steps:
         at, share = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
