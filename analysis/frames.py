@@ -13,6 +13,8 @@ FIRST_OPTIONAL = {
     "commits": "loss",
     "evaluations": "test_accuracy",
     "clients": "num_features",
+    "workers": "worker_accuracy",
+    "labels": "label_accuracy",
 }
 """First columns of tables that depend on what was run; so do those after them."""
 OPTIONAL = (

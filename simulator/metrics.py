@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from simulator.config import catalogue
 from simulator.config.errors import ScenarioError, UserError
 from simulator.config.named import NamedPart, function_at
@@ -41,6 +43,13 @@ class Takes(Enum):
     MODEL = "the problem, the model and the outputs of the test rows"
 
 
+class Each(Enum):
+    """What a metric may have a number of, besides the mean that is its value."""
+
+    CLIENT = "client"
+    LABEL = "label"
+
+
 class Need(Enum):
     """Facts that a metric is computed from and that not every problem has."""
 
@@ -48,6 +57,7 @@ class Need(Enum):
     TWO_CLASSES = "labels of two classes"
     MINIMUM = "the least value of the objective"
     LIKELIHOOD = "a loss that is a negative log-likelihood: softmax or sigmoid"
+    ROWS = "training rows that are divided among clients"
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,11 @@ class Metric(NamedPart):
             logarithmic axis.
         models: Models that it is computed of.
         needs: Facts that a problem must have.
+        of_run: Function as `"module:function"` that makes the value on the host, where
+            it depends on a run's clients: of the mix of labels of each client `[K, C]`
+            and of what `compute` has found, a number for each label `[C]`. Empty where
+            `compute` returns the value.
+        each: What the value is a mean over, with rows of a table of its own.
         meaning: Description of the column.
     """
 
@@ -85,6 +100,8 @@ class Metric(NamedPart):
     models: Models = Models.READ_OUT
     takes: Takes = Takes.MODEL
     needs: tuple[Need, ...] = ()
+    of_run: str = ""
+    each: Each | None = None
 
     def __post_init__(self) -> None:
         if self.name in TAKEN:
@@ -114,8 +131,26 @@ class Metric(NamedPart):
         own = self.compute.startswith("simulator.")
         return function_at(self.compute, f"compute of the metric {self.name}", own=own)
 
+    def mean(self, value: Any) -> Any:
+        """Returns the one number of an evaluation: the mean over clients or workers.
+
+        Of labels those do not count that no test row has.
+        """
+        return np.nanmean(value) if self.each is Each.LABEL else np.mean(value)
+
+    def finish(self) -> Callable[..., Any]:
+        """Imports and returns the function that makes the value on the host."""
+        own = self.of_run.startswith("simulator.")
+        return function_at(self.of_run, f"of_run of the metric {self.name}", own=own)
+
     def refuse(
-        self, num_classes: int, dataset: str, *, minimum: bool, likelihood: bool
+        self,
+        num_classes: int,
+        dataset: str,
+        *,
+        minimum: bool,
+        likelihood: bool,
+        divided: bool = True,
     ) -> None:
         """Refuses a problem that lacks what the metric needs.
 
@@ -124,6 +159,7 @@ class Metric(NamedPart):
             dataset: Name of the data set.
             minimum: Whether the least value of the objective can be computed.
             likelihood: Whether the loss is a negative log-likelihood.
+            divided: Whether clients have rows of their own.
 
         Raises:
             ScenarioError: The problem lacks something; the message says what to do.
@@ -143,6 +179,11 @@ class Metric(NamedPart):
                 f"evaluate.metrics must have {self.name} only where the minimum is "
                 f"known: linear models with the loss softmax or sigmoid, the model "
                 f"diagonal with squared; remove it"
+            )
+        if Need.ROWS in self.needs and not divided:
+            raise ScenarioError(
+                f"evaluate.metrics must have {self.name} only for data that are "
+                f"divided by rows, of which clients have their own; remove it"
             )
         if Need.LIKELIHOOD in self.needs and not likelihood:
             raise ScenarioError(

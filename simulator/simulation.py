@@ -5,8 +5,8 @@ This is the one module that knows both sides.
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -27,7 +27,7 @@ from simulator.engine.row_stream import RowStream
 from simulator.engine.runner import Runner
 from simulator.keys import key_of
 from simulator.metrics import Need, metric
-from simulator.problems import building
+from simulator.problems import building, uneven
 from simulator.problems.constants import Constants
 from simulator.results import Results
 from simulator.scenario.study import Run
@@ -77,11 +77,28 @@ def prepare(run: Run) -> Prepared:
         DataError: A data file is missing or damaged.
         UserError: This process compiles the run's precision wrongly.
     """
-    compiler.check(run.scenario.engine.precision)
-    setup = set_up(run)
+    return prepare_together([run])[0]
+
+
+def prepare_together(runs: Sequence[Run]) -> list[Prepared]:
+    """Builds everything that runs need which are executed together.
+
+    Args:
+        runs: Runs of one structure, of any samples.
+
+    Raises:
+        ScenarioError, DataError, UserError: As `prepare` does.
+    """
+    precision = runs[0].scenario.engine.precision
+    compiler.check(precision)
+    setups = [set_up(run) for run in runs]
+    samplers = uneven.alike([setup.sampler for setup in setups])
     # Otherwise data and constants of a run in double precision would be rounded.
-    with jax.enable_x64(run.scenario.engine.precision == "float64"):
-        return _with_numerics(setup)
+    with jax.enable_x64(precision == "float64"):
+        return [
+            _with_numerics(replace(setup, sampler=sampler))
+            for setup, sampler in zip(setups, samplers, strict=True)
+        ]
 
 
 def _with_numerics(setup: RunSetup) -> Prepared:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from analysis.figures.privacy import privacy_utility
     from analysis.figures.commits import commits_over
     from analysis.figures.staleness import staleness_histogram
+    from analysis.figures.fairness import client_accuracies
     from analysis.figures.speed_ups import speed_up_bars
     from analysis.figures.costs import cost_bars
     from analysis.figures.plugin import StudyFigure

@@ -90,6 +90,11 @@ def samples_of(event: Event, steps: int) -> Int[Array, "W Q S"]:
     return samples.reshape(W, steps, -1)
 
 
+def steps_of(samples: Int[Array, "Q S"]) -> Int[Array, ""]:
+    """Returns how many of a job's batches have samples: those before the others."""
+    return (samples[:, 0] != NO_SAMPLE).sum(dtype=jnp.int32)
+
+
 def training_key(
     problem: HorizontalProblem,
     key: Key[Array, ""] | None,
@@ -175,6 +180,7 @@ def local_steps(
     proximal: Float[Array, ""] | None = None,
     key: Key[Array, ""] | None = None,
     local: LocalRule | None = None,
+    taken: Int[Array, ""] | None = None,
 ) -> Work:
     """Makes local steps; contributes the sum of their gradients, or directions.
 
@@ -186,6 +192,7 @@ def local_steps(
         proximal: coefficient of half the squared distance from `start`, if any.
         key: Key of what training draws, as of `training_key`.
         local: Optimiser of the local steps; None for plain SGD.
+        taken: Steps that are made, as of `steps_of`; by default all.
     """
     steps = samples.shape[0]
 
@@ -199,7 +206,8 @@ def local_steps(
         return loss, found
 
     if local is not None:
-        return _optimised_steps(problem, start, samples, step_size, gradient, local)
+        made = steps if taken is None else taken
+        return _optimised_steps(problem, start, made, step_size, gradient, local)
     if steps == 1:  # at the start, where the proximal term has no gradient
         own = None if key is None else jax.random.fold_in(key, 0)
         loss, total = gradient_of(problem, start, samples[0], own)
@@ -212,14 +220,18 @@ def local_steps(
         return weights - step_size * found, total + found, loss + own
 
     initial = (start, jnp.zeros_like(start), jnp.zeros((), start.dtype))
-    _, total, loss = jax.lax.fori_loop(0, steps, once, initial)
-    return Work(loss / steps, total, total, {})
+    if taken is None:
+        _, total, loss = jax.lax.fori_loop(0, steps, once, initial)
+        return Work(loss / steps, total, total, {})
+    # Of clients side by side, those who are done keep what they have.
+    _, total, loss = jax.lax.fori_loop(0, taken, once, initial)
+    return Work(loss / jnp.maximum(taken, 1), total, total, {})
 
 
 def _optimised_steps(
     problem: HorizontalProblem,
     start: Float[Array, "..."],
-    samples: Int[Array, "Q S"],
+    steps: int | Int[Array, ""],
     step_size: Float[Array, ""],
     gradient: Callable[[Array, Array], tuple[Array, Array]],
     local: LocalRule,
@@ -236,10 +248,11 @@ def _optimised_steps(
         direction, state = rule.update(found, state, weights, made + q, shapes)
         return weights - step_size * direction, total + direction, loss + own, state
 
-    steps, zero = samples.shape[0], jnp.zeros((), start.dtype)
+    zero = jnp.zeros((), start.dtype)
     initial = (start, jnp.zeros_like(start), zero, state)
     _, total, loss, state = jax.lax.fori_loop(0, steps, once, initial)
-    return Work(loss / steps, total, total, {}, optimizer=state)
+    count = steps if isinstance(steps, int) else jnp.maximum(steps, 1)
+    return Work(loss / count, total, total, {}, optimizer=state)
 
 
 def clipped_per_sample(

@@ -17,6 +17,7 @@ from simulator.privacy.releases import Guarantee
 from simulator.problems.models.parts import ModelCounts
 from simulator.problems.sampler import Sampler
 from simulator.problems.shape import ProblemShape
+from simulator.problems.uneven import UnevenSampler
 from simulator.world.workload import Workload
 
 FLOAT_BYTES = 4
@@ -256,6 +257,11 @@ class Algorithm(Part):
         return self.steps_per_job
 
     @property
+    def shortens(self) -> bool:
+        """Whether the batch of a client that has fewer samples is all that it has."""
+        return False
+
+    @property
     def step_sizes(self) -> tuple[StepSize | None, ...]:
         """All step sizes, in an order that stays."""
         return (self.step_size, None, None)
@@ -359,12 +365,16 @@ class Algorithm(Part):
         common = protocol.common_batch and self.family == "vertical"
         if self.samples is not None:
             common = self.samples == "common"
+        smallest = min(pool.size for pool in pools)
+        size, steps = self.batch_size(smallest), self.batches_per_job
+        if self.shortens and size > smallest and not common:
+            return UnevenSampler(seed, pools, size, sampling=self.sampling, steps=steps)
         return Sampler(
             seed,
             pools,
-            self.batch_size(min(pool.size for pool in pools)),
+            size,
             sampling=self.sampling,
-            steps=self.batches_per_job,
+            steps=steps,
             common=common,
             by_round=protocol.batch_per_round,
         )
@@ -388,13 +398,18 @@ class Algorithm(Part):
         if self.family == "vertical":  # each party contributes for the same samples
             num_samples, parties = sampler.num_samples, shape.num_clients
         per_job = shape.batch * self.batches_per_job
+        own_steps, own_samples = sampler.own_steps, sampler.own_samples
+        if own_samples is not None:
+            per_job = float(own_samples.mean())
         return Workload(
             upload_bytes=sent["up"],
             download_bytes=sent["down"],
             contributions_per_epoch=parties * num_samples / per_job,
-            steps=self.steps_per_job,
+            steps=sampler.steps if own_steps is not None else self.steps_per_job,
             samples=shape.batch * self.steps_per_job,
             overhead_s=0 if protocol.pooled else self.overhead_s(shape),
+            own_steps=() if own_steps is None else tuple(own_steps.tolist()),
+            own_samples=() if own_samples is None else tuple(own_samples.tolist()),
         )
 
     def structure(self) -> dict[str, Any]:

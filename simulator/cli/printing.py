@@ -44,6 +44,15 @@ def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
     )
 
 
+def show_inherited(scenario: Any) -> None:
+    """Shows what variants of another kind take over from the base, if any do."""
+    from simulator.scenario.study import inherited
+
+    for variant, told in inherited(scenario).items():
+        for each in told:
+            out.say(f"variants.{variant}.{each}")
+
+
 def _which(runs: Sequence[Any]) -> str:
     """Returns the groups of a batch's runs, and which replicates of them."""
     found: dict[str, list[int]] = {}

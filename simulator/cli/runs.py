@@ -107,6 +107,7 @@ def run(
             *_, config = staged.stages(config, folder, most)
         runs, tasks = planned(config)
         printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
+        printing.show_inherited(config)
         return
     if overwrite:
         from simulator.studies import overwriting, planned

@@ -297,6 +297,20 @@ def _parts(annotation: Any) -> list[Any]:
     return [found for p in inner for found in _parts(p)] if inner else [annotation]
 
 
+def fields_at(
+    path: Path, tree: Mapping[str, Any], root: type[BaseModel]
+) -> frozenset[str]:
+    """Returns the keys that the mapping at a path may have, by its kind.
+
+    Args:
+        path: Keys of the mapping.
+        tree: Scenario as it was written, at least down to the mapping.
+        root: Class of scenarios.
+    """
+    chosen = _models_at(path, tree, root)[0]
+    return frozenset(name for model in chosen for name in model.model_fields)
+
+
 def _models_at(
     path: Path, tree: Any, root: type[BaseModel]
 ) -> tuple[list[type[BaseModel]], list[type[BaseModel]]]:

@@ -3,7 +3,7 @@
 While the device executes one buffer of rows, the host plays the next.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +17,7 @@ from simulator.engine.execute import Carry, Program, device, host, null_events, 
 from simulator.engine.row_stream import EvaluationPoint, RowStream, Segment, nothing
 from simulator.keys import key_of
 from simulator.metrics import metric
+from simulator.problems.fairness import label_mix
 from simulator.setup import RunSetup
 from simulator.timeline import Chunk, Kind, Rows, StopReason
 
@@ -32,8 +33,9 @@ class Target(NamedTuple):
 
     def reached(self, metrics: Metrics) -> bool:
         """Says whether an evaluation is at the target or beyond it, workers' mean."""
-        found = float(np.mean(metrics[self.metric]))
-        higher = metric(self.metric).higher_is_better
+        record = metric(self.metric)
+        found = float(record.mean(metrics[self.metric]))
+        higher = record.higher_is_better
         return found >= self.value if higher else found <= self.value
 
 
@@ -77,6 +79,12 @@ class Record(NamedTuple):
     stop: StopReason | None
     early: bool
     located: bool
+
+
+def _of_run(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
+    """Returns what makes the values of the metrics that depend on a run's clients."""
+    found = {name: metric(name) for name in names}
+    return {name: each.finish() for name, each in found.items() if each.of_run}
 
 
 class _Placed(NamedTuple):
@@ -144,6 +152,8 @@ class Runner:
         target, self._window = scenario.stop.target, scenario.stop.windowed
         self._target = Target(*next(iter(target.items()))) if target else None
         self._probe = scenario.probe.what if scenario.probe else ()
+        self._finish = _of_run(self._metrics)
+        self._mix = [label_mix(s.shares) if self._finish else None for s in setups]
         self._recent = [np.zeros(0)] * num_runs
         self._alive = [True] * num_runs
         self._ended: dict[int, StopReason] = {}  # runs whose last evaluation is due
@@ -279,6 +289,8 @@ class Runner:
                         k: v[run] if self._program.batched else v
                         for k, v in values.items()
                     }
+                    for name, finish in self._finish.items():
+                        mine[name] = finish(self._mix[run], mine[name])
                     evaluations.append((segment.last, point, mine))
             probes = [
                 (

@@ -54,6 +54,24 @@ def accuracy(
     return jnp.mean(right, dtype=outputs.dtype)
 
 
+def accuracy_by_label(
+    outputs: Float[Array, " S *C"], targets: Num[Array, " S *T"]
+) -> Float[Array, " C"]:
+    """Returns the fraction of each label's targets that are found, as of `accuracy`.
+
+    NaN for a label that no target has.
+    """
+    if outputs.shape == targets.shape:
+        right, labels, count = (outputs > 0) == (targets == 1), targets, 2
+    else:
+        labels = targets.reshape(outputs.shape[:-1])
+        right, count = outputs.argmax(axis=-1) == labels, outputs.shape[-1]
+    of_label = jax.nn.one_hot(labels.reshape(-1), count, dtype=outputs.dtype)
+    total = of_label.sum(axis=0)
+    found = jnp.tensordot(right.reshape(-1).astype(outputs.dtype), of_label, 1)
+    return jnp.where(total > 0, found / jnp.maximum(total, 1), jnp.nan)
+
+
 def loss(problem: Any, model: Any, logits: Any) -> Number:
     """Returns the mean loss of the test rows; of cross-entropies in nats."""
     del model

@@ -52,6 +52,9 @@ class Sampler:
         width: Number of samples of a job, `S`: `steps * size`.
         common: Whether all workers of a row share one batch.
         num_samples: Number of samples of the first client.
+        own_steps: Local batches of each client's job; None where all have `steps`
+            batches of `size` samples.
+        own_samples: Samples of each client's job.
 
     Raises:
         ScenarioError: A batch is larger than a client's samples, and drawn without
@@ -59,6 +62,9 @@ class Sampler:
 
     Source: VAFL, V-31.
     """
+
+    own_steps: Int[np.ndarray, " K"] | None = None
+    own_samples: Int[np.ndarray, " K"] | None = None
 
     def __init__(
         self,
@@ -74,14 +80,10 @@ class Sampler:
         self.size, self.steps, self.width = size, steps, steps * size
         self.common, self._by_round = common, by_round
         self._pools, self.num_samples = pools, pools[0].size
-        self._sampling = sampling
-        self._streams = Streams(seed)
-        smallest, largest = (f(pool.size for pool in pools) for f in (min, max))
-        if size > smallest and self._sampling != "replacement":
-            raise ScenarioError(
-                f"algorithm.batch must be at most the {smallest} samples of a client, "
-                f"got {size}; take a smaller batch, or sampling: replacement"
-            )
+        self._sampling: Sampling = sampling
+        self._seed, self._streams = seed, Streams(seed)
+        self._check(size, min(pool.size for pool in pools))
+        largest = max(pool.size for pool in pools)
         self._draw = Independent(
             self._streams, size, steps, sampling == "distinct", common
         )
@@ -95,6 +97,13 @@ class Sampler:
         self._ahead = lru_cache(maxsize=4096)(self._successive)
         kept = max(16, REMEMBERED // max(largest, SHUFFLED))
         self._epochs = lru_cache(maxsize=kept)(self._permuted)
+
+    def _check(self, size: int, smallest: int) -> None:
+        if size > smallest and self._sampling != "replacement":
+            raise ScenarioError(
+                f"algorithm.batch must be at most the {smallest} samples of a client, "
+                f"got {size}; take a smaller batch, or sampling: replacement"
+            )
 
     def batch(self, client: int, job: int) -> Int[np.ndarray, " S"]:
         """Returns the sample ids of one job, those of its first local batch first."""
@@ -120,9 +129,14 @@ class Sampler:
         present: Bool[np.ndarray, "T V"] = (worker != NO_WORKER) & takes
         samples = np.full((*worker.shape, self.width), NO_SAMPLE, np.int32)
         if present.any():
-            draw = self._shuffled if self._sampling == "shuffled" else self._independent
-            samples[present] = draw(worker[present], job[present])
+            samples[present] = self._drawn(worker[present], job[present])
         return samples
+
+    def _drawn(
+        self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]
+    ) -> Int[np.ndarray, "j S"]:
+        draw = self._shuffled if self._sampling == "shuffled" else self._independent
+        return draw(client, job)
 
     def _independent(
         self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]

@@ -121,9 +121,13 @@ def _check_metrics(config: Any, metrics: Sequence[str], data: Dataset) -> None:
     likelihood = loss in LIKELIHOODS
     known = config.is_linear and likelihood
     known = known or (config.model.is_diagonal and loss == "squared")
+    divided = config.partition.family == "horizontal"
     for name in metrics:
         metric(name).refuse(
-            data.num_classes, data.name, minimum=known, likelihood=likelihood
+            *(data.num_classes, data.name),
+            minimum=known,
+            likelihood=likelihood,
+            divided=divided,
         )
 
 

@@ -43,9 +43,10 @@ class Synchronous(Protocol):
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a round, of those that are asked."""
+        del num_clients
         applied = min(self.wait_for or in_flight, in_flight)
         return Cadence(
-            width=num_clients,
+            width=in_flight,
             num_registers=in_flight + 1,
             contributions_per_commit=applied,
             commits_per_round=1,

@@ -7,6 +7,7 @@ import numpy as np
 from simulator.config.stop import Stop
 from simulator.engine.row_stream import EvaluationPoint
 from simulator.engine.runner import Metrics, Record
+from simulator.metrics import Each, metric
 from simulator.results import rows
 from simulator.results.ages import Staleness
 from simulator.results.jobs import JobTables
@@ -130,7 +131,11 @@ class Results:
             )
 
     def _add_evaluation(self, point: EvaluationPoint, metrics: Metrics) -> None:
-        each = {name: value for name, value in metrics.items() if np.ndim(value)}
+        arrays = {name: value for name, value in metrics.items() if np.ndim(value)}
+        labels = {n: v for n, v in arrays.items() if metric(n).each is Each.LABEL}
+        each = {n: v for n, v in arrays.items() if n not in labels}
+        if labels:
+            self._writer.append("labels", self._of_labels(point, labels))
         if each:
             size = self._played.num_clients
             self._writer.append(
@@ -156,11 +161,22 @@ class Results:
             "rounds": point.commits / of_round if of_round else float("nan"),
             "messages": uploads * (workload.upload_bytes > 0)
             + downloads * (workload.download_bytes > 0),
-            **{name: np.mean(value) for name, value in metrics.items()},
+            **{name: metric(name).mean(value) for name, value in metrics.items()},
         }
         of_run = {"run": np.full(1, self._run, np.int32)}
         arrays = {name: np.array([value]) for name, value in columns.items()}
         self._writer.append("evaluations", of_run | arrays)
+
+    def _of_labels(self, point: EvaluationPoint, labels: Metrics) -> dict[str, Any]:
+        """Returns the rows of an evaluation's metrics that each label has one of."""
+        size = len(next(iter(labels.values())))
+        return {
+            "run": np.full(size, self._run, np.int32),
+            "time": np.full(size, point.time),
+            "commits": np.full(size, point.commits),
+            "label": np.arange(size, dtype=np.int32),
+            **labels,
+        }
 
     def _messages(self, point: EvaluationPoint) -> tuple[int, int]:
         """Returns how many messages were sent up and down until a point of the run."""

@@ -13,6 +13,7 @@ from simulator.config.text import shown, suggestion
 from simulator.problems.data.parts import OF_REPLICATE
 from simulator.scenario import grid
 from simulator.scenario.dialect import Keys
+from simulator.scenario.inheriting import Inherited, filled, of_another
 from simulator.scenario.setting import BaseScenario
 
 BASE = "base"
@@ -90,7 +91,7 @@ def expand(scenario: BaseScenario) -> list[Run]:
         "replicates": 1,
     }
     runs: list[Run] = []
-    for variant, changes in (scenario.variants or {BASE: {}}).items():
+    for variant, (changes, _) in _variants(scenario).items():
         tree = merge(base, {k: v for k, v in changes.items() if k != "sweep"})
         for point in _points(scenario, variant, changes):
             resolved = _resolved(tree, variant, changes, point, scenario)
@@ -101,6 +102,27 @@ def expand(scenario: BaseScenario) -> list[Run]:
                 runs.append(Run(len(runs), variant, values, replicate, seed, mine))
     _check_claims(scenario, runs)
     return runs
+
+
+def inherited(scenario: BaseScenario) -> dict[str, list[Inherited]]:
+    """Returns what each variant of another kind takes over from the base."""
+    return {name: told for name, (_, told) in _variants(scenario).items() if told}
+
+
+def _variants(
+    scenario: BaseScenario,
+) -> dict[str, tuple[Mapping[str, Any], list[Inherited]]]:
+    """Returns every variant's changes, with what they inherit, and what that is."""
+    found: dict[str, tuple[Mapping[str, Any], list[Inherited]]] = {}
+    written = scenario.model_dump(mode="json", exclude_unset=True)
+    for variant, changes in (scenario.variants or {BASE: {}}).items():
+        try:
+            found[variant] = filled(changes, written, type(scenario))
+        except LocatedError as error:
+            raise VariantError(
+                f"variants.{variant}.{error}", ("variants", variant, *error.keys)
+            ) from None
+    return found
 
 
 def check(scenario: BaseScenario) -> None:
@@ -360,7 +382,8 @@ def _resolved(
     except ValidationError as error:
         keys, message = first_error(error, tree, kind)
         where = ("variants", variant, *keys) if changes else keys
-        message += _of_another(keys, tree, scenario)
+        base = scenario.model_dump(mode="json", exclude_unset=True)
+        message += of_another(keys, tree, base)
         raise VariantError(f"variants.{variant}: {message}", where) from None
     to_blame = [key for key in point if _meet(tuple(key.split(".")), wrong.keys)]
     key = to_blame[0] if to_blame else next(iter(point))
@@ -369,22 +392,6 @@ def _resolved(
     raise VariantError(
         f"sweep of {values} (variant {variant}): {wrong.message}",
         (*place, "sweep", *point[key].place),
-    )
-
-
-def _of_another(keys: Keys, tree: Any, scenario: BaseScenario) -> str:
-    """Returns why an entry is missing that the base has: it belongs to another kind."""
-    base: Any = scenario.model_dump(mode="json", exclude_unset=True)
-    for key in keys[:-1]:
-        tree, base = tree.get(key, {}), base.get(key, {})
-        if not (isinstance(tree, Mapping) and isinstance(base, Mapping)):
-            return ""
-    if not keys or keys[-1] in tree or keys[-1] not in base or _is_same(base, tree):
-        return ""
-    tag = next(tag for tag in ("kind", "law") if tree.get(tag) != base.get(tag))
-    return (
-        f"; that of the base belongs to its {tag} {base[tag]!r}: a variant that names "
-        f"another {tag} starts from nothing"
     )
 
 

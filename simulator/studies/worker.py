@@ -114,7 +114,7 @@ def _execute(
     device.use_cache()
     device.release_programs()
     writer = Writer(folder, task_name(task.number), disk)
-    prepared = [simulation.prepare(run) for run in task.runs]
+    prepared = simulation.prepare_together(task.runs)
     timelines = folder / TIMELINES if task.keeps_timelines else None
     found = simulation.execute(
         prepared,

@@ -157,6 +157,23 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             for m in metrics.own()
             if m.models is metrics.Models.EACH_WORKER
         },
+        # or of the server's model:
+        **{
+            m.name: TraceColumn("float64", m.unit, "test rows, for its mix of labels")
+            for m in metrics.own()
+            if m.each is metrics.Each.CLIENT
+        },
+    },
+    "labels": {
+        "run": _RUN,
+        "time": TraceColumn("float64", "virtual s", "of the evaluation"),
+        "commits": TraceColumn("int64", "commits", "made so far"),
+        "label": TraceColumn("int32", "", "class of the test rows, from 0"),
+        **{
+            m.name: TraceColumn("float64", m.unit, "of its test rows; NaN of none")
+            for m in metrics.own()
+            if m.each is metrics.Each.LABEL
+        },
     },
     "clients": {
         "run": _RUN,
@@ -293,8 +310,12 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
     },
 }
 
-FURTHER = {"evaluations": "float64", "workers": "float64"}
+FURTHER = {"evaluations": "float64", "workers": "float64", "labels": "float64"}
 """Types of columns that are not listed: metrics of plug-ins. Of other tables such a
 column is a diagnostic of an algorithm, and float32."""
-ORDERS = {"commits": ["run", "commit"], "rows": ["run", "row", "place"]}
+ORDERS = {
+    "commits": ["run", "commit"],
+    "rows": ["run", "row", "place"],
+    "labels": ["run", "time", "label"],
+}
 """Sort keys of the tables that are not sorted by run, time, client and job."""

@@ -1,7 +1,9 @@
 """The work and the messages of a job, whatever the algorithm."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+Unit = Literal["job", "step", "sample"]
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,9 @@ class Workload:
         samples: Samples of all its steps together.
         overhead_s: Virtual seconds of computing on top of the laws' durations, >= 0;
             slowdowns do not multiply them.
+        own_steps: Local steps of each client's job, K numbers; empty where all clients
+            make `steps`.
+        own_samples: Samples of each client's job; empty where all have `samples`.
     """
 
     upload_bytes: int = 0
@@ -24,11 +29,27 @@ class Workload:
     steps: int = 1
     samples: int = 1
     overhead_s: float = 0
+    own_steps: tuple[int, ...] = ()
+    own_samples: tuple[int, ...] = ()
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Numbers that a timeline's hash depends on; an overhead of 0 is left out."""
-        parts = dict(vars(self))
-        if not self.overhead_s:
-            del parts["overhead_s"]
-        return parts
+        """Numbers that a timeline's hash depends on, without those of no effect."""
+        younger = ("overhead_s", "own_steps", "own_samples")
+        return {k: v for k, v in vars(self).items() if v or k not in younger}
+
+    def amount(self, unit: Unit, client: int) -> int:
+        """Returns how many jobs, local steps or samples a job of a client has.
+
+        Args:
+            unit: Unit of a draw of computing time.
+            client: Number of the client, from 0.
+        """
+        if unit == "job":
+            return 1
+        own, usual = (
+            (self.own_steps, self.steps)
+            if unit == "step"
+            else (self.own_samples, self.samples)
+        )
+        return own[client] if own else usual

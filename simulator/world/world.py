@@ -31,7 +31,7 @@ from simulator.world.groups import ClientGroup
 from simulator.world.links import Queue, SharedLink
 from simulator.world.message_budget import MessageBudget
 from simulator.world.selection import Pool
-from simulator.world.workload import Workload
+from simulator.world.workload import Unit, Workload
 
 AFTER_ARRIVALS = EventPriority(NORMAL + 1)
 """Priority of the end of a window: what arrives at that instant is still in it."""
@@ -352,16 +352,12 @@ class World:
         for group in self.groups:
             if Purpose.COMPUTE in group.laws:
                 group.laws[Purpose.REFRESH] = group.laws[Purpose.COMPUTE]
-        units = {
-            "job": 1.0,
-            "step": self.workload.steps,
-            "sample": self.workload.samples,
-        }
-        self.units = [
-            units[group.config.compute_per]
+        units: list[Unit] = [
+            group.config.compute_per
             for group in self.groups
             for _ in range(group.population.size)
         ]
+        self.units = [self.workload.amount(u, client) for client, u in enumerate(units)]
         """Draws of computing time that each client's job takes."""
         for purpose in Purpose:
             stages = [group.stage(purpose, self.tick) for group in self.groups]

@@ -7,8 +7,9 @@ import jax
 import numpy as np
 import pytest
 
+from simulator.protocols.routed.playing import Routes
 from simulator.scenario.study import merge
-from simulator.streams import Purpose
+from simulator.streams import Purpose, Streams
 from simulator.timeline import NO_COMMIT, Jobs, Kind, Outcome
 from simulator.world.world import World
 from tests.reference import methods_twin as twin
@@ -48,8 +49,24 @@ TAU = tuple(float(m) for m in range(1, K + 1))
 """Means of the clients' computing times."""
 P = [1 - np.exp(-1.3 / tau) for tau in TAU]
 """Chances that a job is done in 1.3 s."""
+Q = [m / sum(range(K + 1)) for m in range(1, K + 1)]
+"""Chances of the clients where tasks are routed."""
 STOPS: dict[str, Any] = {"late": "stop"}
 MINDFLAYER = {"kind": "collect", "quota": "m", "allotted": 1.3}
+
+
+def routes(kind: str = "random") -> Callable[[int], int]:
+    """Returns the clients of tasks, by their numbers."""
+    found = Routes(kind, np.array(Q), Streams(SEED))  # pyright: ignore
+    drawn: list[int] = []
+
+    def route(task: int) -> int:
+        while len(drawn) <= task:
+            drawn.append(found.first(0))
+        return drawn[task]
+
+    return route
+
 
 Method = Callable[[twin.World], twin.Run]
 METHODS: dict[str, tuple[dict[str, Any], dict[str, Any], Method]] = {
@@ -134,6 +151,26 @@ METHODS: dict[str, tuple[dict[str, Any], dict[str, Any], Method]] = {
             }
         },
         lambda w: twin.clipped_asgd(w, STEP, 0.5),
+    ),
+    "Mishchenko": (
+        {},
+        {"weight": {"kind": "inverse", "concurrency": 3}},
+        lambda w: twin.asgd(w, twin.inverse_delay(STEP, 3)),
+    ),
+    "Rescaled ASGD": (
+        {},
+        {"weight": {"kind": "inverse_share", "shares": "1 / m"}},
+        lambda w: twin.asgd(w, twin.rescaled(STEP, TAU)),
+    ),
+    "Generalized AsyncSGD": (
+        {"kind": "routed", "tasks": 8, "weights": "m"},
+        {"weight": {"kind": "inverse_share", "shares": "m"}},
+        lambda w: twin.generalized(w, 8, routes(), Q, STEP),
+    ),
+    "AsGrad, shuffled": (
+        {"kind": "routed", "tasks": 4, "route": "shuffled"},
+        {},
+        lambda w: twin.generalized(w, 4, routes("shuffled"), [1 / K] * K, STEP),
     ),
     "delay-adaptive": (
         {},

@@ -1,1 +1,1 @@
-"""SGD, FedAsync and FedBuff: options, kernels, staleness weights, optimizers."""
+"""SGD, FedAvg, FedAsync and FedBuff: options, kernels, staleness weights."""

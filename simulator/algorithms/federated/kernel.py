@@ -1,4 +1,4 @@
-"""Asynchronous methods of the field: SGD with its variants, FedAsync and FedBuff."""
+"""Methods of the field: SGD with its variants, FedAvg, FedAsync and FedBuff."""
 
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from simulator.algorithms.base import (
     on_device,
 )
 from simulator.algorithms.client_work import LocalRule, Privatiser, Work
+from simulator.algorithms.federated.averaging import FedAvg
 from simulator.algorithms.federated.part import (
     Compensation,
     FedAsync,
@@ -44,21 +45,25 @@ class FederatedState(NamedTuple):
         registers: versions of it.
         buffer: sum of weighted contributions; None where nothing is buffered.
         buffered: how many.
+        mass: Sum of what they count by, where that is not their number.
         squares: moving average of squared gradients, for adaptive compensation.
         optimizer: state of the server's optimizer; None without one.
         key: Key of the noise and of what training draws; None without any.
         local: State of every client's own optimizer, each array `[K, ...]`; None where
             none is kept.
+        counts: Contributions of every client; None where they do not matter.
     """
 
     weights: Float[Array, "..."]
     registers: Float[Array, "R ..."]
     buffer: Float[Array, "..."] | None
     buffered: Int[Array, ""] | None
+    mass: Float[Array, ""] | None
     squares: Float[Array, "..."] | None
     optimizer: Any
     key: Key[Array, ""] | None
     local: Any = None
+    counts: Int[Array, " K"] | None = None
 
 
 class FederatedKernel(Probeable):
@@ -68,16 +73,19 @@ class FederatedKernel(Probeable):
         step_size: the server's, or eta_g of a buffer.
         local_step_size: Step size of a client's own steps.
         mixing: alpha of FedAsync; None where gradients are applied, not models mixed.
-        proximal: rho of FedAsync's clients.
+        proximal: rho of FedAsync's clients, mu of FedProx.
+        shares: What a client's contribution counts by, of mean 1; None where all count
+            alike.
         weight: Weight of a contribution, by its staleness.
         divisor: Number by which what has gathered is divided; None for its count.
         strength: lambda_0 of the compensation, and the decay of its average.
         privatiser: Clipping and noise of a contribution before it is sent.
         optimizer: the server's; None for plain SGD.
         local_optimizer: the clients', of their local steps; None for plain SGD.
-        local_steps: Q.
+        local_steps: Q, the most of a client where they are uneven.
+        uneven: Whether clients' jobs have steps, or samples, of their own.
+        moves: Whether the server steps by what clients moved, not by their gradients.
         buffers: whether contributions gather before they are applied.
-        buffers_moves: whether what gathers has been multiplied by the local step size.
         compensation: Compensation of the delay.
         keeps_local: whether each client keeps the state of its optimizer.
         num_registers: Registers of the timeline.
@@ -87,6 +95,7 @@ class FederatedKernel(Probeable):
     local_step_size: Schedule | Steps
     mixing: Float[Array, ""] | None
     proximal: Float[Array, ""] | None
+    shares: Float[Array, " K"] | None
     weight: Weight
     divisor: Float[Array, ""] | None
     strength: Float[Array, " 2"] | None
@@ -94,8 +103,9 @@ class FederatedKernel(Probeable):
     optimizer: AnyRule | None
     local_optimizer: AnyRule | None
     local_steps: int = eqx.field(static=True)
+    uneven: bool = eqx.field(static=True)
+    moves: bool = eqx.field(static=True)
     buffers: bool = eqx.field(static=True)
-    buffers_moves: bool = eqx.field(static=True)
     compensation: Compensation | None = eqx.field(static=True)
     keeps_local: bool = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
@@ -115,10 +125,14 @@ class FederatedKernel(Probeable):
             registers=problem.registers(self.num_registers, weights),
             buffer=jnp.zeros_like(weights) if self.buffers else None,
             buffered=jnp.int32(0) if self.buffers else None,
+            mass=jnp.zeros((), weights.dtype) if self._has_mass else None,
             squares=jnp.zeros_like(weights) if adapts else None,
             optimizer=of_server,
             key=key if self.privatiser or problem.takes_key else None,
             local=local,
+            counts=jnp.zeros(problem.num_clients, jnp.int32)
+            if self.weight.counts
+            else None,
         )
 
     def step(
@@ -136,7 +150,12 @@ class FederatedKernel(Probeable):
         server_step = step_size = self.step_size.at(event.version)
         if self.optimizer is not None:
             step_size = self.optimizer.scaled(server_step, event.version)
-        weight = present * self.weight.of(event.staleness, step_size)
+        counts = state.counts
+        if counts is not None:
+            counts = counts.at[event.worker].add(1, mode="drop")
+            state = state._replace(counts=counts)
+        of_staleness = event.staleness, step_size, event.worker, counts
+        weight = present * self.weight.of(*of_staleness)
         count = present.sum(dtype=jnp.int32)
         info = {
             "loss": _mean(present, work.loss),
@@ -155,24 +174,39 @@ class FederatedKernel(Probeable):
             # An optimiser may make anything of the zeros that padding has read.
             message = jnp.where(broadcast_flags(present, message), message, 0)
         state, message = self._compensated(state, read, message, present)
+        mass = count
+        if self.shares is not None:
+            own = self.shares.at[event.worker].get(mode="fill", fill_value=0)
+            share = present * own
+            weight, mass = weight * share, share.sum(dtype=message.dtype)
         total = jnp.tensordot(weight.astype(message.dtype), message, 1)
+        if self.moves:
+            total = self.local_step_size.at(event.version) * total
         if state.buffer is None or state.buffered is None:
-            direction = total / jnp.maximum(count, 1)
+            direction = total / _divisor(mass)
             info |= {"gradient_norm": norm(direction)}
             applies = count > 0
             return self._moved(problem, state, event, direction, applies), info
-        if self.buffers_moves:
-            total = self.local_step_size.at(event.version) * total
         buffer, buffered = state.buffer + total, state.buffered + count
         applies = event.kind == Kind.COMMIT
-        count = jnp.maximum(buffered, 1) if self.divisor is None else self.divisor
-        direction = buffer / count
+        if state.mass is not None:
+            mass = state.mass + mass
+            direction = buffer / _divisor(mass)
+            state = state._replace(mass=jnp.where(applies, 0, mass).astype(mass.dtype))
+        elif self.divisor is not None:
+            direction = buffer / self.divisor
+        else:
+            direction = buffer / _divisor(buffered)
         info |= {"gradient_norm": norm(total), "buffered": buffered}
         state = state._replace(
             buffer=jnp.where(applies, 0, buffer).astype(buffer.dtype),
             buffered=jnp.where(applies, 0, buffered),
         )
         return self._moved(problem, state, event, direction, applies), info
+
+    @property
+    def _has_mass(self) -> bool:
+        return self.buffers and self.shares is not None
 
     def read_out(self, state: FederatedState) -> Float[Array, "..."]:
         """Returns the server's model."""
@@ -210,7 +244,9 @@ class FederatedKernel(Probeable):
             read: Array, samples: Array, worker: Array, job: Array, kept: Any
         ) -> Work:
             rule = self.local_optimizer
-            steps = rule and LocalRule(rule, kept, job * self.local_steps)
+            taken = client_work.steps_of(samples) if self.uneven else None
+            of_job = self.local_steps if taken is None else taken
+            steps = rule and LocalRule(rule, kept, job * of_job)
             drawn = client_work.training_key(problem, state.key, worker, job)
             per_sample = self.privatiser is not None and self.privatiser.per_sample
             if per_sample:
@@ -220,7 +256,8 @@ class FederatedKernel(Probeable):
                 )
             else:
                 work = client_work.local_steps(
-                    problem, read, samples, local, self.proximal, drawn, steps
+                    *(problem, read, samples, local, self.proximal, drawn, steps),
+                    taken=taken,
                 )
             if self.privatiser is None:
                 return work
@@ -279,12 +316,19 @@ class FederatedKernel(Probeable):
         return state._replace(weights=jnp.where(applies, moved, state.weights))
 
 
+def _divisor(count: Int[Array, ""] | Float[Array, ""]) -> Array:
+    """Returns what a sum is divided by for its mean; that of nothing is 0."""
+    if jnp.issubdtype(count.dtype, jnp.integer):
+        return jnp.maximum(count, 1)
+    return jnp.where(count > 0, count, 1)
+
+
 def _mean(present: Bool[Array, " W"], values: Array) -> Float[Array, ""]:
     share = present / jnp.maximum(present.sum(), 1)
     return jnp.sum(share * values)
 
 
-def _divisor(config: Config, setup: RunSetup) -> Float[Array, ""] | None:
+def _expected(config: Config, setup: RunSetup) -> Float[Array, ""] | None:
     found = getattr(config, "divisor", None)
     if found == "expected":
         scenario = setup.scenario
@@ -292,6 +336,14 @@ def _divisor(config: Config, setup: RunSetup) -> Float[Array, ""] | None:
             scenario.clients, setup.shape.num_clients, setup.run.seed
         )
     return None if found is None else jnp.asarray(found, float)
+
+
+def _shares(config: Config, setup: RunSetup) -> Float[Array, " K"] | None:
+    """Returns what clients count by, where that is their number of samples."""
+    if getattr(config, "weighting", "equal") == "equal":
+        return None
+    sizes = jnp.asarray(setup.shares.num_samples, float)
+    return sizes / sizes.mean()
 
 
 def build(config: Config, setup: RunSetup, constants: Constants) -> FederatedKernel:
@@ -308,9 +360,13 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> FederatedKer
         weight = config.weight
         mixing = jnp.asarray(config.mixing, float)
         proximal = jnp.asarray(config.proximal, float)
-    elif isinstance(config, FedBuff):
-        weight, optimizer = config.weight, config.optimizer
+    elif isinstance(config, FedBuff | FedAvg):
+        optimizer = config.optimizer
         step_size, _ = resolve(config.server_step_size, constants)
+        if isinstance(config, FedBuff):
+            weight = config.weight
+        elif config.proximal:
+            proximal = jnp.asarray(config.proximal, float)
     strength, chosen = None, config.local_optimizer
     if compensation is not None:
         strength = jnp.asarray([compensation.strength, compensation.decay], float)
@@ -319,13 +375,15 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> FederatedKer
         local_step_size=on_device(local),
         mixing=mixing,
         proximal=proximal,
+        shares=_shares(config, setup),
         weight=staleness_weight(weight, setup, constants),
-        divisor=_divisor(config, setup),
+        divisor=_expected(config, setup),
         strength=strength,
         privatiser=client_work.privatiser(config.mechanism, setup),
-        local_steps=config.local_steps,
+        local_steps=setup.sampler.steps,
+        uneven=setup.sampler.own_steps is not None,
+        moves=isinstance(config, FedBuff | FedAvg),
         buffers=setup.scenario.protocol.gathers,
-        buffers_moves=isinstance(config, FedBuff),
         compensation=compensation,
         optimizer=rule_of(optimizer),
         local_optimizer=rule_of(chosen, "algorithm.local_optimizer"),

@@ -9,8 +9,15 @@ protocol's.
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
+from jaxtyping import Int
 from pydantic import Field, model_serializer, model_validator
 
+from simulator.algorithms.federated.staleness import (
+    ConstantWeight,
+    PolynomialWeight,
+    StalenessWeight,
+)
 from simulator.algorithms.optimizers.part import (
     LocalOptax,
     Optimizer,
@@ -26,75 +33,17 @@ from simulator.algorithms.part import (
 )
 from simulator.config.base import Config, LocatedError, Rule, without
 from simulator.privacy.releases import Guarantee, Sampling
+from simulator.problems.sampler import Sampler
+from simulator.problems.uneven import UnevenSampler
 
 Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
 ExpectedOr = Rule("a number > 0, or expected", "expected")
-
-
-class ConstantWeight(Config):
-    """Stale contributions count as much as fresh ones."""
-
-    kind: Literal["constant"] = "constant"
-
-
-class PolynomialWeight(Config):
-    """(1 + staleness) ** -exponent.
-
-    Source: Xie, Koyejo and Gupta, Asynchronous Federated Optimization (2019), 5.2;
-    with exponent 1/2, Nguyen et al. (2022).
-    """
-
-    kind: Literal["polynomial"] = "polynomial"
-    exponent: Annotated[float, Field(ge=0)] = 0.5
-
-
-class HingeWeight(Config):
-    """1 up to `late` commits of staleness s, then 1 / (slope (s - late) + 1).
-
-    Source: Xie, Koyejo and Gupta (2019), section 5.2.
-    """
-
-    kind: Literal["hinge"] = "hinge"
-    slope: Positive = 10.0
-    late: Annotated[float, Field(ge=0)] = 4.0
-
-
-class InverseWeight(Config):
-    """1 / max(1, staleness): the step size divided by the staleness.
-
-    Source: Zhang, Gupta, Lian and Liu, Staleness-Aware Async-SGD (2016), eq. 6.
-    """
-
-    kind: Literal["inverse"] = "inverse"
-
-
-class DelayAdaptiveWeight(Config):
-    """Full steps up to a concurrency; beyond, steps of at most 1 / (4 L staleness).
-
-    These are the largest steps that the theorem allows; it asks for steps of at most
-    1 / (4 L) besides, single gradients and clients with the same data.
-
-    Source: Koloskova, Stich and Jaggi, Sharper Convergence Guarantees for Asynchronous
-    SGD (2022), Theorem 8.
-    """
-
-    kind: Literal["delay_adaptive"] = "delay_adaptive"
-    concurrency: Annotated[int, Field(ge=0)] | None = None
-    """Staleness up to which nothing changes; by default the number of clients."""
-    smoothness: Positive | Literal["data"] = "data"
-    """L of the objective's gradient, or `data`: computed from the training data."""
-
-
-StalenessWeight = Annotated[
-    ConstantWeight
-    | PolynomialWeight
-    | HingeWeight
-    | InverseWeight
-    | DelayAdaptiveWeight,
-    Field(discriminator="kind"),
-]
+Weighting = Literal["equal", "samples"]
+"""What the server weighs contributions by, before their staleness."""
+YOUNGER = ("local_optimizer", "weighting", "divisor")
+"""Options that finished studies do not have."""
 
 
 class Compensation(Config):
@@ -179,10 +128,17 @@ class Mechanism(Config):
 
 
 class Federated(Algorithm):
-    """Common base of the methods: local steps, and noise on what is sent."""
+    """Common base of the methods: local steps, and noise on what is sent.
 
-    local_steps: Count = 1
+    A client that has fewer samples than `batch` takes all that it has.
+    """
+
+    local_steps: Count | None = 1
     """Q: steps that a client makes on its own copy, each on a batch of its own."""
+    local_epochs: Count | None = None
+    """E, in place of `local_steps`: passes over a client's own samples, each in an
+    order of its own, with a last batch of what is left. Clients with more samples make
+    more steps, which take longer with `clients.compute_per`."""
     mechanism: Mechanism | None = None
     local_optimizer: LocalOptax | None = None
     """The clients' optimiser of their local steps; by default plain SGD."""
@@ -191,12 +147,31 @@ class Federated(Algorithm):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), local_optimizer=None)
+        fields = type(self).model_fields
+        usual = {name: fields[name].default for name in YOUNGER if name in fields}
+        tree = without(dump(self), **usual, local_epochs=None)
+        if self.local_epochs is not None:
+            tree.pop("local_steps", None)
+        return tree
 
     @property
     def steps_per_job(self) -> int:
-        """Local steps of a job."""
-        return self.local_steps
+        """Local steps of a job; with epochs those of a client of one batch."""
+        return self.local_epochs or self.local_steps or 1
+
+    @property
+    def shortens(self) -> bool:
+        """Whether short batches are allowed: where no noise is for the full ones."""
+        return self.mechanism is None or self.mechanism.clip == "contribution"
+
+    def sampler(
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+    ) -> Sampler:
+        """Returns the minibatches of a run, of steps or of epochs."""
+        if self.local_epochs is None:
+            return super().sampler(seed, pools, protocol)
+        size = self.batch_size(min(pool.size for pool in pools))
+        return UnevenSampler(seed, pools, size, epochs=self.local_epochs)
 
     @property
     def noise_law(self) -> str | None:
@@ -241,7 +216,8 @@ class Federated(Algorithm):
             found["mechanism"] = [self.mechanism.law, self.mechanism.clip]
         weight = found.get("weight")
         if weight is not None:
-            found["weight"] = weight["kind"]
+            counted = weight.get("shares", "") is None
+            found["weight"] = weight["kind"] + (", counted" if counted else "")
         return found | programs(self)
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
@@ -250,14 +226,35 @@ class Federated(Algorithm):
         return model_and_gradient(shape)
 
     @model_validator(mode="after")
+    def _works_in_steps_or_epochs(self) -> "Federated":
+        if self.local_epochs is None:
+            return self
+        if (self.local_steps or 1) > 1:
+            raise LocatedError(
+                f"local_epochs must not be set with local_steps, got both "
+                f"{self.local_epochs} and {self.local_steps}; remove one of them",
+                ("local_epochs",),
+            )
+        if self.sampling == "replacement" or self.samples == "common":
+            key = "sampling" if self.sampling == "replacement" else "samples"
+            raise LocatedError(
+                f"{key} must be left out with local_epochs, which go through each "
+                f"client's own samples, got {getattr(self, key)!r}; remove it",
+                (key,),
+            )
+        return self
+
+    @model_validator(mode="after")
     def _samples_are_clipped_in_one_step(self) -> "Federated":
         mechanism = self.mechanism
         by_sample = mechanism is not None and mechanism.clip == "sample"
-        if by_sample and self.local_steps > 1:
+        steps, epochs = self.local_steps or 1, self.local_epochs
+        if by_sample and (steps > 1 or epochs is not None):
+            given = f"local_steps {steps}" if epochs is None else "local_epochs"
             raise LocatedError(
                 f"mechanism.clip must be contribution for local steps, got 'sample' "
-                f"with local_steps {self.local_steps}; a later step depends on all "
-                f"samples of the earlier ones",
+                f"with {given}; a later step depends on all samples of the earlier "
+                f"ones",
                 ("mechanism", "clip"),
             )
         if by_sample and self.local_optimizer is not None:
@@ -293,10 +290,6 @@ class Sgd(Federated):
     a round are in time on average, by the clients' laws (MindFlayer)."""
     optimizer: Optimizer | None = None
     """The server's optimiser; by default the mean contribution is the direction."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), local_optimizer=None, divisor=None)
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses a divisor where nothing gathers."""
@@ -336,7 +329,7 @@ class Sgd(Federated):
 
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
-        *("buffered", "collect"),
+        *("buffered", "collect", "routed"),
     )
 
     @property
@@ -387,6 +380,9 @@ class FedBuff(Federated):
     server_step_size: StepSize = 1.0
     """eta_g; `step_size` is the clients' eta_l."""
     weight: StalenessWeight = PolynomialWeight()
+    weighting: Weighting = "equal"
+    """Mean over the buffer: of contributions alike, or in proportion to the samples of
+    their clients."""
     optimizer: Optimizer | None = None
 
     protocols: ClassVar[tuple[str, ...]] = ("buffered",)

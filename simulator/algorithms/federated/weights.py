@@ -4,16 +4,18 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.federated.part import (
+from simulator.algorithms.federated.staleness import (
     ConstantWeight,
     DelayAdaptiveWeight,
     HingeWeight,
+    InverseShareWeight,
     InverseWeight,
     PolynomialWeight,
     StalenessWeight,
 )
 from simulator.algorithms.step_rules import measured
 from simulator.config.errors import ScenarioError
+from simulator.config.expressions import per_client
 from simulator.problems.constants import Constants
 from simulator.setup import RunSetup
 
@@ -24,19 +26,33 @@ class Weight(eqx.Module):
     Attributes:
         kind: Kind of its configuration.
         numbers: Its parameters, in the order of its configuration.
+        shares: Share of each client in all contributions, where the kind needs it and
+            it is known.
     """
 
     kind: str = eqx.field(static=True)
     numbers: Float[Array, " 2"]
+    shares: Float[Array, " K"] | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether the shares of clients are those of their contributions so far."""
+        return self.kind == "inverse_share" and self.shares is None
 
     def of(
-        self, staleness: Int[Array, " W"], step_size: Float[Array, ""]
+        self,
+        staleness: Int[Array, " W"],
+        step_size: Float[Array, ""],
+        worker: Int[Array, " W"],
+        counts: Int[Array, " K"] | None = None,
     ) -> Float[Array, " W"]:
-        """Returns the factors that multiply contributions, in (0, 1].
+        """Returns the factors that multiply contributions, > 0.
 
         Args:
             staleness: versions between each read and now, >= 0.
             step_size: the server's, before weighting.
+            worker: Clients of the contributions.
+            counts: Contributions of every client so far, these included, if they count.
         """
         s = staleness.astype(self.numbers.dtype)
         first, second = self.numbers
@@ -47,7 +63,14 @@ class Weight(eqx.Module):
                 late = jnp.maximum(s - second, 0)
                 return 1 / (first * late + 1)
             case "inverse":
-                return 1 / jnp.maximum(s, 1)
+                return first / jnp.maximum(s, first)
+            case "inverse_share":
+                shares = self.shares
+                if shares is None:
+                    assert counts is not None
+                    shares = counts / jnp.maximum(counts.sum(), 1)
+                own = shares.at[worker].get(mode="fill", fill_value=1)
+                return 1 / (shares.shape[0] * own).astype(s.dtype)
             case "delay_adaptive":
                 most = 1 / (4 * second * jnp.maximum(s * step_size, 1e-30))
                 return jnp.where(s <= first, 1, jnp.minimum(1, most))
@@ -74,10 +97,30 @@ def staleness_weight(
             if concurrency is None:
                 concurrency = setup.shape.num_clients
             numbers = (float(concurrency), _smoothness(config, constants))
-        case ConstantWeight() | InverseWeight() | None:
+        case InverseWeight():
+            numbers = (float(config.concurrency), 0.0)
+        case ConstantWeight() | InverseShareWeight() | None:
             pass
     kind = config.kind if config is not None else "constant"
-    return Weight(kind, jnp.asarray(numbers, float))
+    return Weight(kind, jnp.asarray(numbers, float), _shares(config, setup))
+
+
+def _shares(
+    config: StalenessWeight | None, setup: RunSetup
+) -> Float[Array, " K"] | None:
+    """Returns the share of each client in all contributions, if it is given."""
+    if not isinstance(config, InverseShareWeight) or config.shares is None:
+        return None
+    given = per_client(
+        config.shares, setup.shape.num_clients, "algorithm.weight.shares"
+    )
+    shares = jnp.asarray([float(share) for share in given], float)
+    if not bool((shares > 0).all()):
+        raise ScenarioError(
+            f"algorithm.weight.shares must be > 0, got {float(shares.min()):g}; change "
+            "them"
+        )
+    return shares / shares.sum()
 
 
 def _smoothness(config: DelayAdaptiveWeight, constants: Constants) -> float:

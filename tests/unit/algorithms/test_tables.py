@@ -109,3 +109,39 @@ def test_constant_gradients_move_a_table_by_their_mean_whatever_the_speeds() -> 
 def test_a_table_needs_a_warm_up() -> None:
     with pytest.raises(ValidationError, match="warm_up must be true"):
         prepared(merge(BASE, {"algorithm": SGD | {"kind": "ia2sgd"}}))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "end"),
+    [
+        ({}, 1.174),
+        ({"weight": {"kind": "inverse_share"}}, 3.667),
+        ({"weight": {"kind": "inverse_share", "shares": "1 / (4*m - 2.5)"}}, None),
+    ],
+)
+def test_weights_by_shares_undo_the_bias_towards_fast_clients(algorithm, end) -> None:
+    """Times 1, 2 and 7, optima 0, 1 and 10, whose mean is 3.667.
+
+    Plain SGD ends at their mean weighted by speed. Source: methods.md, section 8.
+    """
+    data = {"clients": 3, "optima": [0, 1, 10], "noise": 0.0, "samples": 1}
+    data |= {"dimension": 1, "condition": 1, "heterogeneity": 0.0}
+    found = objectives(
+        {
+            "problem": {
+                "data": data,
+                "partition": {"clients": 3},
+                "l2": 0.0,
+            },
+            "algorithm": {"step_size": 0.002, "batch": 1, **algorithm},
+            "clients": {"compute": {"law": "constant", "value": [1, 2, 7]}},
+            "stop": {"commits": 6000},
+            "evaluate": {"every": {"commits": 6000}},
+        }
+    )
+    place = 11 / 3 - np.sqrt(2 * (found[-1] - 91 / 9))
+    if end is None:  # given shares that are wrong: the weighted mean that they make
+        weights = np.array([1, 1 / 2, 1 / 7]) / np.array([1 / 1.5, 1 / 5.5, 1 / 9.5])
+        end = weights @ [0, 1, 10] / weights.sum()
+        place = 11 / 3 + abs(place - 11 / 3) * np.sign(end - 11 / 3)
+    assert place == pytest.approx(end, abs=0.06)

@@ -1,0 +1,73 @@
+"""How many clients end at or below an accuracy: a line for each group of runs."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.fairness import METRIC, by_client, spread
+from analysis.figures import layout, style
+from analysis.figures.layout import Size
+from analysis.frames import Study, groups
+
+CAPTIONS = {
+    "^fairness$": "Share of the clients that end at or below a test accuracy, each for "
+    "its own mix of labels; all replicates together, dots at the mean of the worst "
+    "tenth. The steeper a line, the more equal the clients."
+}
+
+
+def client_accuracies(
+    study: Study, metric: str = METRIC, size: Size | None = None
+) -> Figure:
+    """Draws the share of clients that end at or below an accuracy.
+
+    Clients of all replicates are taken together; a point marks the mean of the worst
+    tenth of the clients, over replicates.
+
+    Args:
+        study: Study, finished or not.
+        metric: Column of the table `workers`.
+        size: Width and height in inches, such as `style.size("one")`.
+
+    Raises:
+        StudyError: The metric was not evaluated.
+    """
+    table, apart = by_client(study, metric), spread(study, metric)
+    known = [group for group in groups(study) if group in set(table["group"])]
+    labels = [style.text(layout.label(study, group)) for group in known]
+    looks = style.looks(known)
+    with style.context():
+        figure = layout.titled(study, size or _size(labels))
+        axes = figure.add_subplot()
+        handles = []
+        for group in known:
+            look = looks[group]
+            values = np.sort(table.loc[table["group"] == group, "value"].to_numpy())
+            parts = np.arange(1, values.size + 1) / values.size
+            at, share = np.append(values[:1], values), np.append(0.0, parts)
+            handles += axes.plot(
+                at, share, drawstyle="steps-post", color=look.color, ls=look.linestyle
+            )
+            own = apart.loc[(apart["group"] == group) & (apart["clients"] == "all")]
+            axes.plot(own["worst_decile"].mean(), 0.1, "o", color=look.color, ms=5)
+        axes.set_ylim(0, 1)
+        axes.set_xlabel("Test accuracy of a client")
+        axes.set_ylabel("Share of clients below")
+        layout.add_legend(figure, handles, labels, size)
+        counts = table.groupby("group")["replicate"].nunique()
+        together = f"Clients of {layout.replicates(counts)} together"
+        dots = "dots: mean of the worst tenth of the clients"
+        layout.add_note(figure, (together, dots), legend_below=size is not None)
+    return figure
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields the figure, where the accuracy of each client was evaluated."""
+    if METRIC in study.manifest["scenario"].get("evaluate", {}).get("metrics", ()):
+        yield "fairness", client_accuracies(study)
+
+
+def _size(labels: list[str]) -> Size:
+    width, height, _ = layout.legend_size(labels)
+    return (4.6 + width, max(3.4, height + 0.8))
