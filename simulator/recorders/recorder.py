@@ -320,7 +320,7 @@ class Recorder:
         return rows, self._build_jobs(seconds, final=final)
 
     def _asleep(self) -> list[tuple[int, int, Any, int]]:
-        """Returns worker, number, time and version of reads whose jobs have not begun.
+        """Returns worker, number, time and version of reads that wait for their client.
 
         None: a worker has one job at a time.
         """

@@ -6,7 +6,7 @@ from simulator.recorders.recorder import Batch, Recorder
 from simulator.world.world import World
 
 
-class Task(NamedTuple):
+class WaitingTask(NamedTuple):
     """A task that waits for its client.
 
     Attributes:
@@ -36,7 +36,7 @@ class QueueRecorder(Recorder):
         self, world: World, width: int, batch: Batch | None = None, num_samples: int = 0
     ) -> None:
         super().__init__(world, width, batch, num_samples)
-        self._waiting: list[list[Task]] = [[] for _ in range(world.num_clients)]
+        self._waiting: list[list[WaitingTask]] = [[] for _ in range(world.num_clients)]
 
     def send(self, client: int, time: Any) -> None:
         """Lets a task of a client read the current version, and wait."""
@@ -49,15 +49,15 @@ class QueueRecorder(Recorder):
         """Makes the task that has waited longest the client's current job."""
         self._set(client, self._waiting[client].pop(0))
 
-    def _current(self, client: int) -> Task:
-        return Task(
+    def _current(self, client: int) -> WaitingTask:
+        return WaitingTask(
             self._job[client],
             self._read_time[client],
             self._read_version[client],
             self._read_slot[client],
         )
 
-    def _set(self, client: int, task: Task) -> None:
+    def _set(self, client: int, task: WaitingTask) -> None:
         self._job[client], self._read_time[client] = task.job, task.read_time
         self._read_version[client] = task.read_version
         self._read_slot[client] = task.read_slot
