@@ -21,5 +21,6 @@ if TYPE_CHECKING:
     from analysis.grids import to_xarray
     from analysis.markup import markdown
     from analysis.targets import final_values, time_to_target, times_to_target
+    from analysis.waste import wasted
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
