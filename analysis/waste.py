@@ -59,8 +59,10 @@ def _samples_of_job(study: Study) -> dict[int, float]:
     for entry in study.manifest["runs"]:
         algorithm = entry["scenario"].get("algorithm") or {}
         batch, steps = algorithm.get("batch"), algorithm.get("local_steps") or 1
-        known = isinstance(batch, int) and not algorithm.get("local_epochs")
-        found[entry["run"]] = float(batch * steps) if known else np.nan
+        if isinstance(batch, int) and not algorithm.get("local_epochs"):
+            found[entry["run"]] = float(batch * steps)
+        else:
+            found[entry["run"]] = np.nan
     return found
 
 
