@@ -17,7 +17,7 @@ from simulator.problems.constants import Constants
 from simulator.problems.data.base import Dataset
 from simulator.problems.estimates import Estimates, estimate
 from simulator.problems.models.party import party_network
-from simulator.problems.server.network import ServerNetwork
+from simulator.problems.outputs import OutputForm
 from simulator.problems.shares import common_samples
 
 FEW = 7
@@ -41,7 +41,7 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
     data = dataset(config.data)
     horizontal_ = config.partition.family == "horizontal"
     wanted = outputs.form(config, data)
-    as_given = horizontal_ and config.model.shaped
+    as_given = config.gives_rows
     of_problem = losses.of_form(wanted, as_given=as_given)
     least = float("nan")
     if with_minimum:
@@ -57,7 +57,7 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
         "dtype": precision,
     }
     if not horizontal_:
-        found = _vertical(config, data, wanted.num_outputs, options)
+        found = _vertical(config, data, wanted, options)
         if config.transfer is None:
             return found
         common = common_samples(config, len(data.x_train))
@@ -69,10 +69,10 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
 
 
 def _vertical(
-    config: Any, data: Dataset, num_outputs: int, options: dict[str, Any]
+    config: Any, data: Dataset, form: OutputForm, options: dict[str, Any]
 ) -> vertical.VerticalProblem:
     """Builds a vertically divided problem, of logits or with a server's network."""
-    model, chosen = config.model, config.server
+    model, chosen, num_outputs = config.model, config.server, form.num_outputs
     columns = config.partition.make(data)
     sizes = [part.size for part in columns]
     if chosen is None and "vertical" in model.families:
@@ -87,7 +87,7 @@ def _vertical(
         views=views,
         last=chosen is not None,
     )
-    server = chosen and ServerNetwork(chosen, len(columns), num_outputs)
+    server = chosen and chosen.network(len(columns), form)
     frames = model.frames if model.sequential else 1
     return vertical.build(
         data, columns, embedding, server=server, pieces=views * frames, **options
@@ -110,14 +110,14 @@ def check_own(config: Any, problem: Any, metrics: Sequence[str]) -> None:
     """
     named = [each for each in map(metric, metrics) if each.models in ON_TEST_ROWS]
     own = [each for each in named if not each.compute.startswith("simulator.")]
-    if config.model.kind != "python" and ":" not in config.loss and not own:
+    given = _given(config)
+    if not given and not own:
         return
     weights = problem.start(key_of(0))
     model: Any = weights
     if config.partition.family == "vertical":
         model = (weights, problem.start_server(key_of(0)))
-    where = "problem.loss" if ":" in config.loss else "problem.model.build"
-    what = config.loss if ":" in config.loss else getattr(config.model, "build", "")
+    where, what = given[0] if given else ("problem", config.model.kind)
     value = functions.calling(what, where, lambda: _loss_of_few(problem, model))
     if not jnp.isfinite(value):
         raise ScenarioError(
@@ -136,6 +136,16 @@ def check_own(config: Any, problem: Any, metrics: Sequence[str]) -> None:
                 f"{list(found.shape)} and type {found.dtype} from {each.compute!r}; "
                 f"return its mean"
             )
+
+
+def _given(config: Any) -> list[tuple[str, str]]:
+    """Returns entries and names of a problem's functions that are the user's."""
+    found = {
+        "problem.loss": config.loss if ":" in config.loss else None,
+        "problem.model.build": getattr(config.model, "build", None),
+        "problem.server.build": getattr(config.server, "build", None),
+    }
+    return [(entry, name) for entry, name in found.items() if name]
 
 
 def _loss_of_few(problem: Any, model: Any) -> Any:

@@ -73,6 +73,13 @@ class Problem(Config):
         """Whether logits are linear in features and weights."""
         return self.model.is_linear and self.server is None
 
+    @property
+    def gives_rows(self) -> bool:
+        """Whether outputs come from a model of the user's own, rows first."""
+        if self.partition.family == "horizontal":
+            return self.model.shaped
+        return self.server is not None and self.server.build is not None
+
 
 class Every(Config):
     """A period: exactly one of virtual seconds, commits, rounds or epochs."""

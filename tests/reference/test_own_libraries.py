@@ -18,6 +18,7 @@ from jax import Array
 
 from simulator.config import functions
 from simulator.problems.data.base import Field
+from simulator.problems.models.python.named import ModelName
 from simulator.problems.models.python.network import OwnNetwork, python_network
 from simulator.problems.outputs import OutputForm
 from tests.reference.test_own_models import BASE, GOSSIP, assert_same, run
@@ -153,7 +154,7 @@ NORMS: dict[str, Any] = {
 
 
 def network(given: Any) -> OwnNetwork:
-    return python_network(functions.hand_over("model", given), FORM, ROW)
+    return python_network(ModelName(functions.hand_over("model", given)), FORM, ROW)
 
 
 @pytest.mark.parametrize("name", NORMS)

@@ -12,6 +12,7 @@ import pytest
 from simulator.config.errors import DataError, ScenarioError
 from simulator.problems import building, losses, outputs
 from simulator.problems.data.base import Dataset, Field
+from simulator.problems.models.python.named import ModelName
 from simulator.problems.models.python.network import OwnNetwork, python_network
 from simulator.problems.models.python.part import Python
 from simulator.problems.outputs import OutputForm
@@ -136,7 +137,7 @@ def built(
     module: Any = SimpleNamespace(model=model, __name__="own_here")
     sys.modules["own_here"] = module
     python_network.cache_clear()
-    return python_network("own_here:model", form, rows)
+    return python_network(ModelName("own_here:model"), form, rows)
 
 
 def test_the_gradient_is_laid_out_like_the_weights() -> None:
@@ -263,12 +264,12 @@ def test_wrong_models_are_refused_in_one_line(name: str) -> None:
 
 def test_a_name_that_is_not_there() -> None:
     with pytest.raises(ScenarioError, match="there is no module 'nowhere'"):
-        python_network("nowhere:build", THREE, ROW)
+        python_network(ModelName("nowhere:build"), THREE, ROW)
     built((start, logits))
     with pytest.raises(ScenarioError, match="did you mean 'model'"):
-        python_network("own_here:modle", THREE, ROW)
+        python_network(ModelName("own_here:modle"), THREE, ROW)
     with pytest.raises(ScenarioError, match="was not handed over to it"):
-        python_network("memory:model@0", THREE, ROW)
+        python_network(ModelName("memory:model@0"), THREE, ROW)
 
 
 def test_a_party_draws_nothing_and_keeps_nothing() -> None:
@@ -286,6 +287,7 @@ def problem(loss: Any, y: np.ndarray) -> tuple[Any, Any]:
         loss="own_loss:loss",
         model=SimpleNamespace(kind="python", build="own_here:model"),
         partition=SimpleNamespace(family="horizontal"),
+        server=None,
     )
     made = building.horizontal.build(
         data(y),

@@ -7,6 +7,7 @@ from simulator.config.errors import ScenarioError
 from simulator.config.functions import FunctionName
 from simulator.problems.data.base import Dataset, Field
 from simulator.problems.models.parts import Model, ModelCounts
+from simulator.problems.models.python.named import ModelName
 from simulator.problems.outputs import OutputForm
 
 
@@ -45,13 +46,15 @@ class Python(Model):
 
     def of_rows(self, data: Dataset, form: OutputForm) -> Any:
         """Returns the network of clients, whose rows have their own shapes."""
-        return self.maker()(self.build, form, data.inputs)
+        return self.maker()(ModelName(self.build), form, data.inputs)
 
     def make(self, num_outputs: int, num_features: int, family: str) -> Any:
         """Returns the network of a party, which holds some columns of numbers."""
         del family
         row = Field("", (num_features,))
-        network = self.maker()(self.build, OutputForm("", num_outputs), (row,))
+        network = self.maker()(
+            ModelName(self.build), OutputForm("", num_outputs), (row,)
+        )
         if network.num_statistics or network.takes_key:
             what = "statistics of batches" if network.num_statistics else "dropout"
             raise ScenarioError(
