@@ -29,7 +29,8 @@ def write(study: Study, folder: Path) -> None:
     `runs.csv` has all runs, also those without results, which have no rows elsewhere:
     what the manifest says of each, its resolved scenario by dotted keys, and units and
     better directions of its metrics. `run` is the key that joins it to the others.
-    Lists stand as JSON in their cells. Numbers are written as they are, texts that begin like a formula with a single quote in front.
+    Lists stand as JSON in their cells. Numbers are written as they are, texts
+    that begin like a formula with a single quote in front.
 
     Args:
         study: Study with at least one run that has ended.

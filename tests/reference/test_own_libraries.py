@@ -17,8 +17,8 @@ from flax import linen, nnx
 from jax import Array
 
 from simulator.config import functions
+from simulator.config.functions import UserFunction
 from simulator.problems.data.base import Field
-from simulator.problems.models.python.named import ModelName
 from simulator.problems.models.python.network import OwnNetwork, python_network
 from simulator.problems.outputs import OutputForm
 from tests.reference.test_own_models import BASE, GOSSIP, assert_same, run
@@ -154,7 +154,11 @@ NORMS: dict[str, Any] = {
 
 
 def network(given: Any) -> OwnNetwork:
-    return python_network(ModelName(functions.hand_over("model", given)), FORM, ROW)
+    return python_network(
+        UserFunction(functions.hand_over("model", given), "problem.model.build"),
+        FORM,
+        ROW,
+    )
 
 
 @pytest.mark.parametrize("name", NORMS)

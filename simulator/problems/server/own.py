@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from simulator.config.functions import UserFunction
 from simulator.problems.data.base import Field
-from simulator.problems.models.python.named import ModelName
 from simulator.problems.models.python.network import OwnNetwork, python_network
 from simulator.problems.models.shapes import Shapes
 from simulator.problems.outputs import OutputForm
@@ -51,7 +51,7 @@ class OwnServerNetwork(NamedTuple):
         return self.network.apply(weights, rows)
 
 
-def own_network(named: ModelName, form: OutputForm, sent: Field) -> OwnServerNetwork:
+def own_network(named: UserFunction, form: OutputForm, sent: Field) -> OwnServerNetwork:
     """Returns the server's network that a scenario names.
 
     Args:

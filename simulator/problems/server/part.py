@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_serializer, model_validator
 
 from simulator.config.base import Config, without
-from simulator.config.functions import FunctionName
+from simulator.config.functions import FunctionName, UserFunction
 from simulator.config.named import function_at
 from simulator.problems.data.base import Field as Input
-from simulator.problems.models.python.named import ModelName
 from simulator.problems.models.shapes import Shapes, size
 from simulator.problems.outputs import OutputForm
 
@@ -119,5 +118,5 @@ class ServerModel(Config):
             )
         views = (self.views,) if self.views > 1 else ()
         sent = Input("", (num_parties, *views, self.width))
-        named = ModelName(self.build, "problem.server.build")
+        named = UserFunction(self.build, "problem.server.build")
         return function_at(OWN, "problem.server", own=True)(named, form, sent)

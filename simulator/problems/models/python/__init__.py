@@ -1,1 +1,1 @@
-"""Models of a user's own: `part` (options), `named`, `functions`, `network`, ..."""
+"""Models of a user's own: `part` (options), `functions`, `network`, ..."""

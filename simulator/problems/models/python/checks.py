@@ -1,7 +1,7 @@
 """What a model of a user's own must not do, found before a run starts."""
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -9,15 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulator.config import functions as of_user
+from simulator.config.functions import UserFunction
+from simulator.problems import purity
 from simulator.problems.models.python.interface import Functions
-from simulator.problems.models.python.named import ModelName
 from simulator.problems.outputs import OutputForm
 
 ROWS = 11, 13
 """Numbers of rows that a model is looked at with; their axis is known by them."""
-CALLBACKS = ("callback", "debug_print")
-"""Parts of the names of JAX's primitives that call Python while a program runs."""
-ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 class Looked(NamedTuple):
@@ -35,7 +33,10 @@ class Looked(NamedTuple):
 
 
 def look(
-    named: ModelName, model: Functions, form: OutputForm, example: Callable[[int], Any]
+    named: UserFunction,
+    model: Functions,
+    form: OutputForm,
+    example: Callable[[int], Any],
 ) -> Looked:
     """Looks at a model.
 
@@ -63,14 +64,12 @@ def look(
                     named, model, (weights, statistics), example(num_rows), drawn,
                     training=training, form=form, num_rows=num_rows,
                 )  # fmt: skip
-            _check_pure(
-                named, model, (weights, statistics), example(ROWS[0]), drawn,
-                training=training,
-            )  # fmt: skip
+            run = partial(model.apply, x=example(ROWS[0]), key=drawn, training=training)
+            purity.check(named, run, weights, statistics)
     return Looked(weights, statistics, takes_key)
 
 
-def _check_start(named: ModelName, model: Functions, key: Any, x: Any) -> None:
+def _check_start(named: UserFunction, model: Functions, key: Any, x: Any) -> None:
     """Refuses weights that do not follow from the key alone, or are no numbers.
 
     Raises:
@@ -112,7 +111,7 @@ def _plain(leaf: Any) -> np.ndarray:
     return np.asarray(array.astype(jnp.float32) if half else array)
 
 
-def _check_weights(named: ModelName, weights: Any) -> None:
+def _check_weights(named: UserFunction, weights: Any) -> None:
     """Refuses weights that are not floating numbers of single precision.
 
     Raises:
@@ -132,7 +131,9 @@ def _check_weights(named: ModelName, weights: Any) -> None:
         )
 
 
-def _draws(named: ModelName, model: Functions, trees: tuple[Any, Any], x: Any) -> bool:
+def _draws(
+    named: UserFunction, model: Functions, trees: tuple[Any, Any], x: Any
+) -> bool:
     """Says whether a model draws random numbers in training: it fails without a key.
 
     Functions that take a key may do without one, and tell by it that they are measured.
@@ -152,7 +153,7 @@ def _draws(named: ModelName, model: Functions, trees: tuple[Any, Any], x: Any) -
 
 
 def _check_outputs(
-    named: ModelName,
+    named: UserFunction,
     model: Functions,
     trees: tuple[Any, Any],
     x: Any,
@@ -204,83 +205,6 @@ def _check_outputs(
             f"must keep statistics of the same shapes and types, got others "
             f"after a batch from {named}; convert them back"
         )
-
-
-def _check_pure(
-    named: ModelName,
-    model: Functions,
-    trees: tuple[Any, Any],
-    x: Any,
-    key: Any,
-    *,
-    training: bool,
-) -> None:
-    """Refuses calls of Python while a program runs, and state outside the arguments.
-
-    A program is traced once and then run again and again: what it takes from Python, or
-    leaves there, is that of the one time.
-
-    Raises:
-        ScenarioError: Naming what was found.
-    """
-
-    def run(*trees: Any) -> Any:
-        return model.apply(*trees, x, key, training)
-
-    def traced() -> Any:
-        with jax.checking_leaks():
-            return jax.make_jaxpr(lambda *t: run(*t))(*trees)
-
-    try:
-        one, two = traced(), traced()
-    except Exception as error:
-        if "Leak" not in str(error):
-            return of_user.calling(*named, traced)
-        raise named.refused(
-            f"must keep nothing outside its arguments, got a model that keeps "
-            f"an array of one call ({named}); return it with the outputs"
-        ) from error
-    for name in _primitives(one.jaxpr):
-        if any(part in name for part in CALLBACKS):
-            raise named.refused(
-                f"must not call Python while it runs, got {name} in {named}; "
-                f"remove jax.debug.print and callbacks"
-            )
-    alike = ADDRESS.sub("", str(one)) == ADDRESS.sub("", str(two))
-    if not alike or not _same(one.consts, two.consts):
-        raise named.refused(
-            f"must depend on its arguments alone, got another program at the "
-            f"second look at {named}; take counters and numpy.random out of it"
-        )
-    return None
-
-
-def _same(one: list[Any], two: list[Any]) -> bool:
-    """Says whether constants of two programs are the same."""
-    return len(one) == len(two) and all(
-        a is b or np.array_equal(_bits(a), _bits(b))
-        for a, b in zip(one, two, strict=True)
-    )
-
-
-def _bits(constant: Any) -> np.ndarray:
-    if isinstance(constant, jax.Array) and jnp.issubdtype(
-        constant.dtype, jax.dtypes.prng_key
-    ):
-        constant = jax.random.key_data(constant)
-    return np.frombuffer(np.ascontiguousarray(constant).tobytes(), np.uint8)
-
-
-def _primitives(jaxpr: Any) -> Iterator[str]:
-    """Yields the names of all primitives of a program, in those within it too."""
-    for equation in jaxpr.eqns:
-        yield equation.primitive.name
-        for value in jax.tree.leaves(
-            list(equation.params.values()), is_leaf=lambda v: hasattr(v, "eqns")
-        ):
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                yield from _primitives(inner)
 
 
 def _place(path: Any) -> str:

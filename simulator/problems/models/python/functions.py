@@ -8,9 +8,9 @@ import jax
 from jaxtyping import Array, Key
 
 from simulator.config import functions
+from simulator.config.functions import UserFunction
 from simulator.problems.models.python import libraries
 from simulator.problems.models.python.interface import Functions
-from simulator.problems.models.python.named import ModelName
 
 KEYS = ("key", "rng", "rngs")
 """Names of arguments that are keys of random numbers."""
@@ -28,7 +28,7 @@ class Builder(NamedTuple):
     again: Callable[[Key[Array, ""]], Any] | None
 
 
-def model_of(named: ModelName, facts: Mapping[str, Any]) -> Functions:
+def model_of(named: UserFunction, facts: Mapping[str, Any]) -> Functions:
     """Returns the model that a scenario names.
 
     Args:
@@ -87,7 +87,7 @@ def _is_partial(found: Any) -> bool:
 
 
 def _built(
-    named: ModelName, build: Callable[..., Any], facts: Mapping[str, Any]
+    named: UserFunction, build: Callable[..., Any], facts: Mapping[str, Any]
 ) -> Builder:
     """Calls a function that makes a model with what it asks for.
 

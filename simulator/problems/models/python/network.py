@@ -11,13 +11,13 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key, Num
 
+from simulator.config.functions import UserFunction
 from simulator.problems.data.base import Field
 from simulator.problems.models.base import STATISTICS_KEPT
 from simulator.problems.models.flat import joined, split
 from simulator.problems.models.python import checks
 from simulator.problems.models.python.functions import model_of
 from simulator.problems.models.python.interface import Functions
-from simulator.problems.models.python.named import ModelName
 from simulator.problems.outputs import OutputForm
 
 BLOCK = 1024
@@ -89,7 +89,7 @@ class OwnNetwork:
 
     def __init__(
         self,
-        named: ModelName,
+        named: UserFunction,
         functions: Functions,
         form: OutputForm,
         rows: tuple[Field, ...],
@@ -251,7 +251,7 @@ def columns_of(outputs: Num[Array, " S *o"], form: OutputForm) -> Num[Array, "C 
 
 @lru_cache(maxsize=REMEMBERED)
 def python_network(
-    named: ModelName, form: OutputForm, rows: tuple[Field, ...]
+    named: UserFunction, form: OutputForm, rows: tuple[Field, ...]
 ) -> OwnNetwork:
     """Returns the network that a scenario names.
 
