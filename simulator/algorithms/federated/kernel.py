@@ -142,6 +142,9 @@ class FederatedKernel(Probeable):
         if self.mixing is not None:
             target = read[0] - self.local_step_size.at(event.version) * work.message[0]
             share = (self.mixing * weight[0]).astype(target.dtype)
+            if work.statistics is not None:
+                learned = target.size - problem.model.num_statistics
+                target = target.at[learned:].set(work.statistics[0])
             mixed = (1 - share) * state.weights + share * target
             info |= {"gradient_norm": norm(work.message), "mixing": share}
             kept = jnp.where(present[0], mixed, state.weights)
@@ -152,21 +155,46 @@ class FederatedKernel(Probeable):
             message = jnp.where(broadcast_flags(present, message), message, 0)
         state, message = self._compensated(state, read, message, present)
         total = jnp.tensordot(weight.astype(message.dtype), message, 1)
+        statistics = self._statistics(problem, state, work, weight, present)
         if state.buffer is None or state.buffered is None:
             direction = total / jnp.maximum(count, 1)
             info |= {"gradient_norm": norm(direction)}
+            direction = _placed(direction, statistics, count)
             applies = count > 0
             return self._moved(problem, state, event, direction, applies), info
         total = self.local_step_size.at(event.version) * total
+        gradient_norm = norm(total)
+        total = _placed(total, statistics, jnp.int32(1))
         buffer, buffered = state.buffer + total, state.buffered + count
         applies = event.kind == Kind.COMMIT
         direction = buffer / jnp.maximum(buffered, 1)
-        info |= {"gradient_norm": norm(total), "buffered": buffered}
+        info |= {"gradient_norm": gradient_norm, "buffered": buffered}
         state = state._replace(
             buffer=jnp.where(applies, 0, buffer).astype(buffer.dtype),
             buffered=jnp.where(applies, 0, buffered),
         )
         return self._moved(problem, state, event, direction, applies), info
+
+    def _statistics(
+        self,
+        problem: HorizontalProblem,
+        state: FederatedState,
+        work: Work,
+        weight: Float[Array, " W"],
+        present: Bool[Array, " W"],
+    ) -> Float[Array, " Q"] | None:
+        """Returns the sum of what clients make of the server's running statistics.
+
+        Each sends its own, of which the server takes the part that the contribution
+        counts by, and keeps the rest of its own: a mean of those is one of statistics,
+        however stale they are. None of a model without any.
+        """
+        if work.statistics is None:
+            return None
+        mine = state.weights[-problem.model.num_statistics :][None]
+        counts = weight.astype(mine.dtype)[:, None]
+        blended = mine + counts * (work.statistics - mine)
+        return jnp.where(present[:, None], blended, 0).sum(axis=0)
 
     def read_out(self, state: FederatedState) -> Float[Array, "..."]:
         """Returns the server's model."""
@@ -262,6 +290,9 @@ class FederatedKernel(Probeable):
         applies: Bool[Array, ""],
     ) -> FederatedState:
         step_size = self.step_size.at(event.version)
+        count = problem.model.num_statistics
+        statistics = direction[-count:] if count else None
+        direction = direction.at[-count:].set(0) if count else direction
         if self.optimizer is not None:
             direction, moments = self.optimizer.update(
                 *(direction, state.optimizer, state.weights, event.version),
@@ -270,7 +301,20 @@ class FederatedKernel(Probeable):
             moments = optimizing.kept(applies, moments, state.optimizer)
             state = state._replace(optimizer=moments)
         moved = state.weights - step_size * direction
+        moved = _placed(moved, statistics, jnp.int32(1))
         return state._replace(weights=jnp.where(applies, moved, state.weights))
+
+
+def _placed(
+    vector: Float[Array, "..."],
+    statistics: Float[Array, " Q"] | None,
+    count: Int[Array, ""],
+) -> Float[Array, "..."]:
+    """Returns a vector that ends with the mean of so many statistics, if any."""
+    if statistics is None:
+        return vector
+    mean = statistics / jnp.maximum(count, 1).astype(statistics.dtype)
+    return vector.at[-statistics.size :].set(mean)
 
 
 def _mean(present: Bool[Array, " W"], values: Array) -> Float[Array, ""]:
