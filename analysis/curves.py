@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.bounds import AT_LEAST, EXACT
-from analysis.frames import Study, described, evaluations, metric_of, runs
+from analysis.frames import Study, evaluations, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import held, log_log_slope, t_interval
-from analysis.targets import lost, worst_value
+from analysis.targets import bound_of_lost, lost, worst_value
 from simulator.trace import StudyError
 
 DECADE = 10.0
@@ -133,7 +133,7 @@ def area_under_curve(
     ranges = sound.groupby("run")["x"].agg(["first", "last"])
     first, last = float(ranges["first"].max()), float(ranges["last"].min())
     worst = worst_value(study, metric)
-    ends_somewhere = described(study, metric).worst is not None
+    of_lost = bound_of_lost(study, metric)
     curves = {
         run: (rows["x"].to_numpy(np.float64), rows["y"].to_numpy(np.float64))
         for run, rows in table.groupby("run")
@@ -143,7 +143,7 @@ def area_under_curve(
         *(ends[name] for name in ("run", "group", "replicate", "lost")), strict=True
     ):
         x, y = curves.get(run, (np.zeros(0), np.zeros(0)))
-        bound = AT_LEAST if bad and not ends_somewhere else EXACT
+        bound = of_lost if bad else EXACT
         if bad:
             x, y = _falling_off(x, y, worst, first, last)
         area = _mean_between(x, y, first, last) if x.size else float("nan")

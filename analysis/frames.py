@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from simulator.metrics import Metric, find
+from simulator.metrics import Metric
 from simulator.timeline import NO_COMMIT, staleness
-from simulator.trace import COLUMNS, Study, StudyError
+from simulator.trace import COLUMNS, Study, StudyError, metric_of_study
 
 FIRST_OPTIONAL = {
     "commits": "loss",
@@ -159,12 +159,13 @@ def evaluations(study: Study) -> pd.DataFrame:
 
 
 def described(study: Study, metric: str) -> Metric:
-    """Returns what is known of a column that is compared; of one's own, little.
+    """Returns what is known of a column that is compared, in the study's units.
 
     Raises:
-        StudyError: It is a plug-in's metric, and the plug-in is not registered here.
+        StudyError: It is a plug-in's metric, the plug-in is not registered here, and
+            the study is older than manifests that say what its metrics are.
     """
-    found = find(metric)
+    found = metric_of_study(study.manifest, metric)
     if found is not None:
         return found
     if metric in study.manifest["scenario"].get("evaluate", {}).get("metrics", ()):

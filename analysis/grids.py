@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from analysis.frames import Study, swept_columns, tidy
 from simulator.config.errors import UserError
+from simulator.trace import COLUMNS, metric_of_study
 
 if TYPE_CHECKING:
     import xarray
@@ -41,4 +42,19 @@ def to_xarray(study: Study) -> "xarray.Dataset":
     table["evaluation"] = table.groupby("run").cumcount()
     values = [name for name in table if name not in (*axes, *OF_RUN, *keys)]
     found = table.set_index(axes)[values].to_xarray()
+    for name in values:
+        found[name].attrs |= _told(study, str(name))
     return found.assign_attrs(name=study.manifest["name"])
+
+
+def _told(study: Study, name: str) -> dict[str, str]:
+    """Returns unit and meaning of a column, by the names that NetCDF's readers know."""
+    known = metric_of_study(study.manifest, name)
+    if known is not None:
+        told = {"long_name": known.meaning, "units": known.unit}
+        return {k: v for k, v in told.items() if v} | {"direction": known.direction}
+    column = COLUMNS["evaluations"].get(name)
+    if column is None:
+        return {}
+    told = {"long_name": column.meaning, "units": column.unit}
+    return {key: value for key, value in told.items() if value}

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.escapes import escapes
-from analysis.frames import Study, evaluations, groups, joined, runs
+from analysis.frames import Study, described, evaluations, groups, joined, runs
 from analysis.statistics import Interval, t_interval
 from analysis.targets import MetricTarget, default_target, final_values, time_to_target
 from simulator.config.text import ranges
@@ -75,9 +75,12 @@ def notes(study: Study) -> list[str]:
     to_target = f"virtual seconds to {goal}; median, and how many replicates reached it"
     final = "mean of the last tenth of a run's evaluations, ± 95 % t-interval"
     megabytes = "megabytes sent by then, up and down"
+    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    known = described(study, metric)
+    unit = f" in {known.unit}" if known.unit else ""
     found = [
         f"s to {target.value:.3g}: {to_target}",
-        f"final: {final} over replicates",
+        f"final: {metric}{unit}, {known.direction}; {final} over replicates",
         "stale: age in commits of what was used; mean and, in brackets, largest",
         f"commits (MB): made by the end and, in brackets, {megabytes}",
     ]

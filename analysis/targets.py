@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.bounds import AT_LEAST, EXACT
+from analysis.bounds import AT_LEAST, AT_MOST, EXACT
 from analysis.frames import Study, described, evaluations, groups, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import Interval, first_reached, kaplan_meier_median
@@ -68,23 +68,24 @@ def final_bounds(study: Study, metric: str) -> pd.DataFrame:
 
     Returns:
         Columns group, replicate, value (NaN for a run that was never evaluated and did
-        not diverge), bound (of `bounds.EXACT`, `bounds.AT_LEAST`).
+        not diverge), bound (of `bounds.EXACT`, `bounds.AT_LEAST`,
+        `bounds.AT_MOST`).
 
     Raises:
         StudyError: The metric was not evaluated.
     """
     finals = final_values(study, metric)
     bad, worst = lost(study, metric), worst_value(study, metric)
-    known = described(study, metric).worst is not None
-    exact = known or not np.isfinite(worst)
+    bound = bound_of_lost(study, metric) if np.isfinite(worst) else EXACT
     return finals.assign(
-        value=finals["value"].mask(bad, worst),
-        bound=np.where(bad & (not exact), AT_LEAST, EXACT),
+        value=finals["value"].mask(bad, worst), bound=np.where(bad, bound, EXACT)
     )
 
 
 def worst_value(study: Study, metric: str) -> float:
     """Returns the worst value that a metric can have, or else that a study has seen.
+
+    The largest where lower is better, the smallest where higher is.
 
     NaN if the metric has no worst value and nothing finite was seen.
 
@@ -93,9 +94,20 @@ def worst_value(study: Study, metric: str) -> float:
     """
     seen = metric_of(evaluations(study), metric).to_numpy(np.float64)
     seen = seen[np.isfinite(seen)]
-    if (known := described(study, metric).worst) is not None:
-        return known
-    return float(seen.max()) if seen.size else float("nan")
+    known = described(study, metric)
+    if known.worst is not None:
+        return known.worst
+    if not seen.size:
+        return float("nan")
+    return float(seen.min() if known.higher_is_better else seen.max())
+
+
+def bound_of_lost(study: Study, metric: str) -> int:
+    """Returns the meaning of a lost run's value: `worst_value`, or one yet worse."""
+    known = described(study, metric)
+    if known.worst is not None:
+        return EXACT
+    return AT_MOST if known.higher_is_better else AT_LEAST
 
 
 def lost(study: Study, metric: str) -> np.ndarray:
@@ -147,7 +159,8 @@ def default_target(study: Study) -> MetricTarget:
 
     The scenario's own target, else that of its first claim that has one, else the
     final value that is 95 % of the best group's mean (or, of a loss, that value over
-    0.95). Targets in a metric that was not evaluated are passed over.
+    0.95; below zero the other way round). Targets in a metric that was not evaluated
+    are passed over.
     """
     scenario = study.manifest["scenario"]
     evaluated = scenario["evaluate"]["metrics"]
@@ -160,8 +173,12 @@ def default_target(study: Study) -> MetricTarget:
     metric = evaluated[0]
     means = final_values(study, metric).groupby("group")["value"].mean()
     if described(study, metric).higher_is_better:
-        return MetricTarget(metric, OF_BEST * float(means.max()), stated=False)
-    return MetricTarget(metric, float(means.min()) / OF_BEST, stated=False)
+        best = float(means.max())
+        near = OF_BEST * best if best >= 0 else best / OF_BEST
+    else:
+        best = float(means.min())
+        near = best / OF_BEST if best >= 0 else OF_BEST * best
+    return MetricTarget(metric, near, stated=False)
 
 
 def times_to_target(

@@ -5,8 +5,9 @@ the device, the table column, the label and limits in figures, which way is bett
 what it needs. `config/catalogue.py` lists the records, and plug-ins add theirs.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -25,6 +26,13 @@ QUANTITIES = (
 counts, and the largest epsilon that a client has spent."""
 TAKEN = ("run", "time", "client", *QUANTITIES)
 """Names of other columns, and of quantities, that no metric may have."""
+OF_LOSS = "unit of the loss"
+"""Unit of a metric that is a loss; the problem says which that is."""
+NATS = "nats"
+IN_NATS = ("auto", "softmax", "sigmoid", "binary")
+"""Losses that are negative log-likelihoods."""
+SAID = ("fraction", "classes")
+"""Units that labels leave out, for the names of such metrics say them."""
 
 
 class Models(Enum):
@@ -74,8 +82,8 @@ class Metric(NamedPart):
             `[C, N_test]`; of `Models.ALL_WORKERS` the problem and the models, with the
             axis of workers first; of `Models.PERTURBED` the problem, the model, the
             noise and its key.
-        label: Label in figures, with the unit in parentheses; by default from the name.
-        unit: Unit of the column; empty if there is none.
+        label: Label in figures, to which the unit is added; by default from the name.
+        unit: Unit of the column; empty if there is none, `OF_LOSS` if it is the loss's.
         higher_is_better: Whether learning raises the metric, or lowers it.
         bounds: Least and largest value that there can be; figures cut intervals there,
             and a run that diverged counts as the worse of the two.
@@ -115,7 +123,32 @@ class Metric(NamedPart):
         """Worst value that there can be; None if the metric may grow without end."""
         if self.bounds is None:
             return None
-        return self.bounds[0] if self.higher_is_better else self.bounds[1]
+        worst = self.bounds[0] if self.higher_is_better else self.bounds[1]
+        return worst if math.isfinite(worst) else None
+
+    @property
+    def title(self) -> str:
+        """Label with the unit in parentheses, where it is known and worth saying."""
+        found = self.label or self.name.replace("_", " ").capitalize()
+        if self.unit in ("", OF_LOSS, *SAID) or found.endswith(f"({self.unit})"):
+            return found
+        return f"{found} ({self.unit})"
+
+    @property
+    def direction(self) -> str:
+        """Words on which way is better."""
+        return f"{'higher' if self.higher_is_better else 'lower'} is better"
+
+    def of_problems(self, problems: Iterable[Mapping[str, Any]]) -> "Metric":
+        """Returns the metric of some problems, in the unit that their losses have.
+
+        Args:
+            problems: The problems of a study's runs, as they are written.
+        """
+        if self.unit != OF_LOSS:
+            return self
+        units = {loss_unit(problem) for problem in problems}
+        return replace(self, unit=units.pop() if len(units) == 1 else "")
 
     @property
     def of_workers(self) -> bool:
@@ -207,8 +240,8 @@ TEST_LOSS = Metric(
     "test_loss",
     "simulator.problems.metrics:loss",
     meaning="mean over the test rows",
-    label="Test loss (nats)",
-    unit="nats",
+    label="Test loss",
+    unit=OF_LOSS,
 )
 TEST_PERPLEXITY = Metric(
     "test_perplexity",
@@ -232,8 +265,8 @@ OBJECTIVE = Metric(
     "objective",
     "simulator.problems.metrics:objective",
     meaning="F on all training rows, regularised",
-    label="Objective (nats)",
-    unit="nats",
+    label="Objective",
+    unit=OF_LOSS,
 )
 GRADIENT_NORM_SQUARED = Metric(
     "gradient_norm_squared",
@@ -246,8 +279,8 @@ OPTIMALITY_GAP = Metric(
     "optimality_gap",
     "simulator.problems.metrics:optimality_gap",
     meaning="F minus its minimum",
-    label="Optimality gap (nats)",
-    unit="nats",
+    label="Optimality gap",
+    unit=OF_LOSS,
     logarithmic=True,
     needs=(Need.MINIMUM,),
 )
@@ -280,9 +313,20 @@ WORKER_LOSS = Metric(
     "worker_loss",
     "simulator.problems.metrics:loss",
     meaning="mean of the workers' own",
-    unit="nats",
+    unit=OF_LOSS,
     models=Models.EACH_WORKER,
 )
+
+
+def loss_unit(problem: Mapping[str, Any]) -> str:
+    """Returns the unit of a problem's loss; empty if there is none.
+
+    Args:
+        problem: The problem as it is written.
+    """
+    if problem.get("loss", "auto") in IN_NATS:
+        return NATS
+    return str(problem.get("loss_unit") or "")
 
 
 def own() -> tuple[Metric, ...]:

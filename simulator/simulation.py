@@ -108,8 +108,8 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     needs = {need for name in scenario.evaluate.metrics for need in metric(name).needs}
     with_minimum = Need.MINIMUM in needs
     constants = _constants(setup)
+    building.check_functions(config, precision, scenario.evaluate.metrics)
     problem = building.build(config, precision, with_minimum=with_minimum, bias=bias)
-    building.check_own(config, problem, scenario.evaluate.metrics)
     constants = building.with_estimates(
         constants, config, problem, precision, setup.run.seed
     )
@@ -153,6 +153,10 @@ def check(run: Run) -> None:
         resolve(rule, _constants(setup))
     for key, given in chosen(setup.scenario.algorithm).items():
         known.check(given, f"algorithm.{key}")
+    scenario = run.scenario
+    precision = scenario.engine.precision
+    with jax.enable_x64(precision == "float64"):
+        building.check_functions(scenario.problem, precision, scenario.evaluate.metrics)
 
 
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:

@@ -11,7 +11,7 @@ from jax import Array
 from simulator.metrics import Metric, Takes
 from simulator.problems.models.cnn.part import shapes
 from simulator.problems.models.convolution import convolve
-from simulator.problems.models.flat import drawn
+from simulator.problems.models.flat import drawn, glorot, split
 from simulator.problems.models.pooling import pool
 
 
@@ -38,6 +38,22 @@ def party(num_outputs: int, num_features: int) -> Any:
         return jnp.zeros((num_outputs, num_features))
 
     return init, lambda weights, x: x @ weights.T
+
+
+def server(num_outputs: int, shape: tuple[int, ...]) -> Any:
+    """The server's network with 6 hidden units, over vectors laid end to end."""
+    of_arrays = ((6, math.prod(shape)), (6,), (num_outputs, 6), (num_outputs,))
+
+    def init(key: Array) -> list[Array]:
+        return split(drawn(key, of_arrays, glorot(of_arrays)), of_arrays)
+
+    def apply(weights: list[Array], sent: Array) -> Array:
+        first, shift, last, bias = weights
+        assert sent.shape[1:] == shape
+        rows = sent.reshape(len(sent), -1)
+        return jax.nn.relu(rows @ first.T + shift[None]) @ last.T + bias[None]
+
+    return init, apply
 
 
 def cnn(num_outputs: int) -> Any:

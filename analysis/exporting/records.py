@@ -13,6 +13,7 @@ from analysis import staleness
 from analysis.frames import Study
 from simulator.config.errors import UserError
 from simulator.scenario.study import OF_STUDY
+from simulator.trace import metric_of_study
 
 WITHOUT_RESULTS = ("incomplete", "failed")
 """How runs end that have no results."""
@@ -29,7 +30,8 @@ class RunRecord(NamedTuple):
         name: Name that each run of a study has alone, and that a file may have.
         label: Variant and swept values; runs that share it differ in replicate alone.
         config: Resolved scenario by dotted keys, without what is null or empty.
-        tags: Place of the run in its study, and why it ended; where epsilon is
+        tags: Place of the run in its study, and why it ended; unit and better direction
+            of each metric; where epsilon is
             accounted for, delta, and by accountant whether it is proved.
         points: One row per evaluation: `commits`, `time` (virtual s), the other
             counters and every metric; epsilon and mu of the client that has spent most,
@@ -65,7 +67,7 @@ def records(study: Study) -> Iterator[RunRecord]:
             name=_name(run),
             label=run["label"],
             config=flat(run.get("scenario", {})),
-            tags=_tags(study, run) | _kind_of(cost),
+            tags=_tags(study, run) | measures(study, run) | _kind_of(cost),
             points=points.merge(
                 _costs(cost), on="time", how="left", validate="many_to_one"
             ),
@@ -88,6 +90,23 @@ def flat(scenario: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
     What is null or empty, or the same for all runs of a study, is left out.
     """
     return dict(_leaves({k: v for k, v in scenario.items() if k not in NOT_OF_RUN}))
+
+
+def measures(study: Study, run: Mapping[str, Any]) -> dict[str, str]:
+    """Returns unit and better direction of a run's metrics, `unit_...`, `better_...`.
+
+    What has no unit has no such entry.
+    """
+    found = {}
+    names = study.manifest["scenario"].get("evaluate", {}).get("metrics", ())
+    for name in names:
+        known = metric_of_study({**study.manifest, "runs": [run]}, name)
+        if known is None:
+            continue
+        if known.unit:
+            found[f"unit_{name}"] = known.unit
+        found[f"better_{name}"] = "higher" if known.higher_is_better else "lower"
+    return found
 
 
 def library(name: str, extra: str) -> Any:

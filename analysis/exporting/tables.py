@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import csv
 
-from analysis.exporting.records import flat, has_ended
+from analysis.exporting.records import flat, has_ended, measures
 from analysis.frames import Study
 from simulator.trace import COLUMNS, LEFT_OUT, is_summary
 
@@ -27,15 +27,16 @@ def write(study: Study, folder: Path) -> None:
     """Writes a file per table, with the columns of `simulator.trace.COLUMNS`.
 
     `runs.csv` has all runs, also those without results, which have no rows elsewhere:
-    what the manifest says of each, and its resolved scenario by dotted keys. `run` is
-    the key that joins it to the others. Lists stand as JSON in their cells. Numbers are
-    written as they are, texts that begin like a formula with a single quote in front.
+    what the manifest says of each, its resolved scenario by dotted keys, and units and
+    better directions of its metrics. `run` is the key that joins it to the others.
+    Lists stand as JSON in their cells. Numbers are written as they are, texts
+    that begin like a formula with a single quote in front.
 
     Args:
         study: Study with at least one run that has ended.
         folder: Empty folder.
     """
-    described = [_described(run) for run in study.manifest["runs"]]
+    described = [_described(study, run) for run in study.manifest["runs"]]
     # A carriage return in a name would end its row, were not all text in quotes.
     pd.DataFrame(described).to_csv(
         folder / "runs.csv", index=False, quoting=QUOTE_NONNUMERIC
@@ -87,13 +88,13 @@ def _quoted(cell: Any) -> Any:
     return f"'{cell}" if formula else cell
 
 
-def _described(run: dict[str, Any]) -> dict[str, Any]:
+def _described(study: Study, run: dict[str, Any]) -> dict[str, Any]:
     told = {
         key: json.dumps(value) if isinstance(value, dict | list) else value
         for key, value in run.items()
         if key not in ("scenario", "parameters")
     }
-    told |= flat(run.get("scenario", {}))
+    told |= flat(run.get("scenario", {})) | measures(study, run)
     return {_quoted(key): _quoted(value) for key, value in told.items()}
 
 

@@ -124,4 +124,4 @@ def _until(study: Study, metric: str, target: float | None) -> str:
     if target is None:
         return "of whole runs"
     sign = "≥" if described(study, metric).higher_is_better else "≤"
-    return f"to {style.in_words(metric)} {sign} {target:.4g}"
+    return f"to {style.in_words(metric, study)} {sign} {target:.4g}"

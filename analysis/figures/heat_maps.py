@@ -81,7 +81,7 @@ def heat_map(
     scale = style.Axis(f"{style.final_label(metric, study)}\n({told})")
     if target is not None:
         sign = "≥" if described(study, metric).higher_is_better else "≤"
-        goal = f"{style.in_words(metric)} {sign} {target:.4g}"
+        goal = f"{style.in_words(metric, study)} {sign} {target:.4g}"
         scale = layout.axis(study, against)
         scale = scale._replace(label=f"{scale.label} to {goal}")
     swept = table.dropna(subset=[x, y])

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.frames import Study, runs
-from simulator.metrics import find
 from simulator.scenario.study import BASE
+from simulator.trace import metric_of_study
 
 LINES_OF_LEGEND = 20
 """Lines of text in a column."""
@@ -88,14 +88,14 @@ def replicates(counts: Iterable[int]) -> str:
 
 
 def within(
-    metric: str, low: np.ndarray, high: np.ndarray
+    study: Study, metric: str, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """Cuts intervals where a metric cannot go.
 
     Returns:
         Lower and upper ends, and words on where intervals were cut, if any were.
     """
-    known = find(metric)
+    known = metric_of_study(study.manifest, metric)
     if known is None or known.bounds is None:
         return low, high, ""
     least, most = known.bounds

@@ -15,8 +15,7 @@ from analysis.phases import evaluations_by
 from analysis.targets import (
     final_values,
 )
-from simulator.metrics import find
-from simulator.trace import StudyError
+from simulator.trace import StudyError, metric_of_study
 
 CAPTIONS = {"^convergence-": "Mean over replicates with its 95 % interval"}
 """Captions of the standard figures, by a pattern of their names."""
@@ -80,7 +79,7 @@ def convergence(
             curve = curves[group]
             x = axis.scale * curve["x"].to_numpy()
             low, high, cut = layout.within(
-                metric, curve["low"].to_numpy(), curve["high"].to_numpy()
+                study, metric, curve["low"].to_numpy(), curve["high"].to_numpy()
             )
             cuts[cut] = None
             color = looks[group].color
@@ -94,7 +93,8 @@ def convergence(
             axes.set_xscale("log")
         else:
             axes.set_xlim(left=0)
-        if (record := find(metric)) is not None and record.logarithmic:
+        record = metric_of_study(study.manifest, metric)
+        if record is not None and record.logarithmic:
             layout.make_logarithmic(axes)
         axes.set(xlabel=axis.label, ylabel=style.metric_label(metric, study))
         layout.add_legend(figure, handles, labels, size)

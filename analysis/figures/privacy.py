@@ -110,7 +110,7 @@ def privacy_utility(
         for name, mine in lines.items():
             mine = mine.sort_values("epsilon")  # lines go from left to right
             mean, low, high = mine[["mean", "low", "high"]].to_numpy(np.float64).T
-            low, high, cut = layout.within(metric, low, high)
+            low, high, cut = layout.within(study, metric, low, high)
             cuts.append(cut)
             errors = np.nan_to_num(np.array([mean - low, high - mean]))
             look = looks[of_line[name]]

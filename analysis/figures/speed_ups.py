@@ -58,7 +58,7 @@ def speed_up_bars(
     highs = table["high"].to_numpy(np.float64)[reached]
     cut = bool((highs > furthest).any())
     sign = "≥" if described(study, metric).higher_is_better else "≤"
-    goal = style.in_words(metric)
+    goal = style.in_words(metric, study)
     names = [style.text(layout.label(study, group), 26) for group in table.index]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():

@@ -19,7 +19,7 @@ from matplotlib import style as styles_of_matplotlib
 
 from simulator.config.errors import UserError
 from simulator.config.text import printable, shortened, suggestion
-from simulator.metrics import find
+from simulator.trace import metric_of_study
 
 INK = "#000000"
 OKABE_ITO = (
@@ -37,9 +37,6 @@ OKABE_ITO = (
 Source: Okabe and Ito, Color Universal Design (2008).
 """
 
-NATS = "nats"
-LIKELIHOODS = ("auto", "softmax", "sigmoid", "binary")
-"""Losses of a scenario that are in nats."""
 WIDTHS = {"one": 3.5, "two": 7.16}
 """Inches of one and of two columns of a page.
 
@@ -175,26 +172,18 @@ def metric_label(metric: str, study: Any = None) -> str:
 
     Args:
         metric: Name of the metric.
-        study: Study that is drawn: a loss that is no likelihood is not in nats.
+        study: Study that is drawn, whose problem says the unit of a loss.
     """
-    known = find(metric)
-    label = "" if known is None else known.label
-    if known is not None and known.unit == NATS and not _in_nats(study):
-        label = label.removesuffix(f" ({NATS})")
-    return label or text(metric.replace("_", " ").capitalize(), 60)
+    of_study = {"runs": []} if study is None else study.manifest
+    known = metric_of_study(of_study, metric)
+    if known is None:
+        return text(metric.replace("_", " ").capitalize(), 60)
+    return text(known.title, LONGEST)
 
 
-def _in_nats(study: Any) -> bool:
-    if study is None:
-        return True
-    told = [run.get("scenario") or {} for run in study.manifest["runs"]]
-    problems = [scenario.get("problem") or {} for scenario in told]
-    return all(problem.get("loss", "auto") in LIKELIHOODS for problem in problems)
-
-
-def in_words(metric: str) -> str:
+def in_words(metric: str, study: Any = None) -> str:
     """Returns the name of a metric within a sentence, without its unit."""
-    label = metric_label(metric).split(" (")[0]
+    label = metric_label(metric, study).split(" (")[0]
     return f"{label[0].lower()}{label[1:]}"
 
 

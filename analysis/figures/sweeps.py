@@ -74,7 +74,7 @@ def final_over(
     def draw(axes: Axes, line: Line, x: np.ndarray, look: dict) -> Artist:
         found = [t_interval(samples[group]) for group in line.groups]
         mean, low, high = np.array(found, np.float64).T
-        low, high, cut = layout.within(metric, low, high)
+        low, high, cut = layout.within(study, metric, low, high)
         cuts.append(cut)
         if line.is_level:
             if math.isfinite(low[0]):

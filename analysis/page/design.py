@@ -7,7 +7,7 @@ from analysis.page import world
 from analysis.page.item import Item, Marked, Rows
 from analysis.page.words import about, entries, listed, shown
 from simulator.config.text import counted
-from simulator.metrics import find
+from simulator.trace import metric_of_study
 
 PARTS = ("clients", "server", "job", "protocol", "algorithm", "privacy")
 OF_PROBLEM = ("model", "loss", "reduction", "l2", "transfer")
@@ -46,7 +46,7 @@ def objectives(manifest: dict[str, Any]) -> list[Item]:
         aims.append(f"{counted(claims, 'claim')} to check.")
     swept = [(key, listed(values)) for key, values in _swept(runs).items()]
     is_timeline = manifest.get("kind") == "timeline"
-    outputs = _OF_TIMELINE if is_timeline else _outputs(manifest["scenario"])
+    outputs = _OF_TIMELINE if is_timeline else _outputs(manifest)
     return [
         Item("1.1", "Purpose of the model", [question, *source]),
         Item("1.2", "Model outputs", *outputs),
@@ -54,13 +54,16 @@ def objectives(manifest: dict[str, Any]) -> list[Item]:
     ]
 
 
-def _outputs(scenario: dict[str, Any]) -> tuple[list[str], Rows]:
+def _outputs(manifest: dict[str, Any]) -> tuple[list[str], Rows]:
     """Returns what is measured, how and when."""
+    scenario = manifest["scenario"]
     rows: Rows = []
     for metric in scenario["evaluate"]["metrics"]:
-        known = find(str(metric))
-        unit = f" ({known.unit})" if known and known.unit else ""
-        text = f"{known.meaning}{unit}" if known else "a metric of the user's own"
+        known = metric_of_study(manifest, str(metric))
+        unit = f"{known.unit}; " if known and known.unit else ""
+        text = "a metric of the user's own"
+        if known:
+            text = f"{known.meaning} ({unit}{known.direction})"
         rows.append((str(metric), text))
     rows.append(("staleness", "commits between a read and the commit made of it"))
     periods = scenario["evaluate"]["every"].items()

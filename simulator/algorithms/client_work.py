@@ -13,6 +13,7 @@ from simulator.algorithms.federated.part import Mechanism
 from simulator.algorithms.optimizers.rule import AnyRule, shapes_of
 from simulator.privacy import mechanisms
 from simulator.problems.horizontal import HorizontalProblem
+from simulator.problems.models.base import STATISTICS_KEPT
 from simulator.setup import RunSetup
 from simulator.timeline import NO_SAMPLE
 
@@ -39,7 +40,8 @@ class Work(NamedTuple):
             optimiser of local steps, of their directions.
         message: The part of it that is sent.
         info: diagnostics.
-        statistics: Statistics of the batch, for a model that keeps running ones.
+        statistics: Of a model that keeps running ones, those of the batch; of local
+            steps the running ones after them.
         optimizer: State of the client's optimiser after its local steps, if it has one.
     """
 
@@ -205,6 +207,8 @@ def local_steps(
             found = found + proximal * (weights - start)
         return loss, found
 
+    if problem.model.num_statistics:
+        return _measured_steps(problem, start, samples, step_size, proximal, key, local)
     if local is not None:
         made = steps if taken is None else taken
         return _optimised_steps(problem, start, made, step_size, gradient, local)
@@ -226,6 +230,55 @@ def local_steps(
     # Of clients side by side, those who are done keep what they have.
     _, total, loss = jax.lax.fori_loop(0, taken, once, initial)
     return Work(loss / jnp.maximum(taken, 1), total, total, {})
+
+
+def _measured_steps(
+    problem: HorizontalProblem,
+    start: Float[Array, "..."],
+    samples: Int[Array, "Q S"],
+    step_size: Float[Array, ""],
+    proximal: Float[Array, ""] | None,
+    key: Key[Array, ""] | None,
+    local: LocalRule | None,
+) -> Work:
+    """Makes local steps of a model that normalises batches; as `local_steps`.
+
+    Each step normalises by its own batch, and goes on with the running statistics of
+    the step before. The sum that is contributed has zeros in their places.
+    """
+    learned = start.size - problem.model.num_statistics
+    shapes = shapes_of(problem.model)
+    state = None if local is None else local.state
+    if local is not None and state is None:
+        state = local.rule.init(start, shapes)
+    graded = jax.value_and_grad(problem.training_loss, has_aux=True)
+
+    def once(q: Int[Array, ""], carried: tuple) -> tuple:
+        weights, total, loss, state = carried
+        own = None if key is None else jax.random.fold_in(key, q)
+        batch = gathered(problem, samples[q])
+        (found, measured), way = graded(weights, *batch, own)
+        way = way + problem.penalised(weights)
+        if proximal is not None:
+            way = way + proximal * (weights - start)
+        if local is not None:
+            way, state = local.rule.update(way, state, weights, local.made + q, shapes)
+        way = way.at[learned:].set(0)
+        kept = running(weights[learned:], measured)
+        moved = (weights - step_size * way).at[learned:].set(kept)
+        return moved, total + way, loss + found, state
+
+    steps, zero = samples.shape[0], jnp.zeros((), start.dtype)
+    initial = (start, jnp.zeros_like(start), zero, state)
+    end, total, loss, state = jax.lax.fori_loop(0, steps, once, initial)
+    return Work(loss / steps, total, total, {}, end[learned:], state)
+
+
+def running(
+    before: Float[Array, " Q"], measured: Float[Array, " Q"]
+) -> Float[Array, " Q"]:
+    """Returns running statistics after a batch, whose own a step takes a part of."""
+    return STATISTICS_KEPT * before + (1 - STATISTICS_KEPT) * measured
 
 
 def _optimised_steps(

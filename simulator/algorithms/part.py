@@ -318,7 +318,7 @@ class Algorithm(Part):
             LocatedError: saying where, what and what to do.
         """
         del protocol
-        if problem.model.normalises_batches:
+        if problem.model.normalises_batches and not self.keeps_statistics:
             raise LocatedError(
                 f"problem.model.norm must be group for the algorithm "
                 f"{tag(type(self))!r}, which has no place for a batch's statistics, "
@@ -340,7 +340,7 @@ class Algorithm(Part):
                 f"problem.model must keep no statistics of batches for the algorithm "
                 f"{tag(type(self))!r}, which has no place for them, got "
                 f"{counts.num_statistics} numbers; normalise layers or groups, or take "
-                f"psgd"
+                f"sgd, fed_async, fed_buff or psgd"
             )
 
     def batch_size(self, num_samples: int) -> int:

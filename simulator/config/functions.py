@@ -35,6 +35,26 @@ FunctionName = Annotated[
 """A function, or an object, of a module of the user's own."""
 
 
+class UserFunction(NamedTuple):
+    """A function or object of the user's, as messages name it.
+
+    Attributes:
+        text: `"module:name"`, or the name of an object that was handed over.
+        entry: Entry that holds it.
+    """
+
+    text: str
+    entry: str
+
+    def __str__(self) -> str:
+        """Returns the name in quotes, for messages."""
+        return repr(self.text)
+
+    def refused(self, rule: str) -> ScenarioError:
+        """Returns the error that an entry breaks a rule: "must ..., got ..."."""
+        return ScenarioError(f"{self.entry} {rule}")
+
+
 class HandedOver(NamedTuple):
     """An object of a Python program.
 

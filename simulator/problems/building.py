@@ -1,29 +1,27 @@
 """Problems on the device, and what step sizes by theory ask of them."""
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
-from simulator.config import functions
-from simulator.config.errors import ScenarioError
 from simulator.keys import key_of
-from simulator.metrics import Models, metric
-from simulator.problems import convex, horizontal, losses, outputs, transfer, vertical
+from simulator.problems import (
+    convex,
+    horizontal,
+    losses,
+    outputs,
+    own_functions,
+    transfer,
+    vertical,
+)
 from simulator.problems.caching import cached_by_content, dataset
 from simulator.problems.constants import Constants
 from simulator.problems.data.base import Dataset
 from simulator.problems.estimates import Estimates, estimate
 from simulator.problems.models.party import party_network
-from simulator.problems.server.network import ServerNetwork
+from simulator.problems.outputs import OutputForm
 from simulator.problems.shares import common_samples
 
-FEW = 7
-"""Training rows that a loss of a user's own is looked at with."""
-ON_TEST_ROWS = (Models.READ_OUT, Models.EACH_WORKER)
-"""Models of which metrics are computed on the test rows."""
 SMOOTH = ("softmax", "sigmoid", "taylor")
 """Losses whose smoothness is bounded for a linear model."""
 
@@ -39,9 +37,37 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
         bias: Whether that objective's model has a bias.
     """
     data = dataset(config.data)
+    return _built(config, data, precision, with_minimum=with_minimum, bias=bias)
+
+
+@cached_by_content
+def check_functions(config: Any, precision: str, metrics: tuple[str, ...]) -> None:
+    """Refuses functions of a user's own that cannot be used, before anything is run.
+
+    They are looked at with the first rows alone, which is quick.
+
+    Args:
+        config: The problem's configuration.
+        precision: `float32` or `float64`.
+        metrics: Names of the metrics that are evaluated.
+
+    Raises:
+        ScenarioError: As `own_functions.check`.
+    """
+    if not own_functions.given(config, metrics):
+        return
+    data = own_functions.first_rows(dataset(config.data))
+    few = _built(config, data, precision, with_minimum=False, bias=True)
+    own_functions.check(config, few, metrics)
+
+
+def _built(
+    config: Any, data: Dataset, precision: str, *, with_minimum: bool, bias: bool
+) -> Any:
+    """Builds the problem of some data."""
     horizontal_ = config.partition.family == "horizontal"
     wanted = outputs.form(config, data)
-    as_given = horizontal_ and config.model.shaped
+    as_given = config.gives_rows
     of_problem = losses.of_form(wanted, as_given=as_given)
     least = float("nan")
     if with_minimum:
@@ -54,7 +80,7 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
         "dtype": precision,
     }
     if not horizontal_:
-        found = _vertical(config, data, wanted.num_outputs, options)
+        found = _vertical(config, data, wanted, options)
         if config.transfer is None:
             return found
         common = common_samples(config, len(data.x_train))
@@ -75,10 +101,10 @@ def _minimum(
 
 
 def _vertical(
-    config: Any, data: Dataset, num_outputs: int, options: dict[str, Any]
+    config: Any, data: Dataset, form: OutputForm, options: dict[str, Any]
 ) -> vertical.VerticalProblem:
     """Builds a vertically divided problem, of logits or with a server's network."""
-    model, chosen = config.model, config.server
+    model, chosen, num_outputs = config.model, config.server, form.num_outputs
     columns = config.partition.make(data)
     sizes = [part.size for part in columns]
     if chosen is None and "vertical" in model.families:
@@ -93,78 +119,11 @@ def _vertical(
         views=views,
         last=chosen is not None,
     )
-    server = chosen and ServerNetwork(chosen, len(columns), num_outputs)
+    server = chosen and chosen.network(len(columns), form)
     frames = model.frames if model.sequential else 1
     return vertical.build(
         data, columns, embedding, server=server, pieces=views * frames, **options
     )
-
-
-def check_own(config: Any, problem: Any, metrics: Sequence[str]) -> None:
-    """Refuses models, losses and metrics of a user's own that do not fit each other.
-
-    Models and losses of this package are not looked at.
-
-    Args:
-        config: The problem's configuration.
-        problem: The problem on the device.
-        metrics: Names of the metrics that are evaluated.
-
-    Raises:
-        ScenarioError: A function of the user's fails, or gives anything else than it
-            should, or the loss is not finite at the start.
-    """
-    named = [each for each in map(metric, metrics) if each.models in ON_TEST_ROWS]
-    own = [each for each in named if not each.compute.startswith("simulator.")]
-    if config.model.kind != "python" and ":" not in config.loss and not own:
-        return
-    weights = problem.start(key_of(0))
-    model: Any = weights
-    if config.partition.family == "vertical":
-        model = (weights, problem.start_server(key_of(0)))
-    where = "problem.loss" if ":" in config.loss else "problem.model.build"
-    what = config.loss if ":" in config.loss else getattr(config.model, "build", "")
-    value = functions.calling(what, where, lambda: _loss_of_few(problem, model))
-    if not jnp.isfinite(value):
-        raise ScenarioError(
-            f"{where} must give a finite loss at the start, got {float(value)} of the "
-            f"first rows from {what!r}; change the start, scale the data, or mend it"
-        )
-    for each in named:
-        evaluated = partial(problem.evaluate, metrics=(each.name,))
-        place = f"evaluate.metrics: {each.name}"
-        found = functions.calling(
-            each.compute, place, lambda run=evaluated: jax.eval_shape(run, model)
-        )[each.name]
-        if each.of_run:
-            continue
-        if found.shape or not jnp.issubdtype(found.dtype, jnp.floating):
-            raise ScenarioError(
-                f"{place} must be one floating number, got an array of shape "
-                f"{list(found.shape)} and type {found.dtype} from {each.compute!r}; "
-                f"return its mean"
-            )
-
-
-def _loss_of_few(problem: Any, model: Any) -> Any:
-    """Returns the loss of the first rows, in a model.
-
-    Raises:
-        ScenarioError: A loss of the user's own does not give a number of each row.
-    """
-    few = problem.first(FEW)
-    outputs = few.outputs(model)
-    if isinstance(few.loss, losses.OwnLoss):
-        each = few.loss.function(losses.rows_first(few.loss, outputs), few.y)
-        got = getattr(each, "shape", type(each).__name__)
-        if got != few.y.shape[:1] or each.dtype != few.x.dtype:
-            shape = list(got) if isinstance(got, tuple) else got
-            raise ScenarioError(
-                f"problem.loss must give a number of each row, of the shape "
-                f"[{len(few.y)}] for so many rows and the type of the outputs, got "
-                f"{shape} from {few.loss.name!r}; do not take the mean over rows"
-            )
-    return few.objective(model)
 
 
 def constants(config: Any, *, bias: bool, commits_per_epoch: float) -> Constants:

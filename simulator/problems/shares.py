@@ -200,7 +200,7 @@ def _counts(config: Any, data: Dataset, form: OutputForm) -> ModelCounts:
         return ModelCounts(model.weights_of_parties(widths, form.num_outputs))
     of_views = [own // server.views for own in widths]
     parties = model.weights_of_parties(of_views, server.width)
-    return ModelCounts(parties + server.num_weights(len(widths), form.num_outputs))
+    return ModelCounts(parties + server.num_weights(len(widths), form))
 
 
 def _divided(

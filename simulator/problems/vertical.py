@@ -1,5 +1,7 @@
 """A vertically divided problem: every party holds some columns of all samples."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,10 +15,12 @@ from simulator.problems.metrics import measure
 from simulator.problems.models.base import Embedding
 from simulator.problems.models.party import PartyNetwork
 from simulator.problems.server.network import ServerNetwork
+from simulator.problems.server.own import OwnServerNetwork
 
 Model = tuple[Float[Array, "M ..."], Float[Array, " P0"] | None]
 """The parties' weights and the server's, None where the server has no model: its bias,
 or the weights of its network."""
+Server = ServerNetwork | OwnServerNetwork
 
 
 class VerticalProblem(eqx.Module):
@@ -47,7 +51,7 @@ class VerticalProblem(eqx.Module):
     loss: losses.Loss = eqx.field(static=True)
     reduction: str = eqx.field(static=True)
     num_features: tuple[int, ...] = eqx.field(static=True)
-    server: ServerNetwork | None = eqx.field(static=True, default=None)
+    server: Server | None = eqx.field(static=True, default=None)
 
     @property
     def num_parties(self) -> int:
@@ -80,10 +84,11 @@ class VerticalProblem(eqx.Module):
         own = jax.random.fold_in(key, self.num_parties)
         return self.server.init(own).astype(self.x.dtype)
 
-    def head(
-        self, server: Float[Array, " P0"] | None, h: Float[Array, "M D S"]
-    ) -> Float[Array, "C S"]:
-        """Returns the logits: the network's, or the embeddings' sum and a bias."""
+    def head(self, server: Float[Array, " P0"] | None, h: Float[Array, "M D S"]) -> Any:
+        """Returns the outputs: the network's, or the embeddings' sum and a bias.
+
+        They are `[C, S]`, but of a model of the user's own as the loss takes them.
+        """
         if self.server is None:
             return added(server, h)
         assert server is not None
@@ -94,8 +99,8 @@ class VerticalProblem(eqx.Module):
         few = (self.x[:, :count], self.y[:count])
         return eqx.tree_at(lambda p: (p.x, p.y), self, few)
 
-    def outputs(self, model: Model) -> Float[Array, "C N"]:
-        """Returns the outputs of all training rows."""
+    def outputs(self, model: Model) -> Any:
+        """Returns the outputs of all training rows, as `head`."""
         weights, server = model
         return self.head(server, jax.vmap(self.embedding.apply)(weights, self.x))
 
@@ -152,7 +157,7 @@ def build(
     l2: float,
     minimum: float,
     dtype: str,
-    server: ServerNetwork | None = None,
+    server: Server | None = None,
     pieces: int = 1,
 ) -> VerticalProblem:
     """Puts a data set and its division into columns on the device.

@@ -54,6 +54,9 @@ class Problem(Config):
     `squared` is of targets that are numbers, `binary` of several zeros and ones a row.
     `"module:function"` is a function of your own: outputs and targets, rows first, to a
     loss of each row. Classes of frames or tokens count one by one."""
+    loss_unit: Annotated[str, Field(min_length=1, max_length=20)] | None = None
+    """Unit of the loss in tables and figures, such as `mm²`. Likelihoods are in nats;
+    other losses have none, unless it is said here."""
     reduction: Literal["mean", "sum"] = "mean"
     """How the losses of a batch combine (VAFL, V-11)."""
     l2: Annotated[float, Field(ge=0)] = 0.0
@@ -66,12 +69,29 @@ class Problem(Config):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[["Problem"], Any]) -> dict[str, Any]:
-        return without(dump(self), server=None)
+        return without(dump(self), server=None, loss_unit=None)
+
+    @model_validator(mode="after")
+    def _own_unit(self) -> "Problem":
+        if self.loss_unit is not None and self.loss in metrics.IN_NATS:
+            raise LocatedError(
+                f"problem.loss_unit must be left out for the loss {self.loss!r}, which "
+                f"is in nats, got {self.loss_unit!r}; remove it",
+                ("problem", "loss_unit"),
+            )
+        return self
 
     @property
     def is_linear(self) -> bool:
         """Whether logits are linear in features and weights."""
         return self.model.is_linear and self.server is None
+
+    @property
+    def gives_rows(self) -> bool:
+        """Whether outputs come from a model of the user's own, rows first."""
+        if self.partition.family == "horizontal":
+            return self.model.shaped
+        return self.server is not None and self.server.build is not None
 
 
 class Every(Config):

@@ -17,7 +17,9 @@ Given = Mapping[str, Any] | Sequence[Any]
 """Arrays by their names, or in the order of `NAMES`; several inputs by name."""
 
 
-def with_objects(scenario: Scenario, model: Any, loss: Any) -> Scenario:
+def with_objects(
+    scenario: Scenario, model: Any, loss: Any, server: Any = None
+) -> Scenario:
     """Returns a scenario that names objects of this program.
 
     Args:
@@ -25,6 +27,8 @@ def with_objects(scenario: Scenario, model: Any, loss: Any) -> Scenario:
         model: A model, or a function that makes one; None leaves the scenario's.
         loss: A function of outputs and targets, or the name of a loss; None leaves the
             scenario's.
+        server: A model, or a function that makes one, over what parties send; None
+            leaves the scenario's.
 
     Raises:
         UserError: An object cannot be identified, or does not fit the scenario.
@@ -36,6 +40,15 @@ def with_objects(scenario: Scenario, model: Any, loss: Any) -> Scenario:
     if loss is not None:
         own = callable(loss)
         changes["loss"] = functions.hand_over("loss", loss) if own else loss
+    if server is not None:
+        had = scenario.problem.server
+        if had is None:
+            raise ScenarioError(
+                "problem.server is missing; the model of a server needs problem.server "
+                "in the scenario: {width: NUMBER}, what a party sends of a sample"
+            )
+        named = functions.hand_over("server", server)
+        changes["server"] = {"width": had.width, "views": had.views, "build": named}
     if not changes:
         return scenario
     tree = scenario.model_dump(mode="json")

@@ -43,6 +43,7 @@ def simulate(
     data: in_memory.Given | None = None,
     model: Any = None,
     loss: Any = None,
+    server: Any = None,
     jobs: int = 1,
     scheduler: str | None = None,
     progress: Progress = unheard,
@@ -70,6 +71,8 @@ def simulate(
             of functions `init` and `apply`, or a module of Equinox, Flax or Haiku.
         loss: Loss in place of the scenario's: a function of outputs and targets, rows
             first, to a loss of each row; or the name of one.
+        server: JAX model in place of the network at the server of vertical learning,
+            as `model`; its rows are what the parties send of a sample.
         jobs: Number of processes that share the runs; 0 for one a core.
         scheduler: Address of a Dask scheduler whose workers share the runs instead, and
             the folder's file system.
@@ -92,7 +95,7 @@ def simulate(
         UserError: something in the scenario, the data or the folder is wrong, or every
             run failed.
     """
-    scenario = in_memory.with_objects(_scenario(scenario), model, loss)
+    scenario = in_memory.with_objects(_scenario(scenario), model, loss, server)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     workers = partial(
         executors.workers,

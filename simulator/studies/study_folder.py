@@ -30,6 +30,7 @@ from simulator.trace import (
     StudyWarning,
     journal,
     load,
+    measured,
     parts,
     provenance,
     write_manifest,
@@ -272,6 +273,10 @@ class StudyFolder:
             "session": known.get("session", 0) + 1,
             "scenario": scenario.model_dump(mode="json"),
             **origins.told(self.inputs, self.manifest),
+            "metrics": measured.told(
+                scenario.evaluate.metrics,
+                [run.scenario.problem.model_dump(mode="json") for run in runs],
+            ),
             "runs": entries,
             "regrouped": known.get("regrouped", []) if regrouped is None else regrouped,
             "parts": self._files,

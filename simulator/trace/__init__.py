@@ -13,6 +13,7 @@ from simulator.trace.columns import COLUMNS, TraceColumn
 from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files, StudyWarning
 from simulator.trace.manifest import provenance, write_manifest
+from simulator.trace.measured import metric_of_study
 from simulator.trace.numbering import inward
 from simulator.trace.study import LEFT_OUT, Study, is_summary, load
 from simulator.trace.writing import Categorical, Writer
@@ -32,6 +33,7 @@ __all__ = [
     "inward",
     "is_summary",
     "load",
+    "metric_of_study",
     "provenance",
     "write_manifest",
 ]

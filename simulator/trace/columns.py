@@ -46,7 +46,7 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "staleness_max": TraceColumn("int32", "commits", "the largest of them"),
         # every further column is a diagnostic of the algorithm:
         "loss": TraceColumn(
-            "float32", "nats", "loss of the contributions' own batches"
+            "float32", metrics.OF_LOSS, "loss of the contributions' own batches"
         ),
         "gradient_norm": TraceColumn(
             "float32", "", "Euclidean norm of the applied gradient"

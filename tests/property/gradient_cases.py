@@ -314,7 +314,7 @@ def deep_parties(draw: Draw) -> Case:
 
     size = sum(map(np.prod, network.shapes))
     weights = 0.4 * draw.normal(count, size)
-    theta = draw.weights(config.num_weights(count, server.num_outputs))
+    theta = draw.weights(sum(map(np.prod, server.shapes)))
     return Case(logits, (weights, theta, x, last, *noise), 4)
 
 

@@ -17,6 +17,7 @@ from flax import linen, nnx
 from jax import Array
 
 from simulator.config import functions
+from simulator.config.functions import UserFunction
 from simulator.problems.data.base import Field
 from simulator.problems.models.python.network import OwnNetwork, python_network
 from simulator.problems.outputs import OutputForm
@@ -153,7 +154,11 @@ NORMS: dict[str, Any] = {
 
 
 def network(given: Any) -> OwnNetwork:
-    return python_network(functions.hand_over("model", given), FORM, ROW)
+    return python_network(
+        UserFunction(functions.hand_over("model", given), "problem.model.build"),
+        FORM,
+        ROW,
+    )
 
 
 @pytest.mark.parametrize("name", NORMS)
@@ -180,11 +185,13 @@ def test_statistics_of_a_batch_become_those_that_the_library_keeps(name: str) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["LinenNorm", "equinox_norm"])
-def test_gossip_keeps_statistics_and_others_refuse_them(name: str) -> None:
-    found = run(BASE, GOSSIP, model(name))
-    assert found["test_accuracy"][-1] > found["test_accuracy"][0] + 0.2
-    with pytest.raises(ValueError, match=r"no statistics of batches for .* 'sgd'"):
-        run(BASE, model(name))
+def test_statistics_are_kept(name: str) -> None:
+    for change in (GOSSIP, {}, {"algorithm": {"local_steps": 2}}):
+        found = run(BASE, change, model(name))
+        assert found["test_accuracy"][-1] > found["test_accuracy"][0] + 0.2
+    other = {"algorithm": {"kind": "asgd", "step_size": 0.1, "batch": 5}}
+    with pytest.raises(ValueError, match=r"no statistics of batches for .* 'asgd'"):
+        run(BASE, other, model(name))
 
 
 class LinenDropout(linen.Module):

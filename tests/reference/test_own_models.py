@@ -163,6 +163,44 @@ def test_one_model_for_all_parties_which_have_different_widths(name: str) -> Non
     assert_same(run(*changes, plain), run(*changes, own))
 
 
+WITH_SERVER: dict[str, dict[str, Any]] = {
+    **BY_COLUMNS,
+    "FedSGD": {
+        "protocol": {"kind": "rounds"},
+        "algorithm": {"kind": "fed_sgd", "step_size": 0.1, "batch": 17},
+    },
+}
+PARTIES = {
+    "problem": {
+        "model": {"kind": "dense", "hidden": [5]},
+        "server": {"width": 3, "combine": "concat", "hidden": [6]},
+        "loss": "softmax",
+    }
+}
+OWN_SERVER = {
+    "problem": {
+        "server": {
+            "build": "tests.own_models:server",
+            "combine": None,
+            "hidden": None,
+        }
+    }
+}
+OWN_LOSS = {"problem": {"loss": "tests.own_models:cross_entropy"}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WITH_SERVER)
+def test_the_server_s_network_written_again(name: str) -> None:
+    base = {k: v for k, v in BASE.items() if k != "problem"}
+    changes = [base, VERTICAL, PARTIES, WITH_SERVER[name]]
+    own = [*changes, OWN_SERVER, OWN_LOSS]
+    plain, other = run(*changes), run(*own)
+    assert_same(plain, other)
+    for mode in ("stepwise", "batched"):
+        assert_same(other, run(*own, mode=mode))
+
+
 @pytest.mark.long
 def test_the_convolutional_network_written_again() -> None:
     base = {

@@ -43,6 +43,12 @@ BASE = {
     },
 }
 NOISY = {"std": 0.3, "hidden": {"uniform": [0.2]}}
+OWN_SERVER = {
+    "build": "tests.own_models:server",
+    # Without the options of the network whose place it takes.
+    "combine": None,
+    "hidden": None,
+}
 CASES: dict[str, dict[str, Any]] = {
     "async": {},
     "async all": {"algorithm": {"upload": "all"}},
@@ -59,6 +65,15 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "sum": {"problem": {"server": {"combine": "sum"}}},
     "narrow parties": {"problem": {"partition": {"parties": 3}}},
+    "own server": {"problem": {"server": OWN_SERVER}},
+    "own server of views, t-sync": {
+        "problem": {"server": {**OWN_SERVER, "views": 2}},
+        "protocol": {"kind": "t_synchronous", "t": 2},
+    },
+    "own server, sync": {
+        "problem": {"server": OWN_SERVER},
+        "protocol": {"kind": "synchronous"},
+    },
     "noise": {"algorithm": {"perturbation": NOISY}},
     "noise all": {"algorithm": {"perturbation": NOISY, "upload": "all"}},
     "noise sync": {
@@ -135,6 +150,7 @@ def noise_of(plan: Prepared, key: Any = None) -> vafl_deep_twin.Noise | None:
 def twin_of(plan: Prepared) -> vafl_deep_twin.Twin:
     """Plays the same rows, samples and noise."""
     problem, config = plan.problem, plan.run.scenario.algorithm
+    config_of_server = plan.run.scenario.problem.server
     key = key_of(plan.run.seed)
     held = problem.num_features
     x = [np.asarray(problem.x[m])[:, :p] for m, p in enumerate(held)]
@@ -144,7 +160,7 @@ def twin_of(plan: Prepared) -> vafl_deep_twin.Twin:
         parties_of(plan, problem.start(key)),
         server_of(plan, problem.start_server(key)),
         views=problem.embedding.views,
-        adds=problem.server.config.combine != "concat",
+        adds=(not config_of_server.build and config_of_server.combine != "concat"),
         noise=noise_of(plan),
         step_size=0.2,
         server_step_size=0.05,

@@ -22,7 +22,6 @@ from simulator.problems.augmenting import augmented
 from simulator.problems.constants import Constants
 from simulator.problems.horizontal import HorizontalProblem
 from simulator.problems.images import image_shape
-from simulator.problems.models.base import STATISTICS_KEPT
 from simulator.setup import RunSetup
 from simulator.timeline import NO_SLOT, Kind
 
@@ -431,7 +430,7 @@ def _moved(
     if not count:
         return moved
     assert work.statistics is not None  # the model has some
-    kept = STATISTICS_KEPT * model[-count:] + (1 - STATISTICS_KEPT) * work.statistics
+    kept = client_work.running(model[-count:], work.statistics)
     return jnp.concatenate([moved[:-count], kept])
 
 

@@ -165,6 +165,9 @@ class FederatedKernel(Probeable):
         if self.mixing is not None:
             target = read[0] - self.local_step_size.at(event.version) * work.message[0]
             share = (self.mixing * weight[0]).astype(target.dtype)
+            if work.statistics is not None:
+                learned = target.size - problem.model.num_statistics
+                target = target.at[learned:].set(work.statistics[0])
             mixed = (1 - share) * state.weights + share * target
             info |= {"gradient_norm": norm(work.message), "mixing": share}
             kept = jnp.where(present[0], mixed, state.weights)
@@ -174,19 +177,23 @@ class FederatedKernel(Probeable):
             # An optimiser may make anything of the zeros that padding has read.
             message = jnp.where(broadcast_flags(present, message), message, 0)
         state, message = self._compensated(state, read, message, present)
-        mass = count
+        mass, share, blend = count, present, weight
         if self.shares is not None:
             own = self.shares.at[event.worker].get(mode="fill", fill_value=0)
             share = present * own
             weight, mass = weight * share, share.sum(dtype=message.dtype)
+        statistics = self._statistics(problem, state, work, blend, share)
         total = jnp.tensordot(weight.astype(message.dtype), message, 1)
         if self.moves:
             total = self.local_step_size.at(event.version) * total
         if state.buffer is None or state.buffered is None:
             direction = total / _divisor(mass)
             info |= {"gradient_norm": norm(direction)}
+            direction = _placed(direction, statistics, mass)
             applies = count > 0
             return self._moved(problem, state, event, direction, applies), info
+        gradient_norm = norm(total)
+        total = _placed(total, statistics, jnp.int32(1))
         buffer, buffered = state.buffer + total, state.buffered + count
         applies = event.kind == Kind.COMMIT
         if state.mass is not None:
@@ -194,10 +201,11 @@ class FederatedKernel(Probeable):
             direction = buffer / _divisor(mass)
             state = state._replace(mass=jnp.where(applies, 0, mass).astype(mass.dtype))
         elif self.divisor is not None:
-            direction = buffer / self.divisor
+            kept = None if statistics is None else buffer[-statistics.size :]
+            direction = _placed(buffer / self.divisor, kept, buffered)
         else:
             direction = buffer / _divisor(buffered)
-        info |= {"gradient_norm": norm(total), "buffered": buffered}
+        info |= {"gradient_norm": gradient_norm, "buffered": buffered}
         state = state._replace(
             buffer=jnp.where(applies, 0, buffer).astype(buffer.dtype),
             buffered=jnp.where(applies, 0, buffered),
@@ -207,6 +215,28 @@ class FederatedKernel(Probeable):
     @property
     def _has_mass(self) -> bool:
         return self.buffers and self.shares is not None
+
+    def _statistics(
+        self,
+        problem: HorizontalProblem,
+        state: FederatedState,
+        work: Work,
+        weight: Float[Array, " W"],
+        share: Float[Array, " W"] | Bool[Array, " W"],
+    ) -> Float[Array, " Q"] | None:
+        """Returns the sum, by shares, of what clients make of running statistics.
+
+        Each sends its own, of which the server takes the part that the contribution
+        counts by, all of it at most, and keeps the rest of its own: a mean of those is
+        one of statistics, however stale they are. None of a model without any.
+        """
+        if work.statistics is None:
+            return None
+        mine = state.weights[-problem.model.num_statistics :][None]
+        counts = jnp.minimum(weight, 1).astype(mine.dtype)[:, None]
+        blended = mine + counts * (work.statistics - mine)
+        shares = share.astype(mine.dtype)[:, None]
+        return jnp.where(shares > 0, shares * blended, 0).sum(axis=0)
 
     def read_out(self, state: FederatedState) -> Float[Array, "..."]:
         """Returns the server's model."""
@@ -305,6 +335,9 @@ class FederatedKernel(Probeable):
         applies: Bool[Array, ""],
     ) -> FederatedState:
         step_size = self.step_size.at(event.version)
+        count = problem.model.num_statistics
+        statistics = direction[-count:] if count else None
+        direction = direction.at[-count:].set(0) if count else direction
         if self.optimizer is not None:
             direction, moments = self.optimizer.update(
                 *(direction, state.optimizer, state.weights, event.version),
@@ -313,6 +346,7 @@ class FederatedKernel(Probeable):
             moments = optimizing.kept(applies, moments, state.optimizer)
             state = state._replace(optimizer=moments)
         moved = state.weights - step_size * direction
+        moved = _placed(moved, statistics, jnp.int32(1))
         return state._replace(weights=jnp.where(applies, moved, state.weights))
 
 
@@ -321,6 +355,18 @@ def _divisor(count: Int[Array, ""] | Float[Array, ""]) -> Array:
     if jnp.issubdtype(count.dtype, jnp.integer):
         return jnp.maximum(count, 1)
     return jnp.where(count > 0, count, 1)
+
+
+def _placed(
+    vector: Float[Array, "..."],
+    statistics: Float[Array, " Q"] | None,
+    count: Int[Array, ""] | Float[Array, ""],
+) -> Float[Array, "..."]:
+    """Returns a vector that ends with the mean of so many statistics, if any."""
+    if statistics is None:
+        return vector
+    mean = statistics / _divisor(count).astype(statistics.dtype)
+    return vector.at[-statistics.size :].set(mean)
 
 
 def _mean(present: Bool[Array, " W"], values: Array) -> Float[Array, ""]:

@@ -32,7 +32,9 @@ from simulator.algorithms.part import (
     model_and_gradient,
 )
 from simulator.config.base import Config, LocatedError, Rule, without
+from simulator.config.errors import ScenarioError
 from simulator.privacy.releases import Guarantee, Sampling
+from simulator.problems.models.parts import ModelCounts
 from simulator.problems.sampler import Sampler
 from simulator.problems.uneven import UnevenSampler
 
@@ -144,6 +146,7 @@ class Federated(Algorithm):
     """The clients' optimiser of their local steps; by default plain SGD."""
 
     family: ClassVar[str] = "horizontal"
+    keeps_statistics: ClassVar[bool] = True
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
@@ -203,6 +206,15 @@ class Federated(Algorithm):
                 f"algorithm.mechanism.budget must be with sampling 'distinct', for "
                 f"which noise is calculated, got {self.sampling!r}; give a multiplier",
                 ("algorithm", "mechanism", "budget"),
+            )
+
+    def check_model(self, counts: ModelCounts) -> None:
+        """Refuses mechanisms for models whose statistics would be sent as they are."""
+        if counts.num_statistics and self.mechanism is not None:
+            raise ScenarioError(
+                f"algorithm.mechanism must be left out for a model that keeps "
+                f"statistics of batches, got {counts.num_statistics} numbers, which "
+                f"would be sent without noise; normalise layers or groups"
             )
 
     def structure(self) -> dict[str, Any]:

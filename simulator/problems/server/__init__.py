@@ -1,1 +1,1 @@
-"""What parties send, and the server's network over it: `part` (options), `network`."""
+"""The server's network over what parties send: `part` (options), `network`, `own`."""

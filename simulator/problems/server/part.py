@@ -1,14 +1,23 @@
 """Options of the server's network, and its shapes. No JAX here."""
 
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_serializer, model_validator
 
-from simulator.config.base import Config
+from simulator.config.base import Config, without
+from simulator.config.functions import FunctionName, UserFunction
+from simulator.config.named import function_at
+from simulator.problems.data.base import Field as Input
 from simulator.problems.models.shapes import Shapes, size
+from simulator.problems.outputs import OutputForm
 
 Count = Annotated[int, Field(ge=1)]
+OURS = "simulator.problems.server.network:ServerNetwork"
+"""Network of layers; imported when it is made, since it needs JAX."""
+OWN = "simulator.problems.server.own:own_network"
+"""Network of a user's own."""
 
 
 class ServerModel(Config):
@@ -31,6 +40,26 @@ class ServerModel(Config):
     lays all vectors end to end."""
     hidden: tuple[Count, ...] = ()
     """Units of each hidden layer; without any, one layer gives the logits."""
+    build: FunctionName | None = None
+    """A JAX model of your own in place of `combine` and `hidden`: `"module:function"`,
+    as of `problem.model.build`. Its rows are what the parties send of a sample,
+    `[parties, width]`, or of several views `[parties, views, width]`."""
+
+    @model_validator(mode="after")
+    def _one_network(self) -> "ServerModel":
+        if self.build is not None and (self.combine != "concat" or self.hidden):
+            raise ValueError(
+                "must have no combine and no hidden with build, which takes their "
+                "place; remove them"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[["ServerModel"], Any]) -> dict[str, Any]:
+        written = dump(self)
+        if self.build is not None:
+            return {k: v for k, v in written.items() if k not in ("combine", "hidden")}
+        return without(written, build=None)
 
     @property
     def num_sent(self) -> int:
@@ -59,6 +88,35 @@ class ServerModel(Config):
         factors = [(num_parties * self.views,)] if weighted else []
         return (*factors, *dense)
 
-    def num_weights(self, num_parties: int, num_outputs: int) -> int:
-        """Returns the number of weights, factors and biases included."""
-        return size(self.shapes(num_parties, num_outputs))
+    def num_weights(self, num_parties: int, form: OutputForm) -> int:
+        """Returns the number of weights, factors and biases included.
+
+        Args:
+            num_parties: Number of parties, M.
+            form: Outputs that the loss takes.
+
+        Raises:
+            ScenarioError: The model of the user's own cannot be used here.
+        """
+        if self.build is None:
+            return size(self.shapes(num_parties, form.num_outputs))
+        return self.network(num_parties, form).num_weights
+
+    def network(self, num_parties: int, form: OutputForm) -> Any:
+        """Returns the network over what the parties send.
+
+        Args:
+            num_parties: Number of parties, M.
+            form: Outputs that the loss takes.
+
+        Raises:
+            ScenarioError: The model of the user's own cannot be used here.
+        """
+        if self.build is None:
+            return function_at(OURS, "problem.server", own=True)(
+                self, num_parties, form.num_outputs
+            )
+        views = (self.views,) if self.views > 1 else ()
+        sent = Input("", (num_parties, *views, self.width))
+        named = UserFunction(self.build, "problem.server.build")
+        return function_at(OWN, "problem.server", own=True)(named, form, sent)

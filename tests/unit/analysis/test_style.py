@@ -105,14 +105,22 @@ def test_styles_change_what_is_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "label"),
-    [("auto", "Test loss (nats)"), ("hinge", "Test loss"), ("mine:huber", "Test loss")],
+    ("problem", "label"),
+    [
+        ({"loss": "auto"}, "Test loss (nats)"),
+        ({"loss": "hinge"}, "Test loss"),
+        ({"loss": "mine:huber"}, "Test loss"),
+    ],
 )
-def test_a_loss_that_is_no_likelihood_is_not_in_nats(loss: str, label: str) -> None:
+def test_a_loss_has_the_unit_that_all_runs_share(problem: Any, label: str) -> None:
     study = Fake(("central", "central"))
     for run in study.manifest["runs"]:
         run["scenario"] = {"problem": {"loss": "softmax"}}
-    study.manifest["runs"][0]["scenario"] = {"problem": {"loss": loss}}
+    study.manifest["runs"][0]["scenario"] = {"problem": problem}
     assert style.metric_label("test_loss", study) == label
     assert style.metric_label("test_accuracy", study) == "Test accuracy"
-    assert style.metric_label("test_loss") == "Test loss (nats)"
+    assert style.metric_label("test_loss") == "Test loss"
+    for run in study.manifest["runs"]:
+        run["scenario"] = {"problem": {"loss": "mine:huber", "loss_unit": "mm"}}
+    assert style.final_label("test_loss", study) == "Final test loss (mm)"
+    assert style.in_words("test_loss", study) == "test loss"

@@ -19,6 +19,7 @@ from simulator.problems.models.lstm.part import Lstm
 from simulator.problems.models.mlp.part import Mlp
 from simulator.problems.models.party import PartyNetwork, party_network
 from simulator.problems.models.view_cnn.part import ViewCnn
+from simulator.problems.outputs import OutputForm
 from simulator.problems.server.network import ServerNetwork
 from simulator.problems.server.part import ServerModel
 from tests.unit.problems.test_lstm import one_way
@@ -176,7 +177,7 @@ def test_the_server_combines_vectors_as_it_says() -> None:
     for combine in ("sum", "weighted_sum", "concat"):
         config = ServerModel(width=4, views=2, combine=combine, hidden=(7,))
         network = ServerNetwork(config, 3, 2)
-        weights = some(config.num_weights(3, 2))
+        weights = some(config.num_weights(3, OutputForm("softmax", 2)))
         arrays = [*map(np.asarray, split(weights, network.shapes))]
         inputs = vectors.reshape(24, 5)
         if combine == "sum":

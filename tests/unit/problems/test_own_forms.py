@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 from simulator.config.errors import DataError, ScenarioError
-from simulator.problems import building, losses, outputs
+from simulator.config.functions import UserFunction
+from simulator.problems import building, losses, outputs, own_functions
 from simulator.problems.data.base import Dataset, Field
 from simulator.problems.models.python.network import OwnNetwork, python_network
 from simulator.problems.models.python.part import Python
 from simulator.problems.outputs import OutputForm
 
 N = 9
+ENTRY = "problem.model.build"
 DRAW = np.random.default_rng(4)
 THREE = OutputForm("softmax", 3)
 ROW = (Field("", (4,)),)
@@ -136,7 +138,7 @@ def built(
     module: Any = SimpleNamespace(model=model, __name__="own_here")
     sys.modules["own_here"] = module
     python_network.cache_clear()
-    return python_network("own_here:model", form, rows)
+    return python_network(UserFunction("own_here:model", ENTRY), form, rows)
 
 
 def test_the_gradient_is_laid_out_like_the_weights() -> None:
@@ -263,12 +265,12 @@ def test_wrong_models_are_refused_in_one_line(name: str) -> None:
 
 def test_a_name_that_is_not_there() -> None:
     with pytest.raises(ScenarioError, match="there is no module 'nowhere'"):
-        python_network("nowhere:build", THREE, ROW)
+        python_network(UserFunction("nowhere:build", ENTRY), THREE, ROW)
     built((start, logits))
     with pytest.raises(ScenarioError, match="did you mean 'model'"):
-        python_network("own_here:modle", THREE, ROW)
+        python_network(UserFunction("own_here:modle", ENTRY), THREE, ROW)
     with pytest.raises(ScenarioError, match="was not handed over to it"):
-        python_network("memory:model@0", THREE, ROW)
+        python_network(UserFunction("memory:model@0", ENTRY), THREE, ROW)
 
 
 def test_a_party_draws_nothing_and_keeps_nothing() -> None:
@@ -286,6 +288,7 @@ def problem(loss: Any, y: np.ndarray) -> tuple[Any, Any]:
         loss="own_loss:loss",
         model=SimpleNamespace(kind="python", build="own_here:model"),
         partition=SimpleNamespace(family="horizontal"),
+        server=None,
     )
     made = building.horizontal.build(
         data(y),
@@ -300,12 +303,32 @@ def problem(loss: Any, y: np.ndarray) -> tuple[Any, Any]:
     return config, made
 
 
+def counted(z: Any, y: Any) -> Any:
+    KEPT.append(0)
+    return len(KEPT) * (z - y.sum()).sum(axis=1)
+
+
+def told_aloud(z: Any, y: Any) -> Any:
+    jax.debug.print("{}", z.sum())
+    return (z - y.sum()).sum(axis=1)
+
+
 WRONG_LOSSES: dict[str, tuple[Any, str]] = {
     "mean": (lambda z, y: jnp.mean(z), r"a number of each row, .*\[7\] .* got \[\]"),
     "columns": (lambda z, y: z, r"got \[7, 3\]"),
     "NaN": (lambda z, y: jnp.log(z[:, 0] - 1), "finite loss at the start, got nan"),
     "no array": (lambda z, y: 1.0, "number of each row, .* got float"),
     "error": (lambda z, y: z @ y, "TypeError: .*test_own_forms"),
+    "half": (
+        lambda z, y: z[:, 0].astype("float16"),
+        "numbers of the type of the run, float32, got float16",
+    ),
+    "root": (
+        lambda z, y: jnp.sqrt((z**2).sum(axis=1)),
+        "finite gradient at the start, got NaN",
+    ),
+    "counter": (counted, "must depend on its arguments alone"),
+    "print": (told_aloud, "must not call Python while it runs, got debug_"),
     "no function": (3, "must name a function .* which is int"),
 }
 
@@ -315,6 +338,6 @@ def test_wrong_losses_are_refused_in_one_line(name: str) -> None:
     loss, says = WRONG_LOSSES[name]
     y = np.ones((N, 2), np.float32)
     with pytest.raises(ScenarioError, match=says) as error:
-        building.check_own(*problem(loss, y), ())
+        own_functions.check(*problem(loss, y), ())
     assert "\n" not in str(error.value)
     assert str(error.value).startswith("problem.loss must ")

@@ -33,6 +33,7 @@ PLAIN = "kind: psgd, step_size: 0.1, batch: 8"
 PSGD = (NOISY, PLAIN)
 SGP = (NOISY, "kind: sgp, step_size: 0.1, batch: 8")
 SGD = (NOISY, "kind: sgd, step_size: 0.1, batch: 8")
+ASGD = (NOISY, "kind: asgd, step_size: 0.1, batch: 8")
 AGE = (NOISY, f"{PLAIN}, merge: age")
 ASYNCHRONOUS = ("kind: gossip", "kind: asynchronous")
 METRIC = "metrics: [test_accuracy]"
@@ -320,9 +321,9 @@ BAD: dict[str, tuple[tuple[Change, ...], str, str]] = {
         "must be >= 2, got 0",
     ),
     "a batch's statistics at a server": (
-        (SGD, ASYNCHRONOUS, network("norm: batch")),
+        (ASGD, ASYNCHRONOUS, network("norm: batch")),
         "5: problem.model.norm",
-        "'sgd', which has no place for a batch's statistics, got 'batch'; change it",
+        "'asgd', which has no place for a batch's statistics, got 'batch'; change it",
     ),
     "samples that are normalised together and clipped apart": (
         ((SIGMA, "{sigma: 1, clip: sample}"), network("norm: batch")),

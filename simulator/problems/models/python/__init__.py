@@ -1,1 +1,1 @@
-"""Models of a user's own: `part` (options), `functions`, `libraries`, `network`."""
+"""Models of a user's own: `part` (options), `functions`, `network`, ..."""

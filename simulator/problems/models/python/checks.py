@@ -1,7 +1,7 @@
 """What a model of a user's own must not do, found before a run starts."""
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -9,15 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulator.config import functions as of_user
-from simulator.config.errors import ScenarioError
-from simulator.problems.models.python.interface import ENTRY, Functions
+from simulator.config.functions import UserFunction
+from simulator.problems import purity
+from simulator.problems.models.python.interface import Functions
 from simulator.problems.outputs import OutputForm
 
 ROWS = 11, 13
 """Numbers of rows that a model is looked at with; their axis is known by them."""
-CALLBACKS = ("callback", "debug_print")
-"""Parts of the names of JAX's primitives that call Python while a program runs."""
-ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 class Looked(NamedTuple):
@@ -35,12 +33,15 @@ class Looked(NamedTuple):
 
 
 def look(
-    text: str, model: Functions, form: OutputForm, example: Callable[[int], Any]
+    named: UserFunction,
+    model: Functions,
+    form: OutputForm,
+    example: Callable[[int], Any],
 ) -> Looked:
     """Looks at a model.
 
     Args:
-        text: Name of the model, for messages.
+        named: Name of the model, for messages.
         model: The model.
         form: Outputs that the loss takes.
         example: Returns some number of rows of zeros.
@@ -50,60 +51,56 @@ def look(
     """
     with jax.enable_x64(False):
         key = jax.random.key(0)
-        _check_start(text, model, key, example(1))
+        _check_start(named, model, key, example(1))
         weights, statistics = of_user.calling(
-            text, ENTRY, lambda: jax.eval_shape(model.init, key, example(1))
+            *named, lambda: jax.eval_shape(model.init, key, example(1))
         )
-        _check_weights(text, weights)
-        takes_key = _draws(text, model, (weights, statistics), example(ROWS[0]))
+        _check_weights(named, weights)
+        takes_key = _draws(named, model, (weights, statistics), example(ROWS[0]))
         for training in (False, True):
             drawn = key if training and takes_key else None
             for num_rows in ROWS:
                 _check_outputs(
-                    text, model, (weights, statistics), example(num_rows), drawn,
+                    named, model, (weights, statistics), example(num_rows), drawn,
                     training=training, form=form, num_rows=num_rows,
                 )  # fmt: skip
-            _check_pure(
-                text, model, (weights, statistics), example(ROWS[0]), drawn,
-                training=training,
-            )  # fmt: skip
+            run = partial(model.apply, x=example(ROWS[0]), key=drawn, training=training)
+            purity.check(named, run, weights, statistics)
     return Looked(weights, statistics, takes_key)
 
 
-def _check_start(text: str, model: Functions, key: Any, x: Any) -> None:
+def _check_start(named: UserFunction, model: Functions, key: Any, x: Any) -> None:
     """Refuses weights that do not follow from the key alone, or are no numbers.
 
     Raises:
         ScenarioError: Two starts by one key differ, or a weight is not finite.
     """
-    one, two = (
-        of_user.calling(text, ENTRY, lambda: model.init(key, x)) for _ in range(2)
-    )
+    one, two = (of_user.calling(*named, lambda: model.init(key, x)) for _ in range(2))
     if jax.tree.structure(one) != jax.tree.structure(two):
-        raise ScenarioError(
-            f"{ENTRY} must start from the same weights whenever it gets the same key, "
-            f"got other ones from {text!r}; draw them from the key alone"
+        raise named.refused(
+            f"must start from the same weights whenever it gets the same key, "
+            f"got other ones from {named}; draw them from the key alone"
         )
     for path, leaf in jax.tree.leaves_with_path(one[0]):
         if not isinstance(leaf, jax.Array | np.ndarray | float):
-            raise ScenarioError(
-                f"{ENTRY} must have weights that are arrays of floating numbers, got "
-                f"{type(leaf).__name__} at {_place(path)} of {text!r}; keep it "
+            raise named.refused(
+                f"must have weights that are arrays of floating numbers, got "
+                f"{type(leaf).__name__} at {_place(path)} of {named}; keep it "
                 f"elsewhere"
             )
     for (path, leaf), other in zip(
         jax.tree.leaves_with_path(one), jax.tree.leaves(two), strict=True
     ):
         if not np.array_equal(_plain(leaf), _plain(other), equal_nan=True):
-            raise ScenarioError(
-                f"{ENTRY} must start from the same weights whenever it gets the same "
-                f"key, got other ones at {_place(path)} of {text!r}; draw them from "
+            raise named.refused(
+                f"must start from the same weights whenever it gets the same "
+                f"key, got other ones at {_place(path)} of {named}; draw them from "
                 f"the key alone"
             )
         if not np.isfinite(_plain(leaf)).all():
-            raise ScenarioError(
-                f"{ENTRY} must start from finite weights, got NaN or infinity at "
-                f"{_place(path)} of {text!r}; change its start"
+            raise named.refused(
+                f"must start from finite weights, got NaN or infinity at "
+                f"{_place(path)} of {named}; change its start"
             )
 
 
@@ -114,7 +111,7 @@ def _plain(leaf: Any) -> np.ndarray:
     return np.asarray(array.astype(jnp.float32) if half else array)
 
 
-def _check_weights(text: str, weights: Any) -> None:
+def _check_weights(named: UserFunction, weights: Any) -> None:
     """Refuses weights that are not floating numbers of single precision.
 
     Raises:
@@ -123,19 +120,20 @@ def _check_weights(text: str, weights: Any) -> None:
     leaves = jax.tree.leaves_with_path(weights)
     for path, leaf in leaves:
         if leaf.dtype not in (jnp.float32, jnp.float64):
-            raise ScenarioError(
-                f"{ENTRY} must have weights of type float32, got {leaf.dtype} at "
-                f"{_place(path)} of {text!r}; convert them, or keep what is not "
+            raise named.refused(
+                f"must have weights of type float32, got {leaf.dtype} at "
+                f"{_place(path)} of {named}; convert them, or keep what is not "
                 f"learned elsewhere"
             )
     if not leaves:
-        raise ScenarioError(
-            f"{ENTRY} must have weights to learn, got none in {text!r}; return them "
-            f"from init"
+        raise named.refused(
+            f"must have weights to learn, got none in {named}; return them from init"
         )
 
 
-def _draws(text: str, model: Functions, trees: tuple[Any, Any], x: Any) -> bool:
+def _draws(
+    named: UserFunction, model: Functions, trees: tuple[Any, Any], x: Any
+) -> bool:
     """Says whether a model draws random numbers in training: it fails without a key.
 
     Functions that take a key may do without one, and tell by it that they are measured.
@@ -147,8 +145,7 @@ def _draws(text: str, model: Functions, trees: tuple[Any, Any], x: Any) -> bool:
     except Exception:
         key = jax.random.key(0)
         of_user.calling(
-            text,
-            ENTRY,
+            *named,
             lambda: jax.eval_shape(lambda *t: model.apply(*t, x, key, True), *trees),
         )
         return True
@@ -156,7 +153,7 @@ def _draws(text: str, model: Functions, trees: tuple[Any, Any], x: Any) -> bool:
 
 
 def _check_outputs(
-    text: str,
+    named: UserFunction,
     model: Functions,
     trees: tuple[Any, Any],
     x: Any,
@@ -172,17 +169,16 @@ def _check_outputs(
         ScenarioError: Saying what is wanted.
     """
     outputs, after = of_user.calling(
-        text,
-        ENTRY,
+        *named,
         lambda: jax.eval_shape(lambda *t: model.apply(*t, x, key, training), *trees),
     )
     leaves = jax.tree.leaves(outputs)
     wanted = " or ".join(_shape(shape) for shape in form.shapes())
     loss = f"for the loss {form.loss}" if form.loss else "of a party"
     if not form.is_own and (len(leaves) != 1 or not hasattr(outputs, "shape")):
-        raise ScenarioError(
-            f"{ENTRY} must give one array of outputs {wanted} {loss}, got "
-            f"{len(leaves)} arrays from {text!r}; return one, or take a loss of your "
+        raise named.refused(
+            f"must give one array of outputs {wanted} {loss}, got "
+            f"{len(leaves)} arrays from {named}; return one, or take a loss of your "
             f"own"
         )
     for leaf in leaves:
@@ -192,100 +188,23 @@ def _check_outputs(
                 for i, size in enumerate(leaf.shape)
             ) + "]"  # fmt: skip
             wants = wanted if not form.is_own else "[S, ...]"
-            raise ScenarioError(
-                f"{ENTRY} must give outputs of the shape {wants} {loss}, got {got} "
-                f"from {text!r}; change the model, or problem.loss"
+            raise named.refused(
+                f"must give outputs of the shape {wants} {loss}, got {got} "
+                f"from {named}; change the model, or problem.loss"
             )
         if form.is_own:
             continue
         if leaf.dtype != jnp.float32:
-            raise ScenarioError(
-                f"{ENTRY} must give outputs of the type of its weights, float32, got "
-                f"{leaf.dtype} from {text!r}; convert them back at its end"
+            raise named.refused(
+                f"must give outputs of the type of its weights, float32, got "
+                f"{leaf.dtype} from {named}; convert them back at its end"
             )
     before = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(trees[1])]
     if before != [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(after)]:
-        raise ScenarioError(
-            f"{ENTRY} must keep statistics of the same shapes and types, got others "
-            f"after a batch from {text!r}; convert them back"
+        raise named.refused(
+            f"must keep statistics of the same shapes and types, got others "
+            f"after a batch from {named}; convert them back"
         )
-
-
-def _check_pure(
-    text: str,
-    model: Functions,
-    trees: tuple[Any, Any],
-    x: Any,
-    key: Any,
-    *,
-    training: bool,
-) -> None:
-    """Refuses calls of Python while a program runs, and state outside the arguments.
-
-    A program is traced once and then run again and again: what it takes from Python, or
-    leaves there, is that of the one time.
-
-    Raises:
-        ScenarioError: Naming what was found.
-    """
-
-    def run(*trees: Any) -> Any:
-        return model.apply(*trees, x, key, training)
-
-    def traced() -> Any:
-        with jax.checking_leaks():
-            return jax.make_jaxpr(lambda *t: run(*t))(*trees)
-
-    try:
-        one, two = traced(), traced()
-    except Exception as error:
-        if "Leak" not in str(error):
-            return of_user.calling(text, ENTRY, traced)
-        raise ScenarioError(
-            f"{ENTRY} must keep nothing outside its arguments, got a model that keeps "
-            f"an array of one call ({text!r}); return it with the outputs"
-        ) from error
-    for name in _primitives(one.jaxpr):
-        if any(part in name for part in CALLBACKS):
-            raise ScenarioError(
-                f"{ENTRY} must not call Python while it runs, got {name} in {text!r}; "
-                f"remove jax.debug.print and callbacks"
-            )
-    alike = ADDRESS.sub("", str(one)) == ADDRESS.sub("", str(two))
-    if not alike or not _same(one.consts, two.consts):
-        raise ScenarioError(
-            f"{ENTRY} must depend on its arguments alone, got another program at the "
-            f"second look at {text!r}; take counters and numpy.random out of it"
-        )
-    return None
-
-
-def _same(one: list[Any], two: list[Any]) -> bool:
-    """Says whether constants of two programs are the same."""
-    return len(one) == len(two) and all(
-        a is b or np.array_equal(_bits(a), _bits(b))
-        for a, b in zip(one, two, strict=True)
-    )
-
-
-def _bits(constant: Any) -> np.ndarray:
-    if isinstance(constant, jax.Array) and jnp.issubdtype(
-        constant.dtype, jax.dtypes.prng_key
-    ):
-        constant = jax.random.key_data(constant)
-    return np.frombuffer(np.ascontiguousarray(constant).tobytes(), np.uint8)
-
-
-def _primitives(jaxpr: Any) -> Iterator[str]:
-    """Yields the names of all primitives of a program, in those within it too."""
-    for equation in jaxpr.eqns:
-        yield equation.primitive.name
-        for value in jax.tree.leaves(
-            list(equation.params.values()), is_leaf=lambda v: hasattr(v, "eqns")
-        ):
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                yield from _primitives(inner)
 
 
 def _place(path: Any) -> str:

@@ -8,9 +8,9 @@ import jax
 from jaxtyping import Array, Key
 
 from simulator.config import functions
-from simulator.config.errors import ScenarioError
+from simulator.config.functions import UserFunction
 from simulator.problems.models.python import libraries
-from simulator.problems.models.python.interface import ENTRY, Functions
+from simulator.problems.models.python.interface import Functions
 
 KEYS = ("key", "rng", "rngs")
 """Names of arguments that are keys of random numbers."""
@@ -28,20 +28,20 @@ class Builder(NamedTuple):
     again: Callable[[Key[Array, ""]], Any] | None
 
 
-def model_of(text: str, facts: Mapping[str, Any]) -> Functions:
+def model_of(named: UserFunction, facts: Mapping[str, Any]) -> Functions:
     """Returns the model that a scenario names.
 
     Args:
-        text: `"module:name"` of a function that makes the model, or of the model.
+        named: `"module:name"` of a function that makes the model, or of the model.
         facts: What such a function may ask for, by name.
 
     Raises:
         ScenarioError: There is none, or it is not a model that is known here.
     """
-    found = functions.resolve(text, ENTRY)
+    found = functions.resolve(*named)
     builder = Builder(found, None)
     if inspect.isroutine(found) or inspect.isclass(found) or _is_partial(found):
-        builder = functions.calling(text, ENTRY, lambda: _built(found, facts))
+        builder = functions.calling(*named, lambda: _built(named, found, facts))
     model = builder.made
     adapted = libraries.adapted(model, builder.again)
     if adapted is not None:
@@ -52,9 +52,9 @@ def model_of(text: str, facts: Mapping[str, Any]) -> Functions:
         init, apply = getattr(model, "init", None), getattr(model, "apply", None)
     if not callable(init) or not callable(apply):
         got = f"{type(model).__module__}.{type(model).__qualname__}"
-        raise ScenarioError(
-            f"{ENTRY} must give a pair of functions init and apply, or a model of "
-            f"Equinox, Flax or Haiku, got {got} from {text!r}; return one of these"
+        raise named.refused(
+            f"must give a pair of functions init and apply, or a model of "
+            f"Equinox, Flax or Haiku, got {got} from {named}; return one of these"
         )
     return plain(init, apply)
 
@@ -86,7 +86,9 @@ def _is_partial(found: Any) -> bool:
     return hasattr(found, "func") and hasattr(found, "keywords")
 
 
-def _built(build: Callable[..., Any], facts: Mapping[str, Any]) -> Builder:
+def _built(
+    named: UserFunction, build: Callable[..., Any], facts: Mapping[str, Any]
+) -> Builder:
     """Calls a function that makes a model with what it asks for.
 
     Raises:
@@ -97,8 +99,8 @@ def _built(build: Callable[..., Any], facts: Mapping[str, Any]) -> Builder:
     key = next((name for name in KEYS if name in names), None)
     unknown = [n for n in _required(build) if n not in asked and n != key]
     if unknown:
-        raise ScenarioError(
-            f"{ENTRY} must be a function that asks for {', '.join(facts)} or key, if "
+        raise named.refused(
+            f"must be a function that asks for {', '.join(facts)} or key, if "
             f"for anything, got one that asks for {unknown[0]!r}; give that a default"
         )
     if key is None:

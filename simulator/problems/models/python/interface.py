@@ -5,9 +5,6 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Key
 
-ENTRY = "problem.model.build"
-"""Entry that names the model, for messages."""
-
 
 class Functions(NamedTuple):
     """A model.

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key, Num
 
+from simulator.config.functions import UserFunction
 from simulator.problems.data.base import Field
 from simulator.problems.models.base import STATISTICS_KEPT
 from simulator.problems.models.flat import joined, split
@@ -87,12 +88,16 @@ class OwnNetwork:
     """
 
     def __init__(
-        self, text: str, functions: Functions, form: OutputForm, rows: tuple[Field, ...]
+        self,
+        named: UserFunction,
+        functions: Functions,
+        form: OutputForm,
+        rows: tuple[Field, ...],
     ) -> None:
         """Looks at a model once, without computing anything.
 
         Args:
-            text: Name of the model, for messages.
+            named: Name of the model, for messages.
             functions: The model.
             form: Outputs that the loss takes.
             rows: Inputs of a row.
@@ -101,7 +106,7 @@ class OwnNetwork:
             ScenarioError: The model cannot be used here.
         """
         self._functions, self.form, self._rows = functions, form, rows
-        found = checks.look(text, functions, form, lambda n: self._example(n))
+        found = checks.look(named, functions, form, lambda n: self._example(n))
         self.weights = Layout.of(found.weights)
         self.statistics = Layout.of(found.statistics)
         self.takes_key = found.takes_key
@@ -245,11 +250,13 @@ def columns_of(outputs: Num[Array, " S *o"], form: OutputForm) -> Num[Array, "C 
 
 
 @lru_cache(maxsize=REMEMBERED)
-def python_network(text: str, form: OutputForm, rows: tuple[Field, ...]) -> OwnNetwork:
+def python_network(
+    named: UserFunction, form: OutputForm, rows: tuple[Field, ...]
+) -> OwnNetwork:
     """Returns the network that a scenario names.
 
     Args:
-        text: `"module:name"`, or the name of an object that was handed over.
+        named: Name of the model.
         form: Outputs that the loss takes.
         rows: Inputs of a row.
 
@@ -262,4 +269,4 @@ def python_network(text: str, form: OutputForm, rows: tuple[Field, ...]) -> OwnN
         "shape": shapes.get("", shapes),
         "num_features": sum(field.width for field in rows),
     }
-    return OwnNetwork(text, model_of(text, facts), form, rows)
+    return OwnNetwork(named, model_of(named, facts), form, rows)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from simulator.config.errors import ScenarioError
-from simulator.config.functions import FunctionName
+from simulator.config.functions import FunctionName, UserFunction
 from simulator.problems.data.base import Dataset, Field
 from simulator.problems.models.parts import Model, ModelCounts
 from simulator.problems.outputs import OutputForm
@@ -32,6 +32,10 @@ class Python(Model):
         """None: what the model gives is sent as it is."""
         return
 
+    @property
+    def _named(self) -> UserFunction:
+        return UserFunction(self.build, "problem.model.build")
+
     def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
         """Returns the counts of the model, which are those of its arrays.
 
@@ -45,13 +49,13 @@ class Python(Model):
 
     def of_rows(self, data: Dataset, form: OutputForm) -> Any:
         """Returns the network of clients, whose rows have their own shapes."""
-        return self.maker()(self.build, form, data.inputs)
+        return self.maker()(self._named, form, data.inputs)
 
     def make(self, num_outputs: int, num_features: int, family: str) -> Any:
         """Returns the network of a party, which holds some columns of numbers."""
         del family
         row = Field("", (num_features,))
-        network = self.maker()(self.build, OutputForm("", num_outputs), (row,))
+        network = self.maker()(self._named, OutputForm("", num_outputs), (row,))
         if network.num_statistics or network.takes_key:
             what = "statistics of batches" if network.num_statistics else "dropout"
             raise ScenarioError(
