@@ -1,4 +1,4 @@
-"""Generates what is never typed by hand: result summaries, tables, the README's summary.
+"""Generates what is never typed by hand: result summaries, tables, README lines.
 
 python docs/generate.py STUDY...    # takes finished studies in, then writes
 python docs/generate.py             # writes from the summaries in docs/results
@@ -219,8 +219,8 @@ def experiments_page() -> str:
         "the specification, our own, and identities (equal by algebra) have a column:\n"
         "hold/do not hold/undecided.\n"
         "Where a row has no claim, a *test* or generated *table* shows it. What is\n"
-        "*not run* has no results in `docs/results` yet. Every claim with its numbers:\n"
-        "[reproduction.md](reproduction.md).\n\n"
+        "*not run* has no results in `docs/results` yet. Every claim with its\n"
+        "numbers: [reproduction.md](reproduction.md).\n\n"
         f"{markdown(experiments.by_paper(listed))}\n\n"
         f"{table}\n\n"
         f"Other studies: {experiments.from_pages(experiments.others(listed))}.\n"
