@@ -23,8 +23,17 @@ def plot(
         list[str] | None,
         typer.Option(
             "--style",
-            help="a style of Matplotlib, its name or a file, that overrides the look; "
-            "may be repeated",
+            help="a venue (neurips, icml, ieee, ...; docs/how-to/figures.md), or "
+            "a style of Matplotlib, its name or a file; may be repeated",
+        ),
+    ] = None,
+    at: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--at",
+            metavar="SECONDS",
+            help="also draw the first metric after so many virtual seconds; may be "
+            "repeated",
         ),
     ] = None,
 ) -> None:
@@ -36,7 +45,7 @@ def plot(
     if study.manifest.get("kind") == "timeline":
         printing.draw_timeline(study, None, forms, styles or ())
     else:
-        printing.draw(study, forms, styles or ())
+        printing.draw(study, forms, styles or (), at or ())
 
 
 @app.command()
