@@ -1,4 +1,4 @@
-"""Commands on studies: `plot`, `report`, `check`, `attack` and `export`."""
+"""Commands on studies: `plot`, `tables`, `report`, `check`, `attack`, `export`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -46,6 +46,45 @@ def plot(
         printing.draw_timeline(study, None, forms, styles or ())
     else:
         printing.draw(study, forms, styles or (), at or ())
+
+
+@app.command()
+def tables(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    at: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--at",
+            metavar="SECONDS",
+            help="also tell the first metric after so many virtual seconds; may be "
+            "repeated",
+        ),
+    ] = None,
+    *,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="as LaTeX (booktabs), for a paper")
+    ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="file to be written: .tex or .md for a paper, .csv with a column per "
+            "number",
+        ),
+    ] = None,
+) -> None:
+    """Shows results with their intervals, and the verdicts on claims."""
+    from simulator import trace
+    from simulator.cli import tabulating
+
+    study = trace.load(folder)
+    if study.manifest.get("kind") == "timeline":
+        raise UserError(
+            f"{folder}: must be a study with numerics to have results, but is a "
+            f"timeline; write its tables by stalesim report"
+        )
+    tabulating.write(study, at or (), file, latex=latex)
 
 
 @app.command()

@@ -110,7 +110,7 @@ def test_many_groups_with_awkward_names() -> None:
     figure = figures.convergence(Fake(names))
     titles = [axes.get_title(loc="left") for axes in figure.axes if axes.get_visible()]
     assert len(titles) == 20
-    assert titles[3].startswith(r"_a long \$name\$, q=3,")
+    assert titles[3].strip().startswith(r"_a long \$name\$, q=3,")
     _outside(figure)
     _outside(figures.speed_up_bars(Fake(names), "test_accuracy", 0.5))
 
