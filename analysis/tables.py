@@ -153,7 +153,7 @@ def to_latex(table: pd.DataFrame, caption: str, label: str) -> str:
         r"    \toprule",
         f"    {' & '.join(heads)} \\\\",
         r"    \midrule",
-        *(f"    {' & '.join(map(_in_latex, row))} \\\\" for row in table.to_numpy()),
+        *(f"    {_row(row)} \\\\" for row in table.to_numpy()),
         r"    \bottomrule",
         r"  \end{tabular}",
         r"\end{table}",
@@ -208,6 +208,15 @@ def _head(name: str) -> str:
     return f"\\shortstack{{{lines}}}"
 
 
+def _row(cells: Sequence[object]) -> str:
+    """Returns the cells of a row; long ones are not stretched to both sides."""
+    return " & ".join(
+        r"\raggedright " * (isinstance(cell, str) and len(cell) > LONG)
+        + _in_latex(cell)
+        for cell in cells
+    )
+
+
 def _in_words(cell: object) -> object:
     if isinstance(cell, Cell):
         return _told(cell, " ± ", "never", "∞") + _counted(cell)
@@ -217,6 +226,7 @@ def _in_words(cell: object) -> object:
 def _in_latex(cell: object) -> str:
     if isinstance(cell, Cell):
         told = _told(cell, r" \pm ", r"\mathrm{never}", r"\infty")
+        told = told.replace(" [", r" \;[")
         return f"${told}${_counted(cell)}"
     return _escaped(str(_short(cell)))
 
