@@ -1,5 +1,6 @@
 """Commands to share a study and to repeat one: `capsule` and `rerun`; `cite`."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -140,3 +141,27 @@ def _show(found: "Comparison") -> None:
     else:
         other = int((found.verdicts["then"] != found.verdicts["now"]).sum())
         err.say(f"other verdicts: {other} of {number}", style="red")
+
+
+@app.command()
+def cite(
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="folder of a study, a capsule, or a scenario file"),
+    ] = None,
+    *,
+    as_apa: Annotated[
+        bool, typer.Option("--apa", help="in APA style, in place of BibTeX")
+    ] = False,
+) -> None:
+    """Prints what is to be cited: the program, and the papers of a study's methods."""
+    from simulator.cli import citing
+
+    said = citing.read()
+    found = [] if path is None else citing.papers(said, citing.scenarios_of(path))
+    sys.stdout.write((citing.apa if as_apa else citing.bibtex)(said, found))
+    if path is not None and not found:
+        err.say(
+            "No paper is known of its methods; docs/reference names their sources",
+            style="yellow",
+        )
