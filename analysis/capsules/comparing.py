@@ -14,7 +14,7 @@ SAME = ("claim", "says", "origin")
 """Columns that tell which claim a verdict is about."""
 
 
-class Comparison(NamedTuple):
+class Repetition(NamedTuple):
     """What is the same here, and what is not.
 
     Attributes:
@@ -45,7 +45,7 @@ class Comparison(NamedTuple):
         return not self.environment
 
 
-def compare(capsule: Capsule, study: Study) -> Comparison:
+def compare(capsule: Capsule, study: Study) -> Repetition:
     """Compares a study with the capsule that it repeats.
 
     Raises:
@@ -58,7 +58,7 @@ def compare(capsule: Capsule, study: Study) -> Comparison:
     before = _by_run(capsule.table(contents.RUNS))
     after = _by_run(digests.of_runs(study).astype(str))
     others = [key for key in before if after.get(key) != before[key]]
-    return Comparison(
+    return Repetition(
         verdicts=pd.DataFrame(rows, columns=pd.Index(["claim", "then", "now"])),
         same_runs=len(before) - len(others),
         runs=len(before),

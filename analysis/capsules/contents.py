@@ -29,7 +29,7 @@ TYPES = {
 }
 
 
-class Entry(NamedTuple):
+class PackedFile(NamedTuple):
     """A file of a capsule.
 
     Attributes:
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
         return TYPES.get(Path(self.path).suffix, "application/octet-stream")
 
 
-def entries(study: Study) -> list[Entry]:
+def entries(study: Study) -> list[PackedFile]:
     """Returns the files that a capsule of a study has, but for its metadata.
 
     Args:
@@ -94,13 +94,13 @@ def carried(manifest: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     return {name: told for name, told in modules.items() if name.isidentifier()}
 
 
-def _modules(manifest: Mapping[str, Any]) -> Iterator[Entry]:
+def _modules(manifest: Mapping[str, Any]) -> Iterator[PackedFile]:
     for name, told in carried(manifest).items():
         path = Path(told["file"])
         entry = None
         if path.is_file():
             about = f"code of the plug-in {name}"
-            entry = Entry(f"{MODULES}/{name}.py", path.read_bytes(), about)
+            entry = PackedFile(f"{MODULES}/{name}.py", path.read_bytes(), about)
         if entry is None or entry.sha256 != told["sha256"]:
             raise StudyError(
                 f"{path} must hold the code with which the study was run, but "
@@ -109,17 +109,17 @@ def _modules(manifest: Mapping[str, Any]) -> Iterator[Entry]:
         yield entry
 
 
-def _figures(folder: Path) -> Iterator[Entry]:
+def _figures(folder: Path) -> Iterator[PackedFile]:
     """Yields the figures that were drawn, with their captions."""
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
             if path.is_file() and path.suffix in TYPES:
                 kind = "caption" if path.suffix == ".txt" else "figure"
                 about = f"{kind} {path.stem}"
-                yield Entry(f"{FIGURES}/{path.name}", path.read_bytes(), about)
+                yield PackedFile(f"{FIGURES}/{path.name}", path.read_bytes(), about)
 
 
-def _readme(manifest: Mapping[str, Any], found: list[Entry]) -> str:
+def _readme(manifest: Mapping[str, Any], found: list[PackedFile]) -> str:
     version = (manifest.get("environment") or {}).get("stalesim", "")
     has_code = any(entry.path.startswith(MODULES) for entry in found)
     code = " --run-code" if has_code else ""
@@ -140,9 +140,9 @@ def _readme(manifest: Mapping[str, Any], found: list[Entry]) -> str:
     )
 
 
-def _text(path: str, text: str, about: str) -> Entry:
-    return Entry(path, text.encode(), about)
+def _text(path: str, text: str, about: str) -> PackedFile:
+    return PackedFile(path, text.encode(), about)
 
 
-def _csv(path: str, frame: Any, about: str) -> Entry:
+def _csv(path: str, frame: Any, about: str) -> PackedFile:
     return _text(path, frame.to_csv(index=False, lineterminator="\n"), about)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.capsules.contents import Entry
+from analysis.capsules.contents import PackedFile
 from simulator.config.catalogue import parts
 from simulator.config.parts import tag
 
@@ -24,7 +24,7 @@ LIBRARIES = ("python", "jax", "jaxlib", "numpy", "scipy", "simpy", "equinox")
 
 
 def describe(
-    manifest: Mapping[str, Any], entries: Sequence[Entry], licence: str | None
+    manifest: Mapping[str, Any], entries: Sequence[PackedFile], licence: str | None
 ) -> str:
     """Returns the metadata of a capsule, as JSON-LD.
 
@@ -75,7 +75,7 @@ def describe(
     return json.dumps({"@context": CONTEXT, "@graph": graph}, indent=1) + "\n"
 
 
-def _file(entry: Entry) -> dict[str, Any]:
+def _file(entry: PackedFile) -> dict[str, Any]:
     return {
         "@id": entry.path,
         "@type": "File",

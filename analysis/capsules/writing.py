@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 from analysis.capsules import metadata
-from analysis.capsules.contents import Entry, entries
+from analysis.capsules.contents import PackedFile, entries
 from analysis.files import replaced
 from analysis.frames import Study
 from simulator.trace import StudyError
@@ -41,7 +41,7 @@ def write(
     said = metadata.describe(study.manifest, found, licence).encode()
     try:
         with replaced(path) as new:
-            new.write_bytes(_packed([Entry(metadata.NAME, said, ""), *found]))
+            new.write_bytes(_packed([PackedFile(metadata.NAME, said, ""), *found]))
     except OSError as error:
         raise StudyError(
             f"{path}: the capsule must be written, but {error.strerror or error}; "
@@ -50,7 +50,7 @@ def write(
     return path
 
 
-def _packed(found: list[Entry]) -> bytes:
+def _packed(found: list[PackedFile]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for entry in found:

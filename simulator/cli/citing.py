@@ -28,8 +28,8 @@ def read() -> dict[str, Any]:
     Raises:
         UserError: There is none.
     """
-    beside = Path(__file__).parents[2] / FILE  # in a clone
-    paths = [beside] if beside.is_file() else [*_installed()]
+    here = Path(__file__).parents[2] / FILE  # in a clone
+    paths = [here] if here.is_file() else [*_installed()]
     if not paths:
         raise UserError(
             f"{FILE} must come with the package, but is gone; install again"

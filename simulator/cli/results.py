@@ -94,12 +94,26 @@ def report(
         Path | None,
         typer.Option("--out", "-o", help="page to be written; else FOLDER/report.html"),
     ] = None,
+    checklist: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="in place of the page a checklist in Markdown, filled as far as the "
+            "study tells: neurips or stress-des",
+        ),
+    ] = None,
 ) -> None:
     """Writes a study as one HTML page: results, method, scenario, how to repeat it."""
     from analysis import page
     from simulator import trace
 
-    out.say(f"Report: {page.write(trace.load(folder), file)}")
+    study = trace.load(folder)
+    if checklist is not None:
+        from analysis.page import checklists
+
+        out.say(f"Checklist: {checklists.write(study, checklist, file)}")
+        return
+    out.say(f"Report: {page.write(study, file)}")
 
 
 @app.command()

@@ -12,7 +12,7 @@ from simulator.config.errors import UserError
 from simulator.config.text import counted
 
 if TYPE_CHECKING:
-    from analysis.capsules import Capsule, Comparison
+    from analysis.capsules import Capsule, Repetition
 
 app = typer.Typer()
 
@@ -116,7 +116,7 @@ def _register(packed: "Capsule", folder: Path) -> None:
     catalogue.register(*paths)
 
 
-def _show(found: "Comparison") -> None:
+def _show(found: "Repetition") -> None:
     """Says what is the same, and what differs."""
     for name, (then, now) in found.environment.items():
         out.say(f"{name} was {then}, is {now}")
