@@ -26,7 +26,7 @@ from analysis.claims.measured import measure
 from analysis.frames import Study
 from analysis.markup import literal
 from analysis.targets import final_values, time_to_target
-from generators import fedbcd, findings, formulas, optimisers
+from generators import fedbcd, findings, first_screen, formulas, optimisers
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
 from simulator.claims import ORIGINS
@@ -74,6 +74,8 @@ def take_in(study: Study) -> None:
         with_paper(study).to_csv(
             folder / "exchanges.csv", index=False, float_format="%.4g"
         )
+    if manifest["name"] == first_screen.STUDY:
+        first_screen.draw(study, ROOT / "docs" / "figures")
     if manifest["name"] == CALIBRATION:
         calibration(study).to_csv(folder / "calibration.csv", index=False)
 
