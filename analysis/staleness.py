@@ -1,6 +1,6 @@
 """Distributions of staleness, per client or group, and the laws that they follow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ NO_MATTER = (
 def histogram(
     study: Study,
     group: str,
-    client: int | None = None,
+    client: int | Sequence[int] | None = None,
     quantity: str | None = None,
     *,
     steady: bool = False,
@@ -44,7 +44,7 @@ def histogram(
     Args:
         study: Study, finished or not.
         group: Group of runs.
-        client: Client, from 1; None takes all together.
+        client: Client, from 1, or several; None takes all together.
         quantity: `contribution` (commits since a contribution's read) or `embedding`
             (age of a stored embedding when others used it); by default the latter
             where it exists.
@@ -57,7 +57,7 @@ def histogram(
     table = joined(study, "staleness")
     table = table.loc[table["group"] == group]
     if client is not None:
-        table = table.loc[table["client"] == client]
+        table = table.loc[table["client"].isin(np.atleast_1d(client))]
     quantity = quantity or default_quantity(table)
     return _summed(table.loc[~table["start"]] if steady else table, quantity)
 

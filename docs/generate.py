@@ -1,4 +1,4 @@
-"""Generates what is never typed by hand: result summaries, tables, the README's table.
+"""Generates what is never typed by hand: result summaries, tables, README lines.
 
 python docs/generate.py STUDY...    # takes finished studies in, then writes
 python docs/generate.py             # writes from the summaries in docs/results
@@ -26,7 +26,7 @@ from analysis.claims.measured import measure
 from analysis.frames import Study
 from analysis.markup import literal
 from analysis.targets import final_values, time_to_target
-from generators import fedbcd, findings, formulas, optimisers
+from generators import fedbcd, findings, first_screen, formulas, optimisers
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
 from simulator.claims import ORIGINS
@@ -74,6 +74,8 @@ def take_in(study: Study) -> None:
         with_paper(study).to_csv(
             folder / "exchanges.csv", index=False, float_format="%.4g"
         )
+    if manifest["name"] == first_screen.STUDY:
+        first_screen.draw(study, ROOT / "docs" / "figures")
     if manifest["name"] == CALIBRATION:
         calibration(study).to_csv(folder / "calibration.csv", index=False)
 
@@ -200,10 +202,18 @@ def _tally(claimed: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def readme_table() -> str:
-    """Returns the README's table of experiments, and links to all other studies."""
+def readme_summary() -> str:
+    """Returns the README's summary, a line per paper."""
     listed = experiments.read(ROOT / experiments.LISTED)
+    return markdown(experiments.by_paper(listed))
+
+
+def experiments_page() -> str:
+    """Returns the table of experiments, and links to all other studies."""
+    listed = experiments.read(ROOT / experiments.LISTED)
+    table = experiments.from_pages(markdown(experiments.table(listed)))
     return (
+        f"# Every experiment, row by row\n\n{NOTE}\n"
         "A row is a figure, table or theorem of VAFL, MAPA, FedBCD (BCD) or A(DP)²SGD\n"
         "(ADP), a statement on privacy that does not hold (PRIV), or a comparison of\n"
         "papers (X); counted are the paper's own claims as they are read today, and\n"
@@ -211,9 +221,11 @@ def readme_table() -> str:
         "the specification, our own, and identities (equal by algebra) have a column:\n"
         "hold/do not hold/undecided.\n"
         "Where a row has no claim, a *test* or generated *table* shows it. What is\n"
-        "*not run* has no results in `docs/results` yet.\n\n"
-        f"{markdown(experiments.table(listed))}\n\n"
-        f"Other studies: {experiments.others(listed)}."
+        "*not run* has no results in `docs/results` yet. Every claim with its\n"
+        "numbers: [reproduction.md](reproduction.md).\n\n"
+        f"{markdown(experiments.by_paper(listed))}\n\n"
+        f"{table}\n\n"
+        f"Other studies: {experiments.from_pages(experiments.others(listed))}.\n"
     )
 
 
@@ -228,7 +240,8 @@ def documents() -> dict[Path, str]:
             NOTE, decisions.read(ROOT / decisions.LISTED), decisions.named()
         ),
         ROOT / "docs" / "tables.md": formulas.document(NOTE),
-        ROOT / "README.md": f"{before}{BEGIN}\n{readme_table()}\n{END}{after}",
+        ROOT / "README.md": f"{before}{BEGIN}\n{readme_summary()}\n{END}{after}",
+        ROOT / "docs" / "experiments.md": experiments_page(),
         ROOT / "docs" / "reproduction.md": (
             f"# Every claim, and whether it holds\n\n{NOTE}\n"
             "Who claims it is its *origin*: the paper, the specification (a reading\n"

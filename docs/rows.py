@@ -1,4 +1,4 @@
-"""The README's table: a row for every experiment of the papers, as rows.csv lists them.
+"""The table of experiments: a row for each of the papers', as rows.csv lists them.
 
 What is counted are the verdicts in docs/results; nothing of it is typed by hand.
 """
@@ -18,13 +18,22 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path("docs/results")
 LISTED = Path("docs/rows.csv")
 VERDICTS = ["holds", "does not hold", "undecided"]
-PAPER = "paper"
+PAPER, IDENTITY = "paper", "identity"
 """Origin of the claims that are counted; those of others are listed apart."""
 NO_CLAIM = "-"
 """Mark in the column `claims`: the study has no claim on this experiment."""
 NONE_COLLECTED = 5
 """Exit status of pytest if it finds the tests, but none of them is marked."""
 NOT_RUN, NOTHING_CLAIMED = "not run", "no claim"
+PAPERS = {
+    "VAFL": "VAFL (Chen, Jin, Sun, Yin)",
+    "MAPA": "MAPA (Li, Yang, Ren, Zhao)",
+    "BCD": "FedBCD (Liu, Kang, Zhang, Li, Cheng, Chen, Hong, Yang)",
+    "ADP": "A(DP)²SGD (Xu, Zhang, Wang)",
+    "PRIV": "statements on privacy that we refute",
+    "X": "papers compared: equal by algebra",
+}
+"""Papers and other families of experiments, by the first part of their ids."""
 
 
 class Row(NamedTuple):
@@ -107,6 +116,51 @@ def table(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
     return pd.DataFrame([_cells(row, root) for row in rows], columns=columns)
 
 
+def by_paper(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
+    """Returns a line per paper: its experiments, and verdicts on its own claims.
+
+    A claim counts once, also where several experiments share it. Where a family of
+    experiments has no claims but identities, these are counted.
+
+    Args:
+        rows: the experiments.
+        root: Root of the repository.
+    """
+    columns = ["paper", "experiments", *VERDICTS, "shown by a test or table", NOT_RUN]
+    lines = []
+    for family, title in PAPERS.items():
+        mine = [row for row in rows if row.id.split("-")[0] == family]
+        claims = _of_all(mine, root)
+        for origin in (PAPER, IDENTITY):
+            counted = claims.loc[claims["origin"] == origin]
+            if len(counted):
+                break
+        firsts = [_cells(row, root)[4] for row in mine]
+        instead = sum(first in ("test", "table") for first in firsts)
+        waiting = sum(first == NOT_RUN for first in firsts)
+        numbers = (len(mine), *_counts(counted), instead, waiting)
+        if mine:
+            lines.append((title, *numbers))
+    return pd.DataFrame(lines, columns=pd.Index(columns))
+
+
+def _of_all(rows: list[Row], root: Path) -> pd.DataFrame:
+    """Returns the claims of some experiments, each once."""
+    found = {
+        (scenario, number): claim
+        for row in rows
+        for scenario in row.scenarios
+        for number, claim in _of_file(row, scenario, root).iterrows()
+    }
+    columns = ["says", "origin", "verdict", "replicates"]
+    return pd.DataFrame(found.values(), columns=pd.Index(columns))
+
+
+def _of_file(row: Row, scenario: str, root: Path) -> pd.DataFrame:
+    folder = root / RESULTS / name_of(root / "scenarios" / f"{scenario}.yaml")
+    return _claims(row, folder / "claims.csv")
+
+
 def _cells(row: Row, root: Path) -> tuple[object, ...]:
     found, data, studies, some = [], [], [], False
     for scenario in row.scenarios:
@@ -168,6 +222,11 @@ def _link(shown: str) -> str:
     """Returns a link that is named like the file; a test's own name is not in it."""
     target = shown.split("::")[0]
     return f"[{Path(target.split('#')[0]).stem}]({target})"
+
+
+def from_pages(text: str) -> str:
+    """Returns a table with links as a page in docs/ has them."""
+    return re.sub(r"\]\((docs/)?", lambda m: "](" if m[1] else "](../", text)
 
 
 def others(rows: list[Row], root: Path = ROOT) -> str:

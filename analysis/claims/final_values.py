@@ -1,5 +1,7 @@
 """Parts that claims on final values share: pairs, remarks and intervals."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from analysis import bounds
@@ -20,12 +22,28 @@ def difference(
     That is who diverged and what that counts as, and who has no final value.
     """
     sides = [measured.of(final(metric), group) for group in (one, other)]
+    return difference_of(sides, (one, other), "a final value")
+
+
+def difference_of(
+    sides: Sequence[Numbers], names: Sequence[str], called: str
+) -> tuple[Sample, str]:
+    """Returns the paired differences of two groups' numbers, and what is to be said.
+
+    Args:
+        sides: Numbers of the two groups.
+        names: Names of the groups.
+        called: What a run without a number lacks, in words.
+    """
     first, second = paired(*sides)
     sample = bounds.difference(first.values, second.values, first.bounds, second.bounds)
     if first.diverged.size and (first.diverged & second.diverged).all():
         # The worst value on both sides does not make them alike.
         sample = sample._replace(above=True, below=True)
-    return sample, remarks(sides[0], one) + remarks(sides[1], other)
+    said = (
+        remarks(side, name, called) for side, name in zip(sides, names, strict=True)
+    )
+    return sample, "".join(said)
 
 
 def of_group(measured: Measured, metric: str, group: str) -> tuple[Sample, str]:
@@ -73,7 +91,7 @@ def positive(numbers: Numbers, sides: list[Numbers], of: str) -> Numbers:
     )
 
 
-def remarks(numbers: Numbers, group: str) -> str:
+def remarks(numbers: Numbers, group: str, called: str = "a final value") -> str:
     """Returns words on the runs of a group that diverged, and on those without value.
 
     None is left out of a comparison, or counts as something, in silence.
@@ -84,7 +102,7 @@ def remarks(numbers: Numbers, group: str) -> str:
         counted = COUNTED[int(numbers.bounds[first])]
         said += f"; {lost} of {group} diverged, {counted} {numbers.values[first]:.4g}"
     if missing := int(np.isnan(numbers.values).sum()):
-        said += f"; {missing} of {group} without a final value"
+        said += f"; {missing} of {group} without {called}"
     return said
 
 

@@ -51,6 +51,7 @@ def commits_over(
     Raises:
         StudyError: The key is not swept over numbers, or others have too many values.
     """
+    size = layout.for_print(size)
     drawn = lines_over(study, key, at)
     table = runs(study)
     mine = {str(group): rows for group, rows in table.groupby("group")}

@@ -78,7 +78,7 @@ def cost_bars(
     with style.context():
         colors = style.palette()
         needed = (6.4, 1.5 + layout.LINE * lines * len(names))
-        figure = layout.titled(study, size or needed)
+        figure = layout.titled(study, layout.size_or(size, *needed))
         axes = figure.add_subplot()
         for row, group in enumerate(known):
             mine = table.loc[table["group"] == group]

@@ -96,7 +96,7 @@ def heat_map(
     with style.context():
         words = [style.text(pinned(at), 80), _not_swept(table, swept)]
         note = "\n".join(word for word in words if word)
-        figure = layout.titled(study, size or wanted, note)
+        figure = layout.titled(study, layout.size_or(size, *wanted), note)
         panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
         # One scale for all panels, so that colours can be compared between them.
         norm = _norm(scale.scale * swept["value"], logarithmic=target is not None)
@@ -110,7 +110,9 @@ def heat_map(
         bar = figure.colorbar(images[0], ax=list(panels.flat))
         bar.set_label(scale.label)
         label = mpl.rcParams["axes.labelsize"]
-        names = (style.key_label(str(key)) for key in (x, y))
+        names = [style.key_label(str(key)) for key in (x, y)]
+        layout.say(figure, f"to the right: {names[0]}; upwards: {names[1]}")
+        layout.say(figure, f"cells: of {layout.replicates(swept['replicates'])}")
         for place, name in zip(
             (figure.supxlabel, figure.supylabel), names, strict=True
         ):

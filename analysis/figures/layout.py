@@ -3,6 +3,7 @@
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -31,7 +32,10 @@ Size = tuple[float, float]
 
 
 def titled(study: Study, size: Size, note: str = "") -> Figure:
-    """Returns an empty figure, in inches, that says what study and data it shows."""
+    """Returns an empty figure, in inches, that says what study and data it shows.
+
+    For a venue, whose captions say it, it is left out.
+    """
     data = dict.fromkeys(
         run["dataset"] for run in study.manifest["runs"] if "dataset" in run
     )
@@ -41,8 +45,38 @@ def titled(study: Study, size: Size, note: str = "") -> Figure:
     if study.manifest.get("status") == "incomplete":
         title += " (incomplete)"
     figure = Figure(figsize=size)
-    figure.suptitle(f"{title}\n{note}".rstrip(), x=0.01, ha="left")
+    say(figure, note)
+    if style.venue() is None:
+        figure.suptitle(f"{title}\n{note}".rstrip(), x=0.01, ha="left")
     return figure
+
+
+def say(figure: Figure, words: str) -> None:
+    """Adds words to what a figure says of itself, for its caption: its label."""
+    said = [str(figure.get_label() or ""), " ".join(words.split())]
+    figure.set_label("; ".join(filter(None, said)))
+
+
+def size_or(size: Size | None, width: float, height: float) -> Size:
+    """Returns the size of a figure: as asked for, that of the venue, or by default.
+
+    Args:
+        size: Size that was asked for, if any.
+        width: Width that its content would like, inches.
+        height: Height that its content would like; a venue's width leaves it.
+    """
+    if size is not None:
+        return size
+    venue = style.venue()
+    if venue is None:
+        return width, height
+    return venue.width, height * min(1.0, venue.points / 9)
+
+
+def for_print(size: Size | None) -> Size | None:
+    """Returns the size that was asked for, or a venue's; None if neither is."""
+    venue = style.venue()
+    return size or (None if venue is None else venue.size())
 
 
 def add_note(
@@ -50,12 +84,17 @@ def add_note(
 ) -> None:
     """Writes a note below a figure; `supxlabel("")` removes it.
 
+    For a venue it is not drawn: its words are the caption's.
+
     Args:
         figure: Figure with its legend.
         words: Parts of the note; empty ones are left out.
         legend_below: Whether the legend stands at the bottom; the note is above it.
     """
     note = "; ".join(word for word in words if word)
+    say(figure, note)
+    if style.venue() is not None:
+        return
     note = textwrap.fill(note, int(CHARACTERS * figure.get_figwidth()))
     if legend_below and figure.legends:
         height = figure.legends[0].get_window_extent().height / figure.dpi
@@ -138,17 +177,25 @@ def legend_size(labels: Sequence[str]) -> tuple[float, float, int]:
 
 
 def add_legend(
-    figure: Figure, handles: list[Artist], labels: list[str], size: Size | None
+    figure: Figure,
+    handles: Sequence[Artist],
+    labels: Sequence[str],
+    size: Size | None,
+    title: str = "",
 ) -> None:
     """Adds a legend: next to the axes or, in a figure of a given size, below them."""
     if not any(labels):
         return
+    words: dict[str, Any] = {"title": title, "title_fontsize": small()} if title else {}
     if size is None:
         *_, columns = legend_size(labels)
-        figure.legend(handles, labels, loc="outside right upper", ncols=columns)
-        return
-    columns = max(1, min(len(labels), int(size[0] / _entry(labels))))
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+        place = "outside right upper"
+    else:
+        columns = max(1, min(len(labels), int(size[0] / _entry(labels))))
+        rows = math.ceil(len(labels) / columns)
+        columns = math.ceil(len(labels) / rows)  # rows that are equally long
+        place = "outside lower center"
+    figure.legend(handles, labels, loc=place, ncols=columns, **words)
 
 
 def make_logarithmic(axes: Axes) -> None:
@@ -171,4 +218,6 @@ def small() -> float:
 def _entry(labels: Sequence[str]) -> float:
     """Returns inches of a column of a legend."""
     longest = max(len(line) for label in labels for line in label.split("\n"))
-    return 0.6 + 0.075 * longest
+    points = small()
+    scale = points / style.RC["legend.fontsize"] if isinstance(points, float) else 1.0
+    return (0.6 + 0.075 * longest) * min(1.0, scale)

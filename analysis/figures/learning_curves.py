@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from analysis.curves import mean_curves
-from analysis.figures import layout, style
+from analysis.figures import facets, layout, style
 from analysis.figures.layout import Size
 from analysis.figures.sweeps import is_wide
 from analysis.frames import Study, evaluations, groups, metric_of, runs
@@ -48,6 +52,10 @@ def convergence(
     mean of its final values: its time is not that of any clients. So is a group that
     counts no such thing, as one without privacy against epsilon.
 
+    More groups than there are colours have panels with the same axes: a panel for each
+    variant and value of other keys, in which colours, dark to light, tell the number
+    that is swept most; or one for each group, before all others in grey.
+
     Args:
         study: Study, finished or not.
         metric: Column of the table `evaluations`.
@@ -58,56 +66,127 @@ def convergence(
     Raises:
         StudyError: There is no such column, or nothing is counted in any group.
     """
-    known = groups(study)
-    looks, axis = style.looks(known), layout.axis(study, against)
-    references = _references(study, against)
-    own = [group for group in known if group not in references]
-    curves = mean_curves(study, own, metric, against)
-    labels = [style.text(layout.label(study, group)) for group in known]
+    size = layout.for_print(size)
+    drawn = _Curves(study, metric, against)
+    divided = facets.facets(study)
     with style.context():
-        width, height, _ = layout.legend_size(labels)
-        figure = layout.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
-        axes = figure.add_subplot()
+        if divided is None:
+            figure, legend_below = _of_all(drawn, size), size is not None
+        else:
+            figure, legend_below = _of_panels(drawn, divided, size), True
+        layout.add_note(figure, drawn.words(), legend_below=legend_below)
+    return figure
+
+
+class _Curves:
+    """What the curves of a study are drawn from."""
+
+    def __init__(self, study: Study, metric: str, against: str) -> None:
+        self.study, self.metric, self.against = study, metric, against
+        self.known = groups(study)
+        self.looks, self.axis = facets.looks(study), layout.axis(study, against)
+        self.references = _references(study, against)
+        own = [group for group in self.known if group not in self.references]
+        self.curves = mean_curves(study, own, metric, against)
         # Different groups may be cut at different ends; the longest words cover all.
-        handles, cuts = [], dict.fromkeys([""])
-        for group in known:
-            if group in references:  # its time is not that of any clients
-                final = _final_mean(study, group, metric)
-                look = looks[group]._replace(linestyle=style.DASHED)
-                handles.append(axes.axhline(final, zorder=2, **look._asdict()))
-                continue
-            curve = curves[group]
-            x = axis.scale * curve["x"].to_numpy()
-            low, high, cut = layout.within(
-                study, metric, curve["low"].to_numpy(), curve["high"].to_numpy()
-            )
-            cuts[cut] = None
-            color = looks[group].color
-            band = {"color": color, "alpha": 0.2, "lw": 0, "zorder": 1}
-            axes.fill_between(x, low, high, step="post", **band)
-            line = {"drawstyle": "steps-post", "zorder": 3, **looks[group]._asdict()}
-            handles += axes.plot(x, curve["mean"], **line)
-        ends = pd.Series([curve["x"].iloc[-1] for curve in curves.values()])
+        self.cuts = [""]
+
+    def draw(
+        self, axes: Axes, group: str, shade: float = 0.2, *, pale: bool = False
+    ) -> Line2D:
+        """Draws a group's curve on its band; a pale one is behind all others."""
+        look = self.looks[group]
+        if group in self.references:  # its time is not that of any clients
+            final = _final_mean(self.study, group, self.metric)
+            look = look._replace(linestyle=style.DASHED)
+            return axes.axhline(final, zorder=2, **look._asdict())
+        curve = self.curves[group]
+        x = self.axis.scale * curve["x"].to_numpy()
+        if pale:
+            thin = {"color": facets.PALE, "lw": 0.6, "zorder": 0.5}
+            return axes.plot(x, curve["mean"], drawstyle="steps-post", **thin)[0]
+        low, high, cut = layout.within(
+            *(self.study, self.metric),
+            curve["low"].to_numpy(),
+            curve["high"].to_numpy(),
+        )
+        self.cuts.append(cut)
+        band = {"color": look.color, "alpha": shade, "lw": 0, "zorder": 1}
+        axes.fill_between(x, low, high, step="post", **band)
+        line = {"drawstyle": "steps-post", "zorder": 3, **look._asdict()}
+        return axes.plot(x, curve["mean"], **line)[0]
+
+    def finish(self, axes: Axes) -> None:
+        """Sets the scales of drawn axes."""
+        ends = pd.Series([curve["x"].iloc[-1] for curve in self.curves.values()])
         # Budgets may differ by powers of ten; a linear axis shows only the last.
-        if against == "epsilon" and is_wide(ends):
+        if self.against == "epsilon" and is_wide(ends):
             axes.set_xscale("log")
         else:
             axes.set_xlim(left=0)
-        record = metric_of_study(study.manifest, metric)
+        record = metric_of_study(self.study.manifest, self.metric)
         if record is not None and record.logarithmic:
             layout.make_logarithmic(axes)
-        axes.set(xlabel=axis.label, ylabel=style.metric_label(metric, study))
-        layout.add_legend(figure, handles, labels, size)
-        counts = {int(curve["replicates"].iloc[0]) for curve in curves.values()}
-        layout.add_note(
-            figure,
-            (
-                _bands(counts, max(cuts, key=len)),
-                "dashed: mean final value" if references else "",
-                _content(study, known) if against == "commits" else "",
-            ),
-            legend_below=size is not None,
-        )
+
+    def words(self) -> list[str]:
+        """Returns what is drawn, for the note."""
+        counts = {int(curve["replicates"].iloc[0]) for curve in self.curves.values()}
+        return [
+            _bands(counts, max(self.cuts, key=len)),
+            "dashed: mean final value" if self.references else "",
+            _content(self.study, self.known) if self.against == "commits" else "",
+        ]
+
+
+def _of_all(drawn: _Curves, size: Size | None) -> Figure:
+    """Draws all groups into one pair of axes."""
+    study = drawn.study
+    labels = [style.text(layout.label(study, group)) for group in drawn.known]
+    width, height, _ = layout.legend_size(labels)
+    figure = layout.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
+    axes = figure.add_subplot()
+    handles = [drawn.draw(axes, group) for group in drawn.known]
+    drawn.finish(axes)
+    ylabel = style.metric_label(drawn.metric, study)
+    axes.set(xlabel=drawn.axis.label, ylabel=ylabel)
+    layout.add_legend(figure, handles, labels, size)
+    return figure
+
+
+def _of_panels(drawn: _Curves, divided: facets.Facets, size: Size | None) -> Figure:
+    """Draws many groups, in panels with the same axes."""
+    study, panels = drawn.study, divided.panels
+    rows, columns = facets.grid(len(panels), None if size is None else size[0])
+    wanted = 0.6 + 2.1 * columns, 1.2 + 1.6 * rows
+    figure = layout.titled(study, (size and (size[0], wanted[1])) or wanted)
+    layout.say(figure, divided.left_out())
+    every = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    handles: dict[str, Artist] = {}
+    for axes, panel in zip(every.flat, panels, strict=False):
+        if not divided.key:
+            for group in drawn.known:
+                if group not in panel.groups and group not in drawn.references:
+                    drawn.draw(axes, group, pale=True)
+        for group in panel.groups:
+            line = drawn.draw(axes, group, 0.3 / max(2, len(panel.groups)) + 0.05)
+            line.set_linewidth(mpl.rcParams["lines.linewidth"] * 0.75)
+            handles.setdefault(divided.words.get(group, ""), line)
+        drawn.finish(axes)
+        axes.set_title(style.text(panel.title, 26), fontsize=layout.small())
+    for axes in every.flat[len(panels) :]:
+        axes.set_visible(False)
+    for number, axes in enumerate(every.flat[: len(panels)]):
+        axes.tick_params(labelbottom=number + columns >= len(panels))
+        if number + columns >= len(panels):
+            axes.set_xlabel(drawn.axis.label)
+        if number % columns == 0:
+            axes.set_ylabel(style.metric_label(drawn.metric, study))
+    labels = sorted(filter(None, handles), key=float)
+    if divided.key:
+        entries = [handles[label] for label in labels]
+        title = style.key_label(divided.key)
+        width = figure.get_figwidth()
+        layout.add_legend(figure, entries, labels, (width, 0), title)
     return figure
 
 

@@ -83,6 +83,7 @@ def privacy_utility(
     Raises:
         StudyError: The metric was not evaluated, or no run's epsilon is finite.
     """
+    size = layout.for_print(size)
     table = utility(study, metric)
     finite = np.isfinite(table["epsilon"].to_numpy(np.float64))
     if not finite.any():

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from matplotlib.figure import Figure
 
-from analysis.figures import style
+from analysis.figures import captions, instants, style
 from analysis.figures.files import save_figure
 from analysis.figures.formats import chosen_formats
 from analysis.frames import Study
@@ -22,21 +22,27 @@ def save(
     folder: str | Path,
     forms: str | Sequence[str] = "png",
     styles: Sequence[str | Path] = (),
+    at: Sequence[float] = (),
 ) -> list[Path]:
     """Draws the standard figures of a study into `folder/figures`.
 
     Convergence of the first metric that was evaluated against time and commits, and of
-    the others against commits; the first one's final values over a swept number, or as
+    the others against commits; its values at the instants of claims, and at those that
+    are asked for; the first one's final values over a swept number, or as
     a heat map over two swept keys; against the privacy spent, where that differs
     between groups; how stale each variant was at the first point of a sweep, unless it
     never was, with its law where one is known; time to the study's target where there
     are groups to compare; figures of plug-ins. The same study gives the same bytes.
 
+    Next to each is its caption, as text: what is drawn, of how many replicates, with
+    which intervals, of what data, by which versions.
+
     Args:
         study: Study with at least one run that has ended.
         folder: Parent of the folder `figures`, which is created if missing.
         forms: `png` (200 dots per inch), `pdf` or `svg`, or several of them.
-        styles: Matplotlib styles, names or files, over this package's own.
+        styles: Venues, or Matplotlib styles, names or files, over this package's own.
+        at: Virtual seconds at which the first metric is drawn besides.
 
     Returns:
         Paths of the files, in that order.
@@ -45,17 +51,21 @@ def save(
         StudyError: A figure cannot be written.
         UserError: There is no such format or style, or a plug-in's figure is none.
     """
-    forms, where = chosen_formats(forms), Path(folder) / "figures"
+    forms, where, paths = chosen_formats(forms), Path(folder) / "figures", []
     with style.using(*styles):
-        return [
-            path
-            for name, figure in standard(study)
-            for path in save_figure(figure, where / name, forms)
-        ]
+        for name, figure in standard(study, at):
+            paths += save_figure(figure, where / name, forms)
+            text = captions.caption_text(study, name, figure, caption(name))
+            captions.write(text, where / name)
+    return paths
 
 
-def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+def standard(study: Study, at: Sequence[float] = ()) -> Iterator[tuple[str, Figure]]:
     """Yields the standard figures with their file names, one at a time, as `save`.
+
+    Args:
+        study: Study with at least one run that has ended.
+        at: Virtual seconds at which the first metric is drawn besides.
 
     Raises:
         UserError: The figure of a plug-in is none, or has the name of another one.
@@ -63,6 +73,10 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     names: set[str] = set()
     for module in _modules():
         for name, figure in getattr(module, "standard", _nothing)(study):
+            names.add(name)
+            yield name, figure
+    for name, figure in instants.at_times(study, at):
+        if name not in names:
             names.add(name)
             yield name, figure
     for drawing in parts("figures"):

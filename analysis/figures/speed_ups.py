@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures import layout, style
+from analysis.figures import facets, layout, style
 from analysis.figures.layout import Size
 from analysis.frames import Study, described, groups
 from analysis.targets import (
@@ -49,7 +49,7 @@ def speed_up_bars(
     """
     table = time_to_target(study, metric, value).set_index("group")
     horizons = times_to_target(study, metric, value).groupby("group")["time"].max()
-    looks = style.looks(table.index)
+    looks = facets.looks(study)
     medians = table["median"].to_numpy(np.float64)
     reached = np.isfinite(medians)
     ends = np.where(reached, medians, horizons.loc[table.index].to_numpy(np.float64))
@@ -63,7 +63,7 @@ def speed_up_bars(
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
         needed = (6.4, 1.4 + layout.LINE * lines * len(names))
-        figure = layout.titled(study, size or needed)
+        figure = layout.titled(study, layout.size_or(size, *needed))
         axes = figure.add_subplot()
         for row, group in enumerate(table.index):
             one, tip, color = table.loc[group], ends[row], looks[group].color

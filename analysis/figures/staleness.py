@@ -1,8 +1,7 @@
 """Histograms of staleness, a panel for each client."""
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator
 
 import matplotlib as mpl
 import numpy as np
@@ -13,11 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from analysis import clients, staleness
-from analysis.figures import layout, style
+from analysis.figures import facets, layout, style
 from analysis.figures.names import plain
 from analysis.frames import Study, groups, joined, runs
-
-Item = TypeVar("Item")
 
 MAX_PANELS = 12
 MAX_FIGURES = 12
@@ -40,7 +37,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     names, known = _file_names(groups(study)), staleness.stale_groups(study)
     firsts = runs(study).drop_duplicates("variant")["group"]
     stale = [group for group in firsts if group in known]
-    shown = _spread(stale, MAX_FIGURES)
+    shown = facets.spread(stale, MAX_FIGURES)
     for group in shown:
         law = staleness.staleness_law(study, group)
         figure = staleness_histogram(study, group, law)
@@ -76,10 +73,12 @@ def staleness_histogram(
     embeddings = (table["quantity"] == "embedding").any()
     quantity = "embedding" if embeddings else "contribution"
     everyone = np.unique(table.loc[table["quantity"] == quantity, "client"])
-    shown = _spread(everyone.tolist(), MAX_PANELS)
+    shown = facets.spread(everyone.tolist(), MAX_PANELS)
     known = clients.of_run(study, int(table["run"].iloc[0]))
     names = clients.titles(known, shown)
-    columns = min(len(shown), 4)
+    venue = style.venue()
+    most = 4 if venue is None else max(2, int(venue.width / 1.6))
+    columns = min(len(shown), most)
     rows = math.ceil(len(shown) / columns)
     title = style.text(layout.name(study, group), 60)
     table = runs(study)
@@ -89,9 +88,9 @@ def staleness_histogram(
         title += f"; 1 of {points} swept points"
     if len(shown) < len(everyone):
         title += f"; {len(shown)} of {len(everyone)} clients"
-    color = style.looks(groups(study))[group].color
+    color = facets.looks(study)[group].color
     with style.context():
-        size = (max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
+        size = layout.size_or(None, max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
         figure = layout.titled(study, size, title)
         for number, client in enumerate(shown, start=1):
             axes = figure.add_subplot(rows, columns, number)
@@ -123,27 +122,41 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     """
     if frame.empty:  # of a client all of whose work was before the start was over
         return "nothing after the start"
-    edges = np.unique(frame[["low", "high"]].to_numpy())
-    densities = np.zeros(edges.size - 1)
-    densities[np.searchsorted(edges, frame["low"])] = frame["density"]
+    edges, densities, shown = _bars(frame)
     axes.stairs(densities, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
     middle = staleness.mean(frame)
     axes.axvline(middle, color=style.ink(), ls=":", lw=1.2, zorder=3)
-    below = np.cumsum(densities * np.diff(edges))
-    last = min(int(np.searchsorted(below, SHOWN)), below.size - 1)
-    right = edges[last + 1]
+    right = edges[shown]
     axes.set_xlim(min(-0.5, edges[0] - 0.5), right - 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
-    beyond = 100 * (1 - below[last])
+    beyond = 100 * float(np.sum((densities * np.diff(edges))[shown:]))
     return f"mean {middle:.3g}" + (
         f"; {beyond:.1g} % > {right - 1:g}" if right < edges[-1] else ""
     )
 
 
-def _spread(items: Sequence[Item], most: int) -> list[Item]:
-    """Returns so many items of a list, evenly from its first to its last."""
-    places = np.rint(np.linspace(0, len(items) - 1, min(len(items), most)))
-    return [items[place] for place in places.astype(int)]
+def _bars(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, int]:
+    """Returns bars of one width for the bins of a histogram, which may differ in it.
+
+    There are no more than so many counts tell apart (Rice's rule: twice the cube root);
+    a bin of several integers counts as evenly filled.
+
+    Returns:
+        Edges of the bars; their densities; and the number of the edge up to which most
+        of the distribution is shown. Beyond, bars are the bins themselves.
+    """
+    ends = np.unique(frame[["low", "high"]].to_numpy(np.float64))
+    counts = np.zeros(ends.size - 1)
+    counts[np.searchsorted(ends, frame["low"])] = frame["count"]
+    below = np.concatenate([[0.0], np.cumsum(counts)])
+    total = below[-1]
+    last = min(int(np.searchsorted(below, SHOWN * total)), ends.size - 1)
+    span = ends[last] - ends[0]
+    width = max(1, math.ceil(span / (2 * total ** (1 / 3))))
+    inside = ends[0] + width * np.arange(math.ceil(span / width) + 1)
+    edges = np.concatenate([inside, ends[ends > inside[-1]]])
+    heights = np.diff(np.interp(edges, ends, below)) / (np.diff(edges) * total)
+    return edges, heights, inside.size - 1
 
 
 def _file_names(known: list[str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib import style as styles_of_matplotlib
 
+from analysis.figures.venues import VENUES, Venue
 from simulator.config.errors import UserError
 from simulator.config.text import printable, shortened, suggestion
 from simulator.trace import metric_of_study
@@ -278,9 +279,11 @@ def using(*styles: str | Path) -> Iterator[None]:
     """Lets Matplotlib styles override this one, the last of them all others.
 
     Unlike `plt.style.context` it also keeps what they set to Matplotlib's own defaults.
+    The name of a venue (`venues.VENUES`) sets fonts and sizes, and leaves titles and
+    notes to the caption.
 
     Args:
-        styles: Names that Matplotlib knows, or files.
+        styles: Venues, names that Matplotlib knows, or files.
 
     Raises:
         UserError: There is no such style.
@@ -290,16 +293,31 @@ def using(*styles: str | Path) -> Iterator[None]:
         with mpl.rc_context():
             for chosen in styles:
                 try:
-                    styles_of_matplotlib.use(chosen)
+                    _use(chosen)
                 except (OSError, ValueError) as error:
-                    known = suggestion(chosen, styles_of_matplotlib.available)
+                    available = (*VENUES, *styles_of_matplotlib.available)
                     raise UserError(
-                        f"style must be a file of Matplotlib settings, or a name that "
-                        f"Matplotlib knows, got {str(chosen)!r}; {known}"
+                        f"style must be a venue, a file of Matplotlib settings, or a "
+                        f"name that Matplotlib knows, got {str(chosen)!r}; "
+                        f"{suggestion(chosen, available)}"
                     ) from error
             yield
     finally:
         _CHOSEN.reset(token)
+
+
+def venue() -> Venue | None:
+    """Returns the venue that figures are drawn for, if one was chosen."""
+    names = [name for name in _CHOSEN.get() if name in VENUES]
+    return VENUES[str(names[-1])] if names else None
+
+
+def _use(chosen: str | Path) -> None:
+    if chosen in VENUES:
+        settings: dict[Any, Any] = VENUES[str(chosen)].settings()
+        mpl.rcParams.update(settings)
+    else:
+        styles_of_matplotlib.use(chosen)
 
 
 @contextmanager
@@ -309,5 +327,5 @@ def context() -> Iterator[None]:
     free = {key: v for key, v in RC.items() if mpl.rcParams[key] == default[key]}
     with mpl.rc_context(free):
         for chosen in _CHOSEN.get():
-            styles_of_matplotlib.use(chosen)
+            _use(chosen)
         yield

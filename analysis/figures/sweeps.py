@@ -63,6 +63,7 @@ def final_over(
         StudyError: The key is not swept over numbers, others have too many values, or
             the metric was not evaluated.
     """
+    size = layout.for_print(size)
     drawn = lines_over(study, key, at)
     finals = final_values(study, metric).groupby("group")["value"]
     samples = {

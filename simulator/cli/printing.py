@@ -117,11 +117,16 @@ def show_failures(study: "Study") -> bool:
     return True
 
 
-def draw(study: "Study", forms: Sequence[str], styles: Sequence[str] = ()) -> None:
-    """Draws the standard figures of a study into its folder, in Matplotlib's styles."""
+def draw(
+    study: "Study",
+    forms: Sequence[str],
+    styles: Sequence[str] = (),
+    at: Sequence[float] = (),
+) -> None:
+    """Draws the standard figures of a study into its folder, with their captions."""
     from analysis.figures import report
 
-    for path in report.save(study, study.folder, forms, styles):
+    for path in report.save(study, study.folder, forms, styles, at):
         out.say(f"Figure: {path}")
 
 

@@ -1,4 +1,4 @@
-"""Commands on studies: `plot`, `report`, `check`, `attack` and `export`."""
+"""Commands on studies: `plot`, `tables`, `report`, `check`, `attack`, `export`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -23,8 +23,17 @@ def plot(
         list[str] | None,
         typer.Option(
             "--style",
-            help="a style of Matplotlib, its name or a file, that overrides the look; "
-            "may be repeated",
+            help="a venue (neurips, icml, ieee, ...; docs/how-to/figures.md), or "
+            "a style of Matplotlib, its name or a file; may be repeated",
+        ),
+    ] = None,
+    at: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--at",
+            metavar="SECONDS",
+            help="also draw the first metric after so many virtual seconds; may be "
+            "repeated",
         ),
     ] = None,
 ) -> None:
@@ -36,7 +45,46 @@ def plot(
     if study.manifest.get("kind") == "timeline":
         printing.draw_timeline(study, None, forms, styles or ())
     else:
-        printing.draw(study, forms, styles or ())
+        printing.draw(study, forms, styles or (), at or ())
+
+
+@app.command()
+def tables(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    at: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--at",
+            metavar="SECONDS",
+            help="also tell the first metric after so many virtual seconds; may be "
+            "repeated",
+        ),
+    ] = None,
+    *,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="as LaTeX (booktabs), for a paper")
+    ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="file to be written: .tex or .md for a paper, .csv with a column per "
+            "number",
+        ),
+    ] = None,
+) -> None:
+    """Shows results with their intervals, and the verdicts on claims."""
+    from simulator import trace
+    from simulator.cli import tabulating
+
+    study = trace.load(folder)
+    if study.manifest.get("kind") == "timeline":
+        raise UserError(
+            f"{folder}: must be a study with numerics to have results, but is a "
+            f"timeline; write its tables by stalesim report"
+        )
+    tabulating.write(study, at or (), file, latex=latex)
 
 
 @app.command()
@@ -46,12 +94,26 @@ def report(
         Path | None,
         typer.Option("--out", "-o", help="page to be written; else FOLDER/report.html"),
     ] = None,
+    checklist: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="in place of the page a checklist in Markdown, filled as far as the "
+            "study tells: neurips or stress-des",
+        ),
+    ] = None,
 ) -> None:
     """Writes a study as one HTML page: results, method, scenario, how to repeat it."""
     from analysis import page
     from simulator import trace
 
-    out.say(f"Report: {page.write(trace.load(folder), file)}")
+    study = trace.load(folder)
+    if checklist is not None:
+        from analysis.page import checklists
+
+        out.say(f"Checklist: {checklists.write(study, checklist, file)}")
+        return
+    out.say(f"Report: {page.write(study, file)}")
 
 
 @app.command()

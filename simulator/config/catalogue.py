@@ -146,6 +146,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.claims.below:Below",
         "simulator.claims.critical:Critical",
         "simulator.claims.no_worse_mean:NoWorseMean",
+        "simulator.claims.ahead:Ahead",
     ),
     "accountants": (
         "simulator.privacy.parts:BASIC",

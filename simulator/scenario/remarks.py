@@ -1,5 +1,7 @@
 """Remarks on entries that are allowed in a scenario, but hardly meant."""
 
+from collections.abc import Iterator
+
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import BASE, expand
 
@@ -38,4 +40,19 @@ def remarks(scenario: Scenario) -> list[str]:
                     f"{end:g}: they are evaluated at their beginning and end alone"
                 )
                 found[line] = None
+        for counted, at in _instants(scenario, run.variant):
+            end = getattr(stop, counted, None)
+            if end is not None and at > end:
+                found[
+                    f"a claim on {run.variant} looks at {counted} {at:g}, but its runs "
+                    f"end at {end:g}: it cannot be decided"
+                ] = None
     return list(found)
+
+
+def _instants(scenario: Scenario, variant: str) -> Iterator[tuple[str, float]]:
+    """Yields the instants at which claims look at a variant."""
+    for claim in scenario.claims:
+        named = (name for names in claim.variants().values() for name in names)
+        if variant in named:
+            yield from getattr(claim, "after", {}).items()

@@ -45,17 +45,17 @@ def test_formats_and_styles(folder: Path) -> None:
     figures = folder / "figures"
     output = _plot(folder, "--format", "svg")
     assert f"{HEAT}.svg" in output
-    assert {path.suffix for path in figures.iterdir()} == {".svg"}
+    assert {path.suffix for path in figures.iterdir()} == {".svg", ".txt"}
     first = (figures / f"{HEAT}.svg").read_bytes()
     _plot(folder, "--format", "svg", "--style", "ggplot", "--style", "dark_background")
     assert (figures / f"{HEAT}.svg").read_bytes() != first
     _plot(folder)
     found = {path.suffix for path in figures.glob(f"{HEAT}.*")}
-    assert found == {".svg", ".png"}
+    assert found == {".svg", ".png", ".txt"}
     output = _plot(folder, "--format", "pdf", "--format", "png", "--format", "pdf")
     assert output.count(f"{HEAT}.pdf") == output.count(f"{HEAT}.png") == 1
     found = {path.suffix for path in figures.glob(f"{HEAT}.*")}
-    assert found == {".svg", ".png", ".pdf"}
+    assert found == {".svg", ".png", ".pdf", ".txt"}
 
 
 @pytest.mark.parametrize(

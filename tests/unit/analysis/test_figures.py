@@ -108,10 +108,10 @@ def test_many_groups_with_awkward_names() -> None:
         f"_a long $name$, q={number}, " + "word " * 12 for number in range(20)
     )
     figure = figures.convergence(Fake(names))
-    assert len(figure.legends[0].get_texts()) == 20
+    titles = [axes.get_title(loc="left") for axes in figure.axes if axes.get_visible()]
+    assert len(titles) == 20
+    assert titles[3].strip().startswith(r"_a long \$name\$, q=3,")
     _outside(figure)
-    looks = style.looks(names)
-    assert len(set(looks.values())) == 20
     _outside(figures.speed_up_bars(Fake(names), "test_accuracy", 0.5))
 
 
@@ -443,6 +443,7 @@ def test_report_is_reproducible(tmp_path: Path) -> None:
         for name in (
             "convergence-time",
             "convergence-commits",
+            "staleness",
             "staleness-async",
             "staleness-async-private",
             "time-to-target",

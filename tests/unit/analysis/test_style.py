@@ -67,7 +67,9 @@ def test_a_style_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="got 'gplot'; did you mean 'ggplot'"):
         report.save(Fake(("central",)), tmp_path, styles=["gplot"])
     assert mpl.rcParams["font.size"] == mpl.rcParamsDefault["font.size"]
-    with pytest.raises(UserError, match="style must be a file of Matplotlib settings"):
+    with pytest.raises(
+        UserError, match="style must be a venue, a file of Matplotlib s"
+    ):
         report.save(Fake(("central",)), tmp_path, styles=["nothing.mplstyle"])
 
 
@@ -81,7 +83,8 @@ def test_vector_output_is_reproducible(form: str, tmp_path: Path) -> None:
             f"convergence-commits.{form}",
         ]
         folder = tmp_path / name / "figures"
-        assert sorted(folder.iterdir()) == sorted(paths)
+        captions = [path.with_suffix(".txt") for path in paths]
+        assert sorted(folder.iterdir()) == sorted([*paths, *captions])
         found.append([path.read_bytes() for path in paths])
     assert found[0] == found[1]
     start = {"svg": b"<?xml", "pdf": b"%PDF"}[form]

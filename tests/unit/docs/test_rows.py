@@ -1,4 +1,4 @@
-"""The list of experiments, which the README's table follows, names what there is."""
+"""The list of experiments, which README and docs count, names what there is."""
 
 import importlib.util
 import json
@@ -186,6 +186,35 @@ def test_verdicts_of_an_experiment_are_counted(tmp_path: Path) -> None:
     found = _cells(_row(scenarios=("a/one_file", "a/idle_file")), tmp_path)
     assert found == [f"{one}, {idle}", "digits", 1, 1, 0, "3-20", "", ""]
     assert rows.others([_row(scenarios=both[:1])], tmp_path) == two
+
+
+def test_a_line_per_paper_counts_every_claim_once(tmp_path: Path) -> None:
+    _study(tmp_path, "one", {"figure 1: a": "holds", "figure 2: b": "does not hold"})
+    _study(tmp_path, "two", {"figure 1: c": "undecided", "ours: d": "holds"})
+    _study(tmp_path, "idle", None)
+    both = _row(id="VAFL-1", scenarios=("a/one_file", "a/two_file"))
+    again = _row(id="VAFL-2", scenarios=("a/one_file",), claims="figure 1")
+    idle = _row(id="VAFL-3", scenarios=("a/idle_file",))
+    tested = _row(id="PRIV-1", shown=("tests/test_a.py::test_b",))
+    found = rows.by_paper([both, again, idle, tested], tmp_path)
+    assert found.to_numpy().tolist() == [
+        [rows.PAPERS["VAFL"], 3, 1, 1, 1, 0, 1],
+        [rows.PAPERS["PRIV"], 1, 0, 0, 0, 1, 0],
+    ]
+
+
+def test_a_line_of_identities_counts_these(tmp_path: Path) -> None:
+    _study(tmp_path, "one", {"a": "holds", "b": "undecided"})
+    file = tmp_path / rows.RESULTS / "one" / "claims.csv"
+    pd.read_csv(file).assign(origin="identity").to_csv(file, index=False)
+    found = rows.by_paper([_row(id="X-1", scenarios=("a/one_file",))], tmp_path)
+    assert found.to_numpy().tolist() == [[rows.PAPERS["X"], 1, 1, 0, 1, 0, 0]]
+
+
+def test_links_of_a_page_lead_where_those_of_the_readme_do() -> None:
+    text = "[a](docs/b.md#c), [d](scenarios/a/d.yaml), [e](tests/test_e.py)"
+    page = "[a](b.md#c), [d](../scenarios/a/d.yaml), [e](../tests/test_e.py)"
+    assert rows.from_pages(text) == page
 
 
 def test_claims_that_are_not_the_papers_are_listed_apart(tmp_path: Path) -> None:

@@ -559,7 +559,7 @@ BAD = {
         "{slope: async, than: sync, metric: objective, is: -1, within: 0.1, says: x}",
         26,
         "claims.0.than",
-        ["higher, no_worse, close, ratio, critical and no_worse_mean, not to slope"],
+        ["close, ratio, critical, no_worse_mean and ahead, not to slope"],
     ),
     "slope of how much": (
         CLAIM,

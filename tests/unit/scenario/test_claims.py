@@ -47,6 +47,7 @@ RATIO: dict[str, Any] = {
     "says": "table 1",
 }
 BELOW: dict[str, Any] = {"below": "a", "bound": 2.5, "says": "theorem 2"}
+AHEAD: dict[str, Any] = {"ahead": "a", "than": "b", "after": {"time": 60}, "says": "x"}
 VALUE: dict[str, Any] = {"value": "a", "is": 0.9, "within": 0.1, "says": "table 2"}
 
 
@@ -111,6 +112,16 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (BELOW | {"bound": "2"}, "should be a valid number"),
         (BELOW | {"metric": "test_auc"}, "metric must be one that is small at best"),
         (BELOW | {"is": 1}, "is belongs to ratio, value and slope, not to below"),
+        (
+            {k: v for k, v in AHEAD.items() if k != "after"},
+            "must say after how much time; add after: {time",
+        ),
+        (AHEAD | {"after": {}}, "must say after how much time; add after: {time"),
+        (AHEAD | {"after": {"time": 1, "commits": 1}}, "must say after how much time"),
+        (AHEAD | {"after": {"tme": 1}}, "got 'tme'; did you mean 'time'?"),
+        (AHEAD | {"after": {"time": -1}}, "greater than or equal to 0"),
+        (AHEAD | {"by": -0.1}, "greater than or equal to 0"),
+        (AHEAD | {"within": 1}, "within belongs to "),
         (VALUE | {"is": None}, "must say which value; add is: 0.9 and within: 0.01"),
         (VALUE | {"within": None}, "must say which value; add is: 0.9 and within"),
         (VALUE | {"than": "b"}, "than belongs to faster, fewer, higher, no_worse"),
@@ -132,6 +143,7 @@ def test_a_claim_that_makes_no_sense(claim: dict[str, Any], said: str) -> None:
         (VALUE, "value"),
         (MONOTONE, "monotone"),
         (NO_WORSE, "no_worse"),
+        (AHEAD, "ahead"),
     ],
 )
 def test_what_is_dumped_is_read_again(claim: dict[str, Any], kind: str) -> None:

@@ -1,0 +1,148 @@
+"""The files of a capsule: scenario, results, digests, code of plug-ins, figures."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis import claims, tables
+from analysis.capsules import digests
+from analysis.frames import Study
+from analysis.page.writing import yaml_of
+from simulator.trace import StudyError
+
+SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
+CLAIMS, RUNS = "results/claims.csv", "results/runs.csv"
+RESULTS, MODULES, FIGURES = "results/results.csv", "modules", "figures"
+README = "README.md"
+TYPES = {
+    ".yaml": "application/yaml",
+    ".json": "application/json",
+    ".csv": "text/csv",
+    ".py": "text/x-python",
+    ".md": "text/markdown",
+    ".txt": "text/plain",
+    ".png": "image/png",
+    ".pdf": "application/pdf",
+    ".svg": "image/svg+xml",
+}
+
+
+class PackedFile(NamedTuple):
+    """A file of a capsule.
+
+    Attributes:
+        path: Path in the capsule, with slashes.
+        content: Content.
+        about: What it is, in a few words.
+    """
+
+    path: str
+    content: bytes
+    about: str
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the content, in hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def media_type(self) -> str:
+        """Media type, by the ending."""
+        return TYPES.get(Path(self.path).suffix, "application/octet-stream")
+
+
+def entries(study: Study) -> list[PackedFile]:
+    """Returns the files that a capsule of a study has, but for its metadata.
+
+    Args:
+        study: Study that is complete.
+
+    Raises:
+        StudyError: It is a timeline or not complete, a table is damaged, or the code of
+            a plug-in is no longer that of the study.
+    """
+    manifest = study.manifest
+    if manifest.get("kind") == "timeline":
+        raise StudyError(
+            f"{study.folder}: must be a study with numerics to be a capsule, but is a "
+            f"timeline; send its folder, which holds all of it"
+        )
+    if manifest["status"] != "complete":
+        raise StudyError(
+            f"{study.folder}: must be complete to be a capsule; go on by stalesim "
+            f"resume {study.folder}"
+        )
+    found = [
+        _text(
+            SCENARIO, yaml_of(manifest["scenario"]), "scenario, with all its entries"
+        ),
+        _text(MANIFEST, json.dumps(manifest, indent=1), "manifest of the study"),
+        _csv(RESULTS, tables.numbers(tables.results(study)), "results, by group"),
+        _csv(CLAIMS, claims.evaluate(study), "verdicts on the claims"),
+        _csv(RUNS, digests.of_runs(study), "runs, and the SHA-256 of their traces"),
+    ]
+    found += _modules(manifest)
+    found += _figures(study.folder / FIGURES)
+    return [*found, _text(README, _readme(manifest, found), "what this is")]
+
+
+def carried(manifest: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Returns the modules of plug-ins whose code a capsule holds: single files."""
+    modules = manifest.get("modules") or {}
+    return {name: told for name, told in modules.items() if name.isidentifier()}
+
+
+def _modules(manifest: Mapping[str, Any]) -> Iterator[PackedFile]:
+    for name, told in carried(manifest).items():
+        path = Path(told["file"])
+        entry = None
+        if path.is_file():
+            about = f"code of the plug-in {name}"
+            entry = PackedFile(f"{MODULES}/{name}.py", path.read_bytes(), about)
+        if entry is None or entry.sha256 != told["sha256"]:
+            raise StudyError(
+                f"{path} must hold the code with which the study was run, but "
+                f"{'has changed' if entry else 'is gone'}; put it back"
+            )
+        yield entry
+
+
+def _figures(folder: Path) -> Iterator[PackedFile]:
+    """Yields the figures that were drawn, with their captions."""
+    if folder.is_dir():
+        for path in sorted(folder.iterdir()):
+            if path.is_file() and path.suffix in TYPES:
+                kind = "caption" if path.suffix == ".txt" else "figure"
+                about = f"{kind} {path.stem}"
+                yield PackedFile(f"{FIGURES}/{path.name}", path.read_bytes(), about)
+
+
+def _readme(manifest: Mapping[str, Any], found: list[PackedFile]) -> str:
+    version = (manifest.get("environment") or {}).get("stalesim", "")
+    has_code = any(entry.path.startswith(MODULES) for entry in found)
+    code = " --run-code" if has_code else ""
+    listed = "\n".join(f"- `{entry.path}`: {entry.about}" for entry in found)
+    inputs = "\n".join(
+        f"- `{name}` (SHA-256 {told['sha256']})"
+        for name, told in (manifest.get("inputs") or {}).items()
+    )
+    needed = (
+        f"\nIt reads files that are not part of it:\n\n{inputs}\n" if inputs else ""
+    )
+    caution = "\n`modules/` is code, which `--run-code` executes: read it first.\n"
+    return (
+        f"# {manifest['name']}\n\n{manifest.get('question') or ''}\n\n"
+        f"A study of stalesim {version} as an RO-Crate. To repeat it, and to compare:\n"
+        f"\n    stalesim rerun CAPSULE{code}\n{caution if has_code else ''}{needed}\n"
+        f"{listed}\n"
+    )
+
+
+def _text(path: str, text: str, about: str) -> PackedFile:
+    return PackedFile(path, text.encode(), about)
+
+
+def _csv(path: str, frame: Any, about: str) -> PackedFile:
+    return _text(path, frame.to_csv(index=False, lineterminator="\n"), about)

@@ -1,0 +1,140 @@
+"""Panels and colours of studies with more groups than colours can tell apart."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.colors import to_hex
+
+from analysis.figures import layout, style
+from analysis.figures.lines import split, swept_keys, worded
+from analysis.frames import Study, groups, ordered, runs, swept_columns
+
+Item = TypeVar("Item")
+
+MOST_PANELS = 24
+"""Panels of one figure; what is left out is said."""
+COLORS = "viridis"
+"""Colours of lines, which differ in hue as well as in lightness.
+
+Source: Smith and van der Walt, A better default colormap for Matplotlib (SciPy 2015).
+"""
+LIGHTEST = 0.85
+"""Part of the colour map that lines take; the rest is too light on white."""
+PALE = "#c8c8c8"
+"""Colour of all other groups, behind the one that a panel is about."""
+
+
+class Facet(NamedTuple):
+    """One panel: its title, and the groups that it shows."""
+
+    title: str
+    groups: list[str]
+
+
+class Facets(NamedTuple):
+    """Division of the groups of a study into panels.
+
+    Attributes:
+        panels: Panels that are drawn.
+        all_panels: Number of panels that there would be.
+        key: Swept key whose number colours tell; empty where a panel is one group's,
+            before all others in grey.
+        words: Words on the key's values in each group, as the legend has them.
+        looks: Look of every group.
+    """
+
+    panels: list[Facet]
+    all_panels: int
+    key: str
+    words: dict[str, str]
+    looks: dict[str, style.Look]
+
+    def left_out(self) -> str:
+        """Returns words on panels that are not drawn."""
+        if len(self.panels) == self.all_panels:
+            return ""
+        return f"{len(self.panels)} of {self.all_panels} panels are drawn"
+
+
+def facets(study: Study) -> Facets | None:
+    """Returns panels for a study with more groups than the palette has colours.
+
+    Where a number is swept, the one with most values is told by colour, dark to light,
+    and each variant and value of the other keys has a panel. Else each group has one.
+
+    Returns:
+        None where colours suffice.
+    """
+    known = groups(study)
+    if len(known) <= len(style.palette()):
+        return None
+    table = runs(study).drop_duplicates("group")
+    columns = swept_columns(study)
+    key = _telling(table, [(k, columns[k]) for k in swept_keys(study)])
+    if key is None:
+        every = {name: style.Look(style.palette()[0], style.SOLID) for name in known}
+        panels = [Facet(layout.label(study, name), [name]) for name in known]
+        return Facets(spread(panels, MOST_PANELS), len(panels), "", {}, every)
+    others = [k for k in swept_keys(study) if k != key]
+    panels = [
+        Facet(title, list(rows.sort_values(columns[key])["group"]))
+        for title, rows in split(study, table, others).items()
+    ]
+    numbers = dict(zip(table["group"], table[columns[key]], strict=True))
+    colors = sequential(ordered(table[columns[key]]))
+    looks = {name: _look(numbers[name], colors) for name in known}
+    words = {n: "" if pd.isna(v) else worded(v) for n, v in numbers.items()}
+    return Facets(spread(panels, MOST_PANELS), len(panels), key, words, looks)
+
+
+def looks(study: Study) -> dict[str, style.Look]:
+    """Returns the look of every group of a study, the same in all of its figures."""
+    found = facets(study)
+    return style.looks(groups(study)) if found is None else found.looks
+
+
+def sequential(values: Sequence[Any]) -> dict[Any, str]:
+    """Returns a colour for each of some ordered values, from dark to light."""
+    shades = np.linspace(0, LIGHTEST, max(len(values), 2))
+    table = mpl.colormaps[COLORS]
+    return {v: to_hex(table(s)) for v, s in zip(values, shades, strict=False)}
+
+
+def spread(items: Sequence[Item], most: int) -> list[Item]:
+    """Returns so many items of a list, evenly from its first to its last."""
+    places = np.rint(np.linspace(0, len(items) - 1, min(len(items), most)))
+    return [items[place] for place in places.astype(int)]
+
+
+def grid(number: int, width: float | None = None) -> tuple[int, int]:
+    """Returns rows and columns of so many panels.
+
+    Args:
+        number: Number of panels.
+        width: Inches of the figure, if they are given.
+    """
+    most = 4 if width is None else max(2, int(width / 1.6))
+    columns = min(most, number, max(2, math.ceil(math.sqrt(number))))
+    return math.ceil(number / columns), columns
+
+
+def _look(number: Any, colors: dict[Any, str]) -> style.Look:
+    """Returns the look of a group; one that is not swept over the key is black."""
+    if pd.isna(number):
+        return style.Look(style.ink(), style.DASHED)
+    return style.Look(colors[number], style.SOLID)
+
+
+def _telling(table: pd.DataFrame, keys: list[tuple[str, str]]) -> str | None:
+    """Returns the key that is swept over most numbers, if one is."""
+    values = {key: ordered(table[column]) for key, column in keys}
+    sizes = {
+        key: len(known)
+        for key, known in values.items()
+        if all(isinstance(v, int | float) and not isinstance(v, bool) for v in known)
+    }
+    return max(sizes, key=lambda key: sizes[key]) if sizes else None

@@ -1,0 +1,105 @@
+"""Values of a metric at an instant, such as the accuracy after 60 seconds."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.figures import facets, layout, style
+from analysis.figures.layout import Size
+from analysis.figures.names import plain
+from analysis.frames import Study
+from analysis.instants import Instant, stated, value_at
+from simulator.trace import StudyError
+
+CAPTIONS = {"-after-": "Metric after a given time: its last evaluation up to then"}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields a figure for each metric and instant that claims of a study are about."""
+    for metric, when in stated(study):
+        with contextlib.suppress(StudyError):  # no run lasted so long
+            yield _drawn(study, metric, when)
+
+
+def at_times(study: Study, times: Sequence[float]) -> Iterator[tuple[str, Figure]]:
+    """Yields the study's first metric at some virtual seconds."""
+    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    for time in times:
+        yield _drawn(study, metric, Instant("time", time))
+
+
+def _drawn(study: Study, metric: str, when: Instant) -> tuple[str, Figure]:
+    name = f"{metric}-after-{plain(str(when))}"
+    return name, values_after(study, metric, when.value, when.counted)
+
+
+def values_after(
+    study: Study,
+    metric: str = "test_accuracy",
+    at: float = 60.0,
+    against: str = "time",
+    size: Size | None = None,
+) -> Figure:
+    """Draws each group's mean value of a metric at an instant, with its interval.
+
+    Points are means over the replicates that have a value there, lines 95 % t-intervals
+    as far as the metric can go. Replicates that diverged before count as the worst
+    value; a group of which some are only bounded, or have none, says so.
+
+    Args:
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        at: Instant: virtual seconds, or what else is counted.
+        against: Count, of `frames.COUNTED` or `phases.PHASES`.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            groups need.
+
+    Raises:
+        StudyError: The metric was not evaluated, the count is not known, or no run
+            lasted so long.
+    """
+    table = value_at(study, metric, at, against)
+    looks, when = facets.looks(study), Instant(against, at)
+    if not table["known"].any():
+        raise StudyError(
+            f"no run of study {study.manifest['name']!r} lasted for {when}; take less"
+        )
+    names = [style.text(layout.label(study, group), 26) for group in table["group"]]
+    high = max(1.8, 0.8 + max(name.count("\n") for name in names))
+    with style.context():
+        needed = 6.4, 1.3 + layout.LINE * high * len(names)
+        figure = layout.titled(study, layout.size_or(size, *needed))
+        axes = figure.add_subplot()
+        rows: Any = table.itertuples()
+        cuts = [""]
+        for number, row in enumerate(rows):
+            color = looks[row.group].color
+            ends = np.array([row.low]), np.array([row.high])
+            low, top, cut = layout.within(study, metric, *ends)
+            cuts.append(cut)
+            axes.plot([row.mean], [number], "o", ms=4.5, color=color)
+            axes.plot([low[0], top[0]], [number] * 2, color=color)
+            missing = row.replicates - row.known
+            words = f"{row.known} of {row.replicates} lasted so long" if missing else ""
+            if not np.isfinite(row.mean) and not missing:
+                words = "some diverged: no mean"
+            if words:
+                blended = axes.get_yaxis_transform()
+                here = {"fontsize": layout.small(), "va": "bottom", "ha": "right"}
+                axes.text(0.99, number - 0.1, words, transform=blended, **here)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)  # the first group on top
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel(f"{style.metric_label(metric, study)} after {when}")
+        several = layout.replicates(table["replicates"])
+        lines = f"lines: 95 % t-intervals{max(cuts, key=len)}"
+        many = int(table["known"].max()) > 1
+        layout.add_note(
+            figure, (f"Points: means over {several}", lines if many else "")
+        )
+    return figure

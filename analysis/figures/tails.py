@@ -1,0 +1,208 @@
+"""How stale contributions were, pooled and by groups of clients, on shared axes."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
+
+from analysis.clients import GROUP, groups
+from analysis.figures import facets, layout, style
+from analysis.figures.layout import Size
+from analysis.frames import Study, joined
+from analysis.frames import groups as groups_of_runs
+from analysis.staleness import histogram, stale_groups
+from simulator.trace import StudyError
+
+Lines = list[tuple[str, style.Look, pd.DataFrame]]
+"""Names, looks and histograms of a panel's lines."""
+EVERYONE = "all clients"
+
+CAPTIONS = {
+    "^staleness$": "How much of all work was at least so stale, by groups of clients"
+}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields the figure, if anything was ever stale."""
+    if stale_groups(study):
+        yield "staleness", staleness_tails(study)
+
+
+def staleness_tails(
+    study: Study, among: Sequence[str] | None = None, size: Size | None = None
+) -> Figure:
+    """Draws which part of all work was at least so stale, for every group of runs.
+
+    Where a scenario divides its clients into groups, each group of runs has a panel, in
+    which a line is of all clients or of a group of them, with how many it has. Else all
+    are in one panel, or in those of `convergence`. All panels have the same axes, both
+    logarithmic (from 1 on). Groups that were never stale are left out, and named.
+
+    Args:
+        study: Study, finished or not.
+        among: Groups of runs; by default all, evenly spread if they are too many.
+        size: Width and height in inches, such as `style.size("two")`; by default as the
+            panels need.
+
+    Raises:
+        StudyError: Nothing was stale in any of the groups.
+    """
+    known, stale = list(among or groups_of_runs(study)), stale_groups(study)
+    shown = [group for group in known if group in stale]
+    if not shown:
+        raise StudyError(
+            f"nothing in study {study.manifest['name']!r} was ever stale; rounds that "
+            f"wait for all are not"
+        )
+    fresh = [layout.name(study, group) for group in known if group not in stale]
+    tiers = _tiers(study, shown)
+    with style.context():
+        if any(tiers.values()):
+            figure, remark = _by_tier(study, shown, tiers, size)
+        else:
+            figure, remark = _pooled(study, shown, size)
+        layout.add_note(
+            figure,
+            (
+                "Part of all work that used a state at least so stale",
+                "replicates together",
+                f"never stale: {', '.join(fresh)}" if fresh else "",
+                remark,
+            ),
+            legend_below=True,
+        )
+    return figure
+
+
+def tail(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Returns a staleness and which part of the counts is at least so large.
+
+    Args:
+        frame: Histogram, as `analysis.staleness.histogram` returns it. A bin of several
+            integers stands at its smallest.
+    """
+    counts = frame["count"].to_numpy(np.float64)
+    at_least = np.cumsum(counts[::-1])[::-1] / counts.sum()
+    low = frame["low"].to_numpy(np.float64)
+    return np.append([0.0], low), np.append([1.0], at_least)  # all is at least fresh
+
+
+def _by_tier(
+    study: Study,
+    shown: list[str],
+    tiers: dict[str, dict[str, list[int]]],
+    size: Size | None,
+) -> tuple[Figure, str]:
+    """Draws a panel per group of runs, a line per group of clients."""
+    names = dict.fromkeys(name for group in shown for name in tiers[group])
+    looks = {EVERYONE: style.Look(style.ink(), style.DASHED), **style.looks(names)}
+    panels: dict[bytes, tuple[list[str], Lines]] = {}
+    for group in shown:
+        parts = {EVERYONE: None, **tiers[group]}
+        frames = {name: histogram(study, group, own) for name, own in parts.items()}
+        lines = [(name, looks[name], frame) for name, frame in frames.items()]
+        # What is swept may not change who acts when: the same picture is drawn once.
+        same = b"".join(frame.to_numpy().tobytes() for frame in frames.values())
+        panels.setdefault(same, ([], lines))[0].append(group)
+    every = [(_title(study, found), lines) for found, lines in panels.values()]
+    few = facets.spread(every, facets.MOST_PANELS)
+    said = f"{len(few)} of {len(every)} panels are drawn"
+    return _draw(study, few, size), said if len(few) < len(every) else ""
+
+
+def _title(study: Study, alike: list[str]) -> str:
+    """Returns the title of a panel of groups of runs that are equally stale."""
+    more = f" and {len(alike) - 1} alike" if alike[1:] else ""
+    return layout.name(study, alike[0]) + more
+
+
+def _pooled(study: Study, shown: list[str], size: Size | None) -> tuple[Figure, str]:
+    """Draws a line per group of runs, in panels where they are many."""
+    divided, looks = facets.facets(study), facets.looks(study)
+    if divided is None:
+        divided = facets.Facets([facets.Facet("", shown)], 1, "", {}, looks)
+    panels = []
+    for title, mine in divided.panels:
+        lines = [
+            (
+                divided.words.get(group, "" if title else layout.name(study, group)),
+                looks[group],
+                histogram(study, group),
+            )
+            for group in mine
+            if group in shown
+        ]
+        panels += [(title, lines)] if lines else []
+    figure = _draw(study, panels, size, style.key_label(divided.key))
+    return figure, divided.left_out()
+
+
+def _draw(
+    study: Study,
+    panels: Sequence[tuple[str, Lines]],
+    size: Size | None,
+    legend: str = "",
+) -> Figure:
+    """Draws panels on shared axes.
+
+    Args:
+        study: Study of the panels.
+        panels: Title, and lines: name, look and histogram.
+        size: Width and height in inches, if asked for.
+        legend: Title of the legend.
+    """
+    number, size = len(panels), layout.for_print(size)
+    rows, columns = facets.grid(number, None if size is None else size[0])
+    wanted = (5.2, 3.8)
+    if number > 1:
+        wanted = (0.6 + 2.3 * columns, 1.3 + 1.8 * rows)
+    if size is not None:
+        wanted = size[0], wanted[1] * min(1.0, size[0] / wanted[0])
+    figure = layout.titled(study, wanted)
+    every = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    embeddings = (joined(study, "staleness")["quantity"] == "embedding").any()
+    handles: dict[str, Artist] = {}
+    for place, axes in enumerate(every.flat):
+        axes.set_visible(place < number)
+        if place >= number:
+            continue
+        title, lines = panels[place]
+        for name, look, frame in lines:
+            (line,) = axes.plot(*tail(frame), drawstyle="steps-pre", **look._asdict())
+            handles[name] = line
+        axes.set_title(style.text(title, 36))
+        if place % columns == 0:
+            axes.set_ylabel("Part at least so stale")
+        is_last = place + columns >= number
+        axes.tick_params(labelbottom=is_last)
+        if is_last:
+            what = "embedding" if embeddings else "contribution"
+            axes.set_xlabel(style.STALENESS[what].replace(" of ", "\nof ", number > 1))
+    axes = every.flat[0]
+    axes.set_xscale("symlog", linthresh=1)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.set_yscale("log")
+    axes.set_xlim(left=0)
+    labels = [style.text(name) for name in handles]
+    width = figure.get_figwidth()
+    layout.add_legend(figure, list(handles.values()), labels, (width, 0), legend)
+    return figure
+
+
+def _tiers(study: Study, shown: list[str]) -> dict[str, dict[str, list[int]]]:
+    """Returns the clients of each group of clients, by group of runs and by name."""
+    who = joined(study, "clients")
+    found: dict[str, dict[str, list[int]]] = {group: {} for group in shown}
+    if GROUP not in who:
+        return found
+    for group in shown:
+        mine = who.loc[who["group"] == group]
+        first = mine.loc[mine["run"] == mine["run"].iloc[0]]
+        for name, size in groups(first).items():
+            own = first.loc[first[GROUP] == name, "client"]
+            found[group][f"{name} ({size})"] = own.tolist()
+    return found

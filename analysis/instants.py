@@ -1,0 +1,123 @@
+"""What a metric was at an instant: after so many seconds, commits or bytes."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analysis.bounds import AT_LEAST, EXACT
+from analysis.frames import Study, described, groups, metric_of, runs
+from analysis.phases import evaluations_by
+from analysis.statistics import Interval, t_interval
+from analysis.targets import lost, worst_value
+
+FROZEN = "stalled"
+"""End of a run in which nothing could change any more: its last value stays."""
+ENDS = {"time": "virtual_s"}
+"""Columns of runs with what was counted at their end, where they are not called so."""
+
+
+class Instant(NamedTuple):
+    """A count, and how far it has come.
+
+    Attributes:
+        counted: One of `frames.COUNTED` or `phases.PHASES`.
+        value: Value of the count, in its unit.
+    """
+
+    counted: str
+    value: float
+
+    def __str__(self) -> str:
+        """Words such as `60 s`, or `500 commits`."""
+        unit = "s" if self.counted == "time" else self.counted
+        return f"{self.value:g} {unit}"
+
+
+def stated(study: Study) -> list[tuple[str, Instant]]:
+    """Returns the metrics and instants at which claims of a study look, each once."""
+    found: dict[tuple[str, Instant], None] = {}
+    for claim in study.manifest["scenario"].get("claims", []):
+        after: Mapping[str, float] = claim.get("after") or {}
+        for counted, value in after.items():
+            found[claim["metric"], Instant(counted, float(value))] = None
+    return list(found)
+
+
+def values_at(
+    study: Study, metric: str, at: float, against: str = "time"
+) -> pd.DataFrame:
+    """Returns every run's value of a metric at an instant.
+
+    That is the value of the last evaluation up to then; none is drawn between two. A
+    run that diverged before has the worst value that the metric can have or, where
+    there is none, is at least as bad as the worst that any evaluation of the study has
+    seen. A run that stalled keeps its last value. One that ended otherwise before the
+    instant has no value there.
+
+    Args:
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        at: Instant: virtual seconds, or what else is counted.
+        against: Count, of `frames.COUNTED` or `phases.PHASES`.
+
+    Returns:
+        Columns group, replicate, value (NaN where there is none), evaluated (the count
+        at that evaluation), bound (of `bounds.EXACT`, `bounds.AT_LEAST`).
+
+    Raises:
+        StudyError: The metric was not evaluated, or the count is not known.
+    """
+    table = evaluations_by(study, against)
+    x, y = (metric_of(table, name).astype(np.float64) for name in (against, metric))
+    # What is not finite is how a run diverged, and no value of it.
+    known = np.isfinite(x) & np.isfinite(y)
+    last = pd.DataFrame({"run": table["run"], "x": x, "y": y}).loc[known]
+    until = last.loc[last["x"] <= at].groupby("run").last()
+    ended = runs(study)
+    furthest = ended["run"].map(last.groupby("run")["x"].max())
+    bad = lost(study, metric) & (furthest < at).to_numpy(bool)
+    name = ENDS.get(against, against)
+    ends = np.fmax(furthest, ended[name]) if name in ended else furthest
+    there = (ends >= at) | (ended["stop"] == FROZEN)
+    exact = described(study, metric).worst is not None
+    worst = worst_value(study, metric)
+    value = ended["run"].map(until["y"]).where(there).mask(bad, worst)
+    return ended[["group", "replicate"]].assign(
+        value=value,
+        evaluated=ended["run"].map(until["x"]).where(there & ~bad),
+        bound=np.where(bad & (not exact) & np.isfinite(worst), AT_LEAST, EXACT),
+    )
+
+
+def value_at(
+    study: Study, metric: str, at: float, against: str = "time"
+) -> pd.DataFrame:
+    """Returns each group's mean value of a metric at an instant.
+
+    Args:
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        at: Instant: virtual seconds, or what else is counted.
+        against: Count, of `frames.COUNTED` or `phases.PHASES`.
+
+    Returns:
+        Columns group, mean, low, high (95 % t-interval over replicates; NaN where a
+        value is only bounded, or there are fewer than two), known (replicates that have
+        a value there), replicates.
+
+    Raises:
+        StudyError: The metric was not evaluated, or the count is not known.
+    """
+    table = values_at(study, metric, at, against)
+    rows = []
+    for group in groups(study):
+        mine = table.loc[table["group"] == group]
+        values = mine["value"].dropna().to_numpy(np.float64)
+        interval = t_interval(values)
+        if (mine["bound"] != EXACT).any():  # a mean of bounds is no mean
+            interval = Interval(*[float("nan")] * 3)
+        rows.append((group, *interval, values.size, len(mine)))
+    columns = pd.Index(["group", "mean", "low", "high", "known", "replicates"])
+    return pd.DataFrame(rows, columns=columns)

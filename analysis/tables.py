@@ -1,0 +1,270 @@
+"""Tables of a study for print: results with intervals, verdicts; as LaTeX or Markdown.
+
+Every mean has its 95 % t-interval, every time its interval of the median, and every
+cell from which replicates are missing says how many there are.
+"""
+
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analysis import claims, instants
+from analysis.figures import style
+from analysis.frames import Study, groups, runs
+from analysis.instants import Instant
+from analysis.markup import markdown
+from analysis.statistics import t_interval
+from analysis.summary import staleness
+from analysis.targets import default_target, final_values, time_to_target
+from simulator.config.text import printable
+
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "ε": r"$\varepsilon$",
+    "δ": r"$\delta$",
+    "²": r"\textsuperscript{2}",
+}
+DIGITS = 4
+LONG, WIDTH = 30, 14
+"""Letters from which a column's words are broken, and of a line of a heading."""
+
+
+class Cell(NamedTuple):
+    """A number with its interval, and of how many replicates it is.
+
+    Attributes:
+        estimate: Mean or median; infinite where a median was not reached.
+        low: Lower end of its interval, NaN where there is none.
+        high: Upper end, infinite where it is open.
+        known: Replicates that have a value, or that reached the target.
+        replicates: All replicates.
+        symmetric: Whether the interval is written as a half-width.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    known: int
+    replicates: int
+    symmetric: bool
+
+
+def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
+    """Returns a row per group: how good, how fast, how stale, at which cost.
+
+    Args:
+        study: Study, finished or not.
+        at: Virtual seconds after which the first metric is told, besides those of the
+            study's claims.
+
+    Returns:
+        Column `group`; `final ...` and `... after ...` (`Cell`, means with intervals);
+        `s to ...` (`Cell`, Kaplan-Meier medians); `staleness` and `largest staleness`,
+        `commits`, `MB` (numbers, means over replicates).
+
+    Raises:
+        StudyError: No run has ended, or a table is damaged.
+    """
+    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    known = groups(study)
+    columns: dict[str, list[Any]] = {"group": list(known)}
+    finals = final_values(study, metric).groupby("group")["value"]
+    columns[f"final {style.in_words(metric)}"] = [
+        _mean(finals.get_group(group)) for group in known
+    ]
+    whens = [*instants.stated(study), *((metric, Instant("time", t)) for t in at)]
+    for of, when in dict.fromkeys(whens):
+        table = instants.value_at(study, of, when.value, when.counted)
+        of_group: Any = table.set_index("group")
+        columns[f"{style.in_words(of)} after {when}"] = [
+            _cell(of_group.loc[group], symmetric=True) for group in known
+        ]
+    target = default_target(study)
+    times: Any = time_to_target(study, target.metric, target.value).set_index("group")
+    columns[f"s to {style.in_words(target.metric)} {target.value:.3g}"] = [
+        _cell(times.loc[group], symmetric=False) for group in known
+    ]
+    stale = staleness(study).reindex(known)
+    columns["staleness"] = stale["mean"].tolist()
+    columns["largest staleness"] = stale["max"].tolist()
+    return pd.DataFrame(columns | _costs(study, known))
+
+
+def verdicts(study: Study) -> pd.DataFrame:
+    """Returns a row per claim: columns claim, verdict, measured, replicates, p."""
+    found = claims.evaluate(study)
+    p = ["" if np.isnan(p) else f"{p:.2g}" for p in found["corrected"]]
+    return found[["claim", "verdict", "measured", "replicates"]].assign(p=p)
+
+
+def plain(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns a table with its cells in words, for a terminal or a file."""
+    return table.map(_in_words)
+
+
+def to_markdown(table: pd.DataFrame) -> str:
+    """Returns a table as Markdown."""
+    return markdown(plain(table))
+
+
+def numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns a table with a column per number, so that each can be read by programs.
+
+    Cells become columns such as `final test accuracy: low`.
+    """
+    found = {}
+    for name, column in table.items():
+        if column.map(lambda cell: isinstance(cell, Cell)).all():
+            for part in ("estimate", "low", "high", "known", "replicates"):
+                found[f"{name}: {part}"] = [getattr(cell, part) for cell in column]
+        else:
+            found[name] = column
+    return pd.DataFrame(found)
+
+
+def to_latex(table: pd.DataFrame, caption: str, label: str) -> str:
+    r"""Returns a table for LaTeX, which needs `\usepackage{booktabs}`.
+
+    Args:
+        table: Table, as of `results` or `verdicts`.
+        caption: Caption, plain text.
+        label: Label, letters and hyphens.
+    """
+    shape = "".join(_shape(table[name]) for name in table)
+    heads = [_head(str(name)) for name in table]
+    lines = [
+        r"% \usepackage{booktabs}",
+        r"\begin{table}",
+        r"  \centering\footnotesize\setlength{\tabcolsep}{4pt}",
+        f"  \\caption{{{_escaped(caption)}}}",
+        f"  \\label{{tab:{re.sub(r'[^A-Za-z0-9-]+', '-', label)}}}",
+        f"  \\begin{{tabular}}{{{shape}}}",
+        r"    \toprule",
+        f"    {' & '.join(heads)} \\\\",
+        r"    \midrule",
+        *(f"    {_row(row)} \\\\" for row in table.to_numpy()),
+        r"    \bottomrule",
+        r"  \end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def caption(study: Study) -> str:
+    """Returns what the columns of `results` are, for a caption."""
+    return (
+        f"{study.manifest['name']}. Final values are means of the last tenth of a "
+        f"run's evaluations, with 95 % t-intervals over replicates; times are medians "
+        f"(Kaplan-Meier) with 95 % intervals; in parentheses, where not all replicates "
+        f"count, how many do. Staleness in commits, MB up and down."
+    )
+
+
+def _costs(study: Study, known: list[str]) -> dict[str, list[float]]:
+    ended = runs(study)
+    last = study.table("evaluations").groupby("run").last()
+    sent = last[["upload_bytes", "download_bytes"]].sum(axis=1) / 1e6
+    table = ended.assign(sent=ended["run"].map(sent)).groupby("group")
+    means: Any = table[["commits", "sent"]].mean()
+    return {
+        "commits": [float(means.loc[group, "commits"]) for group in known],
+        "MB": [float(means.loc[group, "sent"]) for group in known],
+    }
+
+
+def _cell(row: pd.Series, *, symmetric: bool) -> Cell:
+    """Returns a row of estimate, low, high, and two numbers of replicates."""
+    *interval, known, replicates = row
+    return Cell(*interval, int(known), int(replicates), symmetric)
+
+
+def _mean(values: pd.Series) -> Cell:
+    there = values.dropna().to_numpy(np.float64)
+    return Cell(*t_interval(there), there.size, len(values), symmetric=True)
+
+
+def _shape(column: pd.Series) -> str:
+    """Returns a column's shape: words to the left, broken where they are long."""
+    if not column.map(lambda cell: isinstance(cell, str)).all():
+        return "r"
+    longest = max(map(len, column), default=0)
+    return r"p{0.27\linewidth}" if longest > LONG else "l"
+
+
+def _head(name: str) -> str:
+    """Returns a heading in lines."""
+    lines = r" \\ ".join(map(_escaped, textwrap.wrap(name, WIDTH)))
+    return f"\\shortstack{{{lines}}}"
+
+
+def _row(cells: Sequence[object]) -> str:
+    """Returns the cells of a row; long ones are not stretched to both sides."""
+    return " & ".join(
+        r"\raggedright " * (isinstance(cell, str) and len(cell) > LONG)
+        + _in_latex(cell)
+        for cell in cells
+    )
+
+
+def _in_words(cell: object) -> object:
+    if isinstance(cell, Cell):
+        return _told(cell, " ± ", "never", "∞") + _counted(cell)
+    return _short(cell)
+
+
+def _in_latex(cell: object) -> str:
+    if isinstance(cell, Cell):
+        told = _told(cell, r" \pm ", r"\mathrm{never}", r"\infty")
+        told = told.replace(" [", r" \;[")
+        return f"${told}${_counted(cell)}"
+    return _escaped(str(_short(cell)))
+
+
+def _told(cell: Cell, plus_minus: str, never: str, infinity: str) -> str:
+    """Returns estimate and interval, in words or in mathematics."""
+    low, high = (
+        infinity if np.isinf(end) else f"{end:.{DIGITS}g}"
+        for end in (cell.low, cell.high)
+    )
+    if np.isinf(cell.estimate):
+        return never
+    if np.isnan(cell.estimate):
+        return "-"
+    text = f"{cell.estimate:.{DIGITS}g}"
+    if np.isnan(cell.low):
+        return text
+    if cell.symmetric:
+        return f"{text}{plus_minus}{(cell.high - cell.low) / 2:.2g}"
+    return f"{text} [{low}, {high}]"
+
+
+def _counted(cell: Cell) -> str:
+    """Returns how many replicates there are, where some are missing."""
+    return f" ({cell.known}/{cell.replicates})" * (cell.known < cell.replicates)
+
+
+def _short(cell: object) -> object:
+    if not isinstance(cell, float):
+        return cell
+    return "" if np.isnan(cell) else f"{cell:.{DIGITS}g}"
+
+
+def _escaped(text: str) -> str:
+    """Returns plain text as LaTeX; letters that it may lack are escapes."""
+    shown = (SPECIAL.get(letter, letter) for letter in printable(text))
+    return "".join(one if one.isascii() else _escape(one) for one in shown)
+
+
+def _escape(letter: str) -> str:
+    return r"\textbackslash{}" + letter.encode("ascii", "backslashreplace").decode()[1:]

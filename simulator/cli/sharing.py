@@ -1,0 +1,167 @@
+"""Commands to share a study and to repeat one: `capsule` and `rerun`; `cite`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simulator.cli import console, folders
+from simulator.cli.console import err, out
+from simulator.config.errors import UserError
+from simulator.config.text import counted
+
+if TYPE_CHECKING:
+    from analysis.capsules import Capsule, Repetition
+
+app = typer.Typer()
+
+DIFFERENT = 1
+"""Exit status of a repetition with other verdicts."""
+SHOWN = 3
+"""Runs that are named."""
+
+
+@app.command()
+def capsule(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    file: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="zip file; by default FOLDER/capsule.zip"),
+    ] = None,
+    licence: Annotated[
+        str | None,
+        typer.Option(
+            "--licence",
+            metavar="SPDX",
+            help="licence of scenario and results, such as CC-BY-4.0",
+        ),
+    ] = None,
+) -> None:
+    """Packs a study into one file (an RO-Crate) that others can repeat.
+
+    It holds the scenario, results, verdicts, digests of all traces, versions, figures
+    and the code of plug-ins; of data their names, licences and checksums, not the data.
+    """
+    from analysis import capsules
+    from simulator import trace
+
+    path = capsules.write(trace.load(folder), file, licence)
+    out.say(f"Capsule: {path}")
+    out.say(f"To repeat it: stalesim rerun {path}")
+    if licence is None:
+        out.say("It states no licence of scenario and results; --licence states one")
+
+
+@app.command()
+def rerun(
+    file: Annotated[Path, typer.Argument(help="a capsule")],
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", help="new folder for the study")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")
+    ] = 0,
+    *,
+    run_code: Annotated[
+        bool,
+        typer.Option(
+            "--run-code", help="execute the code of plug-ins that is in the capsule"
+        ),
+    ] = False,
+) -> None:
+    """Repeats the study of a capsule, and says whether its verdicts are the same here.
+
+    Ends with status 1 if one is not.
+    """
+    from analysis import capsules
+    from simulator import studies
+    from simulator.scenario.reading import loads
+
+    packed = capsules.read(file)
+    if packed.modules and not run_code:
+        raise UserError(
+            f"{file} holds code that would be executed ({', '.join(packed.modules)}); "
+            f"read it, then add --run-code"
+        )
+    folder = folder or folders.new(f"{packed.manifest['name']}-again")
+    _register(packed, folder)
+    scenario = loads(packed.files["scenario.yaml"].decode(), f"{file}:scenario.yaml")
+    if getattr(scenario, "algorithm", None) is None:
+        raise UserError(f"{file}: must hold a study with numerics; get it again")
+    with console.interruptible(folder), console.progress(scenario.name) as hear:
+        study = studies.simulate(scenario, folder, jobs=jobs, progress=hear)
+    found = capsules.compare(packed, study)
+    _show(found)
+    out.say(f"Study: {folder}")
+    if not found.same_verdicts:
+        raise SystemExit(DIFFERENT)
+
+
+def _register(packed: "Capsule", folder: Path) -> None:
+    """Writes the code of plug-ins next to the study's folder, and imports it."""
+    if not packed.modules:
+        return
+    from simulator.config import catalogue
+    from simulator.engine import device
+
+    place = folder.with_name(f"{folder.name}-code")
+    paths = []
+    for name in packed.modules:
+        path = place / Path(name).name
+        place.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(packed.files[name])
+        paths.append(path)
+    device.before_import()
+    catalogue.register(*paths)
+
+
+def _show(found: "Repetition") -> None:
+    """Says what is the same, and what differs."""
+    for name, (then, now) in found.environment.items():
+        out.say(f"{name} was {then}, is {now}")
+    for name in found.inputs:
+        err.say(f"{name} does not hold what it held", style="yellow")
+    same = found.same_runs == found.runs
+    what = f"traces: {found.same_runs} of {counted(found.runs, 'run')} equal to the bit"
+    if not same:
+        others = ", ".join(found.other_runs[:SHOWN])
+        rest = len(found.other_runs) - SHOWN
+        what += f"; not {others}" + (f" and {rest} more" if rest > 0 else "")
+        if not found.same_machine:
+            what += "; machines and libraries may differ in last digits"
+    out.say(what, style="green" if same else "yellow")
+    rows = found.verdicts.itertuples(index=False)
+    for claim, then, now in rows:
+        if then != now:
+            err.say(f"{claim}: {then} then, {now} now", style="red")
+    number = counted(len(found.verdicts), "verdict")
+    if found.same_verdicts:
+        out.say(f"the same verdicts: {number}", style="green")
+    else:
+        other = int((found.verdicts["then"] != found.verdicts["now"]).sum())
+        err.say(f"other verdicts: {other} of {number}", style="red")
+
+
+@app.command()
+def cite(
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="folder of a study, a capsule, or a scenario file"),
+    ] = None,
+    *,
+    as_apa: Annotated[
+        bool, typer.Option("--apa", help="in APA style, in place of BibTeX")
+    ] = False,
+) -> None:
+    """Prints what is to be cited: the program, and the papers of a study's methods."""
+    from simulator.cli import citing
+
+    said = citing.read()
+    found = [] if path is None else citing.papers(said, citing.scenarios_of(path))
+    sys.stdout.write((citing.apa if as_apa else citing.bibtex)(said, found))
+    if path is not None and not found:
+        err.say(
+            "No paper is known of its methods; docs/reference names their sources",
+            style="yellow",
+        )

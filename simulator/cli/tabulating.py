@@ -1,0 +1,69 @@
+"""Results of a study as tables: in the terminal, or as LaTeX, Markdown or csv."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from simulator.cli import printing
+from simulator.cli.console import out
+from simulator.config.errors import UserError
+
+if TYPE_CHECKING:
+    from analysis.frames import Study
+
+ENDINGS = (".tex", ".md", ".csv")
+
+
+def write(
+    study: "Study", at: Sequence[float], file: Path | None, *, latex: bool
+) -> None:
+    """Shows the tables of a study, or writes them into a file.
+
+    Args:
+        study: Study with numerics.
+        at: Virtual seconds after which the first metric is told besides.
+        file: File, whose ending says the form; none for the terminal.
+        latex: Whether LaTeX is shown.
+
+    Raises:
+        UserError: The file has another ending, or cannot be written.
+    """
+    from analysis import tables
+
+    if file is not None and file.suffix not in ENDINGS:
+        raise UserError(
+            f"--out must be a file that ends in {', '.join(ENDINGS)}, got {file}; "
+            f"rename it"
+        )
+    results, verdicts = tables.results(study, at), tables.verdicts(study)
+    name = study.manifest["name"]
+    if file is None and not latex:
+        printing.show_table(name, tables.plain(results))
+        out.say(tables.caption(study).removeprefix(f"{name}. "))
+        if len(verdicts):
+            printing.show_table("Verdicts on claims.", tables.plain(verdicts))
+        return
+    form = ".tex" if file is None else file.suffix
+    if form == ".csv":
+        text = tables.numbers(results).to_csv(index=False)
+    elif form == ".md":
+        text = f"{tables.caption(study)}\n\n{tables.to_markdown(results)}"
+        if len(verdicts):
+            text += f"\n{tables.to_markdown(verdicts)}"
+    else:
+        text = tables.to_latex(results, tables.caption(study), name)
+        if len(verdicts):
+            said = f"{name}. Verdicts on claims, p corrected by Holm."
+            text += "\n" + tables.to_latex(verdicts, said, f"{name}-claims")
+    if file is None:
+        sys.stdout.write(text)
+        return
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"{file} must be a file that can be written, got: {error.strerror}; choose "
+            f"another one by --out"
+        ) from error
+    out.say(f"Written: {file}")

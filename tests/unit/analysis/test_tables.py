@@ -1,0 +1,128 @@
+"""Tables for print: numbers with intervals, LaTeX that compiles, Markdown."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from analysis import tables
+from analysis.statistics import t_interval
+from simulator.cli import tabulating
+from simulator.cli.commands import app
+from simulator.config.errors import UserError
+from tests.unit.analysis.studies import Curves, Fake
+
+CLAIM = {"ahead": "a", "than": "b", "after": {"time": 1}, "says": "x"}
+CLAIM["metric"] = "test_accuracy"
+AWKWARD = r"50 % & $x_1$ #{2} ~^\ ε ≥ é 中"
+
+
+def curves() -> Curves:
+    return Curves(
+        {
+            "a": [[0.1, 0.8, 0.9], [0.1, 0.7, 0.8], [0.1, 0.9, 0.9]],
+            "b": [[0.1, 0.5, 0.6], [0.1, 0.6, 0.6], [0.1, 0.4]],
+        },
+        claims=[CLAIM],
+        stop={"target": {"test_accuracy": 0.7}},
+    )
+
+
+def test_numbers_are_those_of_the_curves() -> None:
+    table = tables.results(curves(), at=[2]).set_index("group")
+    final = table.loc["a", "final test accuracy"]
+    assert final[:3] == pytest.approx(t_interval(np.array([0.9, 0.8, 0.9])))
+    first = table.loc["b", "test accuracy after 1 s"]
+    assert first.estimate == pytest.approx(0.5)
+    later = table.loc["b", "test accuracy after 2 s"]
+    assert (later.estimate, later.known, later.replicates) == (0.6, 2, 3)
+    assert table.loc["b", "s to test accuracy 0.7"].estimate == np.inf
+    assert table.loc["a", "s to test accuracy 0.7"].known == 3
+
+
+def test_words_say_what_is_missing() -> None:
+    table = tables.plain(tables.results(curves(), at=[2])).set_index("group")
+    assert table.loc["b", "test accuracy after 2 s"] == "0.6 ± 0 (2/3)"
+    assert table.loc["b", "s to test accuracy 0.7"] == "never (0/3)"
+    assert table.loc["a", "final test accuracy"] == "0.8667 ± 0.14"
+
+
+def test_a_column_per_number() -> None:
+    table = tables.numbers(tables.results(curves()))
+    assert table["final test accuracy: low"].iloc[0] == pytest.approx(0.7232, abs=1e-4)
+    assert "s to test accuracy 0.7: high" in table
+    assert not any(isinstance(cell, tables.Cell) for cell in table.to_numpy().ravel())
+
+
+def test_markdown_has_a_row_per_group() -> None:
+    lines = tables.to_markdown(tables.results(curves())).splitlines()
+    assert len(lines) == 4
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+
+
+def test_plain_text_is_plain_in_latex() -> None:
+    frame = pd.DataFrame({"group": [AWKWARD], "x": [float("nan")]})
+    text = tables.to_latex(frame, AWKWARD, AWKWARD)
+    assert text.isascii()
+    assert r"50 \% \& \$x\_1\$ \#\{2\} \textasciitilde{}\textasciicircum{}" in text
+    assert re.search(r"\\label\{tab:[A-Za-z0-9-]+\}", text)
+    depth = 0
+    for sign in re.findall(r"(?<!\\)[{}]", text):
+        depth += 1 if sign == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+
+
+def test_rows_of_latex_have_as_many_cells_as_columns() -> None:
+    table = tables.results(curves(), at=[2])
+    rows = [
+        line.strip()
+        for line in tables.to_latex(table, "c", "l").splitlines()
+        if line.endswith(r" \\") and line.startswith("    ")
+    ]
+    assert len(rows) == 3
+    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {
+        len(table.columns) - 1
+    }
+    assert r"$0.8667 \pm 0.14$" in rows[1]
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs LaTeX")
+def test_latex_compiles(tmp_path: Path) -> None:
+    study = curves()
+    body = tables.to_latex(tables.results(study, at=[2]), AWKWARD, "one")
+    body += tables.to_latex(tables.verdicts(study), tables.caption(study), "two")
+    body += tables.to_latex(pd.DataFrame({AWKWARD: [AWKWARD]}), "c", "three")
+    document = (
+        "\\documentclass{article}\n\\usepackage{booktabs}\n"
+        f"\\begin{{document}}\n{body}\\end{{document}}\n"
+    )
+    (tmp_path / "t.tex").write_text(document)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "t.pdf").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["t.tex", "t.md", "t.csv"])
+def test_files(name: str, tmp_path: Path) -> None:
+    tabulating.write(Fake(("async", "sync")), [20], tmp_path / name, latex=False)  # pyright: ignore
+    text = (tmp_path / name).read_text()
+    assert "async" in text
+    assert "test accuracy after 20 s" in text.replace(r" \\ ", " ")
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"ends in \.tex, \.md, \.csv, got x\.doc"):
+        tabulating.write(Fake(), [], Path("x.doc"), latex=False)  # pyright: ignore
+    with pytest.raises(UserError, match="that can be written"):
+        tabulating.write(Fake(), [], tmp_path / "no" / "x.md", latex=False)  # pyright: ignore
+    result = CliRunner().invoke(app, ["tables", str(tmp_path / "nothing")])
+    assert isinstance(result.exception, UserError)

@@ -1,0 +1,279 @@
+"""Capsules: what is in them, that they repeat, and what is said of damaged ones."""
+
+import contextlib
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import simulator
+from analysis import capsules
+from analysis.capsules import digests
+from simulator.cli.commands import app
+from simulator.config.errors import UserError
+from simulator.scenario.reading import loads
+from simulator.trace import StudyError, load
+
+SCENARIO = """\
+name: tiny
+question: does it repeat?
+replicates: 3
+problem:
+  data: {kind: breast_cancer, scale: standard}
+  partition: {kind: iid, clients: 3}
+clients: {compute: {law: expon}}
+protocol: {kind: asynchronous}
+algorithm: {kind: sgd, step_size: 0.1, batch: 8}
+stop: {commits: 40}
+evaluate: {every: {commits: 10}}
+variants: {fast: {}, slow: {algorithm: {step_size: 1.0e-6}}}
+claims:
+  - {ahead: fast, than: slow, after: {commits: 40}, says: "larger steps are ahead"}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("capsules") / "study"
+    simulator.simulate(loads(SCENARIO, "tiny.yaml"), place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def packed(folder: Path) -> Path:
+    return capsules.write(load(folder), licence="CC-BY-4.0")
+
+
+def _run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    if isinstance(result.exception, UserError):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def changed(
+    packed: Path, place: Path, change: Callable[[dict[str, bytes]], Any]
+) -> Path:
+    """Writes a capsule with other files than it had."""
+    with zipfile.ZipFile(packed) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    change(files)
+    path = place / "changed.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def relabelled(files: dict[str, bytes], name: str, content: bytes) -> None:
+    """Changes a file, and what the metadata says of it."""
+    files[name] = content
+    said = json.loads(files["ro-crate-metadata.json"])
+    (entity,) = [each for each in said["@graph"] if each["@id"] == name]
+    entity["sha256"] = hashlib.sha256(content).hexdigest()
+    files["ro-crate-metadata.json"] = json.dumps(said).encode()
+
+
+def test_the_metadata_is_a_crate(packed: Path) -> None:
+    """Has what the specification demands: section 4, root, data entities, context."""
+    with zipfile.ZipFile(packed) as archive:
+        said = json.loads(archive.read("ro-crate-metadata.json"))
+        names = {*archive.namelist()} - {"ro-crate-metadata.json"}
+        sizes = {each.filename: each.file_size for each in archive.infolist()}
+    assert said["@context"][0] == "https://w3id.org/ro/crate/1.1/context"
+    graph = {each["@id"]: each for each in said["@graph"]}
+    assert len(graph) == len(said["@graph"])
+    about = graph["ro-crate-metadata.json"]
+    assert about["conformsTo"] == {"@id": "https://w3id.org/ro/crate/1.1"}
+    root = graph[about["about"]["@id"]]
+    assert root["@type"] == "Dataset"
+    assert {"name", "description", "datePublished", "license"} <= root.keys()
+    assert {part["@id"] for part in root["hasPart"]} == names
+    for name in names:
+        assert graph[name]["@type"] == "File"
+        assert graph[name]["contentSize"] == str(sizes[name])
+
+    def references(tree: Any) -> list[str]:
+        if isinstance(tree, list):
+            return [one for each in tree for one in references(each)]
+        if isinstance(tree, dict):
+            return [tree["@id"]] if tree.keys() == {"@id"} else []
+        return []
+
+    for entity in graph.values():
+        for key, value in entity.items():
+            if key != "conformsTo":
+                assert {*references(value)} <= graph.keys()
+    assert root["license"] == {"@id": "https://spdx.org/licenses/CC-BY-4.0"}
+    assert graph["#data-breast_cancer"]["name"] == "breast_cancer"
+
+
+def test_the_same_study_gives_the_same_capsule(folder: Path, tmp_path: Path) -> None:
+    one, two = (
+        capsules.write(load(folder), tmp_path / f"{n}.zip").read_bytes() for n in "ab"
+    )
+    assert one == two
+
+
+def test_digests_tell_traces_apart(folder: Path) -> None:
+    found = digests.of_runs(load(folder))
+    assert len(found) == 6
+    assert found["sha256"].nunique() == 6
+    again = digests.of_runs(load(folder))
+    assert found["sha256"].to_list() == again["sha256"].to_list()
+
+
+def test_a_capsule_is_repeated(packed: Path, tmp_path: Path) -> None:
+    code, output = _run("rerun", packed, "-o", tmp_path / "again", "-j", 1)
+    assert code == 0, output
+    assert "traces: 6 of 6 runs equal to the bit" in output
+    assert "the same verdicts: 1 verdict" in output
+    study = load(tmp_path / "again")
+    study.manifest["environment"]["jax"] = "9"
+    study.manifest["inputs"] = {"a.npz": {"sha256": "0"}}
+    found = capsules.compare(capsules.read(packed), study)
+    assert [*found.environment] == ["jax"]
+    assert found.inputs == ["a.npz"]
+    assert found.same_verdicts
+    assert not found.same_machine
+
+
+def test_what_differs_is_named(packed: Path, tmp_path: Path) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        scenario = files["scenario.yaml"].replace(b"1.0e-06", b"0.09")
+        assert scenario != files["scenario.yaml"]
+        relabelled(files, "scenario.yaml", scenario)
+
+    path = changed(packed, tmp_path, change)
+    code, output = _run("rerun", path, "-o", tmp_path / "other", "-j", 1)
+    assert code == 1
+    assert "traces: 3 of 6 runs equal to the bit; not slow (replicate 0)" in output
+    assert "after 40 commits: holds then, " in output
+    assert "other verdicts: 1 of 1 verdict" in output
+
+
+DAMAGE: dict[str, tuple[Callable[[dict[str, bytes]], Any], str]] = {
+    "no metadata": (
+        lambda files: files.pop("ro-crate-metadata.json"),
+        "it has no ro-crate-metadata.json",
+    ),
+    "other metadata": (
+        lambda files: files.update({"ro-crate-metadata.json": b"[]"}),
+        "ro-crate-metadata.json is no metadata",
+    ),
+    "a file is gone": (lambda files: files.pop("README.md"), "README.md is missing"),
+    "a file is changed": (
+        lambda files: files.update({"results/claims.csv": b"claim\n"}),
+        "results/claims.csv is not what it was",
+    ),
+    "no manifest": (
+        lambda files: relabelled(files, "manifest.json", b"{}"),
+        "manifest.json is no manifest",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damage_is_one_line(case: str, packed: Path, tmp_path: Path) -> None:
+    change, words = DAMAGE[case]
+    with pytest.raises(StudyError) as caught:
+        capsules.read(changed(packed, tmp_path, change))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [0, 10, 1000, -10])
+def test_a_file_that_breaks_off_is_one_line(
+    size: int, packed: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "half.zip"
+    path.write_bytes(packed.read_bytes()[:size])
+    with pytest.raises(StudyError, match="is no whole zip file"):
+        capsules.read(path)
+
+
+def test_bits_that_turned_are_found(packed: Path, tmp_path: Path) -> None:
+    content, refused = packed.read_bytes(), 0
+    for place in range(40, len(content) - 100, len(content) // 15):
+        turned = bytearray(content)
+        turned[place] ^= 0x10
+        path = tmp_path / "turned.zip"
+        path.write_bytes(turned)
+        found = None
+        with contextlib.suppress(StudyError):
+            found = capsules.read(path)
+        if found is None:
+            refused += 1
+        else:  # it is in a time, a mode, or a name that is not read
+            assert dict(found.files) == dict(capsules.read(packed).files)
+    assert refused > 8
+
+
+def test_what_is_no_capsule(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="must be a capsule that can be read"):
+        capsules.read(tmp_path / "nothing.zip")
+    text = tmp_path / "text.zip"
+    text.write_text("no zip")
+    with pytest.raises(StudyError, match="no whole zip file"):
+        capsules.read(text)
+
+
+def test_a_file_not_named_in_the_metadata_is_not_read(
+    packed: Path, tmp_path: Path
+) -> None:
+    path = changed(packed, tmp_path, lambda files: files.update({"modules/x.py": b"1"}))
+    assert capsules.read(path).modules == []
+
+
+def test_code_is_not_executed_unasked(packed: Path, tmp_path: Path) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        said = json.loads(files["ro-crate-metadata.json"])
+        entity = {"@id": "modules/x.py", "@type": "File", "sha256": ""}
+        said["@graph"].append(entity)
+        files["ro-crate-metadata.json"] = json.dumps(said).encode()
+        relabelled(files, "modules/x.py", b"raise SystemExit")
+
+    path = changed(packed, tmp_path, change)
+    with pytest.raises(
+        UserError, match=r"\(modules/x.py\); read it, then add --run-co"
+    ):
+        _run("rerun", path, "-o", tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+def test_what_cannot_be_packed(folder: Path, tmp_path: Path) -> None:
+    study = load(folder)
+    with pytest.raises(StudyError, match=r"ends in \.zip, got a\.tar; rename it"):
+        capsules.write(study, "a.tar")
+    with pytest.raises(StudyError, match="the capsule must be written, but"):
+        capsules.write(study, tmp_path / "no" / "a.zip")
+    study.manifest["modules"] = {"x": {"file": str(tmp_path / "x.py"), "sha256": "0"}}
+    with pytest.raises(StudyError, match="is gone; put it back"):
+        capsules.write(study, tmp_path / "a.zip")
+    (tmp_path / "x.py").write_text("1")
+    with pytest.raises(StudyError, match="has changed; put it back"):
+        capsules.write(study, tmp_path / "a.zip")
+    sha256 = hashlib.sha256(b"1").hexdigest()
+    study.manifest["modules"]["x"]["sha256"] = sha256
+    path = capsules.write(study, tmp_path / "a.zip")
+    assert capsules.read(path).files["modules/x.py"] == b"1"
+    study.manifest["status"] = "incomplete"
+    with pytest.raises(StudyError, match="must be complete to be a capsule"):
+        capsules.write(study, tmp_path / "a.zip")
+
+
+def test_a_capsule_that_is_too_large(tmp_path: Path, monkeypatch: Any) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", bytes(10_000))
+    path = tmp_path / "large.zip"
+    path.write_bytes(file.getvalue())
+    monkeypatch.setattr("analysis.capsules.reading.MOST_BYTES", 9_999)
+    with pytest.raises(StudyError, match=r"more than 9\.765 KiB"):
+        capsules.read(path)

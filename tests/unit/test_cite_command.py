@@ -1,0 +1,114 @@
+"""What is to be cited: the program, and the papers of a scenario's methods."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from simulator.cli import citing
+from simulator.cli.commands import app
+from simulator.config.catalogue import parts
+from simulator.config.errors import UserError
+from simulator.config.parts import tag
+
+ROOT = Path(__file__).parents[2]
+
+
+def cited(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["cite", *map(str, arguments)])
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout
+
+
+def test_the_program_alone() -> None:
+    text = cited()
+    assert text.startswith("@software{stalesim,\n")
+    assert text.count("@") == 1
+    assert "{{The stalesim maintainers}}" in text
+
+
+@pytest.mark.parametrize(
+    ("scenario", "numbers"),
+    [
+        ("quickstart", ["2007.06081"]),
+        ("mapa/mnist_lr_eps", ["1912.07902"]),
+        ("fedbcd/mimic_lr", ["1912.11187"]),
+        ("adp2sgd/case1_random_slow", ["2008.09246", "1710.06952"]),
+    ],
+)
+def test_papers_of_a_scenario(scenario: str, numbers: list[str]) -> None:
+    text = cited(ROOT / "scenarios" / f"{scenario}.yaml")
+    assert re.findall(r"eprint = \{(.*)\}", text) == numbers
+    keys = re.findall(r"^@\w+\{(.*),$", text, re.M)
+    assert len({*keys}) == len(keys) == 1 + len(numbers)
+    for entry in text.split("\n\n"):
+        assert entry.count("{") == entry.count("}")
+    assert text.isascii()
+
+
+def test_apa() -> None:
+    text = cited(ROOT / "scenarios" / "quickstart.yaml", "--apa")
+    program, paper = text.splitlines()
+    assert program.endswith("stalesim (Version 0.1.0) [Computer software].")
+    assert paper.startswith("Chen, Jin, Sun, & Yin (2020). VAFL: a Method")
+
+
+def test_keywords_name_what_there_is() -> None:
+    """A keyword of an algorithm that is no longer called so would find nothing."""
+    known = {tag(part) for part in parts("algorithms")}
+    said = citing.read()
+    named = {
+        keyword.partition(": ")[2]
+        for paper in said["references"]
+        for keyword in paper["keywords"]
+        if keyword.startswith("algorithm.kind: ")
+    }
+    assert named - known <= {"fed_avg"}
+    assert len(named & known) >= 10
+
+
+@pytest.mark.parametrize(
+    ("tree", "keyword", "found"),
+    [
+        ({"algorithm": {"kind": "vafl"}}, "algorithm.kind: vafl", True),
+        ({"algorithm": {"kind": "sgd"}}, "algorithm.kind: vafl", False),
+        ({"algorithm": {"mechanism": {"clip_bound": 1}}}, "algorithm.mechanism", True),
+        ({"algorithm": {"mechanism": None}}, "algorithm.mechanism", False),
+        ({"algorithm": {"weight": "x"}}, "algorithm.weight.kind: x", False),
+        ({}, "algorithm.mechanism", False),
+    ],
+)
+def test_entries_that_a_keyword_finds(tree: object, keyword: str, found: bool) -> None:
+    paper = {"title": "t", "keywords": [keyword]}
+    assert bool(citing.papers({"references": [paper]}, [tree])) is found
+
+
+def test_letters_of_names_and_keys() -> None:
+    paper = {
+        "authors": [{"family-names": "Agüera y Arcas", "given-names": "Blaise B"}],
+        "title": "A_b & Konečný",
+        "year": 2017,
+        "keywords": [],
+    }
+    said = {
+        "authors": [{"name": "X & Y"}],
+        "title": "s",
+        "version": "1",
+        "license": "l",
+    }
+    text = citing.bibtex(said, [paper, paper])
+    assert text.isascii()
+    assert r"{Ag{\"u}era y Arcas}, Blaise B" in text
+    assert r"A\_b \& Kone{\v c}n{\'y}" in text
+    keys = re.findall(r"^@article\{(.*),$", text, re.M)
+    assert len({*keys}) == 2
+    assert "Agüera y Arcas, B. B. (2017)" in citing.apa(said, [paper])
+
+
+def test_what_cannot_be_cited(tmp_path: Path) -> None:
+    with pytest.raises(UserError):
+        cited(tmp_path)
+    with pytest.raises(UserError):
+        cited(tmp_path / "nothing.yaml")
