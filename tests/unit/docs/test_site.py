@@ -107,16 +107,50 @@ def test_light_and_dark_can_be_chosen(site: Path, browser: Any) -> None:
         assert page.evaluate(scheme) == "slate"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("screen", list(SCREENS))
-def test_the_first_page_can_be_read_by_anyone(
-    site: Path, browser: Any, screen: str, scheme: str
-) -> None:
+@pytest.fixture(scope="module")
+def served(site: Path) -> Iterator[str]:
     handler = partial(Quiet, directory=str(site))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/index.html"
-        with opened(browser, address, screen, scheme) as page:
-            found = [each for each in violations(page) if each[0] not in OF_THEME]
+        yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("screen", list(SCREENS))
+@pytest.mark.parametrize("name", ["index", "playground"])
+def test_pages_can_be_read_by_anyone(
+    served: str, browser: Any, name: str, screen: str, scheme: str
+) -> None:
+    with opened(browser, f"{served}/{name}.html", screen, scheme) as page:
+        found = [each for each in violations(page) if each[0] not in OF_THEME]
+        width = page.evaluate("document.documentElement.scrollWidth")
     assert found == []
+    assert width <= SCREENS[screen][0]
+
+
+def test_the_playground_is_played_from_a_folder_and_by_links(
+    site: Path, browser: Any
+) -> None:
+    address = (site / "playground.html").as_uri()
+    with opened(browser, address, "desktop", "light") as page:
+        first = page.locator("#pg-checksum").inner_text()
+        page.locator("[name=protocol]").select_option("buffered")
+        page.locator("[name=law]").select_option("pareto")
+        page.locator("[name=clients]").fill("12")
+        second = page.locator("#pg-checksum").inner_text()
+        link, told = page.url, page.locator("#pg-told").inner_text()
+        assert page.locator("#pg-gantt .pg-bar").count() >= 60
+        assert page.locator("#pg-histogram .pg-law").count() == 0
+        # A buffer of 3 and 12 clients: 11 / 3 commits.
+        assert "in the steady state 3.667" in told
+    assert first != second
+    assert "kind: buffered" not in link
+    with opened(browser, link, "phone", "dark") as page:
+        assert page.locator("#pg-checksum").inner_text() == second
+        assert page.locator("#pg-told").inner_text() == told
+        scenario = page.locator("#pg-scenario").inner_text()
+        assert "protocol: {kind: buffered, size: 3}" in scenario
+        assert "law: pareto, b: 1.5" in scenario
+    with opened(browser, address + "#law=none&seed=nothing", "phone", "dark") as page:
+        assert page.locator("#pg-checksum").inner_text() == first
