@@ -103,7 +103,7 @@ const World = (() => {
       digits((clients > 1 ? slowest ** (m / (clients - 1)) : 1) / unit));
   }
 
-  /* Plays a world: contributions in the order of their arrival. */
+  /* Plays a world: contributions in the order of their arrival, and jobs that outlast it. */
   function play(options) {
     const { clients, law, shape, protocol, size, seed, commits } = options;
     const keys = key(seed), scale = scales(options), { quantile } = LAWS[law];
@@ -137,7 +137,8 @@ const World = (() => {
       known[client] = version;
       arrives[client] = now + duration(client);
     }
-    return rows;
+    const underWay = scale.map((_, client) => ({ client, begin: read[client], read: known[client] }));
+    return { rows, underWay: protocol === "synchronous" ? [] : underWay };
   }
 
   const staleness = (row) => row.commit - 1 - row.read;
