@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from simulator.lazy import attach
 
 if TYPE_CHECKING:
-    from analysis import claims, fairness, figures, paired
+    from analysis import claims, fairness, figures, paired, racing
     from analysis.curves import area_under_curve, mean_curve
 
     # Each figure is listed there, and nowhere else.

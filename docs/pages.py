@@ -31,6 +31,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return OUTSIDE.sub(r"\1 (`\2`)", found)
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """Returns a page whose dialogue for the search has a name, for screen readers."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+
+
 def commands() -> str:
     """Returns every command with its arguments and options."""
     from typer.main import get_command

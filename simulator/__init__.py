@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from simulator.config.catalogue import register
     from simulator.scenario.reading import read
     from simulator.scenario.scenario import Scenario
-    from simulator.studies import resume, simulate, sweep
+    from simulator.studies import resume, simulate, sweep, tune
     from simulator.trace import Study, load
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

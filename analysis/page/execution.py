@@ -9,6 +9,7 @@ from analysis.page.item import Item
 from analysis.page.runs import ended
 from analysis.page.words import duration, entries, listed, span
 from simulator.config.text import counted, ranges
+from simulator.scenario.grid import REPLICATES, ZIPPED
 
 MACHINE = ("platform", "cores", "device", "backend")
 """Entries of the environment that are no software."""
@@ -35,7 +36,9 @@ def experimentation(manifest: dict[str, Any]) -> list[Item]:
     planned = scenario.get("replicates", 1)
     numbers = span(Counter(run["label"] for run in done).values(), "of them ended")
     text = f"Independent replicates: {planned} planned of each group, {numbers}."
-    if planned == 1:
+    if REPLICATES in scenario.get("sweep", {}).get(ZIPPED, {}):
+        text = f"Independent replicates: as the sweep has them, {numbers}."
+    elif planned == 1:
         text += " Nothing can be said of chance."
     return [
         Item("4.1", "Initialisation", [begin]),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simulator.cli import console, data, results, runs, sharing, tools
+from simulator.cli import console, data, results, runs, sharing, tools, tuning
 from simulator.cli.console import err, out
 from simulator.config.errors import UserError
 from simulator.config.text import shown
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 
 app.add_typer(runs.app)
+app.add_typer(tuning.app)
 app.add_typer(results.app)
 app.add_typer(sharing.app)
 app.add_typer(tools.app)

@@ -12,19 +12,23 @@ if TYPE_CHECKING:
     from simulator.scenario.scenario import Scenario
 
 
-def of_study(scenario: "Scenario") -> tuple[Path, bool]:
+def of_study(scenario: "Scenario", name: str | None = None) -> tuple[Path, bool]:
     """Returns the folder of a study, and whether the study is there already.
 
     That of the same study, if it was started before; else a new one.
+
+    Args:
+        scenario: Scenario of the study, or of a search.
+        name: Name of the folder; by default the scenario's.
     """
     from simulator.studies import existing
 
-    for folder in _named(scenario.name):
+    for folder in _named(name or scenario.name):
         if not folder.exists():
             break
         if existing.is_there(scenario, folder):
             return folder, True
-    return new(scenario.name), False
+    return new(name or scenario.name), False
 
 
 def usual(name: str) -> Path:

@@ -159,6 +159,13 @@ def resume(
     forms = formats(form, plots=plots)
     with where_started(folder):
         scenario = scenario_of(folder)
+        if scenario.tune is not None:
+            from simulator.cli import searching
+            from simulator.studies.tuning import planned
+
+            again = planned(scenario)
+            searching.search(again, folder, jobs, scheduler, checkpoint, forms)
+            return
         _simulate(scenario, folder, jobs, scheduler, checkpoint, forms)
 
 

@@ -4,11 +4,11 @@ import itertools
 import json
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_serializer, model_validator
 
 from simulator.config.base import Config, LocatedError
 from simulator.config.messages import first_error
@@ -18,6 +18,8 @@ from simulator.scenario.dialect import Keys
 
 ZIPPED, RANDOM, NUM = "zipped", "random", "num"
 """Keys of a sweep, and of what is drawn, that are no dotted keys of a scenario."""
+REPLICATES = "replicates"
+"""Key among zipped lists by which each of their points has replicates of its own."""
 DIGITS = 4
 """Significant digits of computed values: what a label says is what is run."""
 MOST = 10_000
@@ -46,19 +48,17 @@ Point = dict[str, SweptValue]
 """One point of a sweep, by dotted key."""
 
 
-class Range(Config):
-    """Numbers at equal distances or, on a logarithmic scale, at equal ratios."""
+class Span(Config):
+    """Numbers between two ends, on a linear or a logarithmic scale."""
 
     from_: Annotated[float, Field(alias="from")]
     to: float
-    num: Annotated[int, Field(ge=2, le=MOST)]
-    """How many, both ends among them."""
     scale: Literal["linear", "log"] = "linear"
     whole: bool = False
     """Rounds to whole numbers, for keys that count something."""
 
     @model_validator(mode="after")
-    def _fits(self) -> "Range":
+    def _fits(self) -> "Span":
         if self.from_ == self.to:
             raise ValueError("must have different ends; change from or to")
         if self.scale == "log" and not min(self.from_, self.to) > 0:
@@ -69,11 +69,23 @@ class Range(Config):
             )
         return self
 
+    @model_serializer(mode="wrap")
+    def _as_written(self, dump: Callable[["Span"], Any]) -> dict[str, Any]:
+        tree = dump(self)
+        return {"from": tree.pop("from_"), **tree}
+
+
+class Range(Span):
+    """Numbers at equal distances or, on a logarithmic scale, at equal ratios."""
+
+    num: Annotated[int, Field(ge=2, le=MOST)]
+    """How many, both ends among them."""
+
     def values(self) -> list[float | int]:
         """Returns the numbers, with 4 significant digits, or rounded to whole ones."""
         space = np.geomspace if self.scale == "log" else np.linspace
         numbers = space(self.from_, self.to, self.num)
-        return [round(x) if self.whole else _short(x) for x in numbers.tolist()]
+        return [round(x) if self.whole else short(x) for x in numbers.tolist()]
 
 
 def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
@@ -172,6 +184,13 @@ def _zipped(entry: Any) -> list[Point]:
         raise _mistake(
             (ZIPPED,), f"must have lists of the same length, but {told}; add or remove"
         )
+    for value, place in columns.get(REPLICATES, ()):
+        if type(value) is not int or value < 1:
+            raise _mistake(
+                (ZIPPED, REPLICATES),
+                f"must be whole numbers >= 1, got {shown(value)}; change it",
+                place,
+            )
     rows = _rows(columns)
     return _different(rows, ZIPPED, "remove one")
 
@@ -214,7 +233,7 @@ def _draws(key: str, law: Any, num: int, seed: int) -> Iterator[SweptValue]:
                 f"must be a law that exists, but {shown(law)} does not; see "
                 f"scipy.stats for the parameters' ranges",
             )
-        yield SweptValue(_short(number), place)
+        yield SweptValue(short(number), place)
 
 
 def _quantile(entry: Any, place: Keys) -> Any:
@@ -281,7 +300,8 @@ def _check_keys(axes: list[list[Point]]) -> None:
 def _different(rows: list[Point], kind: str, remedy: str) -> list[Point]:
     known: set[Any] = set()
     for row in rows:
-        identity = tuple(_identity(value.value) for value in row.values())
+        values = [value for key, (value, _) in row.items() if key != REPLICATES]
+        identity = tuple(map(_identity, values))
         if identity in known:
             told = ", ".join(f"{key} = {shown(v.value)}" for key, v in row.items())
             place = next(iter(row.values())).place
@@ -301,7 +321,7 @@ def _identity(value: Any) -> Any:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def _short(number: float) -> float | int:
+def short(number: float) -> float | int:
     """Returns a number with 4 significant digits; a whole one as an integer."""
     short = float(f"{number:.{DIGITS}g}")
     return int(short) if short.is_integer() and abs(short) < 2**53 else short

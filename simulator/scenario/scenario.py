@@ -19,6 +19,7 @@ from simulator.config.parts import tag
 from simulator.config.text import suggestion
 from simulator.problems.models.linear.part import Linear
 from simulator.problems.server.part import ServerModel
+from simulator.scenario import tuning
 from simulator.scenario.privacy import Privacy, check_privacy
 from simulator.scenario.setting import BaseScenario, Recording
 
@@ -176,6 +177,12 @@ class Scenario(BaseScenario):
     ] = ()
     """Replicates at which its claims are judged while more are added; written by
     `stalesim run --until-decided`. With none the number of replicates was fixed."""
+    tune: tuning.Tune | None = None
+    """A search of the best values of some entries, by `stalesim tune`."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[["Scenario"], Any]) -> dict[str, Any]:
+        return without(dump(self), tune=None)
 
     @model_validator(mode="after")
     def _fits(self) -> "Scenario":
@@ -208,6 +215,7 @@ class Scenario(BaseScenario):
         self.algorithm.check(self.problem, self.protocol)
         check_privacy(self.privacy, self.algorithm, replays=self.replays)
         self._check_evaluation()
+        tuning.check(self.tune, self.evaluate.metrics, self.stop)
         return self
 
     def _check_model(self) -> None:

@@ -18,10 +18,12 @@ from simulator.scenario.setting import BaseScenario
 
 BASE = "base"
 """Name of the only variant of a scenario without variants."""
+TAGS = ("kind", "law")
 MOST_RUNS = 100_000
 """Most runs of a study: each takes 3 kB in its manifest, which is read as a whole."""
 OF_STUDY = (
-    *("name", "seed", "replicates", "record", "variants", "sweep", "claims", "looks"),
+    *("name", "seed", "replicates", "record"),
+    *("variants", "sweep", "claims", "looks", "tune"),
 )
 """Entries that are the same for all runs of a study."""
 
@@ -94,9 +96,10 @@ def expand(scenario: BaseScenario) -> list[Run]:
     for variant, (changes, _) in _variants(scenario).items():
         tree = merge(base, {k: v for k, v in changes.items() if k != "sweep"})
         for point in _points(scenario, variant, changes):
+            replicates = _replicates(point, scenario)
             resolved = _resolved(tree, variant, changes, point, scenario)
             values = {key: value for key, (value, _) in point.items()}
-            for replicate in range(scenario.replicates):
+            for replicate in range(replicates):
                 seed = replicate_seed(scenario.seed, replicate)
                 mine = _divided(resolved, seed)
                 runs.append(Run(len(runs), variant, values, replicate, seed, mine))
@@ -144,9 +147,14 @@ def _divided(scenario: Any, seed: int) -> Any:
     if problem is None or getattr(problem.data, "split_seed", 0) != OF_REPLICATE:
         return scenario
     data = problem.data.model_copy(update={"split_seed": seed})
-    return scenario.model_copy(
-        update={"problem": problem.model_copy(update={"data": data})}
-    )
+    problem = problem.model_copy(update={"data": data})
+    return scenario.model_copy(update={"problem": problem})
+
+
+def _replicates(point: grid.Point, scenario: BaseScenario) -> int:
+    """Takes out of a point how many replicates it has; by default the study's."""
+    own = point.pop(grid.REPLICATES, None)
+    return own.value if own else scenario.replicates
 
 
 def replicate_seed(seed: int, replicate: int) -> int:
@@ -215,15 +223,15 @@ def short_names(keys: tuple[str, ...]) -> dict[str, str]:
 
 def _is_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Says whether a mapping names no other kind or law than the one it meets."""
-    return all(new[tag] == old.get(tag) for tag in ("kind", "law") if tag in new)
+    return all(new[tag] == old.get(tag) for tag in TAGS if tag in new)
 
 
 def _brief(value: Any) -> str:
     if not isinstance(value, Mapping):
         return str(value)
-    rest = [f"{k}={_brief(v)}" for k, v in value.items() if k not in ("kind", "law")]
-    name = str(value.get("kind", value.get("law", "")))
-    return f"{name}({' '.join(rest)})" if rest else name
+    rest = " ".join(f"{k}={_brief(v)}" for k, v in value.items() if k not in TAGS)
+    name = value.get("kind", value.get("law", ""))
+    return f"{name}({rest})" if rest else str(name)
 
 
 def _check_study_wide(scenario: BaseScenario) -> None:
@@ -244,14 +252,14 @@ def _check_number(scenario: BaseScenario) -> None:
         VariantError: There are too many replicates, or points of the sweep alone.
     """
     variants = scenario.variants or {BASE: {}}
-    number = sum(len(_points(scenario, *each)) for each in variants.items())
-    if number > MOST_RUNS:
+    points = [p for each in variants.items() for p in _points(scenario, *each)]
+    if (number := len(points)) > MOST_RUNS:
         raise VariantError(
             f"sweep must leave at most {MOST_RUNS:,} runs, got {number:,} points of "
             f"all variants; take fewer values or variants",
             ("sweep",),
         )
-    if number * scenario.replicates > MOST_RUNS:
+    if sum(_replicates(point, scenario) for point in points) > MOST_RUNS:
         raise VariantError(
             f"replicates must leave at most {MOST_RUNS:,} runs, got "
             f"{scenario.replicates:,} of each of {number:,} variants and points; lower "
@@ -285,7 +293,8 @@ def _points(
             f"{name}.{error}" if name else str(error), (*place, *error.keys)
         ) from None
     for key, value in found[0].items():
-        if key.split(".")[0] in OF_STUDY:
+        zipped = key == grid.REPLICATES and value.place[0] == grid.ZIPPED
+        if key.split(".")[0] in OF_STUDY and not zipped:
             raise VariantError(
                 f"sweep.{key} must not be swept, because it is the same for all runs "
                 f"of a study; set it at the top",
@@ -298,8 +307,7 @@ def _check_claims(scenario: BaseScenario, runs: list[Run]) -> None:
     """Refuses claims about variants that there are not, or over what is not swept."""
     swept: dict[str, dict[str, list[Any]]] = {}
     for run in runs:
-        for name in (run.variant, run.label):
-            of_name = swept.setdefault(name, {})
+        for of_name in (swept.setdefault(n, {}) for n in (run.variant, run.label)):
             for key, value in run.parameters.items():
                 if value not in (found := of_name.setdefault(key, [])):
                     found.append(value)
@@ -319,8 +327,8 @@ def _check_claims(scenario: BaseScenario, runs: list[Run]) -> None:
         unswept = [keys for keys in about if over is not None and over not in keys]
         if unswept:
             raise VariantError(
-                f"claims.{index}.over must name a key that is swept, got "
-                f"{over!r}; {suggestion(over, unswept[0])}",
+                f"claims.{index}.over must name a key that is swept, got {over!r}; "
+                f"{suggestion(over, unswept[0])}",
                 ("claims", index, "over"),
             )
         for key, values in claim.at.items():
@@ -386,7 +394,7 @@ def _resolved(
         message += of_another(keys, tree, base)
         raise VariantError(f"variants.{variant}: {message}", where) from None
     to_blame = [key for key in point if _meet(tuple(key.split(".")), wrong.keys)]
-    key = to_blame[0] if to_blame else next(iter(point))
+    key = next(iter(to_blame or point))
     values = ", ".join(f"{k} = {shown(point[k].value)}" for k in to_blame or point)
     place = ("variants", variant) if "sweep" in changes else ()
     raise VariantError(

@@ -4,10 +4,12 @@
 continues or extends it, by `staged` until its claims are decided; `study_folder` keeps
 what is finished; `worker` is the work of one process; `executors` takes it to processes
 of this machine or of a Dask cluster, `preloaded` is what the former import; `memory`
-estimates memory and disk beforehand.
+estimates memory and disk beforehand; `tuning` searches the best values of entries,
+among `proposals`.
 """
 
 from simulator.studies.planning import Task, plan, planned
 from simulator.studies.running import resume, simulate, sweep
+from simulator.studies.tuning import tune
 
-__all__ = ["Task", "plan", "planned", "resume", "simulate", "sweep"]
+__all__ = ["Task", "plan", "planned", "resume", "simulate", "sweep", "tune"]

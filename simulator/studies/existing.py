@@ -15,7 +15,7 @@ def is_there(scenario: Scenario, folder: Path) -> bool:
 
     Its runs may have ended or not. The scenario is the same in every word, the files
     that it reads by their content, and so are the program's code, its libraries and
-    the machine.
+    the machine. A search is there whatever trials it has by now.
 
     Args:
         scenario: Scenario of the study.
@@ -25,6 +25,9 @@ def is_there(scenario: Scenario, folder: Path) -> bool:
         manifest = read_manifest(folder)
     except StudyError:
         return False
+    if scenario.tune is not None and not scenario.sweep:
+        swept = manifest["scenario"].get("sweep", {})
+        scenario = scenario.model_copy(update={"sweep": swept})
     if manifest["scenario"] != scenario.model_dump(mode="json"):
         return False
     if manifest["environment"] != of_this_program()["environment"]:

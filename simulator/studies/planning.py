@@ -9,6 +9,7 @@ from simulator.engine import device
 from simulator.inputs import Inputs
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, expand
+from simulator.scenario.tuning import refuse_untuned
 
 MOST_RUNS = 64
 """Runs of one batch."""
@@ -117,6 +118,7 @@ def planned(scenario: Scenario) -> tuple[list[Run], list[Task]]:
     Raises:
         UserError: a run's parts do not fit each other or the data.
     """
+    refuse_untuned(scenario)
     runs = expand(scenario)
     read = inputs.collect(run.scenario for run in runs)
     with inputs.held(read):

@@ -20,6 +20,7 @@ from simulator.problems.data.user_npz import Npz
 from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
+from simulator.scenario.tuning import refuse_untuned
 from simulator.storage import files, limits
 from simulator.studies import executors, in_memory, planning, staged
 from simulator.studies.executors import Workers
@@ -96,6 +97,7 @@ def simulate(
             run failed.
     """
     scenario = in_memory.with_objects(_scenario(scenario), model, loss, server)
+    refuse_untuned(scenario)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     workers = partial(
         executors.workers,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.config.errors import StudyError
+from simulator.scenario.grid import REPLICATES, ZIPPED
 from simulator.scenario.scenario import Scenario
 from simulator.trace import Study, load
 from simulator.trace.manifest import NAME
@@ -67,6 +68,11 @@ def stages(
         raise StudyError(
             f"{scenario.name}: must have claims to run until they are decided, but has "
             f"none; add some, or leave out --until-decided"
+        )
+    if REPLICATES in scenario.sweep.get(ZIPPED, {}):
+        raise StudyError(
+            f"{scenario.name}: must have no sweep.zipped.replicates to run until "
+            f"claims are decided, which adds replicates to all runs; remove them"
         )
     plan = scenario.looks or looks(most or max(MOST, scenario.replicates))
     if scenario.looks and most not in (None, scenario.looks[-1]):

@@ -50,7 +50,9 @@ it is run. A task is done once in a session: a process that was given up, but st
 lives, would otherwise remove what another one has written since."""
 SAME = ("stalesim", "jax", "jaxlib", "numpy")
 """Libraries that must not change within a study."""
-WORDS = ("name", "source", "question", "claims", "replicates", "seed", "looks")
+WORDS = (
+    *("name", "source", "question", "claims", "replicates", "seed", "looks", "tune"),
+)
 """Entries of a scenario that a run's numbers do not depend on; it has its own seed."""
 MADE = ("commit", "dirty", "environment", "command", "started")
 """Entries of a manifest that stay when the study is continued."""

@@ -46,6 +46,37 @@ def test_zipped_lists_are_stepped_through_together() -> None:
     ]
 
 
+def test_zipped_points_may_have_replicates_of_their_own() -> None:
+    zipped = {"algorithm.step_size": [0.1, 0.2, 0.3], "replicates": [1, 3, 2]}
+    runs = expand(study(sweep={"zipped": zipped}, replicates=7))
+    assert [run.replicate for run in runs] == [0, 0, 1, 2, 0, 1]
+    assert [run.parameters for run in runs][:2] == [
+        {"algorithm.step_size": 0.1},
+        {"algorithm.step_size": 0.2},
+    ]
+    assert runs[0].seed == runs[1].seed
+
+
+@pytest.mark.parametrize(
+    ("sweep", "message"),
+    [
+        ({"zipped": {"a": [1, 2], "replicates": [1, 0]}}, "must be whole numbers >= 1"),
+        ({"zipped": {"a": [1, 2], "replicates": [1, 2.5]}}, "must be whole numbers"),
+        ({"zipped": {"a": [1, 1], "replicates": [1, 2]}}, "must have different points"),
+    ],
+)
+def test_replicates_of_points_that_cannot_be(
+    sweep: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(LocatedError, match=message):
+        grid.points(sweep, 1)
+
+
+def test_replicates_are_no_axis() -> None:
+    with pytest.raises(LocatedError, match="replicates must not be swept"):
+        expand(study(sweep={"replicates": [1, 2]}))
+
+
 RANDOM = {
     "num": 400,
     "step": {"law": "loguniform", "a": 0.001, "b": 1},

@@ -64,6 +64,9 @@ def test_what_cannot_be_planned() -> None:
         _stages(claims=[])
     with pytest.raises(StudyError, match=r"most must be >= 3 replicates.* got 2"):
         _stages(most=2)
+    zipped = {"algorithm.step_size": [0.1, 0.2], "replicates": [3, 4]}
+    with pytest.raises(StudyError, match="must have no sweep"):
+        _stages(sweep={"zipped": zipped})
     with pytest.raises(StudyError, match="must be the 9 replicates of the scenario's"):
         _stages(most=20, looks=[4, 9])
 

@@ -1,0 +1,198 @@
+"""Trials of a search against each other: what each came to, and which are worse.
+
+Replicates share their randomness between trials. So trials are compared replicate by
+replicate, by one-sided t-tests of the differences.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.stats
+from jaxtyping import Float
+
+from analysis.frames import Study, described, evaluations, metric_of, runs
+from analysis.statistics import Interval, held, t_interval
+from analysis.targets import final, lost
+from simulator.scenario import tuning
+from simulator.scenario.tuning import Objective, Tune
+from simulator.trace import StudyError
+
+ERROR = 0.05
+"""Chance that the best of the trials is given up, at most."""
+
+Scores = Mapping[str, Float[np.ndarray, " replicates"]]
+"""Value of each replicate, by trial: the smaller the better, infinite for a run that
+diverged."""
+
+
+def sought(study: Study) -> Objective:
+    """Returns what a study of trials goes by.
+
+    Raises:
+        StudyError: It is no such study.
+    """
+    scenario = study.manifest["scenario"]
+    if not scenario.get("tune"):
+        raise StudyError(
+            f"{study.folder}: must be a study of stalesim tune, but has no tune; make "
+            f"one"
+        )
+    tune = Tune.model_validate(scenario["tune"])
+    return tuning.of(tune, tuple(scenario["evaluate"]["metrics"]))
+
+
+def scores(study: Study) -> Scores:
+    """Returns what every trial of a search has come to, replicate by replicate.
+
+    Raises:
+        StudyError: The study is of no search, a run failed, or a run ended before the
+            instant at which the metric is taken.
+    """
+    objective = sought(study)
+    sign = -1.0 if described(study, objective.metric).higher_is_better else 1.0
+    ends = runs(study).assign(bad=lost(study, objective.metric))
+    curves = dict(iter(evaluations(study).groupby("run")))
+    found: dict[str, dict[int, float]] = {}
+    told = {run["run"]: run for run in study.manifest["runs"]}
+    for number, replicate, bad in zip(
+        *(ends[key] for key in ("run", "replicate", "bad")), strict=True
+    ):
+        run = told[number]
+        value = np.inf
+        if not bad:
+            value = sign * _value(curves.get(number), objective, run, study)
+        found.setdefault(tuning.name(run["parameters"]), {})[replicate] = value
+    for run in told.values():
+        if run["stop"] == "failed":
+            raise StudyError(
+                f"{study.folder}: {run['label']} (replicate {run['replicate']}) "
+                f"failed: {run['stop_reason']}; mend it, or leave such values out of "
+                f"tune.over, and repeat the command"
+            )
+    return {
+        name: np.array([mine[i] for i in sorted(mine)]) for name, mine in found.items()
+    }
+
+
+def _value(rows: Any, objective: Objective, run: dict[str, Any], study: Study) -> float:
+    """Returns the value of a run that did not diverge."""
+    if rows is None:
+        raise StudyError(
+            f"{study.folder}: {run['label']} was never evaluated; evaluate more often"
+        )
+    values = metric_of(rows, objective.metric).to_numpy(np.float64)
+    if objective.at is None:
+        return final(values)
+    counted = metric_of(rows, objective.column).to_numpy(np.float64)
+    end = run["virtual_s"] if objective.unit == "s" else counted[-1]
+    if end < objective.at:
+        raise StudyError(
+            f"{study.folder}: {run['label']} ended at {end:.4g} {objective.unit} "
+            f"({run['stop_reason']}), before {objective.at:g}; let runs go on "
+            f"longer, or take an earlier instant"
+        )
+    value = float(held(counted, values, np.array([objective.at]))[0])
+    if np.isnan(value):
+        raise StudyError(
+            f"{study.folder}: {run['label']} was first evaluated at {counted[0]:.4g} "
+            f"{objective.unit}, after {objective.at:g}; evaluate earlier"
+        )
+    return value
+
+
+def worse(scores: Scores, replicates: int, comparisons: int) -> set[str]:
+    """Returns the trials that are decided to be worse than the best one so far.
+
+    The best one so far has the least mean over the first replicates. A trial of which
+    more of them diverged is worse. Any other is worse if a one-sided t-test of its
+    paired differences to the best says so at the level `ERROR` over the comparisons
+    (Bonferroni). For normal differences, and trials that were chosen before, that gives
+    up the best of them with a chance of at most `ERROR`: it would have to lose some
+    comparison with one that is no better. A point that the search itself chose has
+    seen these seeds, and may suit them: the chance is not proved for such points.
+
+    Args:
+        scores: Values of trials; those with fewer replicates are not compared.
+        replicates: Replicates of the comparison.
+        comparisons: Number of comparisons that the best trial may be in.
+    """
+    known = {k: v[:replicates] for k, v in scores.items() if v.size >= replicates}
+    if not known:
+        return set()
+    best = known[min(known, key=lambda name: standing(known[name]))]
+    level = ERROR / max(1, comparisons)
+    return {name for name, mine in known.items() if _chance(mine, best) <= level}
+
+
+def standing(values: Float[np.ndarray, " n"]) -> tuple[int, float]:
+    """Returns by what trials are put in order: how many diverged, the others' mean."""
+    sound = values[np.isfinite(values)]
+    return values.size - sound.size, float(sound.mean()) if sound.size else np.inf
+
+
+def _chance(mine: Float[np.ndarray, " n"], best: Float[np.ndarray, " n"]) -> float:
+    """Returns the one-sided p-value of a trial against the best; 0 if it is worse."""
+    bad, of_best = np.isinf(mine).sum(), np.isinf(best).sum()
+    if bad != of_best:
+        return 0.0 if bad > of_best else 1.0
+    both = np.isfinite(mine) & np.isfinite(best)
+    differences = mine[both] - best[both]
+    if differences.size < tuning.FEWEST:
+        return 1.0
+    mean, spread = differences.mean(), differences.std(ddof=1)
+    if spread == 0:
+        return 0.0 if mean > 0 else 1.0
+    statistic = mean / spread * np.sqrt(differences.size)
+    return float(scipy.stats.t.sf(statistic, differences.size - 1))
+
+
+class Best(NamedTuple):
+    """The best trial of a search.
+
+    Attributes:
+        parameters: Values of the entries that were searched.
+        value: Mean of the metric and its 95 % t-interval, over replicates that no trial
+            was chosen by; NaN bounds for fewer than two, or where one diverged.
+        fresh: Number of these replicates.
+        diverged: How many of them diverged.
+    """
+
+    parameters: dict[str, Any]
+    value: Interval
+    fresh: int
+    diverged: int
+
+
+def best(study: Study) -> Best:
+    """Returns the best trial of a finished search, as its own replicates have it.
+
+    The replicates by which it was chosen flatter it: of many trials the luckiest wins.
+    So its value is that of the replicates which only the winner has.
+
+    Raises:
+        StudyError: The study is of no search, or it has not ended.
+    """
+    found, asked = scores(study), study.manifest["scenario"]["replicates"]
+    more = [name for name, values in found.items() if values.size > asked]
+    if len(more) != 1:
+        raise StudyError(
+            f"{study.folder}: must be a search that has ended; go on by stalesim "
+            f"resume {study.folder}"
+        )
+    (name,) = more
+    fresh = found[name][asked:]
+    parameters = next(
+        run["parameters"]
+        for run in study.manifest["runs"]
+        if tuning.name(run["parameters"]) == name
+    )
+    sound = fresh[np.isfinite(fresh)]
+    mean, low, high = t_interval(sound)
+    if described(study, sought(study).metric).higher_is_better:
+        mean, low, high = -mean, -high, -low
+    if sound.size < fresh.size:
+        low = high = float("nan")
+    return Best(
+        parameters, Interval(mean, low, high), fresh.size, fresh.size - sound.size
+    )

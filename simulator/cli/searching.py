@@ -1,0 +1,55 @@
+"""A search as the terminal shows it: its progress, its table, what it has found."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simulator.cli import console, printing
+from simulator.cli.console import out
+from simulator.config.text import shown
+
+if TYPE_CHECKING:
+    from simulator.scenario.scenario import Scenario
+
+
+def search(
+    config: "Scenario",
+    folder: Path,
+    jobs: int,
+    scheduler: str | None,
+    checkpoint: float,
+    forms: tuple[str, ...],
+) -> None:
+    """Runs or goes on with a search; shows its table and what it has found."""
+    from analysis import racing
+    from simulator.studies import tuning
+
+    with console.interruptible(folder), console.progress(config.name) as hear:
+        found = tuning.tune(
+            config,
+            folder=folder,
+            judge=racing,
+            jobs=jobs,
+            scheduler=scheduler,
+            progress=hear,
+            checkpoint_s=checkpoint or None,
+        )
+    printing.close(found.study, forms)
+    out.say(_told(found, racing.best(found.study), racing.sought(found.study)))
+
+
+def _told(found: Any, best: Any, sought: Any) -> str:
+    """Returns the line with which a search ends."""
+    values = ", ".join(f"{k}={shown(v)}" for k, v in best.parameters.items())
+    at = "" if sought.at is None else f" at {sought.at:g} {sought.unit}"
+    low, high = best.value.low, best.value.high
+    if best.diverged:
+        sure = f"; {best.diverged} of its {best.fresh} new replicates diverged"
+    elif low == low:
+        sure = f" (95 % from {low:.4g} to {high:.4g}, {best.fresh} new replicates)"
+    else:
+        sure = " (one new replicate: nothing can be said of chance)"
+    saved = found.all_runs - found.runs
+    return (
+        f"Best of {found.tried}: {values}: {sought.metric}{at} {best.value.mean:.4g}"
+        f"{sure}; {found.runs} runs, {saved} fewer by giving up {found.given_up}"
+    )

@@ -1,0 +1,101 @@
+"""The command `tune`: a search of the best values of some entries."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from simulator.cli import folders, searching
+from simulator.cli.console import out
+from simulator.cli.drawing import Formats, formats
+from simulator.cli.runs import EVERY_S, Checkpoint, Jobs, Overrides, Plots, Scheduler
+from simulator.config.errors import UserError
+from simulator.config.text import shown
+
+app = typer.Typer()
+
+
+@app.command()
+def tune(
+    scenario: Annotated[Path, typer.Argument(help="a scenario file")],
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="KEY=FROM:TO, KEY=log:FROM:TO or KEY=[VALUE, VALUE, ...]: an entry "
+            "and where its values are searched; may be repeated"
+        ),
+    ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="metric that is to be as good as can be: test_loss at the end, or "
+            "test_loss@200s, @500commits, @20rounds; by default the first one"
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="points that are tried; by default 30")
+    ] = None,
+    variant: Annotated[
+        str | None, typer.Option(help="variant that is tuned, of several")
+    ] = None,
+    set_: Overrides = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", help="folder for the study")
+    ] = None,
+    jobs: Jobs = 0,
+    scheduler: Scheduler = None,
+    checkpoint: Checkpoint = EVERY_S,
+    *,
+    plots: Plots = True,
+    form: Formats = None,
+) -> None:
+    """Searches the best values of some entries; writes a study of its trials.
+
+    Trials share their seeds. One that is decided to be worse than the best so far is
+    given up; the best is run again by new seeds, for an interval that chance does not
+    flatter. A search that was interrupted goes on by the same command, or by resume.
+    """
+    from simulator.scenario.reading import read
+    from simulator.studies import tuning
+
+    forms = formats(form, plots=plots)
+    given = dict(map(searched, over or ()))
+    read_in = read(scenario, set_ or ())
+    config = tuning.planned(read_in, given, objective, trials, variant)
+    if folder is None:
+        folder, is_there = folders.of_study(config, f"{config.name}-tuned")
+        if is_there:
+            out.say(f"The search is in {folder}, and goes on there")
+    searching.search(config, folder, jobs, scheduler, checkpoint, forms)
+
+
+def searched(text: str) -> tuple[str, Any]:
+    """Returns an entry and where it is searched, of `KEY=log:FROM:TO` or a list.
+
+    Raises:
+        UserError: It is of no such form.
+    """
+    from simulator.scenario import dialect
+
+    key, equals, entry = text.partition("=")
+    parts = entry.split(":")
+    log = parts[0].strip() == "log"
+    ends = [_number(part) for part in parts[log:]]
+    if equals and len(ends) == 2 and None not in ends:
+        scale = {"scale": "log"} if log else {}
+        return key.strip(), {"from": ends[0], "to": ends[1], **scale}
+    where = f"--over {shown(text)}"
+    value = dialect.compose(entry, lambda line: where)[0] if entry.strip() else None
+    if not key.strip() or not isinstance(value, list | dict):
+        raise UserError(
+            f"{where} must be KEY=FROM:TO, KEY=log:FROM:TO or KEY=[VALUE, VALUE]; "
+            f"write for example algorithm.step_size=log:0.001:1"
+        )
+    return key.strip(), value
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

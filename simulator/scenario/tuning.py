@@ -1,0 +1,209 @@
+"""What is tuned: the entries that a search varies, and what it goes by."""
+
+import json
+import re
+from collections.abc import Mapping
+from itertools import zip_longest
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from simulator import metrics
+from simulator.config.base import Config, LocatedError, Rule
+from simulator.config.errors import ScenarioError
+from simulator.config.text import shown, suggestion
+from simulator.scenario.grid import MOST, Span
+
+COUNTS = ("s", "commits", "contributions", "rounds", "epochs")
+"""Units of the instant at which a metric is taken; `s` is virtual seconds."""
+OBJECTIVE = re.compile(
+    rf"(?P<metric>[A-Za-z_]\w*)(?:@(?P<at>[0-9.eE+-]+) ?(?P<unit>{'|'.join(COUNTS)}))?"
+)
+RULE = "METRIC, or METRIC@NUMBER with s, commits, contributions, rounds or epochs"
+FEWEST = 3
+"""Replicates below which a paired difference says next to nothing."""
+FIRST, GROWTH = 5, 1.6
+"""Replicates of the next stage of a race, and from one to the next after that."""
+
+
+class Objective(NamedTuple):
+    """What trials are compared by.
+
+    Attributes:
+        metric: Metric of the table `evaluations`; its record says which way is better.
+        at: Instant at which it is taken; None for its final value.
+        unit: Unit of the instant, one of `COUNTS`.
+    """
+
+    metric: str
+    at: float | None
+    unit: str
+
+    @property
+    def column(self) -> str:
+        """Column of the table `evaluations` that counts to the instant."""
+        return "time" if self.unit == "s" else self.unit
+
+
+def objective(text: str) -> Objective:
+    """Returns what a text such as `test_loss@200s` says.
+
+    Raises:
+        ValueError: It is not of this form.
+    """
+    found = OBJECTIVE.fullmatch(text.strip())
+    try:
+        at = None if found is None or not found["at"] else float(found["at"])
+    except ValueError:
+        found, at = None, None
+    if found is None or (at is not None and not 0 < at < float("inf")):
+        raise ValueError(f"must be {RULE}, got {shown(text)}; write test_loss@200s")
+    return Objective(found["metric"], at, found["unit"] or "")
+
+
+def _sound(text: str) -> str:
+    objective(text)
+    return text
+
+
+def _searched(value: Any) -> Any:
+    if isinstance(value, Mapping | list | tuple | Span):
+        return value
+    raise ValueError(
+        f"must be two ends, or a list to choose from, got {shown(value)}; write for "
+        f"example {{from: 0.001, to: 1, scale: log}}"
+    )
+
+
+Searched = Annotated[
+    Span | Annotated[tuple[Any, ...], Field(min_length=2)], BeforeValidator(_searched)
+]
+"""Numbers between two ends, or a list to choose from."""
+
+
+class Tune(Config):
+    """A search of the best values of some entries; for `stalesim tune`."""
+
+    over: Annotated[dict[str, Searched], Field(min_length=1)]
+    """Dotted keys and where their values are searched: `{from, to, scale, whole}`, or a
+    list to choose from."""
+    objective: (
+        Annotated[str, AfterValidator(_sound), Rule(RULE, "test_loss@200s")] | None
+    ) = None
+    """Metric that is to be as good as can be, at the end or, as in `test_loss@200s`, at
+    an instant in virtual seconds (s), commits, contributions, rounds or epochs. By
+    default the final value of the first metric that is evaluated."""
+    trials: Annotated[int, Field(ge=2, le=MOST)] = 30
+    """Points that are tried."""
+
+
+def check(tune: Tune | None, evaluated: tuple[str, ...], stop: Any) -> None:
+    """Refuses a search by what is not measured.
+
+    Args:
+        tune: The search, if there is one.
+        evaluated: Metrics of the scenario.
+        stop: End of its runs.
+
+    Raises:
+        LocatedError: The metric is not evaluated, or its instant is beyond the end.
+    """
+    if tune is None:
+        return
+    for key, values in tune.over.items():
+        counts = isinstance(values, Span) and values.whole and values.scale == "log"
+        least = min(values.from_, values.to) if isinstance(values, Span) else 1
+        if counts and least < 1:
+            raise LocatedError(
+                f"tune.over.{key} must be from 1 on for whole numbers on a logarithmic "
+                f"scale, got {least:g}; raise it",
+                ("tune", "over", key),
+            )
+        texts = [json.dumps(v, sort_keys=True, default=str) for v in _list(values)]
+        if len({*texts}) < len(texts):
+            raise LocatedError(
+                f"tune.over.{key} must have different values, got "
+                f"{shown(list(_list(values)))}; remove one",
+                ("tune", "over", key),
+            )
+    sought, place = of(tune, evaluated), ("tune", "objective")
+    if sought.metric not in evaluated:
+        raise LocatedError(
+            f"tune.objective must name a metric of evaluate.metrics "
+            f"({', '.join(evaluated)}), got {sought.metric!r}; "
+            f"{suggestion(sought.metric, metrics.names())}",
+            place,
+        )
+    last = getattr(stop, sought.column, None) if sought.unit else None
+    if last is not None and sought.at is not None and sought.at > last:
+        raise LocatedError(
+            f"tune.objective must be within the runs, which end at stop."
+            f"{sought.column}: {last:g}, got {sought.at:g}; lower it, or raise stop",
+            place,
+        )
+
+
+def refuse_untuned(scenario: Any) -> None:
+    """Refuses to run a scenario that is to be tuned as though it were not.
+
+    Raises:
+        ScenarioError: It has a search, and no trials.
+    """
+    if scenario.tune is not None and not scenario.sweep:
+        raise ScenarioError(
+            f"{scenario.name}: must have no tune to be run as it is; search by "
+            f"stalesim tune, or remove it by -s tune=null"
+        )
+
+
+def _list(values: Searched) -> tuple[Any, ...]:
+    return () if isinstance(values, Span) else values
+
+
+def of(tune: Tune, evaluated: tuple[str, ...]) -> Objective:
+    """Returns what a search goes by; by default the first metric's final value."""
+    return objective(tune.objective or evaluated[0])
+
+
+def stages(replicates: int) -> tuple[int, ...]:
+    """Returns after how many replicates trials are compared: 3, 5, 8, 12, ..., all.
+
+    Args:
+        replicates: Replicates of a trial that is not given up.
+    """
+    found, number = [FEWEST] * (replicates > FEWEST), FIRST
+    while 5 * number <= 4 * replicates:
+        found.append(number)
+        number = int(FIRST * GROWTH ** (len(found) - 1))
+    return (*found, replicates)
+
+
+def sweep(trials: Mapping[str, int]) -> dict[str, Any]:
+    """Returns the sweep of some trials, in their order.
+
+    Args:
+        trials: Replicates of each trial, by its name.
+    """
+    points = [json.loads(name) for name in trials]
+    keys = points[0] if points else {}
+    columns = {key: [point[key] for point in points] for key in keys}
+    return {"zipped": {**columns, "replicates": [*trials.values()]}} if points else {}
+
+
+def trials(swept: Mapping[str, Any]) -> dict[str, int] | None:
+    """Returns the trials of such a sweep; None if it is another one."""
+    zipped = swept.get("zipped")
+    if {*swept} != {"zipped"} or not isinstance(zipped, Mapping):
+        return None if swept else {}
+    if "replicates" not in zipped:
+        return None
+    numbers = zipped["replicates"]
+    columns = {key: values for key, values in zipped.items() if key != "replicates"}
+    rows = zip_longest(*columns.values())
+    names = [name(dict(zip(columns, row, strict=True))) for row in rows]
+    return dict(zip(names, numbers, strict=True))
+
+
+def name(parameters: Mapping[str, Any]) -> str:
+    """Returns the name of a trial: its values as JSON."""
+    return json.dumps(dict(parameters), sort_keys=True)

@@ -1,0 +1,373 @@
+"""A search of the best values of some entries of a scenario, as a study of its trials.
+
+Optuna proposes points. Those of a wave race: all run the first replicates, with the
+same seeds, and a trial that is decided to be worse than the best so far is given up
+(`stages`). The winner is run again, by seeds that no trial was chosen by.
+
+The study's scenario has the points as zipped lists, each with its number of
+replicates. Proposals follow from the seed and from results; so a search that was
+interrupted goes the same way again, and finds what has ended in its folder.
+"""
+
+import tempfile
+import weakref
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from simulator.config.errors import StudyError
+from simulator.scenario import tuning
+from simulator.scenario.reading import read, validated
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import VariantError, expand
+from simulator.studies import executors, planning, running
+from simulator.studies.proposals import Proposals, waves
+from simulator.studies.standing import Progress, Standing, unheard
+from simulator.studies.study_folder import OPEN
+from simulator.trace import Study, load
+from simulator.trace.disk import locked
+from simulator.trace.manifest import NAME
+
+Scores = Mapping[str, np.ndarray]
+"""Values of each trial's replicates: less is better; infinite if one diverged."""
+
+
+class Judge(Protocol):
+    """Judges trials, as the module `analysis.racing` does."""
+
+    def scores(self, study: Study) -> Scores:
+        """Returns the values of every trial's replicates."""
+        ...
+
+    def standing(self, values: np.ndarray) -> tuple[int, float]:
+        """Returns by what trials are put in order: how many diverged, the mean."""
+        ...
+
+    def worse(self, scores: Scores, replicates: int, comparisons: int) -> set[str]:
+        """Returns the trials that are decided to be worse than the best so far."""
+        ...
+
+
+class Tuned(NamedTuple):
+    """A search that has ended.
+
+    Attributes:
+        study: Study of its trials.
+        tried: Number of different points.
+        given_up: How many of them were given up.
+        runs: Number of runs.
+        all_runs: Number that there would have been without giving up any.
+    """
+
+    study: Study
+    tried: int
+    given_up: int
+    runs: int
+    all_runs: int
+
+
+def tune(
+    scenario: running.Source,
+    over: Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
+    *,
+    judge: Judge,
+    objective: str | None = None,
+    trials: int | None = None,
+    variant: str | None = None,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    progress: Progress = unheard,
+    checkpoint_s: float | None = running.CHECKPOINT_S,
+) -> Tuned:
+    """Searches the best values of some entries of a scenario.
+
+    Args:
+        scenario: Scenario to tune; of its claims none are kept.
+        over: Dotted keys and where their values are searched: `{"from": 0.001, "to": 1,
+            "scale": "log"}`, or a list to choose from. Added to those of the
+            scenario's own `tune`, and so are the next two.
+        folder: Folder for the study, or of a search that is to go on; by default a
+            temporary one, which lives as long as the study.
+        judge: Judge of the trials, the module `analysis.racing`.
+        objective: Metric, such as `"test_loss"` or `"test_loss@200s"`.
+        trials: Number of points that are tried; by default 30.
+        variant: Variant that is tuned, if the scenario has several.
+        jobs: Number of processes, as in `simulate`.
+        scheduler: Address of a Dask scheduler, as in `simulate`.
+        progress: Called with how far the search is.
+        checkpoint_s: Real seconds, as in `simulate`.
+
+    Returns:
+        The search; `analysis.racing.best` says what it has found.
+
+    Raises:
+        UserError: Optuna is not installed, something in the scenario or the folder is
+            wrong, or a run failed.
+    """
+    config = planned(scenario, over, objective, trials, variant)
+    path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
+    workers = partial(
+        executors.workers, jobs=planning.processes(jobs), scheduler=scheduler
+    )
+    execute = partial(
+        running.run, path=path, workers=workers, checkpoint_s=checkpoint_s
+    )
+    with locked(path):
+        found = TrialSearch(config, path, execute, judge, progress).end()
+    if folder is None:
+        weakref.finalize(found.study, _remove, path)
+    return found
+
+
+def planned(
+    scenario: running.Source,
+    over: Mapping[str, Any] | None = None,
+    objective: str | None = None,
+    trials: int | None = None,
+    variant: str | None = None,
+) -> Scenario:
+    """Returns the scenario of a search before its first trial, as `tune` has it.
+
+    Raises:
+        UserError: It cannot be tuned, or ends of what is searched are no values.
+    """
+    config = _scenario(scenario)
+    tree = config.model_dump(mode="json")
+    given = {"objective": objective, "trials": trials}
+    plan = dict(tree.get("tune") or {})
+    plan["over"] = {**plan.get("over", {}), **(over or {})}
+    plan |= {key: value for key, value in given.items() if value is not None}
+    if not plan["over"]:
+        raise StudyError(
+            f"{config.name}: must say what is tuned; give --over KEY=FROM:TO, or "
+            f"tune.over in the scenario"
+        )
+    names = list(config.variants)
+    if variant is not None and variant not in names:
+        known = ", ".join(names) or "none"
+        raise StudyError(
+            f"--variant must be a variant of the scenario, got {variant!r}; known are "
+            f"{known}"
+        )
+    if variant is None and len(names) > 1:
+        raise StudyError(
+            f"{config.name}: must be tuned one variant at a time, but has "
+            f"{', '.join(names)}; choose one by --variant"
+        )
+    kept = names if variant is None else [variant]
+    tree["variants"] = {name: tree["variants"][name] for name in kept}
+    swept = [tree["sweep"], *(v.get("sweep") for v in tree["variants"].values())]
+    known = tuning.trials(tree["sweep"])
+    if known is None or any(swept[1:]):
+        raise StudyError(
+            f"{config.name}: must have no sweep to be tuned; remove it by -s sweep=null"
+        )
+    config = validated({**tree, "claims": [], "looks": [], "tune": plan, "sweep": {}})
+    _check_corners(config)
+    return config
+
+
+def _scenario(source: running.Source) -> Scenario:
+    if isinstance(source, Scenario):
+        return source
+    return validated(source) if isinstance(source, Mapping) else read(source)
+
+
+def _check_corners(config: Scenario) -> None:
+    """Refuses a search some of whose values no scenario can have.
+
+    Raises:
+        VariantError: Naming the first such value.
+    """
+    assert config.tune is not None
+    values = {key: _some(searched) for key, searched in config.tune.over.items()}
+    usual = {key: some[0] for key, some in values.items()}
+    for key, some in values.items():
+        for value in some:
+            point = tuning.name({**usual, key: value})
+            tried = config.model_copy(
+                update={"sweep": tuning.sweep({point: 1}), "replicates": 1}
+            )
+            try:
+                expand(tried)
+            except VariantError as error:
+                told = str(error).replace("sweep of", "tune.over of", 1)
+                raise VariantError(told, ("tune", "over", key)) from None
+
+
+def _some(searched: Any) -> list[Any]:
+    """Returns the ends of what is searched, or the whole list."""
+    if isinstance(searched, tuple):
+        return list(searched)
+    ends = searched.from_, searched.to
+    return [round(end) for end in ends] if searched.whole else list(ends)
+
+
+def _remove(path: Path) -> None:
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)
+
+
+class TrialSearch:
+    """A search under way, in its locked folder."""
+
+    def __init__(
+        self, config: Scenario, path: Path, execute: Any, judge: Judge, hear: Progress
+    ) -> None:
+        assert config.tune is not None
+        self._config, self._path, self._execute = config, path, execute
+        self._judge, self._hear, self._tune = judge, hear, config.tune
+        self._stages = tuning.stages(config.replicates)
+        self._trials: dict[str, int] = {}
+        self._study: Study | None = None
+        if (path / NAME).exists():
+            self._study = load(path)
+            self._of_folder(self._study)  # refuses another study
+
+    def _of_folder(self, study: Study) -> dict[str, int]:
+        """Returns the trials of the folder.
+
+        Raises:
+            StudyError: It holds another study than this search.
+        """
+        entries = dict(study.manifest.get("scenario", {}))
+        known = tuning.trials(entries.pop("sweep", {}))
+        mine = self._config.model_dump(mode="json")
+        del mine["sweep"]
+        if known is None or entries != mine:
+            raise StudyError(
+                f"{self._path}: must be new, or hold this very search, but holds "
+                f"another study; choose another folder by --out"
+            )
+        return known
+
+    def end(self) -> Tuned:
+        """Searches, and returns what was found."""
+        proposals = Proposals(self._tune, self._config.seed)
+        asked, given_up = 0, set[str]()
+        for number in waves(self._tune.trials):
+            names = proposals.ask(number)
+            given_up |= self._race(
+                [name for name in dict.fromkeys(names) if name not in self._trials],
+                (asked, number),
+            )
+            proposals.tell(self._results())
+            asked += number
+        winner = self._best()
+        replicates = self._config.replicates
+        at = (asked / (asked + 1), 1.0)
+        study = self._extend({winner: 2 * replicates}, at)
+        if {*(known := self._of_folder(study))} - {*self._trials}:
+            raise self._other_way(known)
+        runs = len(study.manifest["runs"])
+        all_runs = replicates * (len(self._trials) + 1)
+        return Tuned(study, len(self._trials), len(given_up), runs, all_runs)
+
+    def _race(self, names: list[str], wave: tuple[int, int]) -> set[str]:
+        """Runs trials, stage by stage; returns those that were given up."""
+        alive, before = list(names), 0.0
+        gone: set[str] = set()
+        asked, number = wave
+        comparisons = (self._tune.trials - 1) * max(1, len(self._stages) - 1)
+        for stage, replicates in enumerate(self._stages, 1):
+            if not alive:
+                break
+            after = stage / len(self._stages)
+            parts = (asked + part * number for part in (before, after))
+            at = tuple(part / (self._tune.trials + 1) for part in parts)
+            study = self._extend(dict.fromkeys(alive, replicates), at)
+            before = after
+            if replicates < self._config.replicates:
+                scores = self._cut(self._judge.scores(study))
+                gone |= self._judge.worse(scores, replicates, comparisons) & {*alive}
+                alive = [name for name in alive if name not in gone]
+        return gone
+
+    def _extend(self, more: Mapping[str, int], at: tuple[float, ...]) -> Study:
+        """Returns the study with trials, or more replicates of them.
+
+        What a former session of the search has run is taken over.
+
+        Raises:
+            StudyError: The folder holds trials that are none of this search.
+        """
+        self._trials.update(more)
+        wanted = self._of_folder(self._study) if self._study else {}
+        if (study := self._study) is not None and self._has(more):
+            return study
+        if {*wanted} - {*self._trials}:
+            raise self._other_way(wanted)
+        wanted |= {k: max(n, wanted.get(k, 0)) for k, n in self._trials.items()}
+        stage = self._config.model_copy(update={"sweep": tuning.sweep(wanted)})
+
+        def hear(now: Standing) -> None:
+            part = at[0] + now.fraction * (at[1] - at[0])
+            self._hear(now._replace(fraction=min(1.0, part)))
+
+        study = self._study = self._execute(stage, progress=hear)
+        return study
+
+    def _has(self, trials: Mapping[str, int]) -> bool:
+        """Says whether all replicates of some trials have ended."""
+        assert self._study is not None
+        ended: dict[str, int] = {}
+        for run in self._study.manifest["runs"]:
+            if run["stop"] not in OPEN:
+                name = tuning.name(run["parameters"])
+                ended[name] = ended.get(name, 0) + 1
+        return all(ended.get(name, 0) >= number for name, number in trials.items())
+
+    def _other_way(self, known: Mapping[str, int]) -> StudyError:
+        other = next(name for name in known if name not in self._trials)
+        return StudyError(
+            f"{self._path}: must go on as it was started, but holds the trial "
+            f"{other}, which is not proposed here; install the Optuna "
+            f"that it was started with, or choose another folder by --out"
+        )
+
+    def _cut(self, scores: Scores) -> dict[str, np.ndarray]:
+        """Returns the values that were known when the search was here at first."""
+        return {name: scores[name][:number] for name, number in self._trials.items()}
+
+    def _finished(self) -> dict[str, np.ndarray]:
+        assert self._study is not None
+        scores = self._cut(self._judge.scores(self._study))
+        replicates = self._config.replicates
+        return {name: v for name, v in scores.items() if v.size >= replicates}
+
+    def _best(self) -> str:
+        """Returns the best of the trials with all replicates.
+
+        Raises:
+            StudyError: A replicate of each of them diverged.
+        """
+        finished = self._finished()
+        best = min(finished, key=lambda name: self._judge.standing(finished[name]))
+        if np.isinf(finished[best]).all():
+            raise StudyError(
+                f"{self._path}: every trial diverged; search smaller values"
+            )
+        return best
+
+    def _results(self) -> dict[str, float]:
+        """Returns what each trial comes to over all replicates, as far as is known.
+
+        One that was given up differs from the best one as it did over the replicates
+        that it has: they are the same seeds.
+        """
+        assert self._study is not None
+        scores = self._cut(self._judge.scores(self._study))
+        finished = self._finished()
+        best = min(finished.values(), key=self._judge.standing)
+        results = {}
+        for name, mine in scores.items():
+            with np.errstate(invalid="ignore"):
+                difference = float((mine - best[: mine.size]).mean())
+            sound = np.isfinite(mine).all() and np.isfinite(best).all()
+            results[name] = float(best.mean()) + difference if sound else np.inf
+        return results

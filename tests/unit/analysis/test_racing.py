@@ -1,0 +1,154 @@
+"""Trials against each other: what each came to, and the error of giving one up."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis import racing
+from simulator.scenario import tuning
+from simulator.trace import StudyError, load
+from tests.support import write_study
+
+SEARCHES = 1000
+
+
+def study(tmp_path: Path, runs: list[dict[str, Any]], objective: str) -> Any:
+    """Writes a study of trials; each run has `x`, replicate, stop and a curve."""
+    entries, rows = [], {"run": [], "time": [], "commits": [], "loss": []}
+    for number, run in enumerate(runs):
+        entries.append(
+            {
+                "run": number,
+                "label": f"base, x={run['x']}",
+                "parameters": {"x": run["x"]},
+                "replicate": run["replicate"],
+                "protocol": "asynchronous",
+                "stop": run.get("stop", "time"),
+                "stop_reason": run.get("reason", ""),
+                "virtual_s": 10.0,
+                "commits": 10,
+            }
+        )
+        for index, value in enumerate(run["curve"]):
+            rows["run"].append(number)
+            rows["time"].append(5.0 * (index + 1))
+            rows["commits"].append(5 * (index + 1))
+            rows["loss"].append(value)
+    n = len(rows["run"])
+    zeros = ("contributions", "epochs", "rounds", "messages")
+    more = {key: np.zeros(n, np.int64) for key in (*zeros, "upload_bytes")}
+    table = {
+        "run": np.array(rows["run"], np.int32),
+        "time": np.array(rows["time"]),
+        "commits": np.array(rows["commits"], np.int64),
+        **more,
+        "epochs": np.zeros(n),
+        "download_bytes": np.zeros(n, np.int64),
+        "test_loss": np.array(rows["loss"]),
+    }
+    scenario = {
+        "tune": {"over": {"x": [1, 2, 3]}, "objective": objective},
+        "evaluate": {"metrics": ["test_loss", "test_accuracy"]},
+        "replicates": 2,
+    }
+    manifest = {"name": "race", "runs": entries, "scenario": scenario}
+    write_study(tmp_path / "race", manifest, {"evaluations": table})
+    return load(tmp_path / "race")
+
+
+def curves(x: int, *of_replicates: list[float], **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"x": x, "replicate": i, "curve": curve, **more}
+        for i, curve in enumerate(of_replicates)
+    ]
+
+
+def test_scores_are_final_values_or_those_of_an_instant(tmp_path: Path) -> None:
+    runs = curves(1, [4.0, 2.0], [5.0, 3.0]) + curves(2, [1.0], stop="diverged")
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    found = racing.scores(study(tmp_path / "a", runs, "test_loss"))
+    one, two = (tuning.name({"x": x}) for x in (1, 2))
+    np.testing.assert_array_equal(found[one], [2.0, 3.0])
+    np.testing.assert_array_equal(found[two], [np.inf])
+    found = racing.scores(study(tmp_path / "b", runs, "test_loss@9.5s"))
+    np.testing.assert_array_equal(found[one], [4.0, 5.0])
+    found = racing.scores(study(tmp_path / "c", runs, "test_loss@10commits"))
+    np.testing.assert_array_equal(found[one], [2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        ("test_loss@11s", "ended at 10 s"),
+        ("test_loss@11commits", "ended at 10 commits"),
+        ("test_loss@2s", "first evaluated at 5 s"),
+    ],
+)
+def test_an_instant_must_be_within_the_run(
+    tmp_path: Path, objective: str, message: str
+) -> None:
+    with pytest.raises(StudyError, match=message):
+        racing.scores(study(tmp_path, curves(1, [4.0, 2.0]), objective))
+
+
+def test_a_failed_run_is_no_result(tmp_path: Path) -> None:
+    runs = curves(1, [4.0, 2.0]) + curves(2, [], stop="failed", reason="no memory")
+    with pytest.raises(StudyError, match=r"x=2 \(replicate 0\) failed: no memory"):
+        racing.scores(study(tmp_path, runs, "test_loss"))
+
+
+def test_the_best_is_told_by_its_new_replicates_alone(tmp_path: Path) -> None:
+    known = curves(1, [0.0, 1.0], [0.0, 1.0], [0.0, 2.0], [0.0, 4.0])
+    found = racing.best(study(tmp_path, known + curves(2, [9.0], [9.0]), "test_loss"))
+    assert found.parameters == {"x": 1}
+    assert (found.value.mean, found.fresh, found.diverged) == (3.0, 2, 0)
+    # The 97.5 % quantile of t with one degree of freedom is 12.706, the error 1.
+    assert found.value.high == pytest.approx(3 + 12.7062, abs=1e-3)
+
+
+def test_a_search_under_way_has_no_best_one(tmp_path: Path) -> None:
+    runs = curves(1, [4.0, 2.0], [4.0, 2.0])
+    with pytest.raises(StudyError, match="must be a search that has ended"):
+        racing.best(study(tmp_path, runs, "test_loss"))
+
+
+def test_more_divergence_is_worse_and_equals_are_kept() -> None:
+    inf = np.inf
+    found = {
+        "best": np.array([1.0, 2, 3, 4]),
+        "same": np.array([1.0, 2, 3, 4]),
+        "above": np.array([1.5, 2.5, 3.5, 4.5]),  # by the same in each: certain
+        "lost": np.array([0.0, 0, inf, 0]),
+        "few": np.array([99.0]),
+    }
+    assert racing.worse(found, 4, 1) == {"above", "lost"}
+    assert racing.worse(found, 1, 1) == set()
+
+
+def test_a_t_test_decides() -> None:
+    differences = np.array([1.0, 2.0, 3.0])  # t = 2 sqrt(3), p = 0.0371 one-sided
+    found = {"best": np.zeros(3), "other": differences}
+    assert racing.worse(found, 3, 1) == {"other"}
+    assert racing.worse(found, 3, 2) == set()
+
+
+def test_the_best_of_fixed_points_is_seldom_given_up() -> None:
+    """Of 1000 searches at most 5 %, up to three standard errors: 50 + 3 * 6.9."""
+    rng = np.random.default_rng(1)
+    stages, trials = tuning.stages(10), 12
+    lost_best = kept_bad = 0
+    for _ in range(SEARCHES):
+        # Eleven points are as good as each other, and one far worse.
+        values = rng.normal(0, 1, (trials, 10)) + rng.normal(0, 3, 10)
+        values[-1] += 10
+        alive = {str(i): values[i] for i in range(trials)}
+        for replicates in stages[:-1]:
+            gone = racing.worse(alive, replicates, (trials - 1) * (len(stages) - 1))
+            alive = {k: v for k, v in alive.items() if k not in gone}
+        lost_best += "0" not in alive
+        kept_bad += str(trials - 1) in alive
+    assert lost_best <= 0.05 * SEARCHES + 21
+    assert kept_bad <= 0.1 * SEARCHES

@@ -1,0 +1,250 @@
+"""A search of the best values: what is proposed, raced, given up, found and resumed."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis import racing
+from simulator import studies
+from simulator.config.errors import StudyError, UserError
+from simulator.scenario import tuning as plans
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import expand
+from simulator.studies import proposals, tuning
+from simulator.studies.standing import unheard
+from simulator.trace import Study, load
+from tests.support import write_study
+from tests.unit.studies.test_staged import TREE
+
+OPTIMUM = 0.1
+"""Step size at which the losses of `Played` are least."""
+PLAN: dict[str, Any] = TREE | {
+    "claims": [],
+    "replicates": 8,
+    "evaluate": {"every": {"commits": 10}, "metrics": ["test_loss"]},
+}
+OVER = {"algorithm.step_size": {"from": 0.001, "to": 1, "scale": "log"}}
+
+
+class Played:
+    """Writes a study whose losses are known, in place of running it.
+
+    The loss is `(log10(step / 0.1))**2 + 0.01 noise`, the noise by seed alone, and a
+    step above `diverges` has none.
+    """
+
+    def __init__(self, path: Path, diverges: float = 9.0, kill_at: int = 0) -> None:
+        self.path, self.diverges, self.kill_at = path, diverges, kill_at
+        self.calls: list[int] = []
+
+    def __call__(self, scenario: Scenario, progress: Any = unheard) -> Study:
+        runs = expand(scenario)
+        known = len(load(self.path).manifest["runs"]) if self.path.exists() else 0
+        self.calls.append(len(runs) - known)
+        if len(self.calls) == self.kill_at:
+            raise KeyboardInterrupt
+        entries, losses = [], []
+        for run in runs:
+            step = run.parameters["algorithm.step_size"]
+            noise = np.random.default_rng(run.seed).normal()
+            lost = step > self.diverges
+            losses.append(np.nan if lost else np.log10(step / OPTIMUM) ** 2)
+            losses[-1] += 0.01 * noise
+            stop = {"stop": "diverged" if lost else "commits", "stop_reason": "x"}
+            told = {"protocol": "asynchronous", "virtual_s": 1.0, "commits": 20}
+            entries.append(run.identity | stop | told)
+        shutil.rmtree(self.path, ignore_errors=True)
+        n = len(runs)
+        whole = ("commits", "contributions", "upload_bytes", "download_bytes")
+        table = {
+            "run": np.arange(n, dtype=np.int32),
+            "time": np.ones(n),
+            **{key: np.zeros(n, np.int64) for key in (*whole, "rounds", "messages")},
+            "epochs": np.zeros(n),
+            "test_loss": np.array(losses),
+        }
+        tree = scenario.model_dump(mode="json")
+        manifest = {"name": "played", "runs": entries, "scenario": tree}
+        write_study(self.path, manifest, {"evaluations": table})
+        return load(self.path)
+
+
+def search(played: Played, **more: Any) -> tuning.Tuned:
+    config = tuning.planned(PLAN | more.pop("tree", {}), OVER, **more)
+    return tuning.TrialSearch(config, played.path, played, racing, unheard).end()
+
+
+def test_a_known_optimum_is_found(tmp_path: Path) -> None:
+    found = search(Played(tmp_path / "a"), trials=30)
+    best = racing.best(found.study)
+    # Losses within a tenth of a decade of the optimum are below 0.01.
+    assert abs(np.log10(best.parameters["algorithm.step_size"] / OPTIMUM)) < 0.1
+    assert best.value.low <= 0.01
+    assert found.tried == 30
+    # Differences have no noise at all: every trial but the best of its time is given
+    # up at once, after 3 of 8 replicates; the winner has 8 more.
+    fewest = 30 * 3 + 5 + 8
+    assert fewest <= found.runs < 0.6 * found.all_runs
+    assert found.all_runs == 31 * 8
+
+
+def test_all_trials_have_the_same_seeds_and_the_winner_new_ones(tmp_path: Path) -> None:
+    found = search(Played(tmp_path / "a"), trials=12)
+    seeds: dict[str, list[int]] = {}
+    for run in found.study.manifest["runs"]:
+        seeds.setdefault(run["label"], []).append(run["seed"])
+    longest = max(seeds.values(), key=len)
+    assert len(longest) == len(set(longest)) == 16
+    assert all(mine == longest[: len(mine)] for mine in seeds.values())
+    assert sorted(map(len, seeds.values()))[-2] <= 8
+
+
+def test_what_diverges_is_given_up_and_not_sought_again(tmp_path: Path) -> None:
+    found = search(Played(tmp_path / "a", diverges=0.2), trials=25)
+    best = racing.best(found.study)
+    assert best.parameters["algorithm.step_size"] <= 0.2
+    ends = {r["label"]: r["stop"] for r in found.study.manifest["runs"]}
+    counts = [r["label"] for r in found.study.manifest["runs"]]
+    lost = [label for label, stop in ends.items() if stop == "diverged"]
+    assert lost
+    assert all(counts.count(label) == 3 for label in lost)
+
+
+def test_a_search_of_which_all_diverges_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="every trial diverged; search smaller values"):
+        search(Played(tmp_path / "a", diverges=0.0), trials=4)
+
+
+@pytest.mark.parametrize("kill_at", range(1, 7))
+def test_an_interrupted_search_goes_the_same_way(tmp_path: Path, kill_at: int) -> None:
+    whole = Played(tmp_path / "a")
+    expected = search(whole, trials=17)
+    halves = Played(tmp_path / "b", kill_at=kill_at)
+    with pytest.raises(KeyboardInterrupt):
+        search(halves, trials=17)
+    again = Played(tmp_path / "b")
+    found = search(again, trials=17)
+    assert found.study.manifest["runs"] == expected.study.manifest["runs"]
+    assert found[1:] == expected[1:]
+    # What had ended is not run again.
+    assert again.calls == whole.calls[kill_at - 1 :]
+
+
+def test_a_finished_search_runs_nothing(tmp_path: Path) -> None:
+    search(Played(tmp_path / "a"), trials=11)
+    again = Played(tmp_path / "a")
+    search(again, trials=11)
+    assert again.calls == []
+
+
+def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:
+    search(Played(tmp_path / "a"), trials=4)
+    with pytest.raises(StudyError, match="must be new, or hold this very search"):
+        search(Played(tmp_path / "a"), trials=5)
+
+
+def test_trials_that_are_not_proposed_here_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search(Played(tmp_path / "a"), trials=4)
+
+    def other(self: Any, number: int) -> list[str]:
+        self._asked = []
+        return [plans.name({"algorithm.step_size": 0.5 + i}) for i in range(number)]
+
+    monkeypatch.setattr(proposals.Proposals, "ask", other)
+    with pytest.raises(StudyError, match="is not proposed here; install the Optuna"):
+        search(Played(tmp_path / "a"), trials=4)
+
+
+def test_proposals_depend_on_seed_and_results_alone() -> None:
+    tune = plans.Tune.model_validate(
+        {
+            "over": {
+                **OVER,
+                "algorithm.batch": {"from": 4, "to": 64, "whole": True, "scale": "log"},
+                "problem.model": [{"kind": "linear"}, {"kind": "mlp", "hidden": 8}],
+            }
+        }
+    )
+
+    def proposed(seed: int, loss: Callable[[int], float]) -> list[str]:
+        found, asked = proposals.Proposals(tune, seed), []
+        for number in proposals.waves(22):
+            names = found.ask(number)
+            found.tell({name: loss(len(asked) + i) for i, name in enumerate(names)})
+            asked += names
+        return asked
+
+    one = proposed(1, float)
+    assert one == proposed(1, float)
+    assert one[:10] == proposed(1, lambda i: -float(i))[:10]
+    assert one[10:] != proposed(1, lambda i: -float(i))[10:]
+    assert one != proposed(2, float)
+    assert len(one) == 22
+
+
+def test_stages_of_a_race() -> None:
+    assert [plans.stages(n) for n in (1, 3, 5, 10)] == [
+        (1,),
+        (3,),
+        (3, 5),
+        (3, 5, 8, 10),
+    ]
+    assert proposals.waves(7) == [7]
+    assert proposals.waves(22) == [10, 5, 5, 2]
+
+
+VARIANTS = {"variants": {"a": {}, "b": {"protocol": {"kind": "synchronous"}}}}
+
+
+@pytest.mark.parametrize(
+    ("tree", "options", "message"),
+    [
+        ({}, {"over": {}}, "must say what is tuned; give --over"),
+        (VARIANTS, {}, "must be tuned one variant at a time, but has a, b"),
+        (VARIANTS, {"variant": "c"}, "--variant must be a variant of the scenario"),
+        ({"sweep": {"algorithm.batch": [1, 2]}}, {}, "must have no sweep to be tuned"),
+        ({}, {"over": {"algorithm.stepsize": [1, 2]}}, "tune.over of algorithm.steps"),
+        ({}, {"over": {"algorithm.batch": [8, -1]}}, "tune.over of algorithm.batch"),
+        ({}, {"over": {"seed": [1, 2]}}, "seed must not be swept"),
+        ({}, {"over": {"algorithm.batch": 3}}, "must be two ends, or a list to choose"),
+        ({}, {"objective": "test_accuracy"}, "tune.objective must name a metric of"),
+        ({}, {"objective": "test_loss@30commits"}, "which end at stop.commits: 20"),
+    ],
+)
+def test_what_cannot_be_tuned(
+    tree: dict[str, Any], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        tuning.planned(PLAN | tree, **({"over": OVER} | options))
+
+
+def test_a_variant_is_tuned_alone() -> None:
+    config = tuning.planned(PLAN | VARIANTS, OVER, variant="b")
+    assert list(config.variants) == ["b"]
+
+
+def test_runs_of_the_program_itself(tmp_path: Path) -> None:
+    """A step of a millionth learns nothing: the other one must win."""
+    tree = PLAN | {"replicates": 3, "stop": {"commits": 40}}
+    tree = tree | {"algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8}}
+    over = {"algorithm.step_size": [1e-6, 0.3]}
+    found = studies.tune(tree, over, tmp_path / "a", judge=racing, trials=4)
+    assert racing.best(found.study).parameters == {"algorithm.step_size": 0.3}
+    assert found.tried == 2
+    assert found.study.complete
+    counts = [run["label"] for run in load(tmp_path / "a").manifest["runs"]]
+    assert {label: counts.count(label) for label in counts} == {
+        "base, step_size=1e-06": 3,
+        "base, step_size=0.3": 6,
+    }
+    # Resumed as any study, it has nothing left to do.
+    before = (tmp_path / "a" / "manifest.json").read_bytes()
+    again = studies.tune(tree, over, tmp_path / "a", judge=racing, trials=4)
+    assert again.runs == found.runs == 9
+    assert (tmp_path / "a" / "manifest.json").read_bytes() == before
