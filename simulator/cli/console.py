@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,8 @@ INTERRUPTED = 130
 
 LINE_EVERY_S = 30.0
 """Real seconds from one line on the progress to the next, where is no terminal."""
+SPEED_S, LEAST_SPEED_S = 30.0, 1.0
+"""Real seconds over which a speed is measured, at most and at least."""
 LONGEST_LABEL = 40
 """Characters of the run that is under way."""
 AGAIN_S = 0.05
@@ -130,10 +133,15 @@ def progress(name: str) -> Iterator[Callable[["float | Standing"], None]]:
     begins when something is done, not when a mistake is still to be found.
     """
     shown = _Bar(name) if err.is_terminal else _Lines(name)
+    speed = Speed()
 
     def hear(now: "float | Standing") -> None:
-        fraction = now if isinstance(now, float | int) else now.fraction
-        shown.show(fraction, _counted(now))
+        if isinstance(now, float | int):
+            shown.show(now, "")
+        else:
+            speed.hear(now.commits)
+            words = (counted_runs(now), speed.words())
+            shown.show(now.fraction, ", ".join(filter(None, words)))
         main = threading.current_thread() is threading.main_thread()
         if main and _interrupted.is_set():
             raise KeyboardInterrupt
@@ -144,12 +152,36 @@ def progress(name: str) -> Iterator[Callable[["float | Standing"], None]]:
         shown.end()
 
 
-def _counted(now: "float | Standing") -> str:
-    """Returns how many runs have ended, and one that is under way."""
-    if isinstance(now, float | int) or now.runs == 1:
+def counted_runs(now: "Standing") -> str:
+    """Returns how many runs have ended, and one that is under way; "" of one run."""
+    if now.runs == 1:
         return ""
     at = f" (at {shortened(one_line(now.at), LONGEST_LABEL)})" if now.at else ""
     return f"{now.ended} of {now.runs} runs{at}"
+
+
+class Speed:
+    """Updates a second of real time, over the last half minute."""
+
+    def __init__(self) -> None:
+        self._heard: deque[tuple[float, int]] = deque()
+
+    def hear(self, commits: int) -> None:
+        """Takes how many commits were made so far."""
+        now = time.monotonic()
+        if not self._heard or now - self._heard[-1][0] >= LEAST_SPEED_S / 2:
+            self._heard.append((now, commits))
+        while len(self._heard) > 2 and now - self._heard[1][0] >= SPEED_S:
+            self._heard.popleft()
+
+    def words(self) -> str:
+        """Returns the speed in words; "" while it is not known."""
+        (begin, before), (end, after) = self._heard[0], self._heard[-1]
+        spent = end - begin
+        if after == before or spent < LEAST_SPEED_S:
+            return ""
+        speed = (after - before) / spent
+        return f"{speed:,.0f} updates/s" if speed >= 100 else f"{speed:.3g} updates/s"
 
 
 class _Bar:

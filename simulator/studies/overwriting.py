@@ -8,10 +8,11 @@ from simulator.studies.study_folder import CHECKPOINTS, DATA, LOCKS
 from simulator.studies.worker import TIMELINES
 from simulator.trace import COLUMNS, DISK, Disk
 from simulator.trace.disk import LOCK, PARTIAL, explained, locked
+from simulator.trace.live import LIVE
 from simulator.trace.manifest import NAME
 from simulator.trace.study import journal_session
 
-OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, TIMELINES, *COLUMNS}
+OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, LIVE, TIMELINES, *COLUMNS}
 """Names of what is in the folder of a study while it is run."""
 MADE = {"figures", "attack", "report.html"}
 """Names of what commands make of a study."""

@@ -27,7 +27,7 @@ from simulator.studies.planning import Task
 from simulator.studies.standing import Progress, Standing, unheard
 from simulator.studies.study_folder import CHECKPOINTS, DATA, LOCKS, OPEN, StudyFolder
 from simulator.studies.worker import TIMELINES
-from simulator.trace import DISK, Disk, Study, load
+from simulator.trace import DISK, Disk, Study, live, load
 from simulator.trace.disk import explained, locked, replace
 
 Source = Scenario | str | Path | Mapping[str, Any]
@@ -279,13 +279,22 @@ def run(
         "checkpoint_s": checkpoint_s,
     }
     tasks = [task._replace(**here) for task in planning.keeping(tasks)]
+    folder.clear(live.LIVE)  # of a session that was killed
+    beacon = live.Beacon(path, folder.manifest["session"])
+
+    def hear(now: Standing) -> None:
+        beacon.tell(now._asdict())
+        progress(now)
+
     try:
-        for done in executors.execute(tasks, path, workers(tasks), progress, disk):
+        for done in executors.execute(tasks, path, workers(tasks), hear, disk):
             folder.note(done)
     except KeyboardInterrupt:
         folder.interrupt()
         raise
     finally:
+        beacon.stop()
+        folder.clear(live.LIVE)
         folder.clear(TIMELINES)
     folder.clear(CHECKPOINTS)
     study = folder.end()
