@@ -279,7 +279,6 @@ def run(
         "checkpoint_s": checkpoint_s,
     }
     tasks = [task._replace(**here) for task in planning.keeping(tasks)]
-    folder.clear(live.LIVE)  # of a session that was killed
     beacon = live.Beacon(path, folder.manifest["session"])
 
     def hear(now: Standing) -> None:
@@ -294,7 +293,6 @@ def run(
         raise
     finally:
         beacon.stop()
-        folder.clear(live.LIVE)
         folder.clear(TIMELINES)
     folder.clear(CHECKPOINTS)
     study = folder.end()

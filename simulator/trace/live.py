@@ -8,6 +8,7 @@ stand in the tables and the journal alone.
 
 import contextlib
 import json
+import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -35,20 +36,26 @@ class Beacon:
     """
 
     def __init__(self, folder: Path, session: int) -> None:
+        clear(folder)  # what a session has left that was killed
+        self._folder = folder
         self._file = folder / LIVE / STANDING
         self._since, self._last = time.time(), {"session": session}
+        self._started: dict[int, float] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._go_on, daemon=True)
         self._thread.start()
 
     def tell(self, standing: Mapping[str, Any]) -> None:
-        """Takes how far the study is; JSON."""
-        self._last = {"session": self._last["session"], **standing}
+        """Takes how far the study is, a `studies.standing.Standing` as a mapping."""
+        since = (self._started.setdefault(t[0], time.time()) for t in standing["tasks"])
+        tasks = [[*t, start] for t, start in zip(standing["tasks"], since, strict=True)]
+        self._last = {"session": self._last["session"], **standing, "tasks": tasks}
 
     def stop(self) -> None:
-        """Ends the notes."""
+        """Ends the notes, and removes what was told."""
         self._over.set()
         self._thread.join()
+        clear(self._folder)
 
     def _go_on(self) -> None:
         while not self._over.wait(EVERY_S):
@@ -88,11 +95,17 @@ class LiveRows:
             self._lines.clear()
 
 
+def clear(folder: Path) -> None:
+    """Removes what a study has told of itself."""
+    shutil.rmtree(folder / LIVE, ignore_errors=True)
+
+
 def standing(folder: Path) -> dict[str, Any] | None:
     """Returns how far a study was when it was last noted; None if nothing is known.
 
-    Keys, as far as known: session, since and now (real seconds since 1970), and those
-    of `studies.standing.Standing`.
+    Keys: session, since and now (real seconds since 1970), and, once anything is heard,
+    those of `studies.standing.Standing`; a task is a list of its number, the part of it
+    that is done, commits, and since when it was at work.
     """
     with contextlib.suppress(OSError, ValueError):
         found = json.loads((folder / LIVE / STANDING).read_text())
