@@ -1,8 +1,8 @@
 """A study in a browser while it is run: one page on this machine's own address.
 
-`watching` reads the folder, also while it is being written; `words` says how far the
-study is, in pieces of HTML; `pictures` draws what is there so far; `pieces` keeps both
-until something changes; `server` answers a browser. Nothing is written.
+`analysis.watching` reads the folder, also while it is being written; `words` says how
+far the study is; `pictures` draws what is there so far; `pieces` makes HTML of both and
+keeps it until something changes; `server` answers a browser. Nothing is written.
 """
 
 from analysis.serving.server import DEFAULT_PORT, PageServer

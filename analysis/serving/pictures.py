@@ -15,10 +15,10 @@ from analysis.figures import gantt, layout, learning_curves, style
 from analysis.figures import staleness as histograms
 from analysis.frames import Study
 from analysis.page.pictures import Picture, picture
-from analysis.serving.watching import Watched
 from analysis.timelines import chrome
 from analysis.timelines import report as timeline_report
 from analysis.timelines.theory import constant_downloads
+from analysis.watching import Watched
 from simulator.metrics import find
 from simulator.trace import is_summary
 

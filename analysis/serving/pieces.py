@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from analysis.page.writing import environment
 from analysis.serving import pictures, words
-from analysis.serving.watching import Watched, look, mark
+from analysis.watching import Watched, look, mark
 from simulator.config.errors import StudyError
 from simulator.config.text import one_line
 

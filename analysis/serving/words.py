@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from analysis import claims
 from analysis.frames import UNFINISHED
-from analysis.serving.watching import TaskSpeed, Watched
+from analysis.watching import TaskSpeed, Watched
 from simulator.config.text import counted
 
 MOST_ROWS = 30

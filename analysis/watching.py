@@ -1,7 +1,6 @@
 """A study's folder as it is at one moment, while another process may write it."""
 
 import time
-import warnings
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ import pandas as pd
 
 from analysis.frames import UNFINISHED, Study
 from simulator.config.errors import StudyError
-from simulator.trace import StudyWarning, live, load
+from simulator.trace import live, load
 from simulator.trace.manifest import NAME
 
 SILENT_S = 15.0
@@ -163,10 +162,7 @@ def look(folder: Path) -> Watched:
         try:
             before = _identity(folder / NAME)
             standing = live.standing(folder)
-            with warnings.catch_warnings():
-                # A journal whose last line is half written; the page is drawn again.
-                warnings.simplefilter("ignore", StudyWarning)
-                study = load(folder)
+            study = load(folder, quietly=True)
             # A session that ended in between has taken its journal with it.
             if _identity(folder / NAME) == before or attempt == ATTEMPTS - 1:
                 return Watched(study, standing, time.time())
