@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis.frames import UNFINISHED, Study
 from simulator.config.errors import StudyError
+from simulator.config.progress import LEAST_PART
 from simulator.trace import live, load
 from simulator.trace.manifest import NAME
 
@@ -149,7 +150,7 @@ def left_s(fraction: float, spent: float) -> float | None:
         fraction: Part that is done, in [0, 1].
         spent: Real seconds that it took.
     """
-    return spent * (1 / fraction - 1) if fraction > 0 else None
+    return spent * (1 / fraction - 1) if fraction >= LEAST_PART else None
 
 
 def look(folder: Path) -> Watched:

@@ -45,13 +45,20 @@ def save(
         StudyError: A figure cannot be written.
         UserError: There is no such format or style, or a plug-in's figure is none.
     """
+    return list(saved(study, folder, forms, styles))
+
+
+def saved(
+    study: Study,
+    folder: str | Path,
+    forms: str | Sequence[str] = "png",
+    styles: Sequence[str | Path] = (),
+) -> Iterator[Path]:
+    """Yields the paths of the standard figures as they are drawn, as `save`."""
     forms, where = chosen_formats(forms), Path(folder) / "figures"
     with style.using(*styles):
-        return [
-            path
-            for name, figure in standard(study)
-            for path in save_figure(figure, where / name, forms)
-        ]
+        for name, figure in standard(study):
+            yield from save_figure(figure, where / name, forms)
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:

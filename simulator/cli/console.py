@@ -1,13 +1,11 @@
 """The terminal: where is printed, what moves during a run, and what interrupts it."""
 
 import contextlib
-import datetime as dt
 import signal
 import sys
 import threading
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,8 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from simulator.config.text import one_line, printable, shortened
+from simulator.config.progress import Speed, in_words, time_left
+from simulator.config.text import one_line, printable
 
 if TYPE_CHECKING:
     from simulator.studies.standing import Standing
@@ -48,10 +47,6 @@ INTERRUPTED = 130
 
 LINE_EVERY_S = 30.0
 """Real seconds from one line on the progress to the next, where is no terminal."""
-SPEED_S, LEAST_SPEED_S = 30.0, 1.0
-"""Real seconds over which a speed is measured, at most and at least."""
-LONGEST_LABEL = 40
-"""Characters of the run that is under way."""
 AGAIN_S = 0.05
 """Real seconds after which an interruption that had no effect is repeated."""
 
@@ -139,9 +134,7 @@ def progress(name: str) -> Iterator[Callable[["float | Standing"], None]]:
         if isinstance(now, float | int):
             shown.show(now, "")
         else:
-            speed.hear(now.commits)
-            words = (counted_runs(now), speed.words())
-            shown.show(now.fraction, ", ".join(filter(None, words)))
+            shown.show(now.fraction, in_words(now, speed))
         main = threading.current_thread() is threading.main_thread()
         if main and _interrupted.is_set():
             raise KeyboardInterrupt
@@ -152,36 +145,19 @@ def progress(name: str) -> Iterator[Callable[["float | Standing"], None]]:
         shown.end()
 
 
-def counted_runs(now: "Standing") -> str:
-    """Returns how many runs have ended, and one that is under way; "" of one run."""
-    if now.runs == 1:
-        return ""
-    at = f" (at {shortened(one_line(now.at), LONGEST_LABEL)})" if now.at else ""
-    return f"{now.ended} of {now.runs} runs{at}"
+@contextlib.contextmanager
+def drawing() -> Iterator[Callable[[], None]]:
+    """Says in a terminal which figure is being drawn; yields what counts one."""
+    number = 1
+    status = err.status(f"Drawing figure {number}")
 
+    def count() -> None:
+        nonlocal number
+        number += 1
+        status.update(f"Drawing figure {number}")
 
-class Speed:
-    """Updates a second of real time, over the last half minute."""
-
-    def __init__(self) -> None:
-        self._heard: deque[tuple[float, int]] = deque()
-
-    def hear(self, commits: int) -> None:
-        """Takes how many commits were made so far."""
-        now = time.monotonic()
-        if not self._heard or now - self._heard[-1][0] >= LEAST_SPEED_S / 2:
-            self._heard.append((now, commits))
-        while len(self._heard) > 2 and now - self._heard[1][0] >= SPEED_S:
-            self._heard.popleft()
-
-    def words(self) -> str:
-        """Returns the speed in words; "" while it is not known."""
-        (begin, before), (end, after) = self._heard[0], self._heard[-1]
-        spent = end - begin
-        if after == before or spent < LEAST_SPEED_S:
-            return ""
-        speed = (after - before) / spent
-        return f"{speed:,.0f} updates/s" if speed >= 100 else f"{speed:.3g} updates/s"
+    with status if err.is_terminal else contextlib.nullcontext():
+        yield count
 
 
 class _Bar:
@@ -226,11 +202,8 @@ class _Lines:
         if now - self._last < LINE_EVERY_S:
             return
         self._last, spent = now, now - self._begin
-        words = [f"{100 * fraction:.0f} %", *([counted] if counted else [])]
-        if fraction > 0:
-            left = dt.timedelta(seconds=round(spent * (1 / fraction - 1)))
-            words.append(f"about {left} left")
-        err.say(f"{self._name}: {', '.join(words)}")
+        words = f"{100 * fraction:.0f} %", counted, time_left(fraction, spent)
+        err.say(f"{self._name}: {', '.join(filter(None, words))}")
 
     def end(self) -> None:
         """Does nothing: what comes next says that it has ended."""

@@ -21,7 +21,7 @@ from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.storage import files, limits
-from simulator.studies import executors, in_memory, planning, staged
+from simulator.studies import executors, in_memory, notebook, planning, staged
 from simulator.studies.executors import Workers
 from simulator.studies.planning import Task
 from simulator.studies.standing import Progress, Standing, unheard
@@ -45,7 +45,7 @@ def simulate(
     loss: Any = None,
     jobs: int = 1,
     scheduler: str | None = None,
-    progress: Progress = unheard,
+    progress: Progress | None = None,
     checkpoint_s: float | None = CHECKPOINT_S,
     until_decided: staged.Decided | None = None,
     most: int | None = None,
@@ -73,7 +73,8 @@ def simulate(
         jobs: Number of processes that share the runs; 0 for one a core.
         scheduler: Address of a Dask scheduler whose workers share the runs instead, and
             the folder's file system.
-        progress: Called with how far what is left is, a `studies.standing.Standing`.
+        progress: Called with how far what is left is, a `studies.standing.Standing`;
+            by default a bar in a notebook, and nothing elsewhere.
         checkpoint_s: Real seconds after which the state of a run is kept again, so that
             a kill loses no more; None for never.
         until_decided: Judge that says whether every claim is decided, such as
@@ -94,6 +95,7 @@ def simulate(
     """
     scenario = in_memory.with_objects(_scenario(scenario), model, loss)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
+    progress = progress or notebook.bar(scenario.name)
     workers = partial(
         executors.workers,
         jobs=planning.processes(jobs),

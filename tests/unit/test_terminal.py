@@ -177,7 +177,7 @@ def test_a_single_run_and_a_download_are_not_counted(
     monkeypatch.setattr(console, "LINE_EVERY_S", 0.0)
     with console.progress("file") as hear:
         hear(0.0)
-        hear(Standing(0.0, 0, 1, "base"))
+        hear(Standing(1e-9, 0, 1, "base"))  # started, and nothing done yet
     assert file.getvalue() == "file: 0 %\nfile: 0 %\n"
 
 
