@@ -13,6 +13,7 @@ from simulator.lazy import attach
 if TYPE_CHECKING:
     from analysis import claims, fairness, figures, paired, racing
     from analysis.curves import area_under_curve, mean_curve
+    from analysis.exporting import Tracker
 
     # Each figure is listed there, and nowhere else.
     from analysis.figures import *  # noqa: F403

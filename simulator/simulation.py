@@ -39,8 +39,9 @@ from simulator.trace import Writer
 SAMPLE_BYTES = 64 * 2**20
 """Most memory for the samples of one buffer of rows."""
 
-Progress = Callable[[float], None]
-"""Called with the fraction of a task's virtual horizon that is done."""
+Progress = Callable[[float, int], None]
+"""Called with the fraction of a task's virtual horizon that is done, and the commits
+that were made since it was started or taken up again."""
 
 
 @runtime_checkable
@@ -192,7 +193,7 @@ def execute(
     runs: list[Prepared],
     mode: str,
     writer: Writer,
-    progress: Progress = lambda _: None,
+    progress: Progress = lambda *_: None,
     *,
     timelines: Path | None = None,
     keeper: Keeper | None = None,
@@ -227,11 +228,13 @@ def execute(
             writer.restore(saved["writer"])
             for result, state in zip(results, saved["results"], strict=True):
                 result.restore(state)
+        before = sum(result.commits for result in results)
         pauses = (lambda: False) if keeper is None else keeper.due
         for record in runner.records(pauses):
             if record is not None:
                 results[record.run].add(record)
-                progress(sum(result.fraction for result in results) / len(results))
+                part = sum(result.fraction for result in results) / len(results)
+                progress(part, sum(result.commits for result in results) - before)
             elif keeper is not None:
                 keeper.save(
                     {

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from analysis.exporting.records import RunRecord, library, records, values
+from analysis.exporting.boards import write_whole
+from analysis.exporting.records import RunRecord, library, records
 from analysis.frames import Study
 
 LONGEST = 6_000
@@ -35,51 +36,100 @@ def write(study: Study, folder: Path) -> None:
     Raises:
         UserError: mlflow-skinny is not installed, or what its database needs.
     """
+    board = Experiment(folder, study.manifest["name"], folder.resolve().parent)
+    for record in records(study):
+        write_whole(board, record)
+
+
+def check() -> tuple[Any, Any]:
+    """Returns the library's clients and entities.
+
+    Raises:
+        UserError: It, or what its database needs, is not installed.
+    """
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # before it is imported
     for needed in ("sqlalchemy", "alembic"):
         library(needed, "mlflow")
-    tracking = library("mlflow.tracking", "mlflow")
-    entities = library("mlflow.entities", "mlflow")
-    logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
-    here = folder.resolve()
-    client = tracking.MlflowClient(tracking_uri=f"sqlite:///{here / 'mlflow.db'}")
-    artifacts = here.parent / ARTIFACTS  # MLflow keeps the whole path
-    experiment = client.create_experiment(
-        study.manifest["name"], artifact_location=artifacts.as_uri()
-    )
-    for record in records(study):
-        _write_run(client, entities, experiment, record, folder / ARTIFACTS)
+    return library("mlflow.tracking", "mlflow"), library("mlflow.entities", "mlflow")
 
 
-def _write_run(
-    client: Any, entities: Any, experiment: str, record: RunRecord, artifacts: Path
-) -> None:
-    created = client.create_run(experiment, run_name=record.name, tags=record.tags)
-    run = created.info.run_id
-    mine = artifacts / run / ARTIFACTS  # where MLflow looks for them
-    mine.mkdir(parents=True)
-    config = json.dumps(record.config, indent=2)
-    (mine / "config.json").write_text(config, encoding="utf-8")
-    params = [
-        entities.Param(key, str(value))
-        for key, value in record.config.items()
-        if KEY.fullmatch(key) and len(str(value)) <= LONGEST
-    ]
-    metrics, step, milliseconds = [], 0, 0
-    for row in record.points.to_dict("records"):
-        step, milliseconds = int(row["commits"]), round(1_000 * row["time"])
-        metrics += [
-            entities.Metric(name, value, milliseconds, step)
-            for name, value in values(row).items()
+class Experiment:
+    """A database in a folder, with a folder of artifacts next to it.
+
+    Args:
+        folder: Folder to write.
+        study: Name of the study, the experiment's.
+        later: Folder in which both are looked for later; by default the same.
+    """
+
+    def __init__(self, folder: Path, study: str, later: Path | None = None) -> None:
+        tracking, self._entities = check()
+        logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
+        here = folder.resolve()
+        uri = f"sqlite:///{here / 'mlflow.db'}"
+        self._client: Any = tracking.MlflowClient(tracking_uri=uri)
+        # MLflow keeps the whole path.
+        location = ((later or here) / ARTIFACTS).as_uri()
+        self._experiment = self._client.create_experiment(
+            study, artifact_location=location
+        )
+        self._artifacts = folder / ARTIFACTS
+
+    def start(self, record: RunRecord) -> "_ExperimentRun":
+        """Starts a run."""
+        made = self._client.create_run(
+            self._experiment, run_name=record.name, tags=record.tags
+        )
+        where = self._artifacts / made.info.run_id / ARTIFACTS
+        return _ExperimentRun(self._client, self._entities, made.info.run_id, where)
+
+    def close(self) -> None:
+        """Does nothing: each call is a transaction of its own."""
+
+
+class _ExperimentRun:
+    def __init__(self, client: Any, entities: Any, run: str, artifacts: Path) -> None:
+        self._client, self._entities, self._run = client, entities, run
+        self._artifacts = artifacts  # where MLflow looks for them
+        self._metrics: list[Any] = []
+        self._last = 0, 0.0
+
+    def log(self, commits: int, time: float, measured: dict[str, float]) -> None:
+        milliseconds = round(1_000 * time)
+        self._metrics += [
+            self._entities.Metric(name, value, milliseconds, commits)
+            for name, value in measured.items()
         ]
-    step = int(record.final.get("commits", step))
-    milliseconds = round(1_000 * record.final.get("virtual_s", milliseconds / 1_000))
-    metrics += [
-        entities.Metric(f"final/{name}", value, milliseconds, step)
-        for name, value in record.final.items()
-    ]
-    for first in range(0, len(params), MOST_PARAMS):
-        client.log_batch(run, params=params[first : first + MOST_PARAMS])
-    for first in range(0, len(metrics), MOST_METRICS):
-        client.log_batch(run, metrics=metrics[first : first + MOST_METRICS])
-    client.set_terminated(run)
+        self._last = commits, time
+
+    def flush(self) -> None:
+        for first in range(0, len(self._metrics), MOST_METRICS):
+            some = self._metrics[first : first + MOST_METRICS]
+            self._client.log_batch(self._run, metrics=some)
+        self._metrics = []
+
+    def finish(self, record: RunRecord) -> None:
+        self._artifacts.mkdir(parents=True)
+        config = json.dumps(record.config, indent=2)
+        (self._artifacts / "config.json").write_text(config, encoding="utf-8")
+        params = [
+            self._entities.Param(key, str(value))
+            for key, value in record.config.items()
+            if KEY.fullmatch(key) and len(str(value)) <= LONGEST
+        ]
+        for first in range(0, len(params), MOST_PARAMS):
+            some = params[first : first + MOST_PARAMS]
+            self._client.log_batch(self._run, params=some)
+        tags = [self._entities.RunTag(*tag) for tag in record.tags.items()]
+        self._client.log_batch(self._run, tags=tags)
+        step, time = self._last
+        step = int(record.final.get("commits", step))
+        time = record.final.get("virtual_s", time)
+        named = {f"final/{name}": value for name, value in record.final.items()}
+        self.log(step, time, named)
+        self.flush()
+        self._client.set_terminated(self._run)
+
+    def abandon(self) -> None:
+        self.flush()
+        self._client.set_terminated(self._run, status="KILLED")

@@ -19,6 +19,8 @@ WITHOUT_RESULTS = ("incomplete", "failed")
 """How runs end that have no results."""
 NOT_OF_RUN = {*OF_STUDY, "source", "question"}
 """Entries of a scenario that do not tell one run of a study from another."""
+AT_END = ("stop", "stop_reason")
+"""Tags of a run that are not known before it has ended."""
 LONGEST_NAME = 60
 """Characters of a run's label in its name, so that any file system takes it."""
 
@@ -75,6 +77,13 @@ def records(study: Study) -> Iterator[RunRecord]:
         )
 
 
+def opening(study: Study, run: Mapping[str, Any]) -> RunRecord:
+    """Returns what is known of a run that is under way."""
+    tags = {k: v for k, v in _tags(study, run).items() if k not in AT_END}
+    config = flat(run.get("scenario", {}))
+    return RunRecord(_name(run), run["label"], config, tags, pd.DataFrame(), {})
+
+
 def values(row: Any) -> dict[str, float]:
     """Returns what was measured in a row of `RunRecord.points`, by name.
 
@@ -119,7 +128,7 @@ def library(name: str, extra: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise UserError(
-            f"--to {extra} must have {error.name or name}, which is not installed; "
+            f"{extra} must have {error.name or name}, which is not installed; "
             f'pip install "stalesim[{extra}]"'
         ) from None
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from analysis.exporting.records import RunRecord, library, records, values
+from analysis.exporting.boards import write_whole
+from analysis.exporting.records import RunRecord, library, records
 from analysis.frames import Study
 
 
@@ -22,29 +23,77 @@ def write(study: Study, folder: Path) -> None:
     Raises:
         UserError: The library tensorboardX is not installed.
     """
-    written = library("tensorboardX", "tensorboard")
-    summaries = library("tensorboardX.summary", "tensorboard")
+    board = TensorBoard(folder)
     for record in records(study):
-        with written.SummaryWriter(logdir=str(folder / record.name)) as writer:
-            _write_run(record, writer, summaries)
+        write_whole(board, record)
 
 
-def _write_run(record: RunRecord, writer: Any, summaries: Any) -> None:
-    names = [name for name in record.points if record.points[name].notna().any()]
-    # TensorBoard's own form of hyper-parameters; `add_hparams` makes a folder for them.
-    about = summaries.hparams(dict(record.config), dict.fromkeys(names, 0))
-    for summary in about:
-        writer.file_writer.add_summary(summary, global_step=0, walltime=0.0)
-    for name, value in record.tags.items():
-        # TensorBoard takes text for Markdown, in which an indented line is literal.
-        literal = "\n".join(f"    {line}" for line in value.splitlines() or [""])
-        writer.add_text(name, literal, global_step=0, walltime=0.0)
-    step, time = 0, 0.0
-    for row in record.points.to_dict("records"):
-        step, time = int(row["commits"]), float(row["time"])
-        for name, value in values(row).items():
-            writer.add_scalar(name, value, global_step=step, walltime=time)
-    step = int(record.final.get("commits", step))
-    time = record.final.get("virtual_s", time)
-    for name, value in record.final.items():
-        writer.add_scalar(f"final/{name}", value, global_step=step, walltime=time)
+def check() -> None:
+    """Finds out whether the library is there.
+
+    Raises:
+        UserError: It is not.
+    """
+    library("tensorboardX", "tensorboard")
+    library("tensorboardX.summary", "tensorboard")
+
+
+class TensorBoard:
+    """A folder of event files.
+
+    Args:
+        folder: Folder, in which one is made for each run.
+        study: Name of the study.
+    """
+
+    def __init__(self, folder: Path, study: str = "") -> None:
+        del study
+        check()
+        self._folder = folder
+
+    def start(self, record: RunRecord) -> "_RunFiles":
+        """Starts a run."""
+        return _RunFiles(self._folder / record.name)
+
+    def close(self) -> None:
+        """Does nothing: each run is closed by itself."""
+
+
+class _RunFiles:
+    def __init__(self, folder: Path) -> None:
+        written = library("tensorboardX", "tensorboard")
+        self._writer: Any = written.SummaryWriter(logdir=str(folder))
+        self._last = 0, 0.0
+
+    def log(self, commits: int, time: float, measured: dict[str, float]) -> None:
+        for name, value in measured.items():
+            self._writer.add_scalar(name, value, global_step=commits, walltime=time)
+        self._last = commits, time
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def finish(self, record: RunRecord) -> None:
+        summaries, points = (
+            library("tensorboardX.summary", "tensorboard"),
+            record.points,
+        )
+        names = [name for name in points if points[name].notna().any()]
+        # TensorBoard's own form of hyper-parameters; `add_hparams` makes a folder.
+        about = summaries.hparams(dict(record.config), dict.fromkeys(names, 0))
+        for summary in about:
+            self._writer.file_writer.add_summary(summary, global_step=0, walltime=0.0)
+        for name, value in record.tags.items():
+            # TensorBoard takes text for Markdown, where an indented line is literal.
+            literal = "\n".join(f"    {line}" for line in value.splitlines() or [""])
+            self._writer.add_text(name, literal, global_step=0, walltime=0.0)
+        step, time = self._last
+        step = int(record.final.get("commits", step))
+        time = record.final.get("virtual_s", time)
+        for name, value in record.final.items():
+            final = {"global_step": step, "walltime": time}
+            self._writer.add_scalar(f"final/{name}", value, **final)
+        self._writer.close()
+
+    def abandon(self) -> None:
+        self._writer.close()

@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from analysis.exporting.records import RunRecord, library, records, values
+from analysis.exporting.boards import write_whole
+from analysis.exporting.records import RunRecord, library, records
 from analysis.frames import Study
 
 LONGEST_TAG = 64
@@ -25,45 +26,91 @@ def write(study: Study, folder: Path) -> None:
     Raises:
         UserError: The library wandb is not installed.
     """
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # before it is imported
-    wandb = library("wandb", "wandb")
-    settings = wandb.Settings(
-        silent=True,
-        console="off",
-        disable_git=True,
-        disable_code=True,
-        disable_job_creation=True,
-        x_disable_meta=True,
-        x_disable_stats=True,
-    )
+    board = OfflineRuns(folder, study.manifest["name"])
     try:
         for record in records(study):
-            _write_run(wandb, study.manifest["name"], record, folder, settings)
+            write_whole(board, record)
     finally:
-        wandb.teardown()
+        board.close()
 
 
-def _write_run(
-    wandb: Any, project: str, record: RunRecord, folder: Path, settings: Any
-) -> None:
-    about = record.tags
-    tags = [
-        about["variant"],
-        *(f"{key} {about[key]}" for key in ("replicate", "seed") if key in about),
-    ]
-    with wandb.init(
-        mode="offline",
-        dir=str(folder),
-        project=project,
-        name=record.name,
-        group=record.label,
-        config=record.config | {f"run.{key}": value for key, value in about.items()},
-        tags=[tag for tag in tags if len(tag) <= LONGEST_TAG],
-        settings=settings,
-        reinit="create_new",
-    ) as run:
+def check() -> Any:
+    """Returns the library.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # before it is imported
+    return library("wandb", "wandb")
+
+
+class OfflineRuns:
+    """A folder of offline runs.
+
+    Args:
+        folder: Folder, in which W&B makes its own.
+        study: Name of the study, the project's.
+    """
+
+    def __init__(self, folder: Path, study: str) -> None:
+        self._wandb, self._folder, self._project = check(), folder, study
+        self._settings = self._wandb.Settings(
+            silent=True,
+            console="off",
+            disable_git=True,
+            disable_code=True,
+            disable_job_creation=True,
+            x_disable_meta=True,
+            x_disable_stats=True,
+        )
+
+    def start(self, record: RunRecord) -> "_OfflineRun":
+        """Starts a run."""
+        about = record.tags
+        tags = [
+            about["variant"],
+            *(f"{key} {about[key]}" for key in ("replicate", "seed") if key in about),
+        ]
+        run = self._wandb.init(
+            mode="offline",
+            dir=str(self._folder),
+            project=self._project,
+            name=record.name,
+            group=record.label,
+            config=_config(record),
+            tags=[tag for tag in tags if len(tag) <= LONGEST_TAG],
+            settings=self._settings,
+            reinit="create_new",
+        )
         run.define_metric("commits")
         run.define_metric("*", step_metric="commits")
-        for row in record.points.to_dict("records"):
-            run.log(values(row))
-        run.summary.update({f"final/{k}": value for k, value in record.final.items()})
+        return _OfflineRun(run)
+
+    def close(self) -> None:
+        """Ends W&B's own process."""
+        self._wandb.teardown()
+
+
+class _OfflineRun:
+    def __init__(self, run: Any) -> None:
+        self._run = run
+
+    def log(self, commits: int, time: float, measured: dict[str, float]) -> None:
+        del time
+        self._run.log({"commits": float(commits), **measured})
+
+    def flush(self) -> None:
+        """Does nothing: W&B's own process writes as it is told."""
+
+    def finish(self, record: RunRecord) -> None:
+        self._run.config.update(_config(record), allow_val_change=True)
+        final = {f"final/{name}": value for name, value in record.final.items()}
+        self._run.summary.update(final)
+        self._run.finish()
+
+    def abandon(self) -> None:
+        self._run.finish(exit_code=1)
+
+
+def _config(record: RunRecord) -> dict[str, Any]:
+    return record.config | {f"run.{key}": value for key, value in record.tags.items()}

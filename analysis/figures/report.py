@@ -51,13 +51,23 @@ def save(
         StudyError: A figure cannot be written.
         UserError: There is no such format or style, or a plug-in's figure is none.
     """
-    forms, where, paths = chosen_formats(forms), Path(folder) / "figures", []
+    return list(saved(study, folder, forms, styles, at))
+
+
+def saved(
+    study: Study,
+    folder: str | Path,
+    forms: str | Sequence[str] = "png",
+    styles: Sequence[str | Path] = (),
+    at: Sequence[float] = (),
+) -> Iterator[Path]:
+    """Yields the paths of the standard figures as they are drawn, as `save`."""
+    forms, where = chosen_formats(forms), Path(folder) / "figures"
     with style.using(*styles):
         for name, figure in standard(study, at):
-            paths += save_figure(figure, where / name, forms)
+            yield from save_figure(figure, where / name, forms)
             text = captions.caption_text(study, name, figure, caption(name))
             captions.write(text, where / name)
-    return paths
 
 
 def standard(study: Study, at: Sequence[float] = ()) -> Iterator[tuple[str, Figure]]:

@@ -165,13 +165,23 @@ def _visible(value: Any) -> Any:
 
 
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("analysis.page"),
+    return environment().get_template("page.html.j2")
+
+
+def environment(*packages: str) -> jinja2.Environment:
+    """Returns what fills templates: those of pages, and of packages before them.
+
+    Args:
+        packages: Names of packages that have a folder `templates`.
+    """
+    places = (*packages, "analysis.page")
+    found = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in places]),
         autoescape=True,
         finalize=_visible,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.tests["marked"] = lambda text: isinstance(text, Marked)
-    return environment.get_template("page.html.j2")
+    found.tests["marked"] = lambda text: isinstance(text, Marked)
+    return found

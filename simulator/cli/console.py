@@ -1,7 +1,6 @@
 """The terminal: where is printed, what moves during a run, and what interrupts it."""
 
 import contextlib
-import datetime as dt
 import signal
 import sys
 import threading
@@ -15,7 +14,8 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from simulator.config.text import one_line, printable, shortened
+from simulator.config.progress import Speed, in_words, time_left
+from simulator.config.text import one_line, printable
 
 if TYPE_CHECKING:
     from simulator.studies.standing import Standing
@@ -47,8 +47,6 @@ INTERRUPTED = 130
 
 LINE_EVERY_S = 30.0
 """Real seconds from one line on the progress to the next, where is no terminal."""
-LONGEST_LABEL = 40
-"""Characters of the run that is under way."""
 AGAIN_S = 0.05
 """Real seconds after which an interruption that had no effect is repeated."""
 
@@ -130,10 +128,13 @@ def progress(name: str) -> Iterator[Callable[["float | Standing"], None]]:
     begins when something is done, not when a mistake is still to be found.
     """
     shown = _Bar(name) if err.is_terminal else _Lines(name)
+    speed = Speed()
 
     def hear(now: "float | Standing") -> None:
-        fraction = now if isinstance(now, float | int) else now.fraction
-        shown.show(fraction, _counted(now))
+        if isinstance(now, float | int):
+            shown.show(now, "")
+        else:
+            shown.show(now.fraction, in_words(now, speed))
         main = threading.current_thread() is threading.main_thread()
         if main and _interrupted.is_set():
             raise KeyboardInterrupt
@@ -144,12 +145,19 @@ def progress(name: str) -> Iterator[Callable[["float | Standing"], None]]:
         shown.end()
 
 
-def _counted(now: "float | Standing") -> str:
-    """Returns how many runs have ended, and one that is under way."""
-    if isinstance(now, float | int) or now.runs == 1:
-        return ""
-    at = f" (at {shortened(one_line(now.at), LONGEST_LABEL)})" if now.at else ""
-    return f"{now.ended} of {now.runs} runs{at}"
+@contextlib.contextmanager
+def drawing() -> Iterator[Callable[[], None]]:
+    """Says in a terminal which figure is being drawn; yields what counts one."""
+    number = 1
+    status = err.status(f"Drawing figure {number}")
+
+    def count() -> None:
+        nonlocal number
+        number += 1
+        status.update(f"Drawing figure {number}")
+
+    with status if err.is_terminal else contextlib.nullcontext():
+        yield count
 
 
 class _Bar:
@@ -194,11 +202,8 @@ class _Lines:
         if now - self._last < LINE_EVERY_S:
             return
         self._last, spent = now, now - self._begin
-        words = [f"{100 * fraction:.0f} %", *([counted] if counted else [])]
-        if fraction > 0:
-            left = dt.timedelta(seconds=round(spent * (1 / fraction - 1)))
-            words.append(f"about {left} left")
-        err.say(f"{self._name}: {', '.join(words)}")
+        words = f"{100 * fraction:.0f} %", counted, time_left(fraction, spent)
+        err.say(f"{self._name}: {', '.join(filter(None, words))}")
 
     def end(self) -> None:
         """Does nothing: what comes next says that it has ended."""

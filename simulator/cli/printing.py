@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Column, Table
 from rich.text import Text
 
-from simulator.cli.console import err, out
+from simulator.cli.console import drawing, err, out
 from simulator.config.text import LONGEST, brief, counted, one_line, ranges, shortened
 
 if TYPE_CHECKING:
@@ -126,8 +126,10 @@ def draw(
     """Draws the standard figures of a study into its folder, with their captions."""
     from analysis.figures import report
 
-    for path in report.save(study, study.folder, forms, styles, at):
-        out.say(f"Figure: {path}")
+    with drawing() as count:
+        for path in report.saved(study, study.folder, forms, styles, at):
+            out.say(f"Figure: {path}")
+            count()
 
 
 def close_timeline(

@@ -14,6 +14,9 @@ from simulator.config.text import counted
 
 app = typer.Typer()
 
+PORT = 8520
+"""Port of `serve`, that of `analysis.serving`."""
+
 
 @app.command()
 def plot(
@@ -114,6 +117,29 @@ def report(
         out.say(f"Checklist: {checklists.write(study, checklist, file)}")
         return
     out.say(f"Report: {page.write(study, file)}")
+
+
+@app.command()
+def serve(
+    folder: Annotated[Path, typer.Argument(help="folder of a study or timeline")],
+    port: Annotated[
+        int,
+        typer.Option(min=0, max=65535, help="port of the page; 0: one that is free"),
+    ] = PORT,
+) -> None:
+    """Shows a study in a browser while it is run: curves, runs, claims so far.
+
+    One page for this machine alone (127.0.0.1), which follows the folder and writes
+    nothing. Ctrl-C ends it.
+    """
+    from analysis import serving
+
+    server = serving.PageServer(folder, port)
+    out.say(f"Serving {folder} at {server.address} (Ctrl-C ends it)")
+    try:
+        server.serve()
+    except KeyboardInterrupt:
+        out.say(f"No longer serving {folder}")
 
 
 @app.command()

@@ -43,6 +43,14 @@ Checkpoint = Annotated[
         "kill loses no more; 0: never",
     ),
 ]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--track",
+        help="tensorboard, wandb (offline) or mlflow: also tell it of every evaluation "
+        "while the study is run, in FOLDER/track-NAME; may be repeated",
+    ),
+]
 EVERY_S = 300.0
 Plots = Annotated[bool, typer.Option(help="draw the figures at the end")]
 
@@ -77,6 +85,7 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="replace the study in the folder")
     ] = False,
+    track: Track = None,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
@@ -123,7 +132,7 @@ def run(
                 f"(--out FOLDER runs it anew)"
             )
     decided = _all_decided if until_decided else None
-    _simulate(config, folder, jobs, scheduler, checkpoint, forms, decided, most)
+    _simulate(config, folder, jobs, scheduler, checkpoint, forms, track, decided, most)
 
 
 SEVERAL = re.compile(rb"^(replicates|variants|sweep)\b", re.MULTILINE)
@@ -150,6 +159,7 @@ def resume(
     scheduler: Scheduler = None,
     checkpoint: Checkpoint = EVERY_S,
     *,
+    track: Track = None,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
@@ -166,7 +176,7 @@ def resume(
             again = planned(scenario)
             searching.search(again, folder, jobs, scheduler, checkpoint, forms)
             return
-        _simulate(scenario, folder, jobs, scheduler, checkpoint, forms)
+        _simulate(scenario, folder, jobs, scheduler, checkpoint, forms, track)
 
 
 def _all_decided(study: "Study") -> bool:
@@ -182,12 +192,17 @@ def _simulate(
     scheduler: str | None,
     checkpoint: float,
     forms: tuple[str, ...],
+    track: list[str] | None = None,
     until_decided: "Callable[[Study], bool] | None" = None,
     most: int | None = None,
 ) -> None:
     from simulator import studies
 
-    with console.interruptible(folder), console.progress(config.name) as hear:
+    with (
+        console.interruptible(folder),
+        _tracked(folder, track),
+        console.progress(config.name) as hear,
+    ):
         study = studies.simulate(
             config,
             folder,
@@ -202,6 +217,24 @@ def _simulate(
     printing.close(study, forms)
     if printing.show_failures(study):
         raise SystemExit(FAILED)
+
+
+def _tracked(
+    folder: Path, track: list[str] | None
+) -> "contextlib.AbstractContextManager[object]":
+    """Returns what tells experiment trackers of a study, if there are to be any.
+
+    Raises:
+        UserError: There is no such tracker, or its library is not installed.
+    """
+    if not track:
+        return contextlib.nullcontext()
+    from analysis.exporting import Tracker
+
+    tracker = Tracker(folder, *track)
+    for path in tracker.folders.values():
+        out.say(f"Tracking: {path}")
+    return tracker
 
 
 @app.command()

@@ -52,6 +52,11 @@ class Results:
             run, played, writer if self._whole else None, self._privacy.send
         )
 
+    @property
+    def commits(self) -> int:
+        """Commits up to the last evaluation."""
+        return self._last.commits
+
     def state(self) -> dict[str, Any]:
         """Returns what the rest of the run adds to: arrays, numbers and words."""
         return {

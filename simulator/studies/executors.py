@@ -2,6 +2,8 @@
 
 import tempfile
 import threading
+import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import as_completed
@@ -13,16 +15,19 @@ import numpy as np
 from simulator.config.errors import UserError
 from simulator.engine import processes
 from simulator.studies.planning import Task
-from simulator.studies.standing import Progress, Standing, unheard
+from simulator.studies.standing import AtWork, Heard, Progress, Standing, unheard
 from simulator.studies.study_folder import Done
 from simulator.studies.worker import failed, work
 from simulator.trace import DISK, Disk
 
-Hear = Callable[[int, float], None]
-"""Called with a task and the fraction of it that is done."""
+Hear = Callable[[int, Heard], None]
+"""Called with a task and how far it is."""
 STARTED = 1e-9
 """Fraction of a task that was started and has not done anything yet."""
+OVER = Heard(1.0)
 KILLED = "its process was killed, perhaps because memory ran out"
+TELL_S = 1.0
+"""Real seconds from one message of a cluster's task on how far it is to the next."""
 CONNECT_S = 20
 """Real seconds to wait for a scheduler."""
 
@@ -51,7 +56,7 @@ class Workers(Protocol):
         Args:
             tasks: Tasks to execute, in this order as far as possible.
             folder: Folder of the study.
-            hear: Called with the fraction of each task that is done.
+            hear: Called with how far each task is.
 
         Raises:
             WorkerDiedError: a process was killed. What has not been yielded is to be
@@ -90,22 +95,27 @@ def execute(
         return
     tasks = _in_order(tasks)
     sizes = np.array([len(task.runs) for task in tasks])
-    done = np.zeros(len(tasks))
+    all_runs = int(sizes.sum())
+    done, made = np.zeros(len(tasks)), np.zeros(len(tasks), np.int64)
 
-    def hear(index: int, fraction: float) -> None:
-        done[index] = fraction
-        under_way = np.flatnonzero((done > 0) & (done < 1))
-        label = tasks[under_way[0]].runs[0].label if under_way.size else ""
-        all_runs = int(sizes.sum())
+    def hear(index: int, now: Heard) -> None:
+        if done[index] >= 1:  # a cluster's message may come after the result
+            return
+        done[index], made[index] = now.fraction, max(now.commits, made[index])
+        under_way = np.flatnonzero((done > 0) & (done < 1)).tolist()
+        label = tasks[under_way[0]].runs[0].label if under_way else ""
         part, ended = float(done @ sizes) / all_runs, int(sizes[done >= 1].sum())
-        progress(Standing(part, ended, all_runs, label))
+        at_work = tuple(
+            AtWork(tasks[i].number, float(done[i]), int(made[i])) for i in under_way
+        )
+        progress(Standing(part, ended, all_runs, label, int(made.sum()), at_work))
 
     left = dict(enumerate(tasks))
     while left:
         try:
             for index, found in workers.execute(dict(left), folder, hear):
                 del left[index]
-                hear(index, 1.0)
+                hear(index, OVER)
                 yield found
         except WorkerDiedError as death:
             # Which of them killed the process is not known: each gets one of its own.
@@ -138,7 +148,7 @@ def _alone(
         ((_, found),) = workers.execute({index: task}, folder, hear)
     except WorkerDiedError:
         found = failed(task, folder, KILLED, disk)
-    hear(index, 1.0)
+    hear(index, OVER)
     return found
 
 
@@ -162,8 +172,8 @@ class Here:
         """Yields the result of each task, one after the other."""
         for index, task in tasks.items():
 
-            def progress(fraction: float, index: int = index) -> None:
-                hear(index, fraction)
+            def progress(now: Heard, index: int = index) -> None:
+                hear(index, now)
 
             yield index, work(task, folder, progress, self._disk)
 
@@ -209,14 +219,14 @@ class Processes:
 def _work_elsewhere(
     place: int, index: int, task: Task, folder: Path, shared: Path
 ) -> tuple[int, Done]:
-    done = np.memmap(shared, np.float64, "r+")
-    done[place] = STARTED
+    mine = np.memmap(shared, np.float64, "r+").reshape(-1, len(Heard._fields))[place]
+    mine[0] = STARTED
 
-    def hear(fraction: float) -> None:
-        done[place] = max(fraction, STARTED)
+    def hear(now: Heard) -> None:
+        mine[:] = max(now.fraction, STARTED), now.commits
 
     found = work(task, folder, hear)
-    hear(1.0)
+    mine[0] = 1.0
     return index, found
 
 
@@ -224,29 +234,29 @@ class _Watch:
     """Tells how far other processes are, a few times a second.
 
     Args:
-        shared: New file for the fractions of the processes' tasks.
+        shared: New file for how far the processes' tasks are, a `Heard` each.
         tasks: Their indices, in the order of that file.
-        hear: Is told the fraction of each task.
+        hear: Is told how far each task is.
     """
 
     def __init__(self, shared: Path, tasks: list[int], hear: Hear) -> None:
         self._over, self._tasks = threading.Event(), tasks
         self._done: np.ndarray | None = np.memmap(
-            shared, np.float64, "w+", shape=(len(tasks),)
+            shared, np.float64, "w+", shape=(len(tasks), len(Heard._fields))
         )
         self._thread = threading.Thread(target=self._watch, args=(hear,), daemon=True)
         self._thread.start()
 
     def _watch(self, hear: Hear) -> None:
         while not self._over.wait(0.2) and self._done is not None:
-            for index, fraction in zip(self._tasks, self._done.tolist(), strict=True):
-                hear(index, fraction)
+            for index, mine in zip(self._tasks, self._done.tolist(), strict=True):
+                hear(index, Heard(mine[0], int(mine[1])))
 
     def started(self) -> list[int]:
         """Returns the tasks that were started."""
         if self._done is None:
             return []
-        return [self._tasks[place] for place in np.flatnonzero(self._done > 0)]
+        return [self._tasks[place] for place in np.flatnonzero(self._done[:, 0] > 0)]
 
     def stop(self) -> None:
         """Stops watching and lets go of the file, so that its folder can be removed."""
@@ -294,8 +304,14 @@ class Cluster:
         with client:
             folder = folder.resolve()
             _check_workers(client, folder, scheduler)
+            topic = f"stalesim-{uuid.uuid4()}"
+            client.subscribe_topic(topic, lambda event: _hear_worker(event, hear))
             futures: dict[Any, int] = {
-                client.submit(work, task, folder, key=f"{folder}-{task.number}"): index
+                client.submit(
+                    _work_on_cluster,
+                    *(topic, index, task, folder),
+                    key=f"{folder}-{task.number}",
+                ): index
                 for index, task in tasks.items()
             }
             for future in as_completed(futures):
@@ -305,6 +321,27 @@ class Cluster:
                 except KilledWorker:
                     found = failed(tasks[index], folder, KILLED)
                 yield index, found
+
+
+def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
+    """Executes a task on a worker of a cluster, which tells now and then how far."""
+    from distributed import get_worker
+
+    worker, last = get_worker(), [time.monotonic()]
+
+    def hear(now: Heard) -> None:
+        if time.monotonic() - last[0] >= TELL_S:
+            last[0] = time.monotonic()
+            worker.log_event(topic, [index, *now])
+
+    worker.log_event(topic, [index, STARTED, 0])
+    return work(task, folder, hear)
+
+
+def _hear_worker(event: Any, hear: Hear) -> None:
+    """Takes what a worker of a cluster has told: a time, and the message."""
+    _, (index, fraction, commits) = event
+    hear(index, Heard(max(float(fraction), STARTED), int(commits)))
 
 
 def _check_workers(client: Any, folder: Path, scheduler: str) -> None:

@@ -8,15 +8,16 @@ from simulator.studies.study_folder import CHECKPOINTS, DATA, LOCKS
 from simulator.studies.worker import TIMELINES
 from simulator.trace import COLUMNS, DISK, Disk
 from simulator.trace.disk import LOCK, PARTIAL, explained, locked
+from simulator.trace.live import LIVE
 from simulator.trace.manifest import NAME
 from simulator.trace.study import journal_session
 
-OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, TIMELINES, *COLUMNS}
+OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, LIVE, TIMELINES, *COLUMNS}
 """Names of what is in the folder of a study while it is run."""
 MADE = {"figures", "attack", "report.html"}
 """Names of what commands make of a study."""
-EXPORT = "export-"
-"""Beginning of the name of a folder for another program."""
+FOR_OTHERS = ("export-", "track-")
+"""Beginnings of the names of folders for other programs."""
 
 
 def clear(folder: Path, disk: Disk = DISK) -> None:
@@ -47,5 +48,5 @@ def clear(folder: Path, disk: Disk = DISK) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    known = name in OURS | MADE or name.startswith(EXPORT) or name.endswith(PARTIAL)
+    known = name in OURS | MADE or name.startswith(FOR_OTHERS) or name.endswith(PARTIAL)
     return known or journal_session(name) is not None

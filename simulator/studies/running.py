@@ -22,13 +22,13 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.scenario.tuning import refuse_untuned
 from simulator.storage import files, limits
-from simulator.studies import executors, in_memory, planning, staged
+from simulator.studies import executors, in_memory, notebook, planning, staged
 from simulator.studies.executors import Workers
 from simulator.studies.planning import Task
 from simulator.studies.standing import Progress, Standing, unheard
 from simulator.studies.study_folder import CHECKPOINTS, DATA, LOCKS, OPEN, StudyFolder
 from simulator.studies.worker import TIMELINES
-from simulator.trace import DISK, Disk, Study, load
+from simulator.trace import DISK, Disk, Study, live, load
 from simulator.trace.disk import explained, locked, replace
 
 Source = Scenario | str | Path | Mapping[str, Any]
@@ -47,7 +47,7 @@ def simulate(
     server: Any = None,
     jobs: int = 1,
     scheduler: str | None = None,
-    progress: Progress = unheard,
+    progress: Progress | None = None,
     checkpoint_s: float | None = CHECKPOINT_S,
     until_decided: staged.Decided | None = None,
     most: int | None = None,
@@ -77,7 +77,8 @@ def simulate(
         jobs: Number of processes that share the runs; 0 for one a core.
         scheduler: Address of a Dask scheduler whose workers share the runs instead, and
             the folder's file system.
-        progress: Called with how far what is left is, a `studies.standing.Standing`.
+        progress: Called with how far what is left is, a `studies.standing.Standing`;
+            by default a bar in a notebook, and nothing elsewhere.
         checkpoint_s: Real seconds after which the state of a run is kept again, so that
             a kill loses no more; None for never.
         until_decided: Judge that says whether every claim is decided, such as
@@ -99,6 +100,7 @@ def simulate(
     scenario = in_memory.with_objects(_scenario(scenario), model, loss, server)
     refuse_untuned(scenario)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
+    progress = progress or notebook.bar(scenario.name)
     workers = partial(
         executors.workers,
         jobs=planning.processes(jobs),
@@ -284,13 +286,20 @@ def run(
         "checkpoint_s": checkpoint_s,
     }
     tasks = [task._replace(**here) for task in planning.keeping(tasks)]
+    beacon = live.Beacon(path, folder.manifest["session"])
+
+    def hear(now: Standing) -> None:
+        beacon.tell(now._asdict())
+        progress(now)
+
     try:
-        for done in executors.execute(tasks, path, workers(tasks), progress, disk):
+        for done in executors.execute(tasks, path, workers(tasks), hear, disk):
             folder.note(done)
     except KeyboardInterrupt:
         folder.interrupt()
         raise
     finally:
+        beacon.stop()
         folder.clear(TIMELINES)
     folder.clear(CHECKPOINTS)
     study = folder.end()

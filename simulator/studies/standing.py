@@ -4,6 +4,32 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
+class Heard(NamedTuple):
+    """How far a task is.
+
+    Attributes:
+        fraction: Part of it that is done, in [0, 1].
+        commits: Commits that were made in this session, of all of its runs.
+    """
+
+    fraction: float
+    commits: int = 0
+
+
+class AtWork(NamedTuple):
+    """A task that is under way.
+
+    Attributes:
+        task: Its number among those of the study.
+        fraction: Part of it that is done, in [0, 1].
+        commits: Commits that were made in this session, of all of its runs.
+    """
+
+    task: int
+    fraction: float
+    commits: int
+
+
 class Standing(NamedTuple):
     """How far what is left of a study is.
 
@@ -12,12 +38,16 @@ class Standing(NamedTuple):
         ended: Runs that have ended, of those that were left.
         runs: Runs that were left.
         at: Label of a run under way; "" while none is known.
+        commits: Commits that were made in this session.
+        tasks: Tasks that are under way.
     """
 
     fraction: float
     ended: int
     runs: int
     at: str = ""
+    commits: int = 0
+    tasks: tuple[AtWork, ...] = ()
 
 
 Progress = Callable[[Standing], None]

@@ -14,8 +14,9 @@ from simulator.config.text import one_line
 from simulator.engine import device
 from simulator.studies.checkpoints import TaskCheckpoint
 from simulator.studies.planning import Task
+from simulator.studies.standing import Heard
 from simulator.studies.study_folder import LOCKS, Done, Ends, done_of, task_name
-from simulator.trace import DISK, Disk, Writer, journal
+from simulator.trace import DISK, Disk, Writer, journal, live
 from simulator.trace.disk import explained, replace
 from simulator.trace.parts import remove_parts
 from simulator.trace.study import journal_of
@@ -25,8 +26,8 @@ FAILURES = "failures"
 TIMELINES = ".timelines"
 """Folder, in that of a study, of timelines that its runs share while it is run."""
 
-Progress = Callable[[float], None]
-"""Called with the fraction of a task that is done."""
+Progress = Callable[[Heard], None]
+"""Called with how far a task is."""
 _one_at_a_time = threading.Lock()
 """A cluster's worker may have several threads; they execute one task at a time."""
 
@@ -44,7 +45,7 @@ def work(
     Args:
         task: Task of a study.
         folder: Folder of the study.
-        progress: Called with the fraction that is done.
+        progress: Called with how far it is.
         disk: Disk of the folder.
 
     Returns:
@@ -113,14 +114,15 @@ def _execute(
 
     device.use_cache()
     device.release_programs()
-    writer = Writer(folder, task_name(task.number), disk)
+    rows = live.LiveRows(folder, task_name(task.number), task.session)
+    writer = Writer(folder, task_name(task.number), disk, rows)
     prepared = simulation.prepare_together(task.runs)
     timelines = folder / TIMELINES if task.keeps_timelines else None
     found = simulation.execute(
         prepared,
         task.mode,
         writer,
-        progress,
+        lambda fraction, commits: progress(Heard(fraction, commits)),
         timelines=timelines,
         keeper=keeper,
         saved=saved,

@@ -41,7 +41,7 @@ def line(record: dict[str, Any]) -> bytes:
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-def read(disk: Disk, path: Path, files: Files) -> Noted:
+def read(disk: Disk, path: Path, files: Files, *, quietly: bool = False) -> Noted:
     """Returns the contents of a study's journal; nothing if there is none.
 
     The last line may be cut off by a kill; it is of a task that is to be repeated. Any
@@ -52,6 +52,7 @@ def read(disk: Disk, path: Path, files: Files) -> Noted:
         disk: Disk of the study.
         path: Path of the journal.
         files: Files of the tables, as the manifest has them.
+        quietly: Whether there is no warning.
 
     Raises:
         StudyError: the file cannot be read.
@@ -76,7 +77,7 @@ def read(disk: Disk, path: Path, files: Files) -> Noted:
         for table, mine in record.get("parts", {}).items():
             found.files.setdefault(table, {}).update(mine)
         found.ends.update((int(run), end) for run, end in record["ends"].items())
-    if damaged:
+    if damaged and not quietly:
         warnings.warn(
             f"{path}: {damaged} lines must be as they were written, but are damaged; "
             f"their runs count as not ended: stalesim resume {path.parent} repeats "

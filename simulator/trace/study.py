@@ -138,19 +138,22 @@ def is_summary(manifest: dict[str, Any]) -> bool:
     return manifest.get("scenario", {}).get("record") == "summary"
 
 
-def load(folder: str | Path, disk: Disk = DISK) -> Study:
+def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Study:
     """Reads a study.
 
     Args:
         folder: Folder that `stalesim run` wrote.
         disk: Disk of the folder.
+        quietly: Whether nothing is said of a journal's damaged lines, as by who reads
+            the folder every second.
 
     Raises:
         StudyError: it is not the folder of a study, or its manifest is damaged.
     """
     path = Path(folder)
     manifest = read_manifest(path, disk)
-    noted = journal.read(disk, journal_of(path, manifest["session"]), manifest["parts"])
+    place, files = journal_of(path, manifest["session"]), manifest["parts"]
+    noted = journal.read(disk, place, files, quietly=quietly)
     entries = {entry["run"]: entry for entry in manifest["runs"]}
     for run, end in noted.ends.items():
         entries[run].update(end)

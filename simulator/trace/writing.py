@@ -10,6 +10,7 @@ from simulator.trace import numbering, parts
 from simulator.trace.columns import COLUMNS, FURTHER, TraceColumn
 from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files
+from simulator.trace.live import LiveRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +43,7 @@ class Writer:
         folder: Folder of the study.
         name: Name of this writer within the study, part of its files' names.
         disk: Disk of the study.
+        live: Place for evaluations as they come, for those who watch.
 
     Attributes:
         parts: Files of the parts written so far, with their seals.
@@ -49,8 +51,11 @@ class Writer:
         next_part: Number of the part that is written next.
     """
 
-    def __init__(self, folder: Path, name: str, disk: Disk = DISK) -> None:
+    def __init__(
+        self, folder: Path, name: str, disk: Disk = DISK, live: LiveRows | None = None
+    ) -> None:
         self._folder, self._name, self._disk = folder, name, disk
+        self._live = live
         self._tables: dict[str, list[dict[str, Any]]] = {}
         self._pending: dict[str, int] = {}
         self._since = time.monotonic()
@@ -91,6 +96,8 @@ class Writer:
         for run, count in zip(*np.unique(runs, return_counts=True), strict=True):
             mine = self.rows.setdefault(int(run), {})
             mine[table] = mine.get(table, 0) + int(count)
+        if self._live is not None and table == "evaluations":
+            self._live.add(columns)
         old = time.monotonic() - self._since > PART_SECONDS
         if old or self._pending[table] >= PART_ROWS:
             self.flush()

@@ -154,6 +154,22 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
     ]
 
 
+def test_the_speed_is_that_of_the_last_half_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, now = _mute(monkeypatch), [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    with console.progress("study") as hear:
+        for second in range(121):
+            now[0] = float(second)
+            # 10 a second for a minute, then 1000, from 105 s on none.
+            made = 10 * min(second, 60) + 1000 * max(0, min(second, 105) - 60)
+            hear(Standing(second / 240, 0, 1, "base", made))
+    lines = [line.split(", ")[1] for line in file.getvalue().splitlines()]
+    speeds = ("10", "10", "1,000", "500")
+    assert lines == [f"{speed} updates/s" for speed in speeds]
+
+
 def test_a_single_run_and_a_download_are_not_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -161,7 +177,7 @@ def test_a_single_run_and_a_download_are_not_counted(
     monkeypatch.setattr(console, "LINE_EVERY_S", 0.0)
     with console.progress("file") as hear:
         hear(0.0)
-        hear(Standing(0.0, 0, 1, "base"))
+        hear(Standing(1e-9, 0, 1, "base"))  # started, and nothing done yet
     assert file.getvalue() == "file: 0 %\nfile: 0 %\n"
 
 

@@ -1,0 +1,86 @@
+"""A bar in a notebook while a study is run."""
+
+import datetime as dt
+import html
+import sys
+import time
+from typing import Any
+
+from simulator.config.progress import Speed, in_words, time_left
+from simulator.studies.standing import Progress, Standing, unheard
+
+EVERY_S = 0.5
+"""Real seconds from one drawing of the bar to the next."""
+
+
+def bar(name: str) -> Progress:
+    """Returns what shows how far a study is, if this is a notebook; else what does not.
+
+    Args:
+        name: Name of the study.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):  # a terminal, or no IPython at all
+        return unheard
+    return NotebookBar(name)
+
+
+class NotebookBar:
+    """A bar that is drawn in the cell's output, in place of the one before.
+
+    Args:
+        name: Name of the study.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name, self._speed = name, Speed()
+        self._since = time.monotonic()
+        self._shown_at = -EVERY_S
+        self._handle: Any = None
+
+    def __call__(self, now: Standing) -> None:
+        """Draws how far the study is, twice a second at most, and at its end."""
+        spent = time.monotonic() - self._since
+        over = now.ended >= now.runs
+        words = in_words(now, self._speed)
+        if not over and spent - self._shown_at < EVERY_S:
+            return
+        self._shown_at = spent
+        left = time_left(now.fraction, spent)
+        took = f"took {dt.timedelta(seconds=round(spent))}"
+        self._show(
+            now.fraction, ", ".join(filter(None, (words, took if over else left)))
+        )
+
+    def _show(self, fraction: float, words: str) -> None:
+        shown = Shown(self._name, fraction, words)
+        if self._handle is None:
+            from IPython.display import display
+
+            self._handle = display(shown, display_id=True)
+        else:
+            self._handle.update(shown)
+
+
+class Shown:
+    """What a notebook shows of a study under way.
+
+    Args:
+        name: Name of the study.
+        fraction: Part of it that is done, in [0, 1].
+        words: Runs, speed and time left.
+    """
+
+    def __init__(self, name: str, fraction: float, words: str) -> None:
+        self._name, self._fraction, self._words = name, fraction, words
+
+    def __repr__(self) -> str:
+        said = filter(None, (f"{100 * self._fraction:.0f} %", self._words))
+        return f"{self._name}: {', '.join(said)}"
+
+    def _repr_html_(self) -> str:
+        label = html.escape(repr(self))
+        return (
+            f'<progress max="1" value="{self._fraction:.4f}" aria-label="{label}">'
+            f"</progress> {label}"
+        )

@@ -1,0 +1,134 @@
+"""What a study tells of itself while it is run, for those who watch it.
+
+Small files in a folder `.live`: how far all is (`standing.json`, replaced about once a
+second), and a file per task under way, a line for each of its evaluations. They go when
+the study ends. No run reads them, and an error in writing them is passed over: results
+stand in the tables and the journal alone.
+"""
+
+import contextlib
+import json
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from simulator.trace.disk import PARTIAL
+
+LIVE = ".live"
+"""Folder, in that of a study, of what it tells while it is run."""
+STANDING = "standing.json"
+ROWS = ".jsonl"
+EVERY_S = 1.0
+"""Real seconds from one writing of a file to the next."""
+
+
+class Beacon:
+    """Notes how far a study is, every second until it is stopped.
+
+    It is written also where nothing is heard, which shows that the process lives.
+
+    Args:
+        folder: Folder of the study.
+        session: Session of the study.
+    """
+
+    def __init__(self, folder: Path, session: int) -> None:
+        clear(folder)  # what a session has left that was killed
+        self._folder = folder
+        self._file = folder / LIVE / STANDING
+        self._since, self._last = time.time(), {"session": session}
+        self._started: dict[int, float] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._go_on, daemon=True)
+        self._thread.start()
+
+    def tell(self, standing: Mapping[str, Any]) -> None:
+        """Takes how far the study is, a `studies.standing.Standing` as a mapping."""
+        since = (self._started.setdefault(t[0], time.time()) for t in standing["tasks"])
+        tasks = [[*t, start] for t, start in zip(standing["tasks"], since, strict=True)]
+        self._last = {"session": self._last["session"], **standing, "tasks": tasks}
+
+    def stop(self) -> None:
+        """Ends the notes, and removes what was told."""
+        self._over.set()
+        self._thread.join()
+        clear(self._folder)
+
+    def _go_on(self) -> None:
+        while not self._over.wait(EVERY_S):
+            told = {**self._last, "since": self._since, "now": time.time()}
+            partial = self._file.with_name(self._file.name + PARTIAL)
+            with contextlib.suppress(OSError):
+                self._file.parent.mkdir(exist_ok=True)
+                partial.write_text(json.dumps(told))
+                partial.replace(self._file)
+
+
+class LiveRows:
+    """Notes the evaluations of a task as they come, at most once a second.
+
+    Args:
+        folder: Folder of the study.
+        task: Name of the task.
+        session: Session of the study.
+    """
+
+    def __init__(self, folder: Path, task: str, session: int) -> None:
+        self._file = folder / LIVE / f"{task}-{session}{ROWS}"
+        self._lines: list[str] = []
+        self._since = time.monotonic()
+
+    def add(self, columns: Mapping[str, Any]) -> None:
+        """Adds rows of the table of evaluations, as `Writer.append` takes them."""
+        for cells in zip(*columns.values(), strict=True):
+            row = {k: cell.item() for k, cell in zip(columns, cells, strict=True)}
+            self._lines.append(json.dumps(row))
+        if time.monotonic() - self._since < EVERY_S:
+            return
+        self._since = time.monotonic()
+        # The folder is made by who runs the study; without it nothing is watched.
+        with contextlib.suppress(OSError), self._file.open("a") as file:
+            file.write("".join(f"{line}\n" for line in self._lines))
+            self._lines.clear()
+
+
+def clear(folder: Path) -> None:
+    """Removes what a study has told of itself."""
+    shutil.rmtree(folder / LIVE, ignore_errors=True)
+
+
+def standing(folder: Path) -> dict[str, Any] | None:
+    """Returns how far a study was when it was last noted; None if nothing is known.
+
+    Keys: session, since and now (real seconds since 1970), and, once anything is heard,
+    those of `studies.standing.Standing`; a task is a list of its number, the part of it
+    that is done, commits, and since when it was at work.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads((folder / LIVE / STANDING).read_text())
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def evaluations(folder: Path, session: int) -> Iterator[dict[str, Any]]:
+    """Yields the evaluations of tasks that are under way, or have just ended.
+
+    Args:
+        folder: Folder of the study.
+        session: Session of the study; what an older one has left is passed over.
+
+    Yields:
+        LiveRows of the table of evaluations, by column. A line that is not whole yet is
+        left for the next time.
+    """
+    for path in sorted((folder / LIVE).glob(f"*-{session}{ROWS}")):
+        try:
+            *lines, _ = path.read_text().split("\n")
+        except OSError:  # the study has just ended
+            continue
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                yield json.loads(line)

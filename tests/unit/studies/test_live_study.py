@@ -1,0 +1,86 @@
+"""What a study tells of itself while it is run."""
+
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from simulator import studies
+from simulator.studies.standing import Standing
+from simulator.trace import live
+from tests.unit.studies.watched import WATCHED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_evaluations_of_a_run_under_way_are_those_of_its_table(
+    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if jobs == 1:  # other processes take the second that they have
+        monkeypatch.setattr(live, "EVERY_S", 0.05)
+    folder, seen, heard, looked = tmp_path / "s", {}, [], [0.0]
+
+    def hear(now: Standing) -> None:
+        heard.append(now)
+        if time.monotonic() - looked[0] < 0.3:
+            return
+        looked[0] = time.monotonic()
+        for row in live.evaluations(folder, 1):
+            seen[row["run"], row["commits"]] = row
+
+    study = studies.simulate(WATCHED, folder, jobs=jobs, progress=hear)
+    assert len(seen) > 10
+    table = study.table("evaluations")
+    shown = pd.DataFrame(seen.values()).sort_values(["run", "time"], ignore_index=True)
+    keys = ["run", "commits"]
+    same = shown[keys].merge(table, on=keys, how="left", validate="one_to_one")
+    pd.testing.assert_frame_equal(
+        shown, same[list(shown)], check_dtype=False, check_exact=True
+    )
+    assert not (folder / live.LIVE).exists()
+    made = [now.commits for now in heard]
+    assert made == sorted(made)
+    assert made[-1] == 2 * 80_000
+    under_way = [now for now in heard if now.tasks]
+    assert {task.task for now in under_way for task in now.tasks} == {0, 1}
+    assert any(0.05 < task.fraction < 0.95 for now in under_way for task in now.tasks)
+
+
+def test_the_standing_is_noted_and_goes_when_the_study_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "EVERY_S", 0.05)
+    folder, found = tmp_path / "s", []
+
+    def hear(now: Standing) -> None:
+        if (told := live.standing(folder)) and "fraction" in told:
+            found.append(told)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        studies.simulate(WATCHED, folder, progress=hear)
+    assert found[0]["session"] == 1
+    assert 0 <= found[0]["fraction"] < 1
+    assert not (folder / live.LIVE).exists()
+
+
+@pytest.mark.long
+def test_a_clusters_tasks_say_how_far_they_are(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    heard: list[Standing] = []
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        longer = {**WATCHED, "stop": {"commits": 150_000}}
+        studies.simulate(
+            longer,
+            tmp_path / "s",
+            scheduler=cluster.scheduler_address,
+            progress=heard.append,
+        )
+    parts = [task.fraction for now in heard for task in now.tasks]
+    assert any(0.05 < part < 0.95 for part in parts)
+    made = [now.commits for now in heard]
+    assert made == sorted(made)
+    assert heard[-1].fraction == pytest.approx(1)
