@@ -50,10 +50,13 @@ class Range(Config):
     """Numbers at equal distances or, on a logarithmic scale, at equal ratios."""
 
     from_: Annotated[float, Field(alias="from")]
+    """First value."""
     to: float
+    """Last value."""
     num: Annotated[int, Field(ge=2, le=MOST)]
     """How many, both ends among them."""
     scale: Literal["linear", "log"] = "linear"
+    """Whether values have equal distances or equal ratios."""
     whole: bool = False
     """Rounds to whole numbers, for keys that count something."""
 
