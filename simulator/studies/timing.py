@@ -92,7 +92,7 @@ def _measured(task: Task) -> _Speed | None:
     from simulator import inputs, simulation
 
     moments: list[tuple[float, float]] = []
-    begun = time.perf_counter()
+    opened = time.perf_counter()
 
     def progress(fraction: float) -> None:
         moments.append((time.perf_counter(), fraction))
@@ -106,23 +106,23 @@ def _measured(task: Task) -> _Speed | None:
         try:
             simulation.execute(prepared, task.mode, _Nowhere(Path(), ""), progress)
         except _EnoughError:
-            return _extrapolated(begun, moments[len(task.runs) - 1 :])
+            return _extrapolated(opened, moments[len(task.runs) - 1 :])
         except UserError:
             return None
-    spent = time.perf_counter() - begun
+    spent = time.perf_counter() - opened
     if not moments:
         return None
-    first = min(spent, moments[0][0] - begun)
+    first = min(spent, moments[0][0] - opened)
     return _Speed(first, spent - first)
 
 
-def _extrapolated(begun: float, moments: list[tuple[float, float]]) -> _Speed | None:
+def _extrapolated(opened: float, moments: list[tuple[float, float]]) -> _Speed | None:
     """Returns the time of a whole task from how far it was when."""
     (start, done), (now, further) = moments[0], moments[-1]
     if further <= done:
         return None
     rate = (further - done) / (now - start)
-    return _Speed(start - begun, (1 - done) / rate)
+    return _Speed(start - opened, (1 - done) / rate)
 
 
 def _in_small_buffers(run: Any) -> Any:
