@@ -19,6 +19,12 @@ FAMILIES = {
     "claims": ("Claims", "a claim"),
 }
 """Kinds of parts, each with its heading and what one of them is called."""
+ORDER = (
+    *("name", "source", "question", "seed", "replicates", "problem", "clients"),
+    *("server", "protocol", "algorithm", "privacy", "stop", "evaluate", "engine"),
+    *("timeline", "probe", "record", "variants", "sweep", "claims", "looks"),
+)
+"""Keys of a study, as scenario files have them."""
 LIMITS = {
     "minimum": "at least",
     "exclusiveMinimum": "above",
@@ -47,17 +53,22 @@ def scenario_keys() -> str:
     definitions = world["$defs"] | schema["$defs"] | ranges
     families = {kind: [part.__name__ for part in own(kind)] for kind in FAMILIES}
     writer = _Writer(definitions, families, _classes(Scenario, WorldScenario))
-    parts = ["## A study", "", *writer.table("Scenario", schema), ""]
+    properties = {key: schema["properties"][key] for key in _ordered(schema)}
+    study = schema | {"properties": properties}
+    parts = ["## A study", "", *writer.table("Scenario", study), ""]
     own = {"properties": {"job": world["properties"]["job"]}}
     parts += ["In a world without a problem, for `stalesim timeline`, also:", ""]
     parts += [*writer.table("WorldScenario", own), ""]
-    of_family = {name for family in families.values() for name in family}
-    parts += ["## Its parts", ""]
-    parts += writer.sections([name for name in definitions if name not in of_family])
-    for kind, (heading, _) in FAMILIES.items():
-        parts += [f"## {heading} {{ #{kind} }}", ""]
-        parts += writer.sections(families[kind])
+    for key, of in (*properties.items(), ("job", own["properties"]["job"])):
+        parts += writer.chapter(key, of)
+    parts += writer.chapter("sweep", {"$ref": "#/$defs/Range"})
     return "\n".join(parts)
+
+
+def _ordered(schema: dict[str, Any]) -> list[str]:
+    """Returns the keys of a study as scenario files have them; others at the end."""
+    known = list(schema["properties"])
+    return [key for key in ORDER if key in known] + [k for k in known if k not in ORDER]
 
 
 class _Writer:
@@ -77,9 +88,43 @@ class _Writer:
     ) -> None:
         self._definitions, self._families = definitions, families
         self._classes = classes
+        self._seen: set[str] = set()
         self._keys: dict[str, str] = {}
         for referred, key in _references(definitions):
             self._keys.setdefault(referred, key)
+
+    def chapter(self, key: str, of: dict[str, Any]) -> list[str]:
+        """Returns the classes below a key of a study that no earlier one has shown.
+
+        Kinds of parts have headings of their own, with what their options need.
+        """
+        found: list[str] = []
+        self._collect(of, found)
+        family_of = {n: kind for kind, names in self._families.items() for n in names}
+        plain: list[str] = []
+        of_kind: dict[str, list[str]] = {}
+        inside = ""
+        for name in found:
+            inside = family_of.get(name, inside)
+            (of_kind.setdefault(inside, []) if inside else plain).append(name)
+        lines = [f"## `{key}`", "", *self.sections(plain)] if plain else []
+        for kind, names in of_kind.items():
+            lines += [f"## {FAMILIES[kind][0]} {{ #{kind} }}", ""]
+            others = [name for name in names if name not in self._families[kind]]
+            lines += self.sections([*self._families[kind], *others])
+        return lines
+
+    def _collect(self, of: dict[str, Any], found: list[str]) -> None:
+        """Adds the classes that a key refers to, in the order of their keys."""
+        inner: list[str] = []
+        for name in re.findall(r'"#/\$defs/(\w+)"', json.dumps(of)):
+            if name not in self._seen and name in self._definitions:
+                self._seen.add(name)
+                inner.append(name)
+        family = {n for names in self._families.values() for n in names}
+        for name in sorted(inner, key=lambda each: each in family):
+            found.append(name)
+            self._collect(self._definitions[name].get("properties", {}), found)
 
     def sections(self, names: list[str]) -> list[str]:
         """Returns a section for each class."""

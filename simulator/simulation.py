@@ -114,6 +114,7 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     constants = building.with_estimates(
         constants, config, problem, precision, setup.run.seed
     )
+    _refuse_uneven_statistics(setup, problem)
     kernel = algorithm.make(setup, constants)
     for part, key in (
         (config.partition, "problem.partition"),
@@ -128,6 +129,24 @@ def _with_numerics(setup: RunSetup) -> Prepared:
         )
     facts = {field.name: getattr(setup, field.name) for field in fields(setup)}
     return Prepared(**facts, problem=problem, kernel=kernel)
+
+
+def _refuse_uneven_statistics(setup: RunSetup, problem: Any) -> None:
+    """Refuses statistics of batches where some of these are padded.
+
+    Raises:
+        ScenarioError: The padding would enter the statistics.
+    """
+    uneven = setup.sampler.own_samples is not None
+    model = getattr(problem, "model", None)
+    if uneven and getattr(model, "num_statistics", 0):
+        raise ScenarioError(
+            "algorithm.batch must be one that every client can fill, without "
+            "local_epochs, for a model that keeps statistics of batches, got "
+            f"{setup.scenario.algorithm.batch} for shares of "
+            f"{min(setup.shares.num_samples)} samples and more; lower it, or normalise "
+            "groups"
+        )
 
 
 def _constants(setup: RunSetup) -> Constants:

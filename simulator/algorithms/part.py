@@ -61,6 +61,7 @@ class ConstantStep(Config):
 
     kind: Literal["constant"] = "constant"
     value: Annotated[float, Field(ge=0)]
+    """The step size."""
 
 
 class _Theory(Config):
@@ -71,6 +72,7 @@ class _Theory(Config):
     """
 
     smoothness: Annotated[Positive | Literal["data"], OrData] = "data"
+    """L of the objective's gradient, or `data`: computed from the training data."""
     t: Annotated[int, Field(ge=1)] = 1
     """Contributions per commit: 1 is Theorems 1-4, more is Theorems 7-10."""
 
@@ -83,9 +85,11 @@ class BoundedNonconvexStep(_Theory):
 
     kind: Literal["bounded_nonconvex"] = "bounded_nonconvex"
     staleness_bound: Annotated[int, Field(ge=0)]
+    """D: largest staleness, in commits."""
     horizon: Annotated[int, Field(ge=1)]
     """K: commits that the run will make."""
     c_eta: Positive = 1.0
+    """Factor of the theorem's step size."""
 
 
 class BoundedStronglyConvexStep(_Theory):
@@ -96,7 +100,9 @@ class BoundedStronglyConvexStep(_Theory):
 
     kind: Literal["bounded_strongly_convex"] = "bounded_strongly_convex"
     staleness_bound: Annotated[int, Field(ge=0)]
+    """D: largest staleness, in commits."""
     strong_convexity: Annotated[Positive | Literal["data"], OrData] = "data"
+    """mu of the objective, or `data`: the regulariser's coefficient."""
     activation: tuple[Positive, ...]
     """q_m: probability that a commit includes client m."""
 
@@ -111,7 +117,9 @@ class StochasticNonconvexStep(_Theory):
     delay_second_moments: tuple[Positive, ...]
     """c_m: second moments of the embeddings' ages, commits squared."""
     horizon: Annotated[int, Field(ge=1)]
+    """K: commits that the run will make."""
     c_eta: Positive = 1.0
+    """Factor of the theorem's step size."""
 
 
 class StochasticStronglyConvexStep(_Theory):
@@ -122,8 +130,11 @@ class StochasticStronglyConvexStep(_Theory):
 
     kind: Literal["stochastic_strongly_convex"] = "stochastic_strongly_convex"
     delay_second_moments: tuple[Positive, ...]
+    """c_m: second moments of the embeddings' ages, commits squared."""
     strong_convexity: Annotated[Positive | Literal["data"], OrData] = "data"
+    """mu of the objective, or `data`: the regulariser's coefficient."""
     activation: tuple[Positive, ...]
+    """q_m: probability that a commit includes client m."""
 
 
 class InverseRootStep(Config):
@@ -150,6 +161,7 @@ class PiecewiseStep(Config):
 
     kind: Literal["piecewise"] = "piecewise"
     values: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1)]
+    """Step sizes, one after the other."""
     epochs: tuple[Positive, ...]
     """Epochs at which the next value begins; rising, one fewer than values."""
 
@@ -222,7 +234,9 @@ class Algorithm(Part):
     """
 
     step_size: StepSize
+    """Step size: a number, or a rule by which it changes."""
     batch: Batch
+    """Samples of a step, or below 1 a fraction of those of the smallest client."""
     has_bias: ClassVar[bool] = True
     """Whether the model that is learned has a bias besides the clients' weights."""
     stores_embeddings: ClassVar[bool] = False

@@ -99,6 +99,7 @@ class Claim(Part):
     """Source of the claim: the paper; a specification, which reads or calibrates the
     paper; the scenario itself; or algebra, as two ways to compute the same."""
     says: str
+    """The claim in words, for pages and tables."""
 
     @property
     def kind(self) -> str:

@@ -22,6 +22,7 @@ class Below(Claim):
     below: str
     """Variant whose mean is bounded."""
     metric: Metric = "gradient_norm_squared"
+    """Metric that is compared."""
     bound: Annotated[float, Field(strict=True)]
     """Bound of a theorem on the mean, in the unit of the metric."""
 

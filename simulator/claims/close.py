@@ -17,5 +17,6 @@ class Close(OfPair):
     close: str
     """Variant that is as good."""
     metric: Metric = "test_accuracy"
+    """Metric that is compared."""
     within: Within
     """Largest difference, in the unit of the metric."""

@@ -25,6 +25,7 @@ class Critical(OfPair):
     critical: str
     """Variant with the larger critical value."""
     metric: Metric = "test_accuracy"
+    """Metric that is compared."""
     over: str
     """Key of the sweep; its values are numbers above 0."""
     within: Within

@@ -16,3 +16,4 @@ class Higher(OfPair):
     higher: str
     """Variant with the larger value."""
     metric: Metric = "test_accuracy"
+    """Metric that is compared."""

@@ -17,6 +17,7 @@ class Monotone(Claim):
     monotone: str
     """Variant that is swept."""
     metric: Metric = "test_accuracy"
+    """Metric that is compared."""
     over: str
     """Key of the sweep."""
     direction: Literal["rising", "falling"] = "rising"

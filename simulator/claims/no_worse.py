@@ -20,5 +20,6 @@ class NoWorse(OfPair):
     no_worse: str
     """Variant that is no worse."""
     metric: Metric = "test_accuracy"
+    """Metric that is compared."""
     within: Within
     """Largest loss that counts as none, in the unit of the metric."""

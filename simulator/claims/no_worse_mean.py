@@ -23,6 +23,7 @@ class NoWorseMean(OfPair):
     no_worse_mean: str
     """Variant that is no worse."""
     metric: Metric = "test_accuracy"
+    """Metric that is compared."""
     over: str
     """Key of the sweep."""
     within: Within

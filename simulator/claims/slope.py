@@ -29,6 +29,7 @@ class Slope(Claim):
     """One variant: slope of the metric over the last decade of its commits. Several:
     slope of their means over all commits, against how many those are."""
     metric: Metric = "test_accuracy"
+    """Metric that is compared."""
     is_: Annotated[float, Field(alias="is", strict=True)]
     """Exponent of a bound, which a steeper fall obeys."""
     within: Within

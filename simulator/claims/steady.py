@@ -17,6 +17,7 @@ class Steady(Claim):
     steady: str
     """Variant that is swept."""
     metric: Metric = "test_accuracy"
+    """Metric that is compared."""
     over: str
     """Key of the sweep."""
     within: Within

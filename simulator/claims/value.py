@@ -19,6 +19,7 @@ class Value(Claim):
     value: str
     """Variant with the value."""
     metric: Metric = "test_accuracy"
+    """Metric that is compared."""
     is_: Annotated[float, Field(alias="is", strict=True)]
     """Value, in the unit of the metric."""
     within: Within

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from analysis.timelines.view import View
     from simulator.studies.memory import Estimate
+    from simulator.studies.timing import TimeEstimate
     from simulator.trace import Study
 
 
@@ -41,6 +42,24 @@ def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
         f"{memory.process / 2**20:.0f} for the program, "
         f"{memory.data / 2**20:.0f} for data and up to {memory.state / 2**20:.0f} for "
         f"a batch"
+    )
+
+
+def show_time(estimate: "TimeEstimate | None") -> None:
+    """Shows how long a study will take, and how that was found."""
+    if estimate is None:
+        out.say("time: not known, since no run got far enough in a few seconds")
+        return
+    seconds, kinds = estimate.seconds, counted(estimate.kinds, "kind")
+    lasts = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    if seconds >= 100 * 60:
+        lasts = f"{seconds / 3600:.1f} h"
+    of = "each of" if estimate.measured == estimate.kinds else f"{estimate.measured} of"
+    of = "" if estimate.kinds == 1 else f"{of} "
+    out.say(
+        f"time: about {lasts} in "
+        f"{counted(estimate.processes, 'process', 'processes')}, without figures; from "
+        f"the first seconds of {of}{kinds} of runs, on this machine as busy as it is"
     )
 
 

@@ -110,12 +110,18 @@ def run(
     for remark in remarks(config):
         err.say(f"stalesim: warning: {remark}", style="yellow")
     if dry_run:
-        from simulator.studies import memory, planned, staged
+        from simulator.studies import memory, planned, staged, timing
+        from simulator.studies.executors import connected
 
+        if scheduler is not None:
+            with connected(scheduler):
+                pass
         if until_decided:
             *_, config = staged.stages(config, folder, most)
         runs, tasks = planned(config)
         printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
+        if scheduler is None:
+            printing.show_time(timing.estimate(tasks, jobs))
         printing.show_inherited(config)
         return
     if overwrite:

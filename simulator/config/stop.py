@@ -19,6 +19,7 @@ class Windowed(Config):
     column: str = "loss"
     """Column of the table `commits`."""
     below: float
+    """Value below which the mean ends the run."""
     commits: Count = 5
     """Successive commits that the mean is over."""
 
@@ -30,11 +31,17 @@ class Stop(Config):
     """
 
     time: Seconds | None = None
+    """Virtual seconds."""
     commits: Count | None = None
+    """Versions of the model."""
     contributions: Count | None = None
+    """Contributions that were applied."""
     rounds: Count | None = None
+    """Rounds, of protocols that have any."""
     epochs: Annotated[float, Field(gt=0)] | None = None
+    """Passes over the training data, of all clients together."""
     bytes: Count | None = None
+    """Bytes that were sent, up and down."""
     target: dict[str, float] | None = None
     """A metric and its value, looked at in evaluations; with one of the above."""
     windowed: Windowed | None = None

@@ -19,6 +19,7 @@ class Constant(Law):
 
     law: Literal["constant"] = "constant"
     value: Parameter
+    """Virtual seconds."""
 
     def make(self, population: Population) -> "ConstantSampler":
         """Returns the sampler of the clients' values."""

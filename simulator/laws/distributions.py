@@ -70,9 +70,13 @@ class Scipy(Law):
     model_config = ConfigDict(json_schema_extra=_flat_schema)
 
     law: Annotated[str, Rule("the name of a law", "constant or expon")]
+    """Name of a distribution of scipy.stats."""
     loc: "Parameter" = 0
+    """Shift of the distribution, as in SciPy."""
     scale: "Parameter" = 1
+    """Factor of the distribution, as in SciPy."""
     shift: "Parameter" = 0
+    """Virtual seconds that are added to each draw."""
     parameters: dict[str, "Parameter"] = Field(default_factory=dict)
     """Shape parameters by SciPy's names, which stand next to `law` in a scenario."""
 

@@ -27,6 +27,7 @@ class Empirical(Law):
     client: str | None = None
     """Column of client numbers from 1: each client has the rows of its number."""
     order: Literal["resample", "replay"] = "resample"
+    """Draws at random, or one after the other as measured."""
 
     def make(self, population: Population) -> "EmpiricalSampler":
         """Reads the file.

@@ -32,6 +32,7 @@ class Markov(Law):
 
     law: Literal["markov"] = "markov"
     of: Annotated[tuple[AnyLaw, ...], Field(min_length=1)]
+    """The laws of the regimes."""
     transition: tuple[tuple[Annotated[float, Field(ge=0, le=1)], ...], ...]
     """A row per regime: the chances of the regime that comes next, adding up to 1."""
 

@@ -24,6 +24,7 @@ class Mixture(Law):
 
     law: Literal["mixture"] = "mixture"
     of: Annotated[tuple[AnyLaw, ...], Field(min_length=1)]
+    """The laws and their chances."""
     weights: tuple[Annotated[float, Field(ge=0)], ...]
     """Chances of the laws, up to a common factor."""
 

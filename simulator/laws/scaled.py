@@ -25,8 +25,11 @@ class Scaled(Law):
 
     law: Literal["scaled"] = "scaled"
     of: AnyLaw
+    """The law whose draws are scaled."""
     scale: Quantity = 1
+    """Factor of each draw."""
     shift: Quantity = 0
+    """Virtual seconds that are added."""
 
     def make(self, population: Population) -> "ScaledSampler":
         """Returns a sampler that scales and shifts the draws of the other law."""

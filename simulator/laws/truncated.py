@@ -17,6 +17,7 @@ class Truncated(Law):
 
     law: Literal["truncated"] = "truncated"
     of: Scipy
+    """The law whose draws are kept within bounds."""
     low: Annotated[float, Field(ge=0)] = 0.0
     """Least duration, virtual seconds."""
     high: Annotated[float, Field(gt=0)]

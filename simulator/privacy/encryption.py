@@ -52,10 +52,13 @@ class _Additive(Config, ABC):
     encrypt_s: Seconds | None = None
     """Virtual seconds to encrypt."""
     add_s: Seconds | None = None
+    """Seconds of an addition of two ciphertexts."""
     multiply_s: Seconds | None = None
     """Virtual seconds to multiply by a number that is not encrypted."""
     decrypt_s: Seconds | None = None
+    """Seconds of a decryption."""
     ciphertext_bytes: Bytes | None = None
+    """Bytes of a ciphertext."""
 
     @abstractmethod
     def measured(self) -> Costs:
@@ -127,6 +130,7 @@ class Paillier(_Additive):
     kind: Literal["paillier"] = "paillier"
     capacity: ClassVar[int] = 1
     key_bits: Literal[1024, 2048, 3072] = 2048
+    """Bits of the key."""
 
     def measured(self) -> Costs:
         """Returns the costs that hold where nothing else is said."""

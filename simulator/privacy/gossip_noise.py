@@ -27,6 +27,7 @@ class Noise(Config):
     sigma: Annotated[float, Field(ge=0)] | None = None
     """Standard deviation of every coordinate, absolute (A-04)."""
     budget: "Budget | None" = None
+    """Budget from which the noise is calculated."""
     on: Literal["sum", "mean"] = "sum"
     """Whether `sigma` is of the noise on the sum of a batch's gradients, as the
     experiments have it, or on their mean, as Theorem 2 does (A-01)."""
@@ -60,7 +61,9 @@ class Budget(Config):
     """
 
     epsilon: Positive
+    """Epsilon that a client may spend."""
     delta: Part = 1e-5
+    """Delta that it holds with."""
     iterations: Annotated[int, Field(ge=1)]
     """T: steps of all workers together."""
 

@@ -19,6 +19,7 @@ class TSynchronous(Protocol):
 
     kind: Literal["t_synchronous"] = "t_synchronous"
     t: Annotated[int, Field(ge=1)]
+    """Arrivals with which the server commits."""
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: `t` clients each."""

@@ -52,8 +52,11 @@ class Span(Config):
     """Numbers between two ends, on a linear or a logarithmic scale."""
 
     from_: Annotated[float, Field(alias="from")]
+    """First value."""
     to: float
+    """Last value."""
     scale: Literal["linear", "log"] = "linear"
+    """Whether values have equal distances or equal ratios."""
     whole: bool = False
     """Rounds to whole numbers, for keys that count something."""
 

@@ -37,6 +37,7 @@ class Privacy(Config):
     pld is exact as well, and slow. lemma2 and theorem2 are A(DP)2SGD's closed forms;
     the second counts all workers' steps, and whose turn it is as a draw (A-05)."""
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
+    """Delta that epsilon holds with."""
     budget: Annotated[float, Field(gt=0)] | None = None
     """Epsilon of a client, by the first accountant. The run ends just before a client
     would send a message that exceeds it."""

@@ -43,8 +43,11 @@ class Problem(Config):
     """Learning problem: model, data and their division."""
 
     data: Annotated[Any, AnyPart("data")]
+    """Training and test data."""
     partition: Annotated[Any, AnyPart("partitions")]
+    """Which client has which rows or columns."""
     model: Annotated[Any, AnyPart("models")] = Linear()
+    """Model that is learned."""
     loss: (
         Literal["auto", "softmax", "sigmoid", "hinge", "taylor", "squared", "binary"]
         | FunctionName
@@ -99,9 +102,13 @@ class Every(Config):
     """A period: exactly one of virtual seconds, commits, rounds or epochs."""
 
     time: Seconds | None = None
+    """Virtual seconds."""
     commits: Count | None = None
+    """Versions of the model."""
     rounds: Count | None = None
+    """Rounds, of protocols that have any."""
     epochs: Annotated[float, Field(gt=0)] | None = None
+    """Passes over the training data, of all clients together."""
 
     @model_validator(mode="after")
     def _one_unit(self) -> "Every":
@@ -117,9 +124,11 @@ class Evaluate(Config):
     """Evaluation of the model: its period and its metrics."""
 
     every: Every
+    """Period, in one unit."""
     metrics: Annotated[
         tuple[Annotated[str, AnyName("metrics")], ...], Field(min_length=1)
     ] = ("test_accuracy", "test_loss")
+    """Metrics by name; the first one is the study's main one."""
 
     def named_parts(self) -> tuple[NamedPart, ...]:
         """Returns the metrics."""
@@ -145,6 +154,7 @@ class Engine(Config):
     """`auto` takes what is fastest: runs that share a timeline together, others
     together on a GPU and one by one on a CPU, where `batched` is slower."""
     precision: Literal["float32", "float64"] = "float32"
+    """Type of all numbers of the device."""
     chunk: Annotated[int, Field(ge=1)] = 4096
     """Most rows executed by one program; memory may make it fewer."""
 
@@ -163,15 +173,21 @@ class Scenario(BaseScenario):
     """One study: a base, variants and a sweep of it, replicated."""
 
     problem: Problem
+    """What is learned, from which data, and who has them."""
     algorithm: Annotated[Any, AnyPart("algorithms")]
+    """How a contribution is made and what the server makes of it."""
     evaluate: Evaluate
+    """How often the model is measured, and by what."""
     engine: Engine = Engine()
+    """How the numerics are executed."""
     probe: Probe | None = None
+    """Saves messages, gradients or states of chosen commits."""
     privacy: Privacy | None = None
     """Accounts for what clients send; for algorithms whose messages are noisy."""
     timeline: Recording | None = None
     """How it is made, or where a recorded one is; by default as fast as can be."""
     claims: tuple[Annotated[Any, AnyClaim()], ...] = ()
+    """What the study is to show; each is judged."""
     looks: Annotated[
         tuple[Annotated[int, Field(ge=3)], ...], AfterValidator(_rising)
     ] = ()

@@ -65,14 +65,24 @@ class BaseScenario(Config, ABC):
             "vafl-mnist",
         ),
     ]
+    """Name of the study, of its folder and in its figures."""
     source: str = ""
+    """Paper and section that it follows."""
     question: str = ""
+    """Question that it answers."""
     seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of everything random."""
     replicates: Count = 1
+    """Runs of each variant and point, with seeds of their own; a replicate has the same
+    in all variants."""
     clients: Clients | None = None
+    """Who works, how fast, and when."""
     server: Server = Field(default_factory=Server)
+    """What all clients share."""
     protocol: Annotated[Any, AnyPart("protocols")]
+    """Who acts when, and which contributions count."""
     stop: Stop
+    """End of a run, at the first of these."""
     record: Literal["everything", "summary"] = "everything"
     """`summary` keeps statistics of the timeline and leaves out what would grow with
     it: the tables of rows, commits, jobs and incidents."""
@@ -148,7 +158,9 @@ class Job(Config):
     """Size of a client's job, where no algorithm says it."""
 
     upload_bytes: Annotated[int, Field(ge=0)] = 0
+    """Bytes of a client's message to the server."""
     download_bytes: Annotated[int, Field(ge=0)] = 0
+    """Bytes of the server's message to a client."""
     steps: Count = 1
     """Number of local steps."""
     samples: Count = 1
@@ -159,6 +171,7 @@ class WorldScenario(BaseScenario):
     """A world without numerics, for `stalesim timeline`: who acts when, how stale."""
 
     job: Job = Job()
+    """What a job computes and sends."""
     timeline: Playing | None = None
     """How it is made; by default as fast as can be."""
 

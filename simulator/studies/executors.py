@@ -286,24 +286,12 @@ class Cluster:
             UserError: Dask is not installed, the scheduler cannot be reached, has no
                 workers, or they do not see the folder.
         """
-        try:
-            from distributed import Client, as_completed
+        with connected(self._scheduler) as client:
+            from distributed import as_completed
             from distributed.scheduler import KilledWorker
-        except ImportError:
-            raise UserError(
-                '--scheduler needs Dask; install it: pip install "stalesim[dask]"'
-            ) from None
-        scheduler = self._scheduler
-        try:
-            client = Client(scheduler, timeout=CONNECT_S)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise UserError(
-                f"--scheduler must be the address of a running Dask scheduler, got "
-                f"{scheduler!r} ({error}); start one by `dask scheduler`"
-            ) from None
-        with client:
+
             folder = folder.resolve()
-            _check_workers(client, folder, scheduler)
+            _check_workers(client, folder, self._scheduler)
             topic = f"stalesim-{uuid.uuid4()}"
             client.subscribe_topic(topic, lambda event: _hear_worker(event, hear))
             futures: dict[Any, int] = {
@@ -342,6 +330,30 @@ def _hear_worker(event: Any, hear: Hear) -> None:
     """Takes what a worker of a cluster has told: a time, and the message."""
     _, (index, fraction, commits) = event
     hear(index, Heard(max(float(fraction), STARTED), int(commits)))
+
+
+def connected(scheduler: str) -> Any:
+    """Returns a client of a Dask cluster, to be used in a `with` statement.
+
+    Args:
+        scheduler: Address of the scheduler.
+
+    Raises:
+        UserError: Dask is not installed, or the scheduler cannot be reached.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UserError(
+            '--scheduler needs Dask; install it: pip install "stalesim[dask]"'
+        ) from None
+    try:
+        return Client(scheduler, timeout=CONNECT_S)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise UserError(
+            f"--scheduler must be the address of a running Dask scheduler, got "
+            f"{scheduler!r} ({error}); start one by `dask scheduler`"
+        ) from None
 
 
 def _check_workers(client: Any, folder: Path, scheduler: str) -> None:

@@ -36,7 +36,9 @@ class OnOff(Config):
 
     kind: Literal["on_off"] = "on_off"
     on: AnyLaw
+    """Law of virtual seconds of an available time."""
     off: AnyLaw
+    """Law of virtual seconds of an unavailable time."""
 
 
 class Periodic(Config):
@@ -59,6 +61,7 @@ class Traced(Config):
 
     kind: Literal["trace"] = "trace"
     path: FilePath
+    """File with the intervals."""
 
 
 Availability = Annotated[OnOff | Periodic | Traced, Field(discriminator="kind")]
@@ -86,6 +89,7 @@ class Loss(Config):
     timeout: Seconds
     """Virtual seconds from sending a message to sending it again."""
     retries: Annotated[int, Field(ge=0)] = 3
+    """Repeats of a message before its job is given up."""
     duplicates: Chance = 0.0
     """Chance that a message that arrives does so twice."""
 
@@ -97,6 +101,7 @@ class NamedSlowdown(Config):
     clients: Annotated[tuple[Count, ...], Field(min_length=1)]
     """Their numbers, from 1."""
     factor: Annotated[float, Field(gt=0)]
+    """Factor of the time of computing."""
 
 
 class RandomSlowdown(Config):
@@ -108,6 +113,7 @@ class RandomSlowdown(Config):
 
     kind: Literal["random"] = "random"
     factor: Annotated[float, Field(gt=0)]
+    """Factor of the time of computing."""
 
 
 class RegimeSlowdown(Config):
@@ -115,6 +121,7 @@ class RegimeSlowdown(Config):
 
     kind: Literal["regime"] = "regime"
     factor: Annotated[float, Field(gt=0)]
+    """Factor of the time of computing in slow times."""
     normal: AnyLaw
     """Law of the length of normal times."""
     slow: AnyLaw
@@ -132,6 +139,7 @@ class Selection(Config):
     in_flight: Count
     """Jobs under way at any time; the next is given out when one ends."""
     by: Literal["uniform", "weighted", "cyclic"] = "uniform"
+    """Chances of clients: all alike, by `weights`, or one after the other."""
     weights: Quantity = 1
     """`weighted`: chances of the clients, up to a common factor."""
 
@@ -145,13 +153,18 @@ class Behaviour(Config):
     """
 
     idle: AnyLaw | None = None
+    """Law of virtual seconds before a client asks for its next job."""
     read: AnyLaw | None = None
+    """Law of virtual seconds of the request that ends with a snapshot of the model."""
     compute: AnyLaw | None = None
+    """Law of virtual seconds of computing, by `compute_per`."""
     compute_per: Literal["job", "step", "sample"] = "job"
     """Unit of a draw of `compute`: a whole job, one of its local steps, or one of its
     samples."""
     upload: Link | None = None
+    """Way of messages to the server."""
     download: Link | None = None
+    """Way of messages from the server."""
     restart: AnyLaw | None = None
     """Law of the time from the stop of a job by the server to the next read."""
     availability: Availability | None = None
@@ -161,7 +174,9 @@ class Behaviour(Config):
     leave: Parameter | None = None
     """Virtual second at which the client leaves for ever; its job is lost."""
     crashes: Crashes | None = None
+    """Times at which a client loses its job and is away."""
     loss: Loss | None = None
+    """Uploads that do not arrive, or twice."""
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
@@ -172,6 +187,7 @@ class Group(Behaviour):
     """Some clients in succession, alike in law; `m` and `M` count within the group."""
 
     number: NumClients
+    """Number of clients of the group."""
 
 
 class Clients(Behaviour):
@@ -182,7 +198,9 @@ class Clients(Behaviour):
     groups: dict[str, Group] = Field(default_factory=dict)
     """Divide the clients in order, such as `phones: {number: 30, compute: ...}`."""
     slowdowns: tuple[Slowdown, ...] = ()
+    """What makes some clients slower, some of the time or always."""
     selection: Selection | None = None
+    """Who works where not all do; by default everyone."""
     world: WorldName | None = None
     """A world of the theory by its name, which says how long jobs take: see
     docs/methods.md."""

@@ -141,6 +141,7 @@ class Adp2sgd(_Merging):
     kind: Literal["adp2sgd"] = "adp2sgd"
     made_by: ClassVar[str] = "simulator.algorithms.decentralised.kernel:build"
     noise: Noise
+    """Noise on what is sent."""
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses to clip samples that are normalised together."""

@@ -38,6 +38,7 @@ class EdgeCloud(Algorithm):
     step_size: StepSize | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     """Replaces the algorithm's own step size, which is Table II's."""
     batch: Batch = 12
+    """Samples of a step, or below 1 a fraction of those of the smallest client."""
     sampling: Literal["distinct", "replacement", "shuffled"] = "replacement"
     sigma: Annotated[Positive | Literal["data"], OrData] = 30.0
     """Bound on the deviation of a sample's gradient, or `data`: measured at the start

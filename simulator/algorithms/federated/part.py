@@ -69,10 +69,13 @@ class NoiseBudget(Config):
     """A privacy budget from which the noise is calculated before the run."""
 
     epsilon: Positive
+    """Epsilon that a client may spend."""
     delta: Part = 1e-5
+    """Delta that it holds with."""
     releases: Count
     """Messages that a client will send."""
     accountant: Literal["rdp", "pld", "gdp", "basic", "advanced", "optimal"] = "rdp"
+    """Who adds up what the messages release."""
 
 
 class Mechanism(Config):
@@ -87,6 +90,7 @@ class Mechanism(Config):
     """
 
     law: Literal["gaussian", "spherical_laplace"] = "gaussian"
+    """Law of the noise."""
     clip_bound: Positive
     """C, l2 norm."""
     clip: Literal["sample", "contribution"] = "sample"
@@ -94,6 +98,7 @@ class Mechanism(Config):
     multiplier: Annotated[float, Field(ge=0)] | None = None
     """Scale of the noise over the sensitivity."""
     budget: NoiseBudget | None = None
+    """Budget from which the multiplier is calculated."""
 
     @model_validator(mode="after")
     def _one_way(self) -> "Mechanism":
@@ -142,6 +147,7 @@ class Federated(Algorithm):
     order of its own, with a last batch of what is left. Clients with more samples make
     more steps, which take longer with `clients.compute_per`."""
     mechanism: Mechanism | None = None
+    """Clipping and noise of what clients send; by default none."""
     local_optimizer: LocalOptax | None = None
     """The clients' optimiser of their local steps; by default plain SGD."""
 
@@ -295,7 +301,9 @@ class Sgd(Federated):
     """Step size of the local steps; by default `step_size`, with which the server adds
     up what the clients moved."""
     weight: StalenessWeight = ConstantWeight()
+    """Weight of a contribution, by its staleness."""
     compensation: Compensation | None = None
+    """First-order compensation of the delay; by default none."""
     divisor: Annotated[Positive | Literal["expected"], ExpectedOr] | None = None
     """Number by which the sum of a commit's contributions is divided, where the
     protocol gathers them; by default how many there are. `expected`: how many trials of
@@ -368,6 +376,7 @@ class FedAsync(Federated):
     proximal: Annotated[float, Field(ge=0)] = 0.005
     """rho."""
     weight: StalenessWeight = PolynomialWeight()
+    """Weight of a contribution, by its staleness."""
 
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
 
@@ -392,10 +401,12 @@ class FedBuff(Federated):
     server_step_size: StepSize = 1.0
     """eta_g; `step_size` is the clients' eta_l."""
     weight: StalenessWeight = PolynomialWeight()
+    """Weight of a contribution, by its staleness."""
     weighting: Weighting = "equal"
     """Mean over the buffer: of contributions alike, or in proportion to the samples of
     their clients."""
     optimizer: Optimizer | None = None
+    """The server's optimiser; by default the mean of the buffer is the move."""
 
     protocols: ClassVar[tuple[str, ...]] = ("buffered",)
 

@@ -25,6 +25,7 @@ class PolynomialWeight(Config):
 
     kind: Literal["polynomial"] = "polynomial"
     exponent: Annotated[float, Field(ge=0)] = 0.5
+    """Exponent; 0 is no discount."""
 
 
 class HingeWeight(Config):
@@ -35,7 +36,9 @@ class HingeWeight(Config):
 
     kind: Literal["hinge"] = "hinge"
     slope: Positive = 10.0
+    """Slope of the fall beyond `late`."""
     late: Annotated[float, Field(ge=0)] = 4.0
+    """Staleness up to which the weight is 1, in commits."""
 
 
 class InverseWeight(Config):

@@ -65,6 +65,7 @@ class RateSchedule(_Named):
     """
 
     schedule: Annotated[str, Rule("a schedule of optax", "cosine_decay_schedule")]
+    """Name of a schedule of optax."""
 
 
 class Optax(_Named):
@@ -74,6 +75,7 @@ class Optax(_Named):
     """
 
     kind: Annotated[str, Rule("an optimiser of optax", "adamw")]
+    """Name of an optimiser of optax, or `muon`."""
     learning_rate: Annotated[
         Annotated[float, Field(ge=0)] | RateSchedule,
         Rule(
@@ -82,6 +84,7 @@ class Optax(_Named):
             "decay_steps: 1000}",
         ),
     ]
+    """Learning rate: a number or a schedule of optax."""
     clip_norm: Positive | None = None
     """Largest l2 norm of a gradient, to which it is scaled before the optimiser."""
 
@@ -120,6 +123,7 @@ class Direction(Config):
     """
 
     kind: Literal["momentum", "adam", "yogi", "adagrad", "rmsprop"]
+    """Form of the direction, by the name that optax has for it."""
     decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
     """Decay of the momentum, or of the first moment."""
     second_decay: Annotated[float, Field(ge=0, lt=1)] = 0.99

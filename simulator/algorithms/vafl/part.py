@@ -69,10 +69,13 @@ class Perturbation(Config):
     """
 
     std: Annotated[float, Field(ge=0)] | None = None
+    """Standard deviation of the noise."""
     hidden: HiddenNoise | None = None
     """Noise inside the layers before the last."""
     mu: Positive | None = None
+    """Level of Gaussian differential privacy that the noise is calculated for."""
     releases: Annotated[int, Field(ge=1)] | None = None
+    """Messages that a client will send."""
     input_diameter: Positive | None = None
     """Largest distance between two inputs of one party (V-19); without it the noise is
     played, but no privacy is accounted for."""
@@ -117,6 +120,7 @@ class Vafl(Algorithm):
     server_gradient: Literal["before", "after"] = "before"
     """V-08: a query is answered at the server model before its update, or after."""
     perturbation: Perturbation | None = None
+    """Noise on the embeddings that are uploaded."""
     optimizer: Optimizer | None = None
     """Each party's own optimiser, and the server's of its model; their states are kept.
     By default plain SGD."""

@@ -20,6 +20,7 @@ class HuggingFace(Tabular):
 
     kind: Literal["huggingface"] = "huggingface"
     path: SavedSetPath
+    """Folder of the saved set."""
 
     def tables(self) -> TableSet:
         """Reads the parts of the set.

@@ -29,7 +29,9 @@ class SyntheticLogistic(Data):
     num_samples: Annotated[int, Field(ge=2)] = 1250
     """Training and test rows together."""
     num_features: Annotated[int, Field(ge=1)] = 20
+    """Number of features of a row."""
     data_seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of the data, the same for all replicates."""
 
     @model_validator(mode="after")
     def _in_memory(self) -> "SyntheticLogistic":

@@ -13,6 +13,7 @@ class Csv(Tabular):
 
     kind: Literal["csv"] = "csv"
     path: FilePath
+    """File with the rows."""
 
     def tables(self) -> TableSet:
         """Reads the table.

@@ -20,6 +20,7 @@ class Npz(Data):
 
     kind: Literal["npz"] = "npz"
     path: FilePath
+    """File with the rows."""
 
     def make(self) -> Dataset:
         """Returns the user's arrays `x`, `y` and, if present, `x_test`, `y_test`.

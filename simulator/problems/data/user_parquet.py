@@ -12,6 +12,7 @@ class Parquet(Tabular):
 
     kind: Literal["parquet"] = "parquet"
     path: FilePath
+    """File with the rows."""
 
     def tables(self) -> TableSet:
         """Reads the table.

@@ -25,6 +25,7 @@ class ByColumn(Horizontal):
         Annotated[int, Field(ge=0)] | str,
         Rule("the name or the number of a column, from 0", "age"),
     ]
+    """Name or number of the column by which rows are divided."""
 
     def make(self, dataset: Dataset, seed: int) -> Shares:
         """Returns groups of rows that are successive in the order of the feature.

@@ -28,6 +28,7 @@ class Labels(Horizontal):
 
     kind: Literal["labels"] = "labels"
     classes_per_client: Annotated[int, Field(ge=1)]
+    """Shards of one class each that a client is dealt."""
 
     def make(self, dataset: Dataset, seed: int) -> Shares:
         """Returns shares of a few classes each.

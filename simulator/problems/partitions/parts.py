@@ -23,6 +23,7 @@ class Horizontal(Part):
 
     family: ClassVar[str] = "horizontal"
     clients: NumClients
+    """Number of clients."""
 
     @property
     def num_clients(self) -> int:

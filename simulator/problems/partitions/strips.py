@@ -18,6 +18,7 @@ class Strips(Part):
     kind: Literal["strips"] = "strips"
     family: ClassVar[str] = "vertical"
     parties: NumClients
+    """Number of parties."""
     image: tuple[int, int, int] | None = None
     """Height, width and depth of the whole images; by default square ones."""
 

@@ -24,6 +24,7 @@ class Views(Part):
     kind: Literal["views"] = "views"
     family: ClassVar[str] = "vertical"
     parties: NumClients
+    """Number of parties."""
     groups: Annotated[dict[str, Names], Field(min_length=1)] | None = None
     """Views of each named party. By default the views go to the parties in contiguous
     blocks, in the order of the data; the first parties hold one more where they do not

@@ -70,6 +70,7 @@ class ErdosRenyi(Config):
 
     kind: Literal["erdos_renyi"] = "erdos_renyi"
     probability: Annotated[float, Field(gt=0, le=1)]
+    """Chance of each edge, each on its own."""
 
 
 class Edges(Config):

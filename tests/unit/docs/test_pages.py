@@ -162,3 +162,28 @@ def test_names_that_examples_use_exist(page: str, text: str) -> None:
     for module in (analysis, simulator):
         for name in re.findall(rf"\b{module.__name__}\.(\w+)", text):
             assert hasattr(module, name), name
+
+
+def test_the_reference_of_scenarios_says_what_every_key_means(pages: Any) -> None:
+    del pages  # by which the module is found
+    import pages_scenario
+
+    text = pages_scenario.scenario_keys()
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert len(rows) > 300
+    assert [row for row in rows if row.rstrip().endswith("|  |")] == []
+
+
+def test_the_reference_of_scenarios_is_in_the_order_of_a_file(pages: Any) -> None:
+    del pages
+    import pages_scenario
+
+    text = pages_scenario.scenario_keys()
+    found = re.findall(r"^## (.*?)(?: \{.*)?$", text, re.MULTILINE)
+    wanted = ["A study", "`problem`", "Data", "Partitions", "Models", "`clients`"]
+    wanted += ["Laws of durations", "`server`", "Protocols", "Algorithms", "`privacy`"]
+    assert found[: len(wanted)] == wanted
+    shown = re.findall(r"\{ #(\w+) \}", text)
+    assert len(shown) == len(set(shown)), "each class once"
+    linked = set(re.findall(r"\]\(#(\w+)\)", text))
+    assert linked <= set(shown), "every link has its place"

@@ -57,6 +57,7 @@ class Cifar10(Data):
     kind: Literal["cifar10"] = "cifar10"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "archive", "binary", "python", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
 
     def make(self) -> Dataset:
         """Returns CIFAR-10 from its archive, its batches, its pickles, or its stand-in.

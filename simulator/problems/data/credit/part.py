@@ -87,6 +87,7 @@ class Credit(Data):
     kind: Literal["credit"] = "credit"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "csv", "xls", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
 
     def make(self) -> Dataset:

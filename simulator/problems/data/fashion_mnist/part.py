@@ -19,6 +19,7 @@ class FashionMnist(Data):
     kind: Literal["fashion_mnist"] = "fashion_mnist"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "idx", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
 
     def make(self) -> Dataset:
         """Returns Fashion-MNIST from idx files, or its stand-in.

@@ -49,6 +49,7 @@ class Mfeat(Data):
     kind: Literal["mfeat"] = "mfeat"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "text", "npz", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
 
     def make(self) -> Dataset:

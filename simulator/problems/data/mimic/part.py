@@ -46,6 +46,7 @@ class Mimic(Data):
     kind: Literal["mimic"] = "mimic"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "csv", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
     features: Literal["statistics", "hourly"] = "statistics"
     """`statistics`: 714 statistics of 17 variables; `hourly`: 48 hours of 34 features,

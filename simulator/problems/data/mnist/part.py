@@ -22,6 +22,7 @@ class Mnist(Data):
     kind: Literal["mnist"] = "mnist"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "idx", "bundled"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
 
     def make(self) -> Dataset:
         """Returns MNIST from idx files, or its 5,000 bundled images as `mnist5k`.

@@ -39,6 +39,7 @@ class ModelNet40(Data):
     kind: Literal["modelnet40"] = "modelnet40"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "png", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
     side: Annotated[int, Field(ge=4, le=224)] = SIDE
     """Height and width to which images are reduced, pixels; those of the files have
     224, those of the stand-in 32."""

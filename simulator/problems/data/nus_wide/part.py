@@ -73,6 +73,7 @@ class NusWide(Data):
     kind: Literal["nus_wide"] = "nus_wide"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "dat", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
     concepts: Annotated[
         tuple[Annotated[str, Field(pattern=r"^[a-z]+$")], ...],

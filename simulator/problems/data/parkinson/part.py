@@ -51,6 +51,7 @@ class Parkinson(Data):
     kind: Literal["parkinson"] = "parkinson"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "csv", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
 
     def make(self) -> Dataset:
         """Returns UCI 470: gender and 752 speech features, class 1 for a patient.

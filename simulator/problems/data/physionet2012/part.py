@@ -78,6 +78,7 @@ class PhysioNet2012(Data):
     kind: Literal["physionet2012"] = "physionet2012"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "official", "archive", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
     features: Literal["statistics", "hourly"] = "statistics"
     """`statistics`: 1,554 statistics of 37 variables and 7 columns of what does not

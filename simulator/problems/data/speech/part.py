@@ -48,6 +48,7 @@ class Speech(Data):
     kind: Literal["speech"] = "speech"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "npz", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
     frames: Annotated[int, Field(ge=1, le=10_000)] = 21

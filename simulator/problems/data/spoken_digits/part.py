@@ -62,6 +62,7 @@ class SpokenDigits(Data):
     kind: Literal["spoken_digits"] = "spoken_digits"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "archive", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
     frames: Annotated[int, Field(ge=1, le=10_000)] = 21

@@ -70,6 +70,7 @@ class Usps(Data):
     kind: Literal["usps"] = "usps"
     published: ClassVar[Published | None] = PUBLISHED
     source: Literal["auto", "libsvm", "h5", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
 
     def make(self) -> Dataset:
         """Returns USPS, 16x16 pixels of digits, or its stand-in.

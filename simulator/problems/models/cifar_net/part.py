@@ -28,7 +28,9 @@ class CifarNet(Model):
     made_by: ClassVar[str] = "simulator.problems.models.cifar_net.network:cifar_net"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     name: Name = "resnet18"
+    """Name of the network."""
     norm: Norm = "group"
+    """Whether layers are normalised by batches or by groups of channels."""
     groups: Annotated[int, Field(ge=1)] = 16
     """Largest number of groups of channels in `norm: group`; fewer where it does not
     divide the channels, or would leave groups of less than four."""

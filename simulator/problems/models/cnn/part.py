@@ -23,7 +23,9 @@ class Cnn(Model):
     made_by: ClassVar[str] = "simulator.problems.models.cnn.network:cnn"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     channels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (10, 10)
+    """Channels of each convolution."""
     kernel: Annotated[int, Field(ge=1)] = 5
+    """Width and height of a kernel, in pixels."""
     image: tuple[int, int, int] | None = None
     """Height, width and depth of the images; by default square ones, grey or of three
     colours."""

@@ -22,6 +22,7 @@ class Dense(Model):
     )
     """Units of each hidden layer."""
     activation: Literal["relu", "tanh"] = "relu"
+    """Activation of the hidden units."""
 
     @property
     def num_layers(self) -> int:

@@ -27,6 +27,7 @@ class Lstm(Model):
     sequential: ClassVar[bool] = True
     """True: the data of clients must have a class for every frame."""
     layers: Annotated[int, Field(ge=1, le=100)] = 6
+    """Number of layers, one on the other."""
     cells: Annotated[int, Field(ge=1)] = 512
     """Number of cells of each direction, in each layer."""
     projection: Annotated[int, Field(ge=1)] = 256

@@ -19,7 +19,9 @@ class Mlp(Model):
     made_by: ClassVar[str] = "simulator.problems.models.mlp.network:mlp"
     families: ClassVar[tuple[str, ...]] = ("vertical",)
     hidden: Annotated[int, Field(ge=1)] = 64
+    """Number of hidden units."""
     activation: Literal["relu", "tanh"] = "tanh"
+    """Activation of the hidden units."""
 
     @property
     def num_layers(self) -> int:

@@ -29,6 +29,7 @@ class Transformer(Model):
     frames: ClassVar[None] = None
     """None: rows may have any number of tokens, the most that attention looks at."""
     layers: Annotated[int, Field(ge=1, le=100)] = 2
+    """Number of blocks, one on the other."""
     heads: Annotated[int, Field(ge=1)] = 4
     """Number of heads of attention, among which the width is divided."""
     width: Annotated[int, Field(ge=1)] = 64

@@ -20,8 +20,11 @@ class ViewCnn(Model):
     made_by: ClassVar[str] = "simulator.problems.models.view_cnn.network:view_cnn"
     families: ClassVar[tuple[str, ...]] = ("vertical",)
     channels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (64, 64)
+    """Channels of each convolution."""
     kernel: Annotated[int, Field(ge=1)] = 3
+    """Width and height of a kernel, in pixels."""
     dense: Annotated[int, Field(ge=1)] = 256
+    """Units of the dense layer."""
     image: tuple[int, int, int] | None = None
     """Height, width and depth of a party's part; by default a square."""
 

@@ -1,0 +1,58 @@
+"""The time that a study will take, as a dry run says it."""
+
+import pytest
+from typer.testing import CliRunner
+
+from simulator.cli.commands import app
+from simulator.scenario.scenario import Scenario
+from simulator.studies import executors, planned, timing
+from simulator.studies.planning import Task
+from tests.support import VAFL
+
+
+def test_a_stretch_is_extended_to_the_whole() -> None:
+    # A tenth in 2 s from 5 s on: 9 tenths more take 18 s.
+    found = timing._extrapolated(1.0, [(5.0, 0.1), (6.0, 0.12), (7.0, 0.2)])
+    assert found == pytest.approx((4.0, 18.0))
+    assert timing._extrapolated(1.0, [(5.0, 0.1), (7.0, 0.1)]) is None
+
+
+def test_tasks_of_a_kind_take_as_long_as_the_one_that_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    variants = {"slow": {"algorithm": {"batch": 30}}, "fast": {}, "third": {}}
+    tree = VAFL | {"replicates": 5, "variants": variants}
+    _, tasks = planned(Scenario.model_validate(tree))
+
+    def measured(task: Task) -> timing._Speed:
+        slow = task.runs[0].scenario.algorithm.batch == 30
+        return timing._Speed(3.0, 10.0 if slow else 2.0)
+
+    monkeypatch.setattr(timing, "_measured", measured)
+    found = timing.estimate(tasks, 1)
+    assert found is not None
+    assert (found.kinds, found.measured, found.processes) == (2, 2, 1)
+    shared = sum(task.mode == "shared" for task in tasks)
+    others = len(tasks) - 5
+    assert found.seconds == pytest.approx(3 + 5 * 10 + 3 + others * 2), shared
+    spread = timing.estimate(tasks, 100)
+    assert spread is not None
+    assert spread.seconds >= 13, "no process is faster than the longest task"
+
+
+def test_a_short_run_is_measured_as_a_whole() -> None:
+    _, tasks = planned(Scenario.model_validate(VAFL | {"stop": {"commits": 100}}))
+    found = timing.estimate(tasks, 1)
+    assert found is not None
+    assert 0 < found.seconds < 120
+
+
+def test_a_dry_run_refuses_a_scheduler_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(executors, "CONNECT_S", 0.2)
+    command = ["run", "scenarios/quickstart.yaml", "--dry-run"]
+    found = CliRunner().invoke(app, [*command, "--scheduler", "tcp://127.0.0.1:9"])
+    assert found.exit_code != 0
+    assert "must be the address of a running Dask scheduler" in str(found.exception)
