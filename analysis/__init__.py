@@ -1,9 +1,9 @@
 """Reads traces and runs nothing: statistics, frames, figures, claims, theory.
 
 Arrays below (`statistics`, `theory`), labelled frames above (`frames`, `curves`,
-`targets`, `paired`, `staleness`, `claims`, `summary`), `figures` and `timelines` on
-top, and all of it on a `page`. Public names are imported only when they are used,
-pandas and matplotlib with them.
+`targets`, `instants`, `paired`, `staleness`, `claims`, `summary`), `figures` and
+`timelines` on top, `tables`, and all of it on a `page` or in `capsules`. Public names
+are imported only when they are used, pandas and matplotlib with them.
 """
 
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from analysis.figures import style
     from analysis.frames import Study, evaluations, runs, tidy
     from analysis.grids import to_xarray
+    from analysis.instants import value_at, values_at
     from analysis.markup import markdown
     from analysis.targets import final_values, time_to_target, times_to_target
     from analysis.waste import wasted

@@ -153,7 +153,7 @@ def to_latex(table: pd.DataFrame, caption: str, label: str) -> str:
         r"    \toprule",
         f"    {' & '.join(heads)} \\\\",
         r"    \midrule",
-        *(f"    {_row(row)} \\\\" for row in table.to_numpy()),
+        *(f"    {_row(row)} \\\\" for row in table.to_numpy().tolist()),
         r"    \bottomrule",
         r"  \end{tabular}",
         r"\end{table}",
@@ -185,13 +185,14 @@ def _costs(study: Study, known: list[str]) -> dict[str, list[float]]:
 
 def _cell(row: pd.Series, *, symmetric: bool) -> Cell:
     """Returns a row of estimate, low, high, and two numbers of replicates."""
-    *interval, known, replicates = row
-    return Cell(*interval, int(known), int(replicates), symmetric)
+    estimate, low, high, known, replicates = map(float, row)
+    return Cell(estimate, low, high, int(known), int(replicates), symmetric)
 
 
 def _mean(values: pd.Series) -> Cell:
     there = values.dropna().to_numpy(np.float64)
-    return Cell(*t_interval(there), there.size, len(values), symmetric=True)
+    mean, low, high = t_interval(there)
+    return Cell(mean, low, high, there.size, len(values), symmetric=True)
 
 
 def _shape(column: pd.Series) -> str:

@@ -75,6 +75,7 @@ def convergence(
         else:
             figure, legend_below = _of_panels(drawn, divided, size), True
         layout.add_note(figure, drawn.words(), legend_below=legend_below)
+        layout.say(figure, drawn.ends())
     return figure
 
 
@@ -136,6 +137,16 @@ class _Curves:
             "dashed: mean final value" if self.references else "",
             _content(self.study, self.known) if self.against == "commits" else "",
         ]
+
+    def ends(self) -> str:
+        """Returns where the means of some groups end, in words."""
+        if len(self.curves) > len(style.palette()):
+            return ""
+        last = (
+            f"{layout.name(self.study, group)} {curve['mean'].iloc[-1]:.3g}"
+            for group, curve in self.curves.items()
+        )
+        return f"means at the end: {', '.join(last)}"
 
 
 def _of_all(drawn: _Curves, size: Size | None) -> Figure:

@@ -89,6 +89,13 @@ def speed_up_bars(
         axes.set_xlim(left=0)
         axes.set_xlabel(f"Virtual time to {goal} {sign} {value:.4g} (s)")
         layout.add_note(figure, _bar_words(reached, highs, cut=cut))
+        if len(names) <= len(style.palette()):
+            medians_said = (
+                f"{layout.name(study, group)} {median:.4g} s"
+                for group, median in zip(table.index, medians, strict=True)
+                if np.isfinite(median)
+            )
+            layout.say(figure, f"medians: {', '.join(medians_said) or 'none'}")
     return figure
 
 

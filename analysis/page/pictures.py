@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from analysis.figures import style
 
@@ -23,12 +24,14 @@ class Picture(NamedTuple):
     Attributes:
         name: Name of the file that `stalesim plot` writes.
         caption: Caption in the report.
+        alt: What it shows, for those who do not see it.
         source: Data URI.
         width: Width on a screen, pixels.
     """
 
     name: str
     caption: str
+    alt: str
     source: str
     width: int
 
@@ -54,7 +57,37 @@ def picture(name: str, figure: Figure, caption: str) -> Picture:
             figure.savefig(file, format="png", dpi=DOTS_PER_INCH)
     source = data_uri(f"image/{kind}", file.getvalue())
     width = round(figure.get_figwidth() * PIXELS_PER_INCH)
-    return Picture(name, caption, source, width)
+    return Picture(name, caption, described(figure, caption), source, width)
+
+
+def described(figure: Figure, caption: str) -> str:
+    """Returns what a figure shows in words: its caption, axes, groups and marks."""
+    words = [caption.rstrip(".")]
+    axes = [axes for axes in figure.axes if axes.get_visible()]
+    named = [name for a in axes for name in (a.get_ylabel(), a.get_xlabel()) if name]
+    if named:
+        words.append(f"axes: {_each(named)}")
+    shown = [
+        text.get_text() for legend in figure.legends for text in legend.get_texts()
+    ]
+    for a in axes:
+        shown += [text.get_text() for text in a.get_yticklabels() if _is_name(text)]
+    if shown:
+        words.append(f"shown are {_each(shown)}")
+    words += [str(figure.get_label() or "")]
+    sentences = (" ".join(word.split()) for word in words if word)
+    return ". ".join(each[:1].upper() + each[1:] for each in sentences) + "."
+
+
+def _each(names: list[str]) -> str:
+    return ", ".join(dict.fromkeys(" ".join(name.split()) for name in names))
+
+
+def _is_name(text: Text) -> bool:
+    """Says whether a tick is a group's name and not a number."""
+    return any(
+        letter.isalpha() for letter in text.get_text().replace("mathdefault", "")
+    )
 
 
 def data_uri(kind: str, content: bytes) -> str:

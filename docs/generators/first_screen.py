@@ -35,7 +35,8 @@ def draw(study: Study, folder: Path) -> None:
     looks = style.looks(known)
     with style.context():
         figure = Figure(SIZE, layout="constrained")
-        left, right = figure.subfigures(1, 2, width_ratios=(1, 1.25), wspace=0.04)
+        halves: Any = figure.subfigures(1, 2, width_ratios=(1, 1.25), wspace=0.04)
+        left, right = halves
         strips: Any = left.subplots(len(known), 1, sharex=True)
         for axes, group in zip(strips, known, strict=True):
             _draw_work(axes, study, group, looks[group].color)

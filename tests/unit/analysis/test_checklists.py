@@ -49,9 +49,7 @@ def test_facts_are_those_of_the_manifest(study: Study) -> None:
     assert f"platform {environment['platform']}" in compute
     assert "4 runs took" in compute
     assert "CC BY 4.0" in found["Licenses for existing assets"]
-    assert (
-        "algorithm.step_size over 0.1, 0.2" in found["Experimental setting/details"]
-    )
+    assert "algorithm.step_size over 0.1, 0.2" in found["Experimental setting/details"]
     assert "nothing was judged" in found["Claims"]
 
 
