@@ -76,7 +76,9 @@ def _draw_curves(axes: Axes, study: Study, looks: dict[str, style.Look]) -> None
     for group, look in looks.items():
         curve = curves[group].query("x <= @LEARNT_S")
         low, high, _ = layout.within(
-            metric, curve["low"].to_numpy(), curve["high"].to_numpy()
+            *(study, metric),
+            curve["low"].to_numpy(),
+            curve["high"].to_numpy(),
         )
         x, color = curve["x"].to_numpy(), look.color
         axes.fill_between(x, low, high, step="post", color=color, alpha=0.18, lw=0)

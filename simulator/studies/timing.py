@@ -94,7 +94,7 @@ def _measured(task: Task) -> _Speed | None:
     moments: list[tuple[float, float]] = []
     opened = time.perf_counter()
 
-    def progress(fraction: float) -> None:
+    def progress(fraction: float, _: int) -> None:
         moments.append((time.perf_counter(), fraction))
         at_once = len(moments) - len(task.runs)
         if at_once > 0 and moments[-1][0] - moments[0][0] > STRETCH_S:
