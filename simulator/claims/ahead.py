@@ -33,6 +33,7 @@ class Ahead(OfPair):
     ahead: str
     """Variant that is ahead."""
     metric: Metric = "test_accuracy"
+    """Metric that is looked at."""
     after: After
     """Instant: virtual seconds, or another count."""
     by: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0

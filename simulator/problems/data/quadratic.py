@@ -52,6 +52,7 @@ class Quadratic(Data):
     samples: Annotated[int, Field(ge=1)] = 1
     """Rows of each client; more than one where there is noise."""
     data_seed: Annotated[int, Field(ge=0)] = 0
+    """Key of the optima and of the noise."""
 
     @model_validator(mode="after")
     def _fits(self) -> "Quadratic":

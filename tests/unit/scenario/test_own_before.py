@@ -12,7 +12,7 @@ import pytest
 from simulator.config import catalogue
 from simulator.config.errors import ScenarioError
 from simulator.config.plugins import VARIABLE
-from simulator.scenario.scenario import Scenario
+from simulator.scenario.scenario import Evaluate, Scenario
 from simulator.studies import planned
 from tests import own_models
 from tests.support import merge
@@ -74,10 +74,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "wrong_here.py").write_text(WRONG, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv(VARIABLE, "wrong_here")
-    catalogue.all_registered.cache_clear()
+    forget()
     yield tmp_path
-    catalogue.all_registered.cache_clear()
+    monkeypatch.delenv(VARIABLE)
+    forget()
     sys.modules.pop("wrong_here", None)
+
+
+def forget() -> None:
+    """Makes the classes anew, which know the names of all metrics once they are used."""
+    catalogue.all_registered.cache_clear()
+    for config in (Evaluate, Scenario):
+        config.model_rebuild(force=True)
 
 
 def loss(name: str) -> dict[str, Any]:

@@ -195,6 +195,17 @@ TREES: dict[str, dict[str, Any]] = {
     ),
     "collect": merge(SGD, {"protocol": {"kind": "collect", "count": 3, "fastest": 2}}),
     "trials": merge(SGD, {"protocol": {"kind": "collect", "quota": 2}}),
+    "routed": merge(
+        algorithm(SGD, weight={"kind": "inverse_share", "shares": 2}),
+        {"protocol": {"kind": "routed", "tasks": 5, "weights": 1}},
+    ),
+    "beyond a concurrency": algorithm(
+        SGD, weight={"kind": "inverse", "concurrency": 2}
+    ),
+    "fed_avg": merge(
+        algorithm(SGD, kind="fed_avg", local_steps=2),
+        {"protocol": {"kind": "synchronous"}},
+    ),
     "means": merge(
         algorithm(SGD, kind="malenia", local_steps=2),
         {"protocol": {"kind": "collect", "harmonic_mean": 2}},
@@ -422,7 +433,9 @@ def replaced(tree: Any, keys: Keys, value: Any) -> Any:
     if first == "parameters" and first not in tree:  # they stand next to a name
         return replaced(tree, tuple(rest), value)
     copy = list(tree) if isinstance(tree, list | tuple) else dict(tree)
-    copy[first] = replaced(copy[first], tuple(rest), value)  # pyright: ignore
+    # What younger entries leave out is not there to be replaced.
+    old = copy[first] if isinstance(copy, list) else copy.get(first)  # pyright: ignore
+    copy[first] = replaced(old, tuple(rest), value)  # pyright: ignore
     return copy
 
 
@@ -505,7 +518,8 @@ def test_every_whole_number_has_its_turn() -> None:
         for _, config in configs(scenario_of(tree))
         for name in numbers(type(config))
     }
-    assert every - tried == set()
+    # A search is not run as it stands; see tests/unit/studies/test_tuning.py.
+    assert every - tried == {("Tune", "trials")}
 
 
 def test_a_study_has_so_many_runs() -> None:
