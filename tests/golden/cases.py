@@ -57,6 +57,13 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
         "graph": {"kind": "exponential"},
     },
     "centralised": {"kind": "centralised"},
+    "collect": {"kind": "collect", "count": 4, "late": "stop"},
+    "trials": {"kind": "collect", "quota": 2, "allotted": 2.5},
+    "means": {"kind": "collect", "harmonic_mean": 1.5},
+    "stopping": {"kind": "asynchronous", "staleness_bound": 2, "beyond": "stop"},
+    "warm": {"kind": "asynchronous", "warm_up": True},
+    "phases": {"kind": "phases"},
+    "routed": {"kind": "routed", "tasks": 4},
 }
 WORKERS = ["test_accuracy", "consensus_distance", "worker_accuracy", "worker_loss"]
 
@@ -138,6 +145,17 @@ def _cases() -> dict[str, dict[str, Any]]:
     buffered = fed | {"kind": "fed_buff"}
     cases["fed_buff"] = _case("buffered", HORIZONTAL, buffered)
     cases["fed_buff window"] = _case("window", HORIZONTAL, buffered)
+    averaging = {"kind": "fed_avg", "step_size": 0.1, "batch": 11, "local_epochs": 1}
+    cases["fed_avg"] = _case("synchronous", HORIZONTAL, averaging)
+    for protocol in ("collect", "trials", "stopping", "routed"):
+        cases[f"sgd {protocol}"] = _case(protocol, HORIZONTAL, SGD)
+    for kind, protocol in (
+        *(("malenia", "means"), ("ringleader", "phases")),
+        *(("ia2sgd", "warm"), ("ca2fl", "buffered")),
+    ):
+        cases[kind] = _case(protocol, HORIZONTAL, SGD | {"kind": kind})
+    shares = SGD | {"weight": {"kind": "inverse_share"}}
+    cases["sgd inverse_share"] = _case("asynchronous", HORIZONTAL, shares)
     for kind in ("asgd", "audp", "mapa"):
         algorithm = {"kind": kind} | ({} if kind == "asgd" else {"epsilon": 0.5})
         if kind == "audp":
