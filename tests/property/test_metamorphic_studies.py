@@ -159,6 +159,13 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {"kind": "cyclic", "step": {"law": "expon"}},
     {"kind": "cyclic", "lag": "K"},
     {"kind": "centralised", "step": {"law": "gamma", "a": 2.0}},
+    {"kind": "collect", "count": 4},
+    {"kind": "collect", "harmonic_mean": 1.5, "late": "stop"},
+    {"kind": "collect", "quota": 2, "allotted": 1.0},
+    {"kind": "asynchronous", "staleness_bound": 2, "beyond": "stop"},
+    {"kind": "phases"},
+    {"kind": "routed", "tasks": 4},
+    {"kind": "routed", "tasks": 4, "reads": "service"},
 )
 
 

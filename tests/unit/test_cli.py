@@ -236,7 +236,7 @@ def test_the_version_is_that_of_the_package() -> None:
 
 
 def test_a_shell_completes_commands_and_options() -> None:
-    words = {"COMP_WORDS": "stalesim ca", "COMP_CWORD": "1"}
+    words = {"COMP_WORDS": "stalesim cal", "COMP_CWORD": "1"}
     asked = ENVIRONMENT | {"_STALESIM_COMPLETE": "complete_bash"} | words
     # The name of the program says which variable asks.
     command = [sys.executable, "-c", "import sys; sys.argv = ['stalesim']; " + MAIN]

@@ -67,7 +67,7 @@ class Ran:
             [plan],
             mode,
             self.memory,  # pyright: ignore[reportArgumentType]
-            self.fractions.append,
+            lambda fraction, _: self.fractions.append(fraction),
         )
 
     def __call__(self, table: str, name: str) -> np.ndarray:

@@ -86,7 +86,7 @@ def fake(patch: pytest.MonkeyPatch) -> None:
         "started": "now",
     }
     contents = {(run.seed, run.label): study_folder.content(run) for run in RUNS}
-    patch.setattr(simulation, "prepare", lambda run: run)
+    patch.setattr(simulation, "prepare_together", list)
     patch.setattr(simulation, "execute", execute)
     patch.setattr(planning, "check", lambda runs: None)
     patch.setattr(
@@ -112,6 +112,8 @@ class Small:
     name = source = question = "small"
     num_clients = 5
     protocol = algorithm = SimpleNamespace(kind="small")
+    evaluate = SimpleNamespace(metrics=())
+    problem = SimpleNamespace(model_dump=lambda mode: {})
 
     def model_dump(self, mode: str) -> dict[str, Any]:
         """Returns nothing."""

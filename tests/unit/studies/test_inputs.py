@@ -388,7 +388,7 @@ def test_every_entry_that_names_a_file_says_so() -> None:
     assert [kind.__name__ for kind in found if unmarked(kind)] == []
     named_ones = {k.__name__ for k in found if any(mark for _, mark in marks(k))}
     of_data = {"Npz", "Csv", "Parquet", "HuggingFace", "Generated", "Text"}
-    of_models = {"Problem", "Python"}
+    of_models = {"Problem", "Python", "ServerModel"}
     assert named_ones == {*of_data, *of_models, "Empirical", "Traced", "Recording"}
 
 

@@ -70,7 +70,7 @@ def test_a_clusters_tasks_say_how_far_they_are(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     heard: list[Standing] = []
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         longer = {**WATCHED, "stop": {"commits": 150_000}}
         studies.simulate(

@@ -202,7 +202,7 @@ def test_a_cluster_of_processes_gives_the_same_study(
     distributed = pytest.importorskip("distributed")
     heard: list[Standing] = []
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         study = studies.simulate(
             TREE,

@@ -228,10 +228,9 @@ def test_a_folder_that_cannot_be_made_is_one_line(where: str, tmp_path: Path) ->
 
 
 def test_nothing_is_left_of_a_study_that_could_not_begin(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"at most the .* samples"):
-        studies.simulate(
-            TREE | {"algorithm": TREE["algorithm"] | {"batch": 10**6}}, tmp_path / "s"
-        )
+    many = TREE["problem"] | {"partition": {"kind": "iid", "clients": 10**5}}
+    with pytest.raises(ScenarioError, match=r"at most the .* training rows"):
+        studies.simulate(TREE | {"problem": many}, tmp_path / "s")
     assert not (tmp_path / "s").exists()
 
 
