@@ -83,6 +83,13 @@ def filled(
     return found, told
 
 
+def asks(changes: Any) -> bool:
+    """Says whether a variant inherits anything."""
+    if not isinstance(changes, Mapping):
+        return False
+    return INHERIT in changes or any(map(asks, changes.values()))
+
+
 def of_another(keys: Keys, tree: Any, base: Any) -> str:
     """Returns why an entry is missing that the base has: it belongs to another kind.
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     Field,
+    FieldSerializationInfo,
     field_serializer,
     model_validator,
 )
@@ -23,6 +24,7 @@ from simulator.config.stop import Stop
 from simulator.laws.base import check_cycle
 from simulator.laws.parameters import check_parameter
 from simulator.scenario.grid import Swept
+from simulator.scenario.inheriting import asks, filled
 from simulator.world.clients import Behaviour, Clients, Link, OnOff, Server
 
 Count = Annotated[int, Field(ge=1)]
@@ -103,6 +105,25 @@ class BaseScenario(Config, ABC):
             own, dumped = group.model_fields_set, tree["groups"][name]
             tree["groups"][name] = {k: v for k, v in dumped.items() if k in own}
         return tree
+
+    @field_serializer("variants", mode="wrap")
+    def _inherited(
+        self, variants: Any, dump: Callable[[Any], Any], info: FieldSerializationInfo
+    ) -> Any:
+        """Writes out what variants inherit, where usual values are written out as well.
+
+        Else a reader would take those for what the base has written.
+        """
+        if info.exclude_unset or not any(map(asks, variants.values())):
+            return dump(variants)
+        written = self.model_dump(mode="json", exclude_unset=True)
+        try:
+            return {
+                name: filled(changes, written, type(self))[0]
+                for name, changes in variants.items()
+            }
+        except LocatedError:  # it is refused where variants are made
+            return dump(variants)
 
     @property
     @abstractmethod

@@ -92,3 +92,18 @@ def test_other_words_are_refused() -> None:
 def test_what_is_taken_over_must_fit() -> None:
     with pytest.raises(ScenarioError, match="local_epochs must not"):
         variant("{algorithm: {kind: sgd, inherit: true, local_steps: 4}}")
+
+
+def test_a_scenario_that_is_written_out_means_the_same() -> None:
+    """Usual values of the base are written out, but they are not inherited."""
+    text = TEXT.replace("\n   proximal: 0.5", "").replace("equal,}", "equal}")
+    other = (
+        "{protocol: {kind: asynchronous}, algorithm: {kind: fed_async, inherit: true}}"
+    )
+    scenario = loads(f"{text}  other: {other}\n", "x.yaml")
+    again = type(scenario).model_validate(scenario.model_dump(mode="json"))
+    assert [run.scenario for run in expand(again)] == [
+        run.scenario for run in expand(scenario)
+    ]
+    assert expand(again)[1].scenario.algorithm.proximal == 0.005
+    assert "inherit" in str(scenario.model_dump(mode="json", exclude_unset=True))
