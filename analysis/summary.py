@@ -87,6 +87,12 @@ def notes(study: Study) -> list[str]:
     if epsilons(study):
         found.append("epsilon: of the client that spent most, by the first accountant")
     found.append("updates/s: commits per second of real time")
+    names = {run.get("dataset") or "" for run in study.manifest["runs"]}
+    found += [
+        f"data: {name}, in place of files that are not here (stalesim data list)"
+        for name in sorted(names)
+        if "-standin" in name
+    ]
     if len(escapes(study)):
         found.append(
             "loss ×: the loss left its scale and ended so many times as high as it "

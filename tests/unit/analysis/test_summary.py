@@ -188,3 +188,14 @@ def test_markdown_shows_words_as_they_are() -> None:
     assert set(re.findall(r"<(\w+)", shown)) == {
         *("table", "thead", "tbody", "tr", "th", "td"),
     }
+
+
+def test_a_stand_in_is_named() -> None:
+    study = Fake()
+    for run in study.manifest["runs"]:
+        run["dataset"] = "digits"
+    assert not any("in place of" in note for note in summary.notes(study))
+    for run in study.manifest["runs"]:
+        run["dataset"] = "cifar10-standin"
+    (note,) = [note for note in summary.notes(study) if note.startswith("data:")]
+    assert note.startswith("data: cifar10-standin, in place of files")
