@@ -4,7 +4,6 @@ from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
@@ -81,7 +80,10 @@ class TableKernel(Probeable):
     def take(
         self, memory: Any, arrival: Contribution
     ) -> tuple[Any, Float[Array, "..."]]:
-        """Returns what the method keeps, and the direction if the row is a commit."""
+        """Returns what the method keeps, and the direction if the row is a commit.
+
+        An arrival of no client that is no commit leaves all as it is.
+        """
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> TableState:
         """Starts at the model's start; version 0 stands in register 0."""
@@ -110,10 +112,6 @@ class TableKernel(Probeable):
             num_clients=problem.num_clients,
         )
         memory, direction = self.take(state.memory, arrival)
-        null = event.kind == Kind.NULL
-        memory = jax.tree.map(
-            lambda old, new: jnp.where(null, old, new), state.memory, memory
-        )
         step_size = self.step_size.at(event.version)
         moved = state.weights - (step_size * direction).astype(state.weights.dtype)
         weights = jnp.where(commits, moved, state.weights)

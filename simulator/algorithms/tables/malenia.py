@@ -28,7 +28,7 @@ class MaleniaKernel(TableKernel):
         table = memory.averaged(arrival.client, arrival.message)
         there = (table.counts > 0).sum()
         direction = table.sum / jnp.maximum(there, 1)
-        return table.cleared().where(arrival.commits, table), direction
+        return table.cleared(arrival.commits), direction
 
 
 def build(config: Malenia, setup: RunSetup, constants: Constants) -> MaleniaKernel:

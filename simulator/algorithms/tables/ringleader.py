@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -10,6 +11,7 @@ from simulator.algorithms.tables.part import Ringleader
 from simulator.algorithms.tables.table import ClientTable
 from simulator.problems.constants import Constants
 from simulator.setup import RunSetup
+from simulator.timeline import NO_WORKER
 
 
 class TwoRounds(NamedTuple):
@@ -40,18 +42,17 @@ class RingleaderKernel(TableKernel):
         """Takes a contribution into its client's mean of this round or of the next."""
         client, message = arrival.client, arrival.message
         again = memory.served.at[client].get(mode="fill", fill_value=False)
-        added = memory.current.averaged(client, message)
-        current = memory.current.where(again, added)
-        later = memory.following.averaged(client, message)
-        following = later.where(again, memory.following)
+        current = memory.current.averaged(jnp.where(again, NO_WORKER, client), message)
+        later = jnp.where(again, client, NO_WORKER)
+        following = memory.following.averaged(later, message)
         direction = current.sum / arrival.num_clients
         served = memory.served.at[client].set(arrival.commits | again, mode="drop")
         over = served.all()
-        return TwoRounds(
-            following.where(over, current),
-            following.cleared().where(over, following),
-            served & ~over,
-        ), direction
+        # Not by `where`, which would choose every number of both in each row.
+        current, following = jax.lax.cond(
+            over, lambda: (following, current), lambda: (current, following)
+        )
+        return TwoRounds(current, following.cleared(over), served & ~over), direction
 
 
 def build(

@@ -14,7 +14,7 @@ class ClientTable(NamedTuple):
     to rounding however many there have been; nothing is summed up again.
 
     Attributes:
-        entries: Vectors.
+        entries: Vectors; anything where there are no contributions.
         counts: Contributions of each entry.
         total: Sum of the entries.
         error: What rounding has taken from it.
@@ -43,8 +43,10 @@ class ClientTable(NamedTuple):
         return self.total + self.error
 
     def of(self, client: Int[Array, ""]) -> Float[Array, "..."]:
-        """Returns a client's entry; zeros of padding."""
-        return self.entries.at[client].get(mode="fill", fill_value=0)
+        """Returns a client's entry; zeros where it has none, and of padding."""
+        there = self.counts.at[client].get(mode="fill", fill_value=0) > 0
+        entry = self.entries.at[client].get(mode="fill", fill_value=0)
+        return jnp.where(there, entry, 0)
 
     def replaced(
         self, client: Int[Array, ""], entry: Float[Array, "..."]
@@ -53,7 +55,7 @@ class ClientTable(NamedTuple):
         there = client < self.counts.shape[0]
         # One after the other: the rounding of their difference would add up.
         total, lost = two_sum(self.total, jnp.where(there, entry, 0))
-        total, lost_too = two_sum(total, -jnp.where(there, self.of(client), 0))
+        total, lost_too = two_sum(total, -self.of(client))
         return ClientTable(
             self.entries.at[client].set(entry, mode="drop"),
             self.counts.at[client].add(1, mode="drop"),
@@ -69,14 +71,13 @@ class ClientTable(NamedTuple):
         old = self.of(client)
         return self.replaced(client, old + (contribution - old) / count)
 
-    def where(self, condition: Bool[Array, ""], other: "ClientTable") -> "ClientTable":
-        """Returns this table where a condition holds, else the other one."""
-        pairs = zip(self, other, strict=True)
-        return ClientTable(*(jnp.where(condition, own, new) for own, new in pairs))
+    def cleared(self, condition: Bool[Array, ""]) -> "ClientTable":
+        """Returns the table without entries where a condition holds, else as it is.
 
-    def cleared(self) -> "ClientTable":
-        """Returns a table of zeros of the same shapes."""
-        return ClientTable(*map(jnp.zeros_like, self))
+        The vectors stay where they are: one without contributions is not looked at.
+        """
+        rest = (jnp.where(condition, 0, each).astype(each.dtype) for each in self[1:])
+        return ClientTable(self.entries, *rest)
 
 
 def two_sum(

@@ -1,5 +1,6 @@
 """The timeline of tasks that have read the model before their client begins."""
 
+from collections import deque
 from typing import Any, NamedTuple
 
 from simulator.recorders.recorder import Batch, Recorder
@@ -36,7 +37,7 @@ class QueueRecorder(Recorder):
         self, world: World, width: int, batch: Batch | None = None, num_samples: int = 0
     ) -> None:
         super().__init__(world, width, batch, num_samples)
-        self._waiting: list[list[WaitingTask]] = [[] for _ in range(world.num_clients)]
+        self._waiting = [deque[WaitingTask]() for _ in range(world.num_clients)]
 
     def send(self, client: int, time: Any) -> None:
         """Lets a task of a client read the current version, and wait."""
@@ -47,7 +48,7 @@ class QueueRecorder(Recorder):
 
     def begin(self, client: int) -> None:
         """Makes the task that has waited longest the client's current job."""
-        self._set(client, self._waiting[client].pop(0))
+        self._set(client, self._waiting[client].popleft())
 
     def _current(self, client: int) -> WaitingTask:
         return WaitingTask(
