@@ -50,7 +50,8 @@ class Ia2sgdKernel(TableKernel):
         own = (arrival.version - arrival.staleness).astype(jnp.int32)
         read = memory.read_version.at[arrival.client].set(own, mode="drop")
         counts = (arrival.version - read <= self.max_age) & (table.counts > 0)
-        total = jnp.tensordot(counts.astype(table.entries.dtype), table.entries, 1)
+        entries = table.written()
+        total = jnp.tensordot(counts.astype(entries.dtype), entries, 1)
         return Newest(table, read), total / jnp.maximum(counts.sum(), 1)
 
 

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from simulator.timeline import NO_WORKER
+
 
 class ClientTable(NamedTuple):
     """A vector of each client, and the sum of all of them.
@@ -14,16 +16,22 @@ class ClientTable(NamedTuple):
     to rounding however many there have been; nothing is summed up again.
 
     Attributes:
-        entries: Vectors; anything where there are no contributions.
+        entries: Vectors, but for the last that came; anything where there are no
+            contributions.
         counts: Contributions of each entry.
         total: Sum of the entries.
         error: What rounding has taken from it.
+        last_client: Client of the last vector that came.
+        last: That vector. It is written before the next one is read: an entry that is
+            read and then written would have XLA copy the whole table in each row.
     """
 
     entries: Float[Array, "K ..."]
     counts: Int[Array, " K"]
     total: Float[Array, "..."]
     error: Float[Array, "..."]
+    last_client: Int[Array, ""]
+    last: Float[Array, "..."]
 
     @classmethod
     def empty(cls, num_clients: int, like: Float[Array, "..."]) -> "ClientTable":
@@ -35,17 +43,22 @@ class ClientTable(NamedTuple):
         """
         zeros = jnp.zeros_like(like)
         entries = jnp.zeros((num_clients, *like.shape), like.dtype)
-        return cls(entries, jnp.zeros(num_clients, jnp.int32), zeros, zeros)
+        counts = jnp.zeros(num_clients, jnp.int32)
+        return cls(entries, counts, zeros, zeros, jnp.int32(NO_WORKER), zeros)
 
     @property
     def sum(self) -> Float[Array, "..."]:
         """Sum of the entries."""
         return self.total + self.error
 
+    def written(self) -> Float[Array, "K ..."]:
+        """Returns the vectors of all clients, the last one that came among them."""
+        return self.entries.at[self.last_client].set(self.last, mode="drop")
+
     def of(self, client: Int[Array, ""]) -> Float[Array, "..."]:
         """Returns a client's entry; zeros where it has none, and of padding."""
         there = self.counts.at[client].get(mode="fill", fill_value=0) > 0
-        entry = self.entries.at[client].get(mode="fill", fill_value=0)
+        entry = self.written().at[client].get(mode="fill", fill_value=0)
         return jnp.where(there, entry, 0)
 
     def replaced(
@@ -57,10 +70,12 @@ class ClientTable(NamedTuple):
         total, lost = two_sum(self.total, jnp.where(there, entry, 0))
         total, lost_too = two_sum(total, -self.of(client))
         return ClientTable(
-            self.entries.at[client].set(entry, mode="drop"),
+            self.written(),
             self.counts.at[client].add(1, mode="drop"),
             total,
             self.error + (lost + lost_too),
+            client,
+            entry,
         )
 
     def averaged(
@@ -76,8 +91,11 @@ class ClientTable(NamedTuple):
 
         The vectors stay where they are: one without contributions is not looked at.
         """
-        rest = (jnp.where(condition, 0, each).astype(each.dtype) for each in self[1:])
-        return ClientTable(self.entries, *rest)
+        counts, total, error = (
+            jnp.where(condition, 0, each).astype(each.dtype)
+            for each in (self.counts, self.total, self.error)
+        )
+        return self._replace(counts=counts, total=total, error=error)
 
 
 def two_sum(
