@@ -33,6 +33,27 @@ def replaced(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str, what: str, remedy: str) -> None:
+    """Writes a text in place of another, as a whole or not at all.
+
+    Args:
+        path: Path of the file; its folder exists.
+        text: What it is to hold, in UTF-8.
+        what: Name of it, for the message.
+        remedy: What to do if it cannot be written, for the message.
+
+    Raises:
+        StudyError: It cannot be written.
+    """
+    try:
+        with replaced(path) as new:
+            new.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StudyError(
+            f"{path}: {what} must be written, but {error.strerror or error}; {remedy}"
+        ) from error
+
+
 @contextlib.contextmanager
 def filled(folder: Path) -> Iterator[Path]:
     """Yields a folder whose content stands in another when all of it is written.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analysis.files import replaced
+from analysis.files import write_text
 from analysis.frames import Study
 from analysis.page import method, neurips, runs
 from analysis.page.item import Section
@@ -40,14 +40,8 @@ def write(study: Study, name: str, file: Path | None = None) -> Path:
     """
     path = study.folder / f"checklist-{name}.md" if file is None else file
     text = filled(study, name)
-    try:
-        with replaced(path) as new:
-            new.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StudyError(
-            f"{path}: the checklist must be written, but {error.strerror or error}; "
-            f"choose another file by --out, in a folder that exists"
-        ) from error
+    elsewhere = "choose another file by --out, in a folder that exists"
+    write_text(path, text, "the checklist", elsewhere)
     return path
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import claims, staleness, summary, timelines
 from analysis.figures import report as study_report
-from analysis.files import replaced
+from analysis.files import write_text
 from analysis.page import method, pictures, repeating, runs
 from analysis.page.item import Marked
 from analysis.page.world import imported
@@ -55,14 +55,8 @@ def write(study: Study, file: str | Path | None = None) -> Path:
             f"--out must be a file that ends in .html, got {path}; rename it"
         )
     text = html(study)
-    try:
-        with replaced(path) as new:
-            new.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StudyError(
-            f"{path}: the page must be written, but {error.strerror or error}; choose "
-            f"another file by --out, in a folder that exists"
-        ) from error
+    elsewhere = "choose another file by --out, in a folder that exists"
+    write_text(path, text, "the page", elsewhere)
     return path
 
 
