@@ -20,6 +20,7 @@ from PIL import Image
 
 import decisions
 import degrees
+import forecasts
 import rows as experiments
 from analysis import claims, summary, timelines
 from analysis.claims.measured import measure
@@ -256,6 +257,14 @@ def documents() -> dict[Path, str]:
             f"{_degrees()}\n"
         ),
     }
+    found[ROOT / "docs" / "forecasts.md"] = (
+        f"# A review's forecasts, row by row\n\n{NOTE}\n"
+        "A review of the first version said what would hold once the settings of\n"
+        "the papers were read anew (`docs/forecasts.yaml`). *here*: verdicts of the\n"
+        "claims that judge it, hold/do not hold/undecided; *measured*: the first of\n"
+        "them, and the last. Every claim: [reproduction.md](reproduction.md).\n\n"
+        f"{of_words(forecasts.read())}\n"
+    )
     if attacks := _attacks():
         found[ROOT / "docs" / "attacks.md"] = (
             f"# What a curious server recovers\n\n{NOTE}\n"
