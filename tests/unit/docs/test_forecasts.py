@@ -1,13 +1,12 @@
 """Forecasts of a review are held against the verdicts that we publish."""
 
-import importlib.util
 import shutil
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import yaml
+
+import forecasts
 
 ROOT = Path(__file__).parents[3]
 CLAIMS = """says,verdict,measured
@@ -15,23 +14,6 @@ CLAIMS = """says,verdict,measured
 "figure 1, read anew: b",undecided,0.5
 "figure 2",does not hold,0.1
 """
-
-
-def _module() -> ModuleType:
-    """Returns docs/forecasts.py, which is in no package, like what it imports."""
-    sys.path.insert(0, str(ROOT / "docs"))
-    spec = importlib.util.spec_from_file_location(
-        "forecasts", ROOT / "docs/forecasts.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    sys.path.remove(str(ROOT / "docs"))
-    return module
-
-
-forecasts = _module()
 
 
 @pytest.fixture
