@@ -27,7 +27,7 @@ from analysis.claims.measured import measure
 from analysis.frames import Study
 from analysis.markup import literal
 from analysis.targets import final_values, time_to_target
-from generators import fedbcd, findings, first_screen, formulas, optimisers
+from generators import fedbcd, findings, first_screen, formulas, optimisers, refuted
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
 from simulator.claims import ORIGINS
@@ -398,6 +398,7 @@ def main(arguments: list[str]) -> int:
         path.write_text(text, encoding="utf-8")
     findings.local_steps(RESULTS, ROOT / "docs" / "figures")
     optimisers.staleness(RESULTS, ROOT / "docs" / "figures")
+    refuted.draw(RESULTS, ROOT / "docs" / "figures")
     return 1 if mistakes else 0
 
 
