@@ -41,7 +41,7 @@ LENGTHS = {"{}": "25,000, sigma² = 30", "early-{}": "500, sigma² = 30"}
 OLDER = {"{}-sigma30": "25,000, sigma = 30"}
 
 
-class Line(NamedTuple):
+class Levels(NamedTuple):
     """Final accuracies along a sweep: where, their means and their intervals."""
 
     at: list[float]
@@ -128,13 +128,13 @@ def parameters(measured: Measured) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, line: Line, colour: str, label: str) -> None:
+def _draw(axes: Axes, line: Levels, colour: str, label: str) -> None:
     axes.errorbar(
         line.at, line.means, yerr=line.ends, fmt="o-", c=colour, label=label, capsize=2
     )
 
 
-def _line(measured: Measured, variant: str) -> Line:
+def _line(measured: Measured, variant: str) -> Levels:
     """Returns final accuracies of the groups of a variant, which sweeps one key."""
     found = {}
     for group in measured.groups(variant):
@@ -144,7 +144,7 @@ def _line(measured: Measured, variant: str) -> Line:
     means = [found[x].mean for x in at]
     below = [found[x].mean - found[x].low for x in at]
     above = [found[x].high - found[x].mean for x in at]
-    return Line(at, means, (below, above))
+    return Levels(at, means, (below, above))
 
 
 def _finals(measured: Measured, group: str) -> np.ndarray:
