@@ -41,6 +41,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.protocols.rounds:Rounds",
         "simulator.protocols.routed.routed:Routed",
         "simulator.protocols.gossip.gossip:Gossip",
+        "simulator.protocols.spanning_tree.spanning_tree:SpanningTree",
         "simulator.protocols.centralised:Centralised",
     ),
     "algorithms": (

@@ -15,6 +15,7 @@ from simulator.protocols.gossip import Gossip
 from simulator.protocols.phases import Phases
 from simulator.protocols.rounds import Rounds
 from simulator.protocols.routed.routed import Routed
+from simulator.protocols.spanning_tree.spanning_tree import SpanningTree
 from simulator.protocols.synchronous import Synchronous
 from simulator.protocols.t_synchronous import TSynchronous
 
@@ -31,6 +32,7 @@ __all__ = [
     "Protocol",
     "Rounds",
     "Routed",
+    "SpanningTree",
     "Synchronous",
     "TSynchronous",
 ]

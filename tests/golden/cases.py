@@ -64,6 +64,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "warm": {"kind": "asynchronous", "warm_up": True},
     "phases": {"kind": "phases"},
     "routed": {"kind": "routed", "tasks": 4},
+    "tree": {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
 }
 WORKERS = ["test_accuracy", "consensus_distance", "worker_accuracy", "worker_loss"]
 
@@ -147,7 +148,7 @@ def _cases() -> dict[str, dict[str, Any]]:
     cases["fed_buff window"] = _case("window", HORIZONTAL, buffered)
     averaging = {"kind": "fed_avg", "step_size": 0.1, "batch": 11, "local_epochs": 1}
     cases["fed_avg"] = _case("synchronous", HORIZONTAL, averaging)
-    for protocol in ("collect", "trials", "stopping", "routed"):
+    for protocol in ("collect", "trials", "stopping", "routed", "tree"):
         cases[f"sgd {protocol}"] = _case(protocol, HORIZONTAL, SGD)
     for kind, protocol in (
         *(("malenia", "means"), ("ringleader", "phases")),

@@ -195,6 +195,27 @@ TREES: dict[str, dict[str, Any]] = {
     ),
     "collect": merge(SGD, {"protocol": {"kind": "collect", "count": 3, "fastest": 2}}),
     "trials": merge(SGD, {"protocol": {"kind": "collect", "quota": 2}}),
+    "spanning tree": merge(
+        SGD,
+        {
+            "protocol": {
+                "kind": "spanning_tree",
+                "graph": {"kind": "edges", "edges": [[1, 2], [2, 3], [2, 4]]},
+                "pivot": 2,
+                "count": 3,
+            }
+        },
+    ),
+    "means over a tree": merge(
+        algorithm(SGD, kind="malenia"),
+        {
+            "protocol": {
+                "kind": "spanning_tree",
+                "graph": {"kind": "complete"},
+                "harmonic_mean": 2,
+            }
+        },
+    ),
     "routed": merge(
         algorithm(SGD, weight={"kind": "inverse_share", "shares": 2}),
         {"protocol": {"kind": "routed", "tasks": 5, "weights": 1}},

@@ -1,0 +1,165 @@
+"""The timeline of contributions that are on their way after their job is done."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simulator.recorders.recorder import NEVER, Recorder
+from simulator.timeline import NO_COMMIT, NO_SLOT, Jobs, Outcome, Rows
+
+
+class Reading(NamedTuple):
+    """What a client's current job has read.
+
+    Attributes:
+        job: Number of the client's job.
+        read_time: Time of its read, in the clock's unit; None without a job.
+        read_version: Version that it has read.
+        read_slot: Register of that version; `NO_SLOT` where nothing can come of it.
+        timing: What the world knows of its times.
+    """
+
+    job: int
+    read_time: Any
+    read_version: int
+    read_slot: int
+    timing: Any = None
+
+
+@dataclass
+class DoneJob:
+    """A job that is done, and on its way to the pivot.
+
+    Attributes:
+        client: Number of its client, from 0.
+        read: What it had read.
+        computed: Time of its end, in the clock's unit.
+        sent: Time at which it left its client, or `NEVER`.
+        uploads: Messages that count for it: each counts for its first job.
+    """
+
+    client: int
+    read: Reading
+    computed: Any
+    sent: Any = NEVER
+    uploads: int = 0
+
+
+class TreeRecorder(Recorder):
+    """The timeline of one run in which jobs that are done are under way.
+
+    Only what was taken at the current version is applied, so that no other version
+    needs a register: what reads an older one names none.
+    """
+
+    def __init__(self, *world_and_shape: Any) -> None:
+        super().__init__(*world_and_shape)
+        self._done: dict[tuple[int, int], DoneJob] = {}
+
+    def begin(self, client: int, time: Any, version: int) -> int:
+        """Begins a client's next job, at the current version or an older one.
+
+        Returns:
+            The job's number.
+        """
+        if version == self.version:
+            job = self.read(client, time)
+        else:
+            job = self.new_job(client)
+            self._set(client, Reading(job, time, version, NO_SLOT))
+        self._timing[client] = (time, inf, inf, inf, 0)
+        return job
+
+    def finish(self, client: int, time: Any) -> DoneJob:
+        """Ends a client's job; what comes of it is on its way."""
+        read = self._current(client)
+        if read.read_slot != NO_SLOT:
+            self._readers[read.read_slot] -= 1  # it is the current one, and stays
+        self._read_time[client] = self._timing[client] = None
+        done = DoneJob(client, read, time)
+        self._done[client, read.job] = done
+        return done
+
+    def apply(
+        self, time: Any, arrived: Sequence[DoneJob], round_: int, *, commits: bool
+    ) -> None:
+        """Takes contributions that have come to the pivot, the last one as a commit."""
+        for number, done in enumerate(arrived):
+            before = self._take_up(done, time)
+            if commits and number == len(arrived) - 1:
+                self.commit(time, (done.client,), round_)
+            else:
+                self.contribute(time, done.client, round_)
+            self._set(done.client, before)
+        if commits:
+            self._forget()
+
+    def reject(self, dropped: Sequence[DoneJob], arrived: Any = NEVER) -> None:
+        """Drops contributions that come too late to count.
+
+        Args:
+            dropped: They.
+            arrived: Time of their arrival at the pivot, if they came so far.
+        """
+        for done in dropped:
+            done.read = done.read._replace(read_slot=NO_SLOT)
+            before = self._take_up(done, arrived)
+            self.lose(done.client, Outcome.REJECTED)
+            self._set(done.client, before)
+
+    def _take_up(self, done: DoneJob, arrived: Any) -> Reading:
+        """Makes what is done its client's current job; returns the one it is at."""
+        before = self._current(done.client)
+        del self._done[done.client, done.read.job]
+        self._set(done.client, done.read)
+        if done.read.read_slot != NO_SLOT:
+            self._readers[done.read.read_slot] += 1
+        times = (done.read.read_time, done.computed, done.sent, arrived)
+        self._timing[done.client] = (*times, done.uploads)
+        return before
+
+    def _forget(self) -> None:
+        """Frees what jobs under way have read, of which nothing can come any more."""
+        for client, time in enumerate(self._read_time):
+            slot = self._read_slot[client]
+            if time is not None and slot != NO_SLOT:
+                self._read_slot[client] = NO_SLOT
+                self._readers[slot] -= 1
+                if not self._readers[slot]:
+                    self._free.append(slot)
+
+    def _leave(self, worker: int) -> None:
+        if self._read_slot[worker] == NO_SLOT:
+            self._read_time[worker] = self._timing[worker] = None
+        else:
+            super()._leave(worker)
+
+    def take(
+        self, seconds: Callable[[Any], np.ndarray], *, final: bool = False
+    ) -> tuple[Rows, Jobs]:
+        """Hands over the finished rows and jobs, as `Recorder.take` does."""
+        for done in self._done.values() if final else ():
+            read = done.read
+            moments = (read.read_time, read.read_time, done.computed, done.sent)
+            self._job_times += (*moments, NEVER, NEVER)
+            entry = (done.client, read.job, 0, read.read_version)
+            self._jobs += (*entry, NO_COMMIT, Outcome.IN_FLIGHT, done.uploads)
+        return super().take(seconds, final=final)
+
+    def _current(self, client: int) -> Reading:
+        return Reading(
+            self._job[client],
+            self._read_time[client],
+            self._read_version[client],
+            self._read_slot[client],
+            self._timing[client],
+        )
+
+    def _set(self, client: int, read: Reading) -> None:
+        self._job[client], self._read_time[client] = read.job, read.read_time
+        self._read_version[client] = read.read_version
+        self._read_slot[client] = read.read_slot
+        self._timing[client] = read.timing

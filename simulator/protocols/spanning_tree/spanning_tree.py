@@ -1,0 +1,163 @@
+"""Spanning tree: contributions at one model, which a tree of clients sums up."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from simulator.config.base import LocatedError
+from simulator.protocols.base import Cadence, Protocol, refuse_selection
+from simulator.protocols.gossip.graphs import Graph, build_edges, check_graph
+from simulator.protocols.gossip.mixing import is_directed
+from simulator.protocols.spanning_tree.nodes import tree_of
+from simulator.protocols.spanning_tree.recorder import TreeRecorder
+from simulator.protocols.spanning_tree.reducing import Reducing
+from simulator.protocols.spanning_tree.summing import Summing
+from simulator.recorders.recorder import Batch, Recorder
+from simulator.streams import Purpose
+from simulator.world.clients import Behaviour, Clients, Server
+from simulator.world.world import World
+
+PLAYED = ("compute", "compute_per", "upload", "download")
+"""Entries of a client that this protocol knows."""
+
+
+class SpanningTree(Protocol):
+    """Clients on a graph, one of which makes the steps: the pivot.
+
+    A tree of fewest edges from the pivot spans the graph; of several possible parents a
+    client has the one of the least number. The pivot's model goes down the tree. What
+    is taken at it goes up: with `count` a client adds its contributions to those that
+    its children have sent, and passes on the sum whenever its edge is free (Fragile
+    SGD, which on a star without links is Rennala SGD). With `harmonic_mean` sums of
+    inverse counts go up instead; when the pivot finds the mean large enough it tells
+    everyone, and each sends the sum of its sub-tree once (Amelie SGD, or Malenia).
+
+    A client's `upload` is its edge towards the pivot and its `download` the way back;
+    an edge carries one message at a time each way, and counts and the end of a round
+    take as long as a model.
+
+    Source: Tyurin and Richtarik, On the Optimal Time Complexities in Decentralized
+    Stochastic Asynchronous Optimization (2024), Fragile SGD and Amelie SGD.
+    """
+
+    kind: Literal["spanning_tree"] = "spanning_tree"
+    like: ClassVar[str] = "collect"
+    graph: Graph
+    """Pairs of clients that have a link."""
+    pivot: Annotated[int, Field(ge=1)] = 1
+    """Number of the client that makes the steps."""
+    count: Annotated[int, Field(ge=1)] | None = None
+    """Contributions at the pivot that end a round; what comes with the last of them
+    counts as well."""
+    harmonic_mean: Annotated[float, Field(ge=1)] | None = None
+    """Least harmonic mean of the clients' counts, as the pivot knows them, that ends a
+    round."""
+    late: Literal["reject", "stop"] = "reject"
+    """Treatment of a job under way when its client hears of the next model, or of the
+    end of the round: it is done in vain, or stopped."""
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> "SpanningTree":
+        if (self.count is None) == (self.harmonic_mean is None):
+            raise ValueError(
+                "must have exactly one of count and harmonic_mean; write for example "
+                "count: 10"
+            )
+        if is_directed(self.graph):
+            raise LocatedError(
+                f"graph must not be directed for a tree whose edges go both ways, got "
+                f"{self.graph.kind!r}; take another one",
+                ("graph", "kind"),
+            )
+        return self
+
+    @property
+    def gathers(self) -> bool:
+        """Whether contributions gather: always."""
+        return True
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether there are rounds: always."""
+        return True
+
+    @property
+    def stops_jobs(self) -> bool:
+        """Whether it stops jobs that are under way."""
+        return self.late == "stop"
+
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows come: one a contribution, the last of a round a commit.
+
+        Nothing is applied but what was taken at the pivot's model, so that one version
+        is kept. A round's contributions are counted as those that end it at least.
+        """
+        del in_flight
+        applied = self.count or round(num_clients * (self.harmonic_mean or 1))
+        return Cadence(
+            width=1,
+            num_registers=1,
+            contributions_per_commit=applied,
+            commits_per_round=1,
+        )
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses what is no graph of clients, and what clients cannot do on one."""
+        refuse_selection(self.kind, clients)
+        if server != Server():
+            raise LocatedError(
+                "server must not be set for the protocol 'spanning_tree', whose pivot "
+                "is a client; remove it",
+                ("server",),
+            )
+        for part in (clients, *clients.groups.values()) if clients else ():
+            _refuse_others(part)
+        if n < 2:
+            raise LocatedError(
+                f"protocol spanning_tree must have at least 2 clients, got {n}; add "
+                f"clients",
+                ("protocol",),
+            )
+        check_graph(self.graph, n, must_have_sides=False)
+        if self.pivot > n:
+            raise LocatedError(
+                f"protocol.pivot must be at most the number of clients ({n}), got "
+                f"{self.pivot}; change it",
+                ("protocol", "pivot"),
+            )
+
+    def recorder(
+        self, world: World, width: int, batch: Batch | None, num_samples: int
+    ) -> Recorder:
+        """Returns a recorder of jobs that are done and on their way."""
+        return TreeRecorder(world, width, batch, num_samples)
+
+    def play(self, world: World, recorder: TreeRecorder) -> None:
+        """Starts the pivot at time 0; the others begin when the model reaches them.
+
+        Source: Tyurin and Richtarik (2024), Fragile SGD and Amelie SGD.
+        """
+
+        def draw(number: int):
+            return world.streams.at(Purpose.GRAPH, 0, number)
+
+        edges = build_edges(self.graph, world.num_clients, draw)
+        nodes = tree_of(edges, world.num_clients, self.pivot - 1)
+        stops = self.late == "stop"
+        if self.count is not None:
+            Summing(nodes, self.count, world, recorder, stops=stops).start()
+        else:
+            assert self.harmonic_mean is not None
+            mean = self.harmonic_mean
+            Reducing(nodes, mean, world, recorder, stops=stops).start()
+
+
+def _refuse_others(behaviour: Behaviour) -> None:
+    for name, field in Behaviour.model_fields.items():
+        if name not in PLAYED and getattr(behaviour, name) != field.default:
+            raise LocatedError(
+                f"clients.{name} must not be set for the protocol 'spanning_tree', "
+                f"whose clients are always there, compute, and pass on what comes; "
+                f"remove it",
+                ("clients", name),
+            )
