@@ -57,7 +57,7 @@ class World:
     """Clients, their seconds and gradients, and the end of a run (section 0).
 
     `duration(client, job)` is in seconds, > 0; jobs of a client are numbered in the
-    order in which it begins them. `gradient(client, job, x)` is a pure function. Ties
+    order in which it begins them. Before it the model travels for `download` seconds. `gradient(client, job, x)` is a pure function. Ties
     in time: the job that began first (`began`), or section 16's lower client number
     (`client`).
     """
@@ -69,6 +69,7 @@ class World:
     num_commits: int
     horizon_s: float = math.inf
     ties: Literal["began", "client"] = "began"
+    download: Callable[[int, int], float] = lambda _client, _job: 0.0
 
 
 @dataclass
@@ -79,6 +80,9 @@ class Job:
     model: Vector
     in_time: bool = True
     stopped: bool = False
+    started_s: float = 0.0
+    computed_in_s: float = 0.0
+    timer: bool = False
 
 
 @dataclass
@@ -117,7 +121,10 @@ class Run:
             self.num_jobs[client] += 1
             version, model = read or (self.version, self.x)
             job = Job(Source(client, number, version), model.copy())
-            seconds = self.world.duration(client, number)
+            download = self.world.download(client, number)
+            job.started_s = self.time_s + download
+            job.computed_in_s = self.world.duration(client, number)
+            seconds = download + job.computed_in_s
             if allotted_s is not None and seconds > allotted_s[client]:
                 job.in_time, seconds = False, allotted_s[client]
             rank = client if self.world.ties == "client" else self._order
@@ -136,6 +143,13 @@ class Run:
             self.lose(job.source, "stopped")
         return idle
 
+    def wake(self, seconds: float) -> None:
+        """Has `arrivals` yield a timer after so long, after all that ends then."""
+        timer = Job(Source(-1, -1, -1), self.x, timer=True)
+        when = self.time_s + seconds
+        heapq.heappush(self._events, (when, 10**9, self._order, timer))
+        self._order += 1
+
     def lose(self, source: Source, fate: str) -> None:
         """Records that no step uses this job, and its fate, one of FATES."""
         self.fates.append((self.time_s, source.client, source.job, fate))
@@ -149,7 +163,8 @@ class Run:
             if time_s > self.world.horizon_s or math.isinf(time_s):
                 return
             self.time_s = time_s
-            del self.flying[job.source.client]
+            if not job.timer:
+                del self.flying[job.source.client]
             yield job
 
     def gradient(self, job: Job) -> Vector:
