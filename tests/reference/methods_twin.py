@@ -57,9 +57,9 @@ class World:
     """Clients, their seconds and gradients, and the end of a run (section 0).
 
     `duration(client, job)` is in seconds, > 0; jobs of a client are numbered in the
-    order in which it begins them. Before it the model travels for `download` seconds. `gradient(client, job, x)` is a pure function. Ties
-    in time: the job that began first (`began`), or section 16's lower client number
-    (`client`).
+    order in which it begins them. Before it the model travels for `download` seconds.
+    `gradient(client, job, x)` is a pure function. Ties in time: the job that began
+    first (`began`), or section 16's lower client number (`client`).
     """
 
     num_clients: int

@@ -3,50 +3,22 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
 from simulator.protocols.routed.playing import Routes
-from simulator.scenario.study import merge
-from simulator.streams import Purpose, Streams
-from simulator.timeline import NO_COMMIT, Jobs, Kind, Outcome
-from simulator.world.world import World
+from simulator.streams import Streams
 from tests.reference import methods_twin as twin
-from tests.runs import execute, prepared
-from tests.support import Memory, everything
+from tests.reference.methods_support import (
+    SEED,
+    STEP,
+    TAU,
+    Case,
+    K,
+    assert_engines_agree,
+    assert_like_twin,
+)
 
-K, d, COMMITS = 5, 3, 60
-STEP = 0.07
-SEED = 11
-BASE: dict[str, Any] = {
-    "problem": {
-        "data": {
-            "kind": "quadratic",
-            "clients": K,
-            "dimension": d,
-            "condition": 7,
-            "heterogeneity": 2.0,
-            "noise": 1.5,
-            "samples": 6,
-        },
-        "partition": {"kind": "natural", "clients": K},
-        "model": {"kind": "diagonal"},
-        "loss": "squared",
-        "l2": 0.01,
-    },
-    "algorithm": {"kind": "sgd", "step_size": STEP, "batch": 2},
-    "clients": {"compute": {"law": "expon", "scale": "m"}},
-    "protocol": {"kind": "asynchronous"},
-    "engine": {"precision": "float64", "chunk": 32},
-    "stop": {"commits": COMMITS},
-    "evaluate": {
-        "every": {"commits": 1},
-        "metrics": ["objective", "gradient_norm_squared", "optimality_gap"],
-    },
-}
-TAU = tuple(float(m) for m in range(1, K + 1))
-"""Means of the clients' computing times."""
 P = [1 - np.exp(-1.3 / tau) for tau in TAU]
 """Chances that a job is done in 1.3 s."""
 Q = [m / sum(range(K + 1)) for m in range(1, K + 1)]
@@ -68,8 +40,7 @@ def routes(kind: str = "random") -> Callable[[int], int]:
     return route
 
 
-Method = Callable[[twin.World], twin.Run]
-METHODS: dict[str, tuple[dict[str, Any], dict[str, Any], Method]] = {
+METHODS: dict[str, Case] = {
     "asgd": ({}, {}, lambda w: twin.asgd(w, twin.constant(STEP))),
     "Rennala": (
         {"kind": "collect", "count": 7},
@@ -182,96 +153,7 @@ METHODS: dict[str, tuple[dict[str, Any], dict[str, Any], Method]] = {
 
 @pytest.mark.parametrize("name", METHODS)
 def test_events_and_models_are_those_of_the_twin(name: str) -> None:
-    protocol, algorithm, method = METHODS[name]
-    kind = protocol.get("kind", "asynchronous")
-    changes = {
-        "protocol": {"kind": kind, **protocol},
-        "algorithm": BASE["algorithm"] | algorithm,
-    }
-    with jax.enable_x64(True):
-        run = prepared(merge(BASE, changes), seed=SEED)
-        memory, _ = execute([run])
-        rows, jobs, _ = everything(run.timeline)
-    found = method(world_of(run))
-    commits = rows.kind == Kind.COMMIT
-    np.testing.assert_allclose(
-        rows.time[commits], [c.time_s for c in found.commits], rtol=1e-12
-    )
-    assert_jobs_alike(jobs, found, too_old_is_applied=name == "ACED")
-    assert_models_alike(memory, run, found)
-
-
-def world_of(run: Any) -> twin.World:
-    """Returns the run's world and gradients, as the twin takes them."""
-    scenario, problem = run.run.scenario, run.problem
-    world = World(scenario.clients, K, SEED)
-    drawn: dict[int, list[float]] = {client: [] for client in range(K)}
-
-    def duration(client: int, job: int) -> float:
-        while len(drawn[client]) <= job:
-            drawn[client].append(float(world.draw(Purpose.COMPUTE, client)))
-        return drawn[client][job]
-
-    x, y = np.asarray(problem.x, float), np.asarray(problem.y, float)
-
-    def gradient(client: int, job: int, weights: np.ndarray) -> np.ndarray:
-        ids = run.sampler.batch(client, job)
-        residual = weights * x[ids] - y[ids]
-        return (2 / d * residual * x[ids]).mean(axis=0) + 0.01 * weights
-
-    return twin.World(
-        num_clients=K,
-        duration=duration,
-        gradient=gradient,
-        start=np.zeros(d),
-        num_commits=COMMITS,
-    )
-
-
-def assert_jobs_alike(jobs: Jobs, found: twin.Run, *, too_old_is_applied: bool) -> None:
-    """Compares who was applied in which commit, rejected and stopped.
-
-    The twin carries the last commit out to its end, where the run has stopped. The age
-    of ACED's entries is the algorithm's matter: a timeline has all arrivals applied.
-    """
-    applied = jobs.commit != NO_COMMIT
-    entries = zip(
-        jobs.commit[applied], jobs.client[applied], jobs.job[applied], strict=True
-    )
-    mine = {(int(k), int(c), int(j)) for k, c, j in entries}
-    wanted = {(c.version, s.client, s.job) for c in found.commits for s in c.entered}
-    unused = ("overwritten", "rejected") if too_old_is_applied else ("overwritten",)
-    left_out = {(c, j) for _, c, j, fate in found.fates if fate in unused}
-    assert {entry for entry in mine if entry[1:] not in left_out} == wanted
-    if too_old_is_applied:
-        return
-    for outcome, fate in ((Outcome.REJECTED, "rejected"), (Outcome.STOPPED, "stopped")):
-        theirs = {(c, j) for t, c, j, f in found.fates if f == fate}
-        last = found.commits[-1].time_s
-        at_end = {(c, j) for t, c, j, f in found.fates if f == fate and t == last}
-        here = jobs.outcome == outcome
-        got = set(zip(jobs.client[here].tolist(), jobs.job[here].tolist(), strict=True))
-        assert got - at_end == theirs - at_end
-
-
-def assert_models_alike(memory: Memory, run: Any, found: twin.Run) -> None:
-    """Compares three numbers of every version, in double precision."""
-    x, y = np.asarray(run.problem.x, float), np.asarray(run.problem.y, float)
-    models = np.array([np.zeros(d), *(commit.x for commit in found.commits)])
-    residual = models[:, None, :] * x - y
-    objective = (residual**2).mean(axis=(1, 2)) + 0.005 * (models**2).sum(axis=1)
-    gradient = (2 / d * residual * x).mean(axis=1) + 0.01 * models
-    norms = (gradient**2).sum(axis=1)
-    got = memory.column("evaluations", "objective")
-    assert got.size == COMMITS + 1
-    np.testing.assert_allclose(got, objective, rtol=1e-9)
-    got = memory.column("evaluations", "gradient_norm_squared")
-    np.testing.assert_allclose(got, norms, rtol=1e-7, atol=1e-12)
-    curvature = 2 / d * (x**2).mean(axis=0) + 0.01
-    slope = 2 / d * (x * y).mean(axis=0)
-    least = (y**2).mean() - (slope**2 / (2 * curvature)).sum()
-    got = memory.column("evaluations", "optimality_gap")
-    np.testing.assert_allclose(got, objective - least, rtol=1e-7, atol=1e-10)
+    assert_like_twin(METHODS[name], too_old_is_applied=name == "ACED")
 
 
 ENGINES = ["stepwise", "batched", "shared"]
@@ -284,34 +166,5 @@ NEW = [
 @pytest.mark.parametrize("mode", ENGINES)
 @pytest.mark.parametrize("name", NEW)
 def test_engines_agree(name: str, mode: str) -> None:
-    """Two seeds together give what each gives alone; `shared` differs in the step."""
-    protocol, algorithm, _ = METHODS[name]
-    kind = protocol.get("kind", "asynchronous")
-    tree = {
-        "protocol": {"kind": kind, **protocol},
-        "algorithm": BASE["algorithm"] | algorithm,
-        "stop": {"commits": 25},
-    }
-    if mode == "shared":
-        changes = [merge(tree, {"algorithm": {"step_size": s}}) for s in (0.03, STEP)]
-        seeds = [SEED, SEED]
-    else:
-        changes, seeds = [tree, tree], [SEED, SEED + 1]
-    with jax.enable_x64(True):
-        runs = [
-            prepared(merge(BASE, change), seed=seed, number=number)
-            for number, (change, seed) in enumerate(zip(changes, seeds, strict=True))
-        ]
-        alone = [execute([run])[0] for run in runs]
-        if mode == "stepwise":
-            together = [execute([run], "stepwise")[0] for run in runs]
-        else:
-            both, _ = execute(runs, mode)
-            together = [both, both]
-    for number, (one, other) in enumerate(zip(alone, together, strict=True)):
-        for metric in ("objective", "gradient_norm_squared"):
-            np.testing.assert_allclose(
-                other.column("evaluations", metric, number),
-                one.column("evaluations", metric, number),
-                rtol=1e-9,
-            )
+    other_step = {"algorithm": {"step_size": 0.03}}
+    assert_engines_agree(METHODS[name], mode, other_step)

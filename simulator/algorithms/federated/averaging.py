@@ -25,7 +25,7 @@ class FedAvg(Federated):
     """
 
     kind: Literal["fed_avg"] = "fed_avg"
-    made_by: ClassVar[str] = "simulator.algorithms.federated.kernel:build"
+    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
     local_steps: Count | None = None
     """Q: steps that a client makes on its own copy, each on a batch of its own; either
     these or `local_epochs` must be given."""

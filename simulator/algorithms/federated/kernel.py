@@ -14,26 +14,16 @@ from simulator.algorithms.base import (
     Probeable,
     broadcast_flags,
     norm,
-    on_device,
 )
 from simulator.algorithms.client_work import LocalRule, Privatiser, Work
-from simulator.algorithms.federated.averaging import FedAvg
 from simulator.algorithms.federated.part import (
     Compensation,
-    FedAsync,
-    FedBuff,
-    Sgd,
 )
-from simulator.algorithms.federated.part import (
-    Federated as Config,
-)
-from simulator.algorithms.federated.weights import Weight, staleness_weight
+from simulator.algorithms.federated.weights import Weight
 from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.rule import AnyRule, rule_of, shapes_of
-from simulator.algorithms.step_rules import Schedule, Steps, resolve
-from simulator.problems.constants import Constants
+from simulator.algorithms.optimizers.rule import AnyRule, shapes_of
+from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.problems.horizontal import HorizontalProblem
-from simulator.setup import RunSetup
 from simulator.timeline import Kind
 
 
@@ -52,6 +42,7 @@ class FederatedState(NamedTuple):
         local: State of every client's own optimizer, each array `[K, ...]`; None where
             none is kept.
         counts: Contributions of every client; None where they do not matter.
+        oldest: Largest staleness in the buffer; None where it does not matter.
     """
 
     weights: Float[Array, "..."]
@@ -64,6 +55,7 @@ class FederatedState(NamedTuple):
     key: Key[Array, ""] | None
     local: Any = None
     counts: Int[Array, " K"] | None = None
+    oldest: Int[Array, ""] | None = None
 
 
 class FederatedKernel(Probeable):
@@ -78,6 +70,7 @@ class FederatedKernel(Probeable):
             alike.
         weight: Weight of a contribution, by its staleness.
         divisor: Number by which what has gathered is divided; None for its count.
+        threshold: tau_c of FADAS; None where the server's steps are whole.
         strength: lambda_0 of the compensation, and the decay of its average.
         privatiser: Clipping and noise of a contribution before it is sent.
         optimizer: the server's; None for plain SGD.
@@ -98,6 +91,7 @@ class FederatedKernel(Probeable):
     shares: Float[Array, " K"] | None
     weight: Weight
     divisor: Float[Array, ""] | None
+    threshold: Float[Array, ""] | None
     strength: Float[Array, " 2"] | None
     privatiser: Privatiser | None
     optimizer: AnyRule | None
@@ -133,6 +127,7 @@ class FederatedKernel(Probeable):
             counts=jnp.zeros(problem.num_clients, jnp.int32)
             if self.weight.counts
             else None,
+            oldest=None if self.threshold is None else jnp.int32(0),
         )
 
     def step(
@@ -156,6 +151,9 @@ class FederatedKernel(Probeable):
             state = state._replace(counts=counts)
         of_staleness = event.staleness, step_size, event.worker, counts
         weight = present * self.weight.of(*of_staleness)
+        share_of_step, state = self._share_of_step(state, event, step_size)
+        if share_of_step is not None:
+            step_size = share_of_step * step_size
         count = present.sum(dtype=jnp.int32)
         info = {
             "loss": _mean(present, work.loss),
@@ -210,11 +208,31 @@ class FederatedKernel(Probeable):
             buffer=jnp.where(applies, 0, buffer).astype(buffer.dtype),
             buffered=jnp.where(applies, 0, buffered),
         )
-        return self._moved(problem, state, event, direction, applies), info
+        moved = self._moved(problem, state, event, direction, applies, share_of_step)
+        return moved, info
 
     @property
     def _has_mass(self) -> bool:
         return self.buffers and self.shares is not None
+
+    def _share_of_step(
+        self, state: FederatedState, event: Event, step_size: Float[Array, ""]
+    ) -> tuple[Float[Array, ""] | None, FederatedState]:
+        """Returns what a step is multiplied by because of the buffer's staleness.
+
+        None where that plays no part; the state then knows the buffer's largest one.
+
+        Source: Wang et al., FADAS (2024), as methods.md, section 12, has it.
+        """
+        if self.threshold is None or state.oldest is None:
+            return None, state
+        here = jnp.where(event.present(), event.staleness, 0).max()
+        oldest = jnp.maximum(state.oldest, here).astype(jnp.int32)
+        tau = oldest.astype(step_size.dtype)
+        most = 1 / jnp.maximum(tau * step_size, 1e-30)
+        share = jnp.where(tau <= self.threshold, 1, jnp.minimum(1, most))
+        left = jnp.where(event.kind == Kind.COMMIT, 0, oldest).astype(jnp.int32)
+        return share.astype(step_size.dtype), state._replace(oldest=left)
 
     def _statistics(
         self,
@@ -333,8 +351,11 @@ class FederatedKernel(Probeable):
         event: Event,
         direction: Float[Array, "..."],
         applies: Bool[Array, ""],
+        share: Float[Array, ""] | None = None,
     ) -> FederatedState:
         step_size = self.step_size.at(event.version)
+        if share is not None:
+            step_size = share * step_size
         count = problem.model.num_statistics
         statistics = direction[-count:] if count else None
         direction = direction.at[-count:].set(0) if count else direction
@@ -372,67 +393,3 @@ def _placed(
 def _mean(present: Bool[Array, " W"], values: Array) -> Float[Array, ""]:
     share = present / jnp.maximum(present.sum(), 1)
     return jnp.sum(share * values)
-
-
-def _expected(config: Config, setup: RunSetup) -> Float[Array, ""] | None:
-    found = getattr(config, "divisor", None)
-    if found == "expected":
-        scenario = setup.scenario
-        found = scenario.protocol.expected_batch(
-            scenario.clients, setup.shape.num_clients, setup.run.seed
-        )
-    return None if found is None else jnp.asarray(found, float)
-
-
-def _shares(config: Config, setup: RunSetup) -> Float[Array, " K"] | None:
-    """Returns what clients count by, where that is their number of samples."""
-    if getattr(config, "weighting", "equal") == "equal":
-        return None
-    sizes = jnp.asarray(setup.shares.num_samples, float)
-    return sizes / sizes.mean()
-
-
-def build(config: Config, setup: RunSetup, constants: Constants) -> FederatedKernel:
-    """Builds the algorithm of a scenario."""
-    of_client, _ = resolve(config.step_size, constants)
-    step_size = local = of_client
-    weight = compensation = optimizer = mixing = proximal = None
-    if isinstance(config, Sgd):
-        weight, compensation = config.weight, config.compensation
-        optimizer = config.optimizer
-        if config.local_step_size is not None:
-            local, _ = resolve(config.local_step_size, constants)
-    elif isinstance(config, FedAsync):
-        weight = config.weight
-        mixing = jnp.asarray(config.mixing, float)
-        proximal = jnp.asarray(config.proximal, float)
-    elif isinstance(config, FedBuff | FedAvg):
-        optimizer = config.optimizer
-        step_size, _ = resolve(config.server_step_size, constants)
-        if isinstance(config, FedBuff):
-            weight = config.weight
-        elif config.proximal:
-            proximal = jnp.asarray(config.proximal, float)
-    strength, chosen = None, config.local_optimizer
-    if compensation is not None:
-        strength = jnp.asarray([compensation.strength, compensation.decay], float)
-    return FederatedKernel(
-        step_size=on_device(step_size),
-        local_step_size=on_device(local),
-        mixing=mixing,
-        proximal=proximal,
-        shares=_shares(config, setup),
-        weight=staleness_weight(weight, setup, constants),
-        divisor=_expected(config, setup),
-        strength=strength,
-        privatiser=client_work.privatiser(config.mechanism, setup),
-        local_steps=setup.sampler.steps,
-        uneven=setup.sampler.own_steps is not None,
-        moves=isinstance(config, FedBuff | FedAvg),
-        buffers=setup.scenario.protocol.gathers,
-        compensation=compensation,
-        optimizer=rule_of(optimizer),
-        local_optimizer=rule_of(chosen, "algorithm.local_optimizer"),
-        keeps_local=chosen is not None and chosen.state == "kept",
-        num_registers=setup.timeline.num_registers,
-    )

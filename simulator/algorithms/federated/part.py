@@ -44,7 +44,7 @@ Count = Annotated[int, Field(ge=1)]
 ExpectedOr = Rule("a number > 0, or expected", "expected")
 Weighting = Literal["equal", "samples"]
 """What the server weighs contributions by, before their staleness."""
-YOUNGER = ("local_optimizer", "weighting", "divisor")
+YOUNGER = ("local_optimizer", "weighting", "divisor", "staleness_threshold")
 """Options that finished studies do not have."""
 
 
@@ -228,8 +228,9 @@ class Federated(Algorithm):
         found = self.model_dump(mode="json")
         for key in ("step_size", "local_step_size", "server_step_size", "mixing"):
             found.pop(key, None)
-        if found.get("divisor") is not None:
-            found["divisor"] = "given"
+        for key in ("divisor", "staleness_threshold"):
+            if found.get(key) is not None:
+                found[key] = "given"
         if self.mechanism is not None:
             found["mechanism"] = [self.mechanism.law, self.mechanism.clip]
         weight = found.get("weight")
@@ -296,7 +297,7 @@ class Sgd(Federated):
     """
 
     kind: Literal["sgd"] = "sgd"
-    made_by: ClassVar[str] = "simulator.algorithms.federated.kernel:build"
+    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
     local_step_size: StepSize | None = None
     """Step size of the local steps; by default `step_size`, with which the server adds
     up what the clients moved."""
@@ -370,7 +371,7 @@ class FedAsync(Federated):
     """
 
     kind: Literal["fed_async"] = "fed_async"
-    made_by: ClassVar[str] = "simulator.algorithms.federated.kernel:build"
+    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
     mixing: Annotated[float, Field(gt=0, le=1)] = 0.6
     """alpha."""
     proximal: Annotated[float, Field(ge=0)] = 0.005
@@ -390,14 +391,16 @@ class FedBuff(Federated):
     """Buffers what clients moved, weighted by staleness; steps by the buffer's mean.
 
     The mean is over the number of contributions, not over their weights. Staleness is
-    that of the contribution's arrival in the buffer.
+    that of the contribution's arrival in the buffer. With the optimiser `amsgrad` and a
+    `staleness_threshold` it is FADAS; optax corrects the moments' bias.
 
     Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
-    (2022), Algorithms 1 and 2, and section 3 (staleness).
+    (2022), Algorithms 1 and 2, and section 3 (staleness); FADAS: Wang et al., FADAS:
+    Towards Federated Adaptive Asynchronous Optimization (2024), as methods.md has it.
     """
 
     kind: Literal["fed_buff"] = "fed_buff"
-    made_by: ClassVar[str] = "simulator.algorithms.federated.kernel:build"
+    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
     server_step_size: StepSize = 1.0
     """eta_g; `step_size` is the clients' eta_l."""
     weight: StalenessWeight = PolynomialWeight()
@@ -407,6 +410,10 @@ class FedBuff(Federated):
     their clients."""
     optimizer: Optimizer | None = None
     """The server's optimiser; by default the mean of the buffer is the move."""
+    staleness_threshold: Annotated[int, Field(ge=0)] | None = None
+    """tau_c of FADAS: a buffer whose largest staleness tau is beyond it is applied with
+    the step size min(eta, 1 / tau), eta being `server_step_size` times the optimiser's
+    learning rate; by default every buffer with eta."""
 
     protocols: ClassVar[tuple[str, ...]] = ("buffered",)
 

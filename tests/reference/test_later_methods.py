@@ -1,0 +1,63 @@
+"""FADAS, THROTTLE, ATA, Picky SGD and others against their blind twins."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.reference import later_methods_twin as later
+from tests.reference import methods_twin as twin
+from tests.reference.methods_support import (
+    STEP,
+    Case,
+    assert_engines_agree,
+    assert_like_twin,
+)
+
+
+def moved(world: twin.World) -> twin.World:
+    """Returns a world whose clients send what they moved by a step."""
+    return replace(world, gradient=lambda i, j, x: STEP * world.gradient(i, j, x))
+
+
+METHODS: dict[str, Case] = {
+    "FADAS": (
+        {"kind": "buffered", "size": 2},
+        {
+            "kind": "fed_buff",
+            "weight": {"kind": "constant"},
+            "optimizer": {"kind": "amsgrad", "learning_rate": 0.4, "b2": 0.9},
+            "staleness_threshold": 2,
+        },
+        lambda w: later.fadas(moved(w), 2, 0.4, 2, (0.9, 0.9), 1e-8),
+    ),
+}
+OTHER_STEPS = {
+    "FADAS": {"algorithm": {"optimizer": {"learning_rate": 0.2}}},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_events_and_models_are_those_of_the_twin(name: str) -> None:
+    assert_like_twin(METHODS[name], commits=40)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["stepwise", "batched", "shared"])
+@pytest.mark.parametrize("name", METHODS)
+def test_engines_agree(name: str, mode: str) -> None:
+    other_step = OTHER_STEPS.get(name, {"algorithm": {"step_size": 0.03}})
+    assert_engines_agree(METHODS[name], mode, other_step)
+
+
+def test_fadas_makes_shorter_steps_only_of_stale_buffers() -> None:
+    """The step is 0.4 up to a staleness of 2, and at most 1 / staleness beyond."""
+    memory, found = assert_like_twin(METHODS["FADAS"], commits=40)
+    oldest = [
+        max(commit.version - 1 - source.read_version for source in commit.entered)
+        for commit in found.commits
+    ]
+    wanted = [0.4 if tau <= 2 else min(0.4, 1 / tau) for tau in oldest]
+    assert 0.4 in wanted
+    assert min(wanted) < 0.3
+    steps = memory.column("commits", "step_size")[1::2]  # every second row commits
+    assert steps.tolist() == pytest.approx(wanted)
