@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_serializer, model_validator
 
 from simulator.config.base import LocatedError, without
-from simulator.protocols.base import Protocol
+from simulator.protocols.base import Protocol, refuse_selection
 from simulator.protocols.free import Arrivals
 from simulator.recorders.recorder import Batch, Recorder
 from simulator.recorders.single import SingleRecorder
 from simulator.timeline import Outcome
+from simulator.world.clients import Clients, Server
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
 
@@ -33,10 +34,23 @@ class Asynchronous(Protocol):
     """Treatment of arrivals beyond the bound."""
     warm_up: bool = False
     """Whether contributions gather, without a commit, until everyone has sent one."""
+    restarts: bool = False
+    """Whether all jobs under way are stopped, and everyone begins anew, as soon as
+    each client has contributed since the last time (THROTTLE's rounds)."""
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), warm_up=False)
+        return without(dump(self), warm_up=False, restarts=False)
+
+    @model_validator(mode="after")
+    def _restarts_alone(self) -> "Asynchronous":
+        if self.restarts and (self.warm_up or self.staleness_bound is not None):
+            other = "warm_up" if self.warm_up else "staleness_bound"
+            raise LocatedError(
+                f"restarts must be false with {other}, got true; remove one of them",
+                ("restarts",),
+            )
+        return self
 
     @model_validator(mode="after")
     def _warms_up_by_arrivals(self) -> "Asynchronous":
@@ -56,16 +70,23 @@ class Asynchronous(Protocol):
     @property
     def stops_jobs(self) -> bool:
         """Whether it stops jobs that are under way."""
-        return self.staleness_bound is not None and self.beyond == "stop"
+        bounded = self.staleness_bound is not None and self.beyond == "stop"
+        return bounded or self.restarts
 
     @property
     def free_rule(self) -> Arrivals | None:
         """One arrival is one version, unless arrivals wait."""
-        if self.warm_up:
+        if self.warm_up or self.restarts:
             return None
         if self.staleness_bound is not None and self.beyond != "reject":
             return None
         return Arrivals(bound=self.staleness_bound)
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses a selection of clients where rounds need everyone."""
+        del server, n
+        if self.restarts:
+            refuse_selection(self.kind, clients)
 
     def recorder(
         self, world: World, width: int, batch: Batch | None, num_samples: int
@@ -100,6 +121,8 @@ class Asynchronous(Protocol):
             cycle = _Waiting(bound, world, recorder).cycle
         elif bound is not None and self.beyond == "stop":
             cycle = _Stopping(bound, world, recorder).cycle
+        elif self.restarts:
+            cycle = _Restarting(world, recorder).cycle
         elif self.warm_up:
             cycle = _WarmingUp(world, recorder).cycle
         else:
@@ -125,6 +148,41 @@ class _WarmingUp:
         else:
             self._recorder.commit(self._env.now, (client,))
         self.cycle.again(client)
+
+
+class _Restarting:
+    """Stops all jobs under way as soon as everyone has contributed.
+
+    Source: THROTTLE (2026), as methods.md, section 12, has it.
+    """
+
+    def __init__(self, world: World, recorder: Recorder) -> None:
+        self._env, self._recorder = world.env, recorder
+        self._everyone = range(world.num_clients)
+        self._missing = set(self._everyone)
+        self._since = 0  # version that the round has begun with
+        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose, stops=True)
+
+    def _read(self, client: int) -> None:
+        self._recorder.read(client, self._env.now)
+
+    def _arrive(self, client: int) -> None:
+        recorder = self._recorder
+        if recorder.read_version(client) < self._since:  # was in the server's queue
+            recorder.lose(client, Outcome.REJECTED)
+            self.cycle.again(client)
+            return
+        recorder.commit(self._env.now, (client,))
+        self._missing.discard(client)
+        if self._missing:
+            self.cycle.again(client)
+            return
+        self._missing, self._since = set(self._everyone), recorder.version
+        for each in self._everyone:
+            if each == client:
+                self.cycle.again(each)
+            else:
+                self.cycle.stop(each)
 
 
 class _Stopping:

@@ -105,6 +105,13 @@ def world_of(run: Any, commits: int = COMMITS) -> twin.World:
             drawn[client].append(float(world.draw(Purpose.COMPUTE, client)))
         return drawn[client][job]
 
+    links: dict[int, list[float]] = {client: [] for client in range(K)}
+
+    def download(client: int, job: int) -> float:
+        while len(links[client]) <= job:
+            links[client].append(float(world.transit(Purpose.DOWNLOAD, client)))
+        return links[client][job]
+
     x, y = np.asarray(problem.x, float), np.asarray(problem.y, float)
 
     def gradient(client: int, job: int, weights: np.ndarray) -> np.ndarray:
@@ -118,6 +125,7 @@ def world_of(run: Any, commits: int = COMMITS) -> twin.World:
         gradient=gradient,
         start=np.zeros(d),
         num_commits=commits,
+        download=download,
     )
 
 

@@ -30,7 +30,29 @@ METHODS: dict[str, Case] = {
         },
         lambda w: later.fadas(moved(w), 2, 0.4, 2, (0.9, 0.9), 1e-8),
     ),
+    "THROTTLE": (
+        {"restarts": True},
+        {"weight": {"kind": "repeats", "base": 2}, "step_size": 5 * STEP},
+        lambda w: later.throttle(w, 2, 5 * STEP),
+    ),
+    "mini-batches by start": (
+        {"kind": "collect", "count": 4, "filter": "start"},
+        {},
+        lambda w: later.batches_by_start(w, 4, STEP),
+    ),
+    "ATA": (
+        {"kind": "collect", "allotment": {"jobs": 8, "spread": 0.05}},
+        {},
+        lambda w: later.ata(w, 8, 0.05, STEP),
+    ),
+    "Picky": (
+        {},
+        {"weight": {"kind": "distance", "largest": 0.2}},
+        lambda w: later.picky(w, STEP, 0.2),
+    ),
 }
+SLOW_LINKS = {"download": {"latency": {"law": "expon", "scale": "2 / m"}}}
+CHANGES = {"mini-batches by start": {"clients": SLOW_LINKS}}
 OTHER_STEPS = {
     "FADAS": {"algorithm": {"optimizer": {"learning_rate": 0.2}}},
 }
@@ -38,7 +60,7 @@ OTHER_STEPS = {
 
 @pytest.mark.parametrize("name", METHODS)
 def test_events_and_models_are_those_of_the_twin(name: str) -> None:
-    assert_like_twin(METHODS[name], commits=40)
+    assert_like_twin(METHODS[name], commits=40, **CHANGES.get(name, {}))
 
 
 @pytest.mark.long
@@ -47,6 +69,12 @@ def test_events_and_models_are_those_of_the_twin(name: str) -> None:
 def test_engines_agree(name: str, mode: str) -> None:
     other_step = OTHER_STEPS.get(name, {"algorithm": {"step_size": 0.03}})
     assert_engines_agree(METHODS[name], mode, other_step)
+
+
+def test_picky_ignores_some_and_applies_others() -> None:
+    memory, _ = assert_like_twin(METHODS["Picky"], commits=40)
+    weights = memory.column("commits", "weight")
+    assert set(weights.tolist()) == {0.0, 1.0}
 
 
 def test_fadas_makes_shorter_steps_only_of_stale_buffers() -> None:

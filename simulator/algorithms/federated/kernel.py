@@ -14,6 +14,7 @@ from simulator.algorithms.base import (
     Probeable,
     broadcast_flags,
     norm,
+    norms_of,
 )
 from simulator.algorithms.client_work import LocalRule, Privatiser, Work
 from simulator.algorithms.federated.part import (
@@ -148,8 +149,9 @@ class FederatedKernel(Probeable):
         counts = state.counts
         if counts is not None:
             counts = counts.at[event.worker].add(1, mode="drop")
-            state = state._replace(counts=counts)
-        of_staleness = event.staleness, step_size, event.worker, counts
+            state = state._replace(counts=self.weight.left(counts))
+        moved = norms_of(state.weights[None] - read) if self.weight.measures else None
+        of_staleness = event.staleness, step_size, event.worker, counts, moved
         weight = present * self.weight.of(*of_staleness)
         share_of_step, state = self._share_of_step(state, event, step_size)
         if share_of_step is not None:

@@ -1,4 +1,4 @@
-"""Options of staleness weights: how much a contribution counts by its staleness."""
+"""Options of weights: how much a contribution counts, mostly by its staleness."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -74,6 +74,37 @@ class InverseShareWeight(Config):
     """q of each client, up to a common factor; by default its share so far."""
 
 
+class RepeatWeight(Config):
+    """1 / (K q^c) for a contribution that is its client's c-th repeat in a round.
+
+    A round is over as soon as everyone has contributed. The steps of first
+    contributions then sum up to one of their mean; with `base` 1 all count alike, and
+    the larger it is, the less what fast clients send besides counts (THROTTLE, on the
+    protocol `asynchronous` with `restarts`).
+
+    Source: THROTTLE (2026), as methods.md, section 12, has it.
+    """
+
+    kind: Literal["repeats"] = "repeats"
+    base: Annotated[float, Field(ge=1)]
+    """q."""
+
+
+class DistanceWeight(Config):
+    """1 where the model has moved by at most a distance since the read, else 0.
+
+    What counts 0 is a commit all the same, which leaves the model as it is, so that who
+    does what when does not depend on numbers.
+
+    Source: Cohen et al., Asynchronous Stochastic Optimization Robust to Arbitrary
+    Delays (2021), Picky SGD, as methods.md, sections 12 and 15, has it.
+    """
+
+    kind: Literal["distance"] = "distance"
+    largest: Positive
+    """Largest l2 norm of the difference between the model and the one that was read."""
+
+
 class DelayAdaptiveWeight(Config):
     """Full steps up to a concurrency; beyond, steps of at most 1 / (4 L staleness).
 
@@ -97,6 +128,8 @@ StalenessWeight = Annotated[
     | HingeWeight
     | InverseWeight
     | InverseShareWeight
+    | RepeatWeight
+    | DistanceWeight
     | DelayAdaptiveWeight,
     Field(discriminator="kind"),
 ]

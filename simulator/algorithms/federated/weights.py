@@ -7,10 +7,12 @@ from jaxtyping import Array, Float, Int
 from simulator.algorithms.federated.staleness import (
     ConstantWeight,
     DelayAdaptiveWeight,
+    DistanceWeight,
     HingeWeight,
     InverseShareWeight,
     InverseWeight,
     PolynomialWeight,
+    RepeatWeight,
     StalenessWeight,
 )
 from simulator.algorithms.step_rules import measured
@@ -36,8 +38,24 @@ class Weight(eqx.Module):
 
     @property
     def counts(self) -> bool:
-        """Whether the shares of clients are those of their contributions so far."""
-        return self.kind == "inverse_share" and self.shares is None
+        """Whether clients' contributions so far are counted: of all, or of a round."""
+        shared = self.kind == "inverse_share" and self.shares is None
+        return shared or self.kind == "repeats"
+
+    @property
+    def measures(self) -> bool:
+        """Whether the distance matters that the model has moved since a read."""
+        return self.kind == "distance"
+
+    def left(self, counts: Int[Array, " K"]) -> Int[Array, " K"]:
+        """Returns what is left of the counts after a row: none of a round's at its end.
+
+        Args:
+            counts: Contributions of every client, those of the row included.
+        """
+        if self.kind != "repeats":
+            return counts
+        return jnp.where(counts.min() > 0, 0, counts).astype(counts.dtype)
 
     def of(
         self,
@@ -45,14 +63,16 @@ class Weight(eqx.Module):
         step_size: Float[Array, ""],
         worker: Int[Array, " W"],
         counts: Int[Array, " K"] | None = None,
+        moved: Float[Array, " W"] | None = None,
     ) -> Float[Array, " W"]:
-        """Returns the factors that multiply contributions, > 0.
+        """Returns the factors that multiply contributions, >= 0.
 
         Args:
             staleness: versions between each read and now, >= 0.
             step_size: the server's, before weighting.
             worker: Clients of the contributions.
             counts: Contributions of every client so far, these included, if they count.
+            moved: Distance of the model from what was read, if it is measured.
         """
         s = staleness.astype(self.numbers.dtype)
         first, second = self.numbers
@@ -71,6 +91,13 @@ class Weight(eqx.Module):
                     shares = counts / jnp.maximum(counts.sum(), 1)
                 own = shares.at[worker].get(mode="fill", fill_value=1)
                 return 1 / (shares.shape[0] * own).astype(s.dtype)
+            case "repeats":
+                assert counts is not None
+                own = counts.at[worker].get(mode="fill", fill_value=1)
+                return 1 / (counts.shape[0] * first ** (own - 1).astype(s.dtype))
+            case "distance":
+                assert moved is not None
+                return (moved <= first).astype(s.dtype)
             case "delay_adaptive":
                 most = 1 / (4 * second * jnp.maximum(s * step_size, 1e-30))
                 return jnp.where(s <= first, 1, jnp.minimum(1, most))
@@ -99,6 +126,10 @@ def staleness_weight(
             numbers = (float(concurrency), _smoothness(config, constants))
         case InverseWeight():
             numbers = (float(config.concurrency), 0.0)
+        case RepeatWeight():
+            numbers = (config.base, 0.0)
+        case DistanceWeight():
+            numbers = (config.largest, 0.0)
         case ConstantWeight() | InverseShareWeight() | None:
             pass
     kind = config.kind if config is not None else "constant"

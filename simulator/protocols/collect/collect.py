@@ -1,10 +1,11 @@
 """Collect: contributions taken at one model gather until a rule says enough."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_serializer, model_validator
 
-from simulator.config.base import LocatedError, Quantity
+from simulator.config.base import Config, LocatedError, Quantity, without
 from simulator.config.expressions import per_client
 from simulator.protocols.base import (
     Cadence,
@@ -16,6 +17,7 @@ from simulator.protocols.collect.chances import expected_trials_in_time
 from simulator.protocols.collect.playing import Gathering, Plan
 from simulator.protocols.collect.rules import (
     AfterSeconds,
+    AllottedJobs,
     Count,
     Enough,
     HarmonicMean,
@@ -25,7 +27,21 @@ from simulator.recorders.recorder import Recorder
 from simulator.world.clients import Clients, Server
 from simulator.world.world import World
 
-RULES = ("count", "harmonic_mean", "quota", "seconds")
+RULES = ("count", "harmonic_mean", "quota", "seconds", "allotment")
+
+
+class Allotment(Config):
+    """Jobs of a round, allotted over the clients by what their jobs have taken so far.
+
+    Each round they go to the clients so that the longest of all would be over first, by
+    lower confidence bounds of the clients' mean times (ATA).
+    """
+
+    jobs: Annotated[int, Field(ge=1)]
+    """Jobs of a round, all of which it needs."""
+    spread: Annotated[float, Field(ge=0)]
+    """alpha: virtual seconds by which jobs' times vary; after n jobs of a client in
+    round k its bound is the mean less 2 alpha (sqrt(l / n) + l / n), l = ln(2 k^2)."""
 
 
 class Collect(Protocol):
@@ -36,7 +52,8 @@ class Collect(Protocol):
 
     Source: Tyurin and Richtarik, Optimal Time Complexities of Parallel Stochastic
     Optimization Methods Under a Fixed Computation Model (2023), Methods 4 and 6; with
-    `repeats: false`, Begunov and Tyurin, Do We Need Asynchronous SGD? (2026).
+    `repeats: false`, Begunov and Tyurin, Do We Need Asynchronous SGD? (2026); with
+    `filter: start`, Attia et al. (2024), as methods.md, section 12, has it.
     """
 
     kind: Literal["collect"] = "collect"
@@ -51,6 +68,8 @@ class Collect(Protocol):
     seconds: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which a round ends, where anything has arrived; else it
     ends with the first arrival."""
+    allotment: Allotment | None = None
+    """Jobs of a round, all of which end it, allotted anew for each round."""
     repeats: bool = True
     """Whether a client that has contributed goes on with another job of the round."""
     late: Literal["reject", "stop"] = "reject"
@@ -62,6 +81,15 @@ class Collect(Protocol):
     allotted: Quantity | None = None
     """Virtual seconds from the read of a job after which it is stopped; it then counts
     as a trial of `quota`."""
+
+    filter: Literal["read", "start"] = "read"
+    """What must lie in a round for a contribution to count: the read of its model or,
+    as in asynchronous mini-batching, the start of its computing, which is later where
+    the model takes time to arrive; such a contribution is stale."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), allotment=None, filter="read")
 
     @model_validator(mode="after")
     def _one_rule(self) -> "Collect":
@@ -77,7 +105,7 @@ class Collect(Protocol):
                 "add it or remove allotted",
                 ("allotted",),
             )
-        if not self.repeats and given[0] in ("harmonic_mean", "quota"):
+        if not self.repeats and given[0] in ("harmonic_mean", "quota", "allotment"):
             raise LocatedError(
                 f"repeats must be true with {given[0]}, which counts the jobs of each "
                 f"client, got false; remove it",
@@ -108,6 +136,8 @@ class Collect(Protocol):
         """
         asked = min(self.fastest or num_clients, num_clients)
         applied = self.count
+        if self.allotment is not None:
+            applied = self.allotment.jobs
         if self.quota is not None:
             applied = sum(self._quotas(num_clients))
         return Cadence(
@@ -164,6 +194,7 @@ class Collect(Protocol):
             stops=self.late == "stop",
             seconds=self.seconds,
             allotted=allotted,
+            by_start=self.filter == "start",
         )
         Gathering(plan, world, recorder).start()
 
@@ -195,6 +226,8 @@ class Collect(Protocol):
             return Count(self.count)
         if self.harmonic_mean is not None:
             return HarmonicMean(self.harmonic_mean, asked)
+        if self.allotment is not None:
+            return AllottedJobs(self.allotment.jobs, self.allotment.spread, asked)
         if self.quota is not None:
             return Quotas(self._quotas(num_clients), asked)
         return AfterSeconds()

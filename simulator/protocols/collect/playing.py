@@ -19,6 +19,7 @@ class Plan(NamedTuple):
         stops: Whether jobs under way are stopped when a round ends.
         seconds: Virtual seconds after which a round ends, if the clock ends it.
         allotted: Virtual seconds of a client's job; None where it takes its time.
+        by_start: Whether a job counts by the start of its computing, not by its read.
     """
 
     asked: list[int]
@@ -27,6 +28,7 @@ class Plan(NamedTuple):
     stops: bool
     seconds: float | None
     allotted: list[float] | None
+    by_start: bool
 
 
 class Gathering:
@@ -36,7 +38,7 @@ class Gathering:
         self._plan, self._world, self._recorder = plan, world, recorder
         self._env, self._round = world.env, 0
         self._waiting: set[int] = set()  # asked, and done with this round
-        self._overdue = False
+        self._overdue, self._began = False, self._env.now
         stops = plan.stops or plan.allotted is not None
         self._cycle = Cycle(
             *(world, self._read, self._arrive, recorder.lose),
@@ -55,7 +57,7 @@ class Gathering:
 
     def _begin_round(self) -> None:
         self._plan.enough.begin()
-        self._overdue = False
+        self._overdue, self._began = False, self._env.now
         if self._plan.seconds is not None:
             self._world.call_last(self._plan.seconds, self._time_is_up, self._round)
 
@@ -69,20 +71,33 @@ class Gathering:
     def _arrive(self, client: int) -> None:
         recorder, now = self._recorder, self._env.now
         recorder.arrive(client, now)
-        if recorder.read_version(client) < recorder.version:
+        if self._plan.enough.watches:
+            ends = self._world.seconds([recorder.read_time(client), now])
+            self._plan.enough.took(client, float(ends[1] - ends[0]))
+        if not self._in_round(client):
             recorder.lose(client, Outcome.REJECTED)
-            self._next(client)
+            self._next(client, again=True)
         elif self._plan.enough.tried(client, arrived=True) or self._overdue:
             recorder.commit(now, (client,), self._round)
             self._waiting.add(client)
             self._end_round()
         else:
             recorder.contribute(now, client, self._round)
-            self._next(client)
+            self._next(client, again=self._plan.repeats)
+
+    def _in_round(self, client: int) -> bool:
+        """Whether a client's job belongs to this round.
+
+        By their starts, one does whose model was under way when the round began.
+        """
+        timing = self._world.timing[client]
+        if not self._plan.by_start or timing is None:
+            return self._recorder.read_version(client) == self._recorder.version
+        return timing[0] >= self._began
 
     def _give_up(self, client: int) -> None:
         """Ends a trial whose time is over."""
-        current = self._recorder.read_version(client) == self._recorder.version
+        current = self._in_round(client)
         over = current and self._plan.enough.tried(client, arrived=False)
         again = not current or self._plan.enough.goes_on(client)
         self._cycle.stop(client, again=again and not over)
@@ -93,19 +108,15 @@ class Gathering:
         elif not again:
             self._waiting.add(client)
 
-    def _next(self, client: int) -> None:
+    def _next(self, client: int, *, again: bool) -> None:
         """Lets a client whose job is done go on with this round, or wait for the next.
 
-        One whose job was taken at an older model has not contributed to this round.
+        One whose job was of an older round has not contributed to this one.
         """
-        if self._plan.enough.goes_on(client) and self._repeats(client):
+        if self._plan.enough.goes_on(client) and again:
             self._cycle.begin(client)
         else:
             self._waiting.add(client)
-
-    def _repeats(self, client: int) -> bool:
-        last = self._recorder.read_version(client)
-        return self._plan.repeats or last < self._recorder.version
 
     def _time_is_up(self, round_: int) -> None:
         if round_ != self._round:

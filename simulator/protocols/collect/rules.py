@@ -1,11 +1,21 @@
 """When a round has gathered enough."""
 
+import heapq
+import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from typing import ClassVar
 
 
 class Enough(ABC):
     """The rule that ends a round, fed with its trials one by one."""
+
+    watches: ClassVar[bool] = False
+    """Whether it wants to know how long jobs take."""
+
+    def took(self, client: int, seconds: float) -> None:
+        """Hears of a job of a client that has arrived, and of its virtual seconds."""
+        del client, seconds
 
     @abstractmethod
     def begin(self) -> None:
@@ -110,6 +120,65 @@ class Quotas(Enough):
     def goes_on(self, client: int) -> bool:
         """Whether a client has trials left."""
         return self._left[client] > 0
+
+
+class AllottedJobs(Quotas):
+    """So many jobs a round, allotted by lower bounds of the clients' mean times.
+
+    One job after the other goes to the client whose bound times its number of jobs
+    would be least with it. A client that was never seen has the bound 0, so each is
+    tried; of clients alike, the one with fewer jobs, then the one that was seen less
+    often, comes first.
+
+    Args:
+        jobs: B.
+        spread: alpha, virtual seconds.
+        asked: The clients that are asked.
+
+    Source: Maranjyan et al., ATA: Adaptive Task Allocation for Efficient Resource
+    Management in Distributed Machine Learning (2025), for times whose tails are
+    exponential of scale alpha; methods.md, section 12.
+    """
+
+    watches: ClassVar[bool] = True
+
+    def __init__(self, jobs: int, spread: float, asked: list[int]) -> None:
+        self._jobs, self._spread = jobs, spread
+        self._seen = dict.fromkeys(asked, 0)
+        self._total = dict.fromkeys(asked, 0.0)
+        self._round = 0
+
+    def begin(self) -> None:
+        """Begins a round: allots its jobs."""
+        self._round += 1
+        self._left, self._all = self.allotted(), self._jobs
+
+    def took(self, client: int, seconds: float) -> None:
+        """Takes the time of a job into its client's mean."""
+        self._seen[client] += 1
+        self._total[client] += seconds
+
+    def allotted(self) -> dict[int, int]:
+        """Returns each client's jobs of the round, whose longest bound is least."""
+        found = dict.fromkeys(self._seen, 0)
+        bounds = {client: self.bound(client) for client in found}
+        first = [(bounds[c], 0, seen, c) for c, seen in self._seen.items()]
+        heapq.heapify(first)
+        for _ in range(self._jobs):
+            _, number, seen, client = first[0]
+            found[client] = number + 1
+            then = ((number + 2) * bounds[client], number + 1, seen, client)
+            heapq.heapreplace(first, then)
+        return found
+
+    def bound(self, client: int) -> float:
+        """Returns the lower bound of a client's mean seconds in this round, >= 0."""
+        seen = self._seen[client]
+        if not seen:
+            return 0.0
+        part = math.log(2 * self._round**2) / seen
+        width = 2 * self._spread * (math.sqrt(part) + part)
+        return max(self._total[client] / seen - width, 0.0)
 
 
 class AfterSeconds(Enough):
