@@ -63,6 +63,8 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "stopping": {"kind": "asynchronous", "staleness_bound": 2, "beyond": "stop"},
     "warm": {"kind": "asynchronous", "warm_up": True},
     "phases": {"kind": "phases"},
+    "restarting": {"kind": "asynchronous", "restarts": True},
+    "allotted": {"kind": "collect", "allotment": {"jobs": 4, "spread": 0.1}},
     "routed": {"kind": "routed", "tasks": 4},
     "tree": {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
 }
@@ -155,6 +157,14 @@ def _cases() -> dict[str, dict[str, Any]]:
         *(("ia2sgd", "warm"), ("ca2fl", "buffered")),
     ):
         cases[kind] = _case(protocol, HORIZONTAL, SGD | {"kind": kind})
+    repeats = SGD | {"weight": {"kind": "repeats", "base": 2.0}}
+    cases["sgd restarting"] = _case("restarting", HORIZONTAL, repeats)
+    cases["sgd allotted"] = _case("allotted", HORIZONTAL, SGD)
+    near = SGD | {"weight": {"kind": "distance", "largest": 0.3}}
+    cases["sgd distance"] = _case("asynchronous", HORIZONTAL, near)
+    adaptive = {"kind": "amsgrad", "learning_rate": 0.6}
+    fadas = buffered | {"optimizer": adaptive, "staleness_threshold": 1}
+    cases["fed_buff threshold"] = _case("buffered", HORIZONTAL, fadas)
     shares = SGD | {"weight": {"kind": "inverse_share"}}
     cases["sgd inverse_share"] = _case("asynchronous", HORIZONTAL, shares)
     for kind in ("asgd", "audp", "mapa"):

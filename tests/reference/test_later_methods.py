@@ -1,7 +1,9 @@
 """FADAS, THROTTLE, ATA, Picky SGD and others against their blind twins."""
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.reference import later_methods_twin as later
@@ -52,7 +54,7 @@ METHODS: dict[str, Case] = {
     ),
 }
 SLOW_LINKS = {"download": {"latency": {"law": "expon", "scale": "2 / m"}}}
-CHANGES = {"mini-batches by start": {"clients": SLOW_LINKS}}
+CHANGES: dict[str, Any] = {"mini-batches by start": {"clients": SLOW_LINKS}}
 OTHER_STEPS = {
     "FADAS": {"algorithm": {"optimizer": {"learning_rate": 0.2}}},
 }
@@ -69,6 +71,33 @@ def test_events_and_models_are_those_of_the_twin(name: str) -> None:
 def test_engines_agree(name: str, mode: str) -> None:
     other_step = OTHER_STEPS.get(name, {"algorithm": {"step_size": 0.03}})
     assert_engines_agree(METHODS[name], mode, other_step)
+
+
+@pytest.mark.parametrize("q", [1.0, 1e60])
+def test_the_limits_of_throttle(q: float) -> None:
+    """A huge base makes a round one synchronous step; with 1 nothing is discounted."""
+    centre = np.array([[0.0], [3.0], [-1.0]])
+    world = twin.World(
+        num_clients=3,
+        duration=lambda i, j: (1.0, 2.7, 3.1)[i],
+        gradient=lambda i, j, x: x - centre[i],
+        start=np.array([5.0]),
+        num_commits=18,
+    )
+    found = later.throttle(world, q, 0.3)
+    ends = [c for c in found.commits if c.time_s % 3.1 < 1e-9 or c.time_s % 3.1 > 3.09]
+    if q > 1:
+        wanted = twin.m_synchronous(replace(world, num_commits=4), 3, 0.3, stops=True)
+        assert len(ends) > 2
+        for mine, other in zip(ends, wanted.commits, strict=False):
+            np.testing.assert_allclose(mine.x, other.x, rtol=1e-12)
+        return
+    steps = np.diff([world.start[0], *(c.x[0] for c in found.commits)])
+    models = [world.start, *(c.x for c in found.commits)]
+    for step, commit in zip(steps, found.commits, strict=True):
+        (source,) = commit.entered
+        gradient = models[source.read_version] - centre[source.client]
+        np.testing.assert_allclose(step, -0.1 * gradient[0], rtol=1e-12)
 
 
 def test_picky_ignores_some_and_applies_others() -> None:

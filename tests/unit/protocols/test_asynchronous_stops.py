@@ -3,13 +3,19 @@
 import numpy as np
 import pytest
 
+from simulator.config.errors import ScenarioError
 from simulator.laws.constant import Constant
 from simulator.laws.distributions import Scipy
 from simulator.protocols import Asynchronous
 from simulator.timeline import Kind, Outcome
-from simulator.world.clients import Clients, Link, Selection
+from simulator.world.clients import Clients, Link, Selection, Server
 from tests.support import everything, played
-from tests.unit.protocols.replay import check_conservation, kinds, replay_registers
+from tests.unit.protocols.replay import (
+    check_conservation,
+    kinds,
+    replay_registers,
+    staleness,
+)
 
 SOON = Scipy(law="expon")
 
@@ -98,3 +104,45 @@ def test_a_warm_up_waits_for_everyone_once() -> None:
 def test_a_warm_up_with_a_bound_is_refused() -> None:
     with pytest.raises(ValueError, match="warm_up must be false"):
         Asynchronous(warm_up=True, staleness_bound=3)
+
+
+def test_everyone_begins_anew_when_each_client_has_contributed() -> None:
+    clients = Clients(compute=Constant(value=(1, 2.5)))
+    protocol = Asynchronous(restarts=True)
+    rows, jobs, _ = everything(played(protocol, clients, 2, time=5.0))
+    # At 2.5 and at 5 s client 1 ends a round; client 0 stops what it began at 2, 4.5 s.
+    assert rows.time.tolist() == [1, 2, 2.5, 3.5, 4.5, 5]
+    assert rows.worker[:, 0].tolist() == [0, 0, 1, 0, 0, 1]
+    assert staleness(rows) == [0, 0, 2, 0, 0, 2]
+    stopped = jobs.outcome == Outcome.STOPPED
+    assert jobs.read_time[stopped].tolist() == [2, 4.5]
+    replay_registers(rows)
+    check_conservation(rows, jobs, 2)
+
+
+@pytest.mark.parametrize("server", [Server(), Server(service=Constant(value=0.3))])
+def test_nothing_from_before_a_restart_is_applied(server) -> None:
+    clients = Clients(compute=SOON, upload=Link(latency=SOON), restart=SOON)
+    plan = played(Asynchronous(restarts=True), clients, 5, commits=400)
+    plan = plan.__class__(**{**plan.__dict__, "server": server})
+    rows, jobs, _ = everything(plan)
+    missing, since = set(range(5)), 0
+    for place, client in enumerate(rows.worker[:, 0].tolist()):
+        assert rows.read_version[place, 0] >= since
+        missing.discard(client)
+        if not missing:
+            missing, since = set(range(5)), int(rows.version[place]) + 1
+    queued = (jobs.outcome == Outcome.REJECTED).any()
+    assert queued == (server.service is not None)
+    replay_registers(rows)
+    check_conservation(rows, jobs, 5)
+
+
+def test_restarts_stand_alone_and_need_everyone() -> None:
+    with pytest.raises(ValueError, match="restarts must be false with warm_up"):
+        Asynchronous(restarts=True, warm_up=True)
+    with pytest.raises(ValueError, match="restarts must be false with staleness_bound"):
+        Asynchronous(restarts=True, staleness_bound=1)
+    clients = Clients(compute=SOON, selection=Selection(in_flight=3))
+    with pytest.raises(ScenarioError, match="selection"):
+        Asynchronous(restarts=True).check_setting(clients, Server(), 5)

@@ -132,6 +132,15 @@ def test_everyone_and_stops_is_synchronous() -> None:
         assert (rows.job[own, 0] == number).all()
 
 
+def test_a_batch_of_one_with_stops_is_the_fastest_client_alone() -> None:
+    clients = Clients(compute=Constant(value=(3, 1.25, 2)))
+    plan = played(Collect(count=1, late="stop"), clients, 3, commits=40)
+    rows, jobs, _ = everything(plan)
+    assert rows.time.tolist() == [1.25 * (k + 1) for k in range(40)]
+    assert set(rows.worker[:, 0].tolist()) == {1}
+    assert (jobs.outcome[jobs.client != 1] != Outcome.APPLIED).all()
+
+
 def test_the_fastest_arrivals_end_a_round_and_the_others_are_stopped() -> None:
     """With stops and exponential times a round lasts sum 1 / (n - i) on average.
 

@@ -191,9 +191,16 @@ TREES: dict[str, dict[str, Any]] = {
     ),
     "fed_async": algorithm(SGD, kind="fed_async"),
     "fed_buff": merge(
-        algorithm(SGD, kind="fed_buff"), {"protocol": {"kind": "buffered", "size": 3}}
+        algorithm(SGD, kind="fed_buff", staleness_threshold=2),
+        {"protocol": {"kind": "buffered", "size": 3}},
     ),
     "collect": merge(SGD, {"protocol": {"kind": "collect", "count": 3, "fastest": 2}}),
+    "allotment": merge(
+        SGD,
+        {"protocol": {"kind": "collect", "allotment": {"jobs": 3, "spread": 1.0}}},
+    ),
+    "repeats": algorithm(SGD, weight={"kind": "repeats", "base": 2.0}),
+    "distance": algorithm(SGD, weight={"kind": "distance", "largest": 2.0}),
     "trials": merge(SGD, {"protocol": {"kind": "collect", "quota": 2}}),
     "spanning tree": merge(
         SGD,
