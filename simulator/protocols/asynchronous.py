@@ -160,7 +160,7 @@ class _Restarting:
         self._env, self._recorder = world.env, recorder
         self._everyone = range(world.num_clients)
         self._missing = set(self._everyone)
-        self._since = 0  # version that the round has begun with
+        self._since = 0  # version at the start of the round
         self.cycle = Cycle(world, self._read, self._arrive, recorder.lose, stops=True)
 
     def _read(self, client: int) -> None:
