@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from analysis.timelines.view import View
     from simulator.studies.memory import Estimate
+    from simulator.studies.sizes import ModelSize
     from simulator.studies.timing import TimeEstimate
     from simulator.trace import Study
 
@@ -43,6 +44,21 @@ def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
         f"{memory.data / 2**20:.0f} for data and up to {memory.state / 2**20:.0f} for "
         f"a batch"
     )
+
+
+def show_sizes(sizes: "Sequence[ModelSize]") -> None:
+    """Shows what was counted of models and jobs."""
+    for size in sizes[:SHOWN]:
+        flops = " to ".join(
+            f"{n:,}" for n in sorted({min(size.flops), max(size.flops)})
+        )
+        server = f" (the server's {size.server_flops:,})" if size.server_flops else ""
+        out.say(
+            f"model {size.model}: {counted(size.num_weights, 'weight')}; a job sends "
+            f"{size.upload_bytes:,} bytes, gets {size.download_bytes:,} and has "
+            f"{counted(size.samples, 'sample')}, the gradient of each of {flops} "
+            f"operations{server}"
+        )
 
 
 def show_time(estimate: "TimeEstimate | None") -> None:

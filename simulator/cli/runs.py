@@ -110,7 +110,7 @@ def run(
     for remark in remarks(config):
         err.say(f"stalesim: warning: {remark}", style="yellow")
     if dry_run:
-        from simulator.studies import memory, planned, staged, timing
+        from simulator.studies import memory, planned, sizes, staged, timing
         from simulator.studies.executors import connected
 
         if scheduler is not None:
@@ -120,6 +120,7 @@ def run(
             *_, config = staged.stages(config, folder, most)
         runs, tasks = planned(config)
         printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
+        printing.show_sizes(sizes.sizes(tasks))
         if scheduler is None:
             printing.show_time(timing.estimate(tasks, jobs))
         printing.show_inherited(config)

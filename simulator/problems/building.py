@@ -1,5 +1,6 @@
 """Problems on the device, and what step sizes by theory ask of them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -18,7 +19,8 @@ from simulator.problems.caching import cached_by_content, dataset
 from simulator.problems.constants import Constants
 from simulator.problems.data.base import Dataset
 from simulator.problems.estimates import Estimates, estimate
-from simulator.problems.models.party import party_network
+from simulator.problems.models.base import Embedding
+from simulator.problems.models.party import PartyNetwork, party_network
 from simulator.problems.outputs import OutputForm
 from simulator.problems.shares import common_samples
 
@@ -37,7 +39,7 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
         bias: Whether that objective's model has a bias.
     """
     data = dataset(config.data)
-    return _built(config, data, precision, with_minimum=with_minimum, bias=bias)
+    return of_data(config, data, precision, with_minimum=with_minimum, bias=bias)
 
 
 @cached_by_content
@@ -57,14 +59,22 @@ def check_functions(config: Any, precision: str, metrics: tuple[str, ...]) -> No
     if not own_functions.given(config, metrics):
         return
     data = own_functions.first_rows(dataset(config.data))
-    few = _built(config, data, precision, with_minimum=False, bias=True)
+    few = of_data(config, data, precision, with_minimum=False, bias=True)
     own_functions.check(config, few, metrics)
 
 
-def _built(
+def of_data(
     config: Any, data: Dataset, precision: str, *, with_minimum: bool, bias: bool
 ) -> Any:
-    """Builds the problem of some data."""
+    """Builds the problem of some data, perhaps of their first rows alone.
+
+    Args:
+        config: As of `build`.
+        data: Its data.
+        precision: As of `build`.
+        with_minimum: As of `build`.
+        bias: As of `build`.
+    """
     horizontal_ = config.partition.family == "horizontal"
     wanted = outputs.form(config, data)
     as_given = config.gives_rows
@@ -104,25 +114,40 @@ def _vertical(
     config: Any, data: Dataset, form: OutputForm, options: dict[str, Any]
 ) -> vertical.VerticalProblem:
     """Builds a vertically divided problem, of logits or with a server's network."""
-    model, chosen, num_outputs = config.model, config.server, form.num_outputs
+    model, chosen = config.model, config.server
     columns = config.partition.make(data)
-    sizes = [part.size for part in columns]
-    if chosen is None and "vertical" in model.families:
-        family = "transfer" if config.transfer else "vertical"
-        embedding = model.make(num_outputs, max(sizes), family)
-        return vertical.build(data, columns, embedding, **options)
-    views = chosen.views if chosen else 1
-    embedding = party_network(
-        model,
-        sizes,
-        width=chosen.width if chosen else num_outputs,
-        views=views,
-        last=chosen is not None,
-    )
+    of_parties = embedding(config, form, [part.size for part in columns])
+    if not isinstance(of_parties, PartyNetwork):
+        return vertical.build(data, columns, of_parties, **options)
     server = chosen and chosen.network(len(columns), form)
     frames = model.frames if model.sequential else 1
+    pieces = of_parties.views * frames
     return vertical.build(
-        data, columns, embedding, server=server, pieces=views * frames, **options
+        data, columns, of_parties, server=server, pieces=pieces, **options
+    )
+
+
+def embedding(config: Any, form: OutputForm, sizes: Sequence[int]) -> Embedding:
+    """Builds the network of parties, of what they send to be added up or to a server.
+
+    Args:
+        config: The problem's configuration.
+        form: Outputs that the loss takes.
+        sizes: Columns of each party.
+
+    Raises:
+        ScenarioError: The columns do not fit the model.
+    """
+    model, chosen = config.model, config.server
+    if chosen is None and "vertical" in model.families:
+        family = "transfer" if config.transfer else "vertical"
+        return model.make(form.num_outputs, max(sizes), family)
+    return party_network(
+        model,
+        sizes,
+        width=chosen.width if chosen else form.num_outputs,
+        views=chosen.views if chosen else 1,
+        last=chosen is not None,
     )
 
 

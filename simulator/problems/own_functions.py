@@ -29,7 +29,7 @@ def given(config: Any, metrics: Sequence[str]) -> bool:
         config: The problem's configuration.
         metrics: Names of the metrics that are evaluated.
     """
-    return bool(_of_problem(config) or any(map(_is_own, map(metric, metrics))))
+    return bool(of_problem(config) or any(map(_is_own, map(metric, metrics))))
 
 
 def first_rows(data: Dataset) -> Dataset:
@@ -63,9 +63,9 @@ def check(config: Any, problem: Any, metrics: Sequence[str]) -> None:
     if config.partition.family == "vertical":
         model = (model, problem.start_server(key_of(0)))
     few = problem.first(FEW)
-    of_problem = _of_problem(config)
-    if of_problem:
-        _check_loss(of_problem[0], few, model)
+    found = of_problem(config)
+    if found:
+        _check_loss(found[0], few, model)
     named = [metric(name) for name in metrics]
     for each in [each for each in named if each.models in ON_TEST_ROWS]:
         _check_metric(each, problem, model)
@@ -75,7 +75,7 @@ def _is_own(record: Metric) -> bool:
     return not record.compute.startswith("simulator.")
 
 
-def _of_problem(config: Any) -> list[UserFunction]:
+def of_problem(config: Any) -> list[UserFunction]:
     """Returns a problem's functions that are the user's."""
     found = {
         "problem.loss": config.loss if ":" in config.loss else None,

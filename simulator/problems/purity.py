@@ -80,9 +80,15 @@ def _primitives(jaxpr: Any) -> Iterator[str]:
     """Yields the names of all primitives of a program, in those within it too."""
     for equation in jaxpr.eqns:
         yield equation.primitive.name
-        for value in jax.tree.leaves(
-            list(equation.params.values()), is_leaf=lambda v: hasattr(v, "eqns")
-        ):
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                yield from _primitives(inner)
+        for inner in programs_of(equation):
+            yield from _primitives(inner)
+
+
+def programs_of(equation: Any) -> Iterator[Any]:
+    """Yields the programs within one step of a program, such as a loop's body."""
+    for value in jax.tree.leaves(
+        list(equation.params.values()), is_leaf=lambda v: hasattr(v, "eqns")
+    ):
+        inner = getattr(value, "jaxpr", value)
+        if hasattr(inner, "eqns"):
+            yield inner

@@ -8,6 +8,7 @@ from pydantic import (
     Field,
     FieldSerializationInfo,
     field_serializer,
+    model_serializer,
     model_validator,
 )
 
@@ -17,6 +18,7 @@ from simulator.config.base import (
     LocatedError,
     RecordingPath,
     Rule,
+    without,
 )
 from simulator.config.catalogue import AnyPart
 from simulator.config.parts import tag
@@ -131,6 +133,13 @@ class BaseScenario(Config, ABC):
         """Number of clients or parties."""
 
     @property
+    def computes_flops(self) -> bool:
+        """Whether some computing times are by the operations of a job."""
+        clients = self.clients
+        parts = (clients, *clients.groups.values()) if clients else ()
+        return any(part.compute_per == "flop" for part in parts)
+
+    @property
     def replays(self) -> bool:
         """Whether the timeline is a recorded one."""
         return getattr(self._timeline, "replay", None) is not None
@@ -186,6 +195,13 @@ class Job(Config):
     """Number of local steps."""
     samples: Count = 1
     """Samples of all steps together."""
+    flops: Annotated[float, Field(gt=0)] | None = None
+    """Floating-point operations of the gradient of one sample, for `compute_per: flop`;
+    where there is a problem, they are counted from its model."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), flops=None)
 
 
 class WorldScenario(BaseScenario):
@@ -209,6 +225,13 @@ class WorldScenario(BaseScenario):
                 "clients.number is missing; say how many there are", ("clients",)
             )
         self.check_world()
+        if self.computes_flops and self.job.flops is None:
+            raise LocatedError(
+                "job.flops must be given for clients.compute_per: flop in a world "
+                "without a problem, got nothing; add the operations of a sample's "
+                "gradient",
+                ("job",),
+            )
         for unit in ("epochs", "target"):
             if getattr(self.stop, unit) is not None:
                 raise LocatedError(

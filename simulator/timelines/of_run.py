@@ -6,6 +6,8 @@ shares out its data, the algorithm says what a job is, privacy limits the messag
 a protocol and a world make the timeline.
 """
 
+from dataclasses import replace
+
 from simulator.privacy import ledger
 from simulator.problems.shape import ProblemShape
 from simulator.problems.shares import Shares, shares
@@ -44,6 +46,7 @@ def timeline(run: Run) -> RunTimeline:
             contributions_per_epoch=num_clients,
             steps=job.steps,
             samples=job.samples,
+            flops=() if job.flops is None else (job.flops,),
         ),
         server=scenario.server,
         player=scenario.player,
@@ -80,6 +83,8 @@ def set_up(run: Run) -> RunSetup:
         num_exchanged=shared.num_exchanged,
     )
     workload = algorithm.workload(shape, sampler, protocol)
+    if scenario.computes_flops:
+        workload = replace(workload, flops=_flops(scenario))
     batch = sampler.batch if algorithm.uploads_batch else None
     simulated = SimulatedTimeline(
         clients=None if protocol.pooled else scenario.clients,
@@ -99,6 +104,13 @@ def set_up(run: Run) -> RunSetup:
     if scenario.timeline is not None and scenario.timeline.replay is not None:
         played = replayed(simulated, scenario.timeline, run)
     return RunSetup(run, shared, shape, sampler, played)
+
+
+def _flops(scenario: Scenario) -> tuple[float, ...]:
+    """Returns the operations of a sample's gradient, of clients or of each party."""
+    from simulator.problems.work import work  # JAX: only where a world asks for it
+
+    return work(scenario.problem).clients
 
 
 def _quota(

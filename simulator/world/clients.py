@@ -158,9 +158,10 @@ class Behaviour(Config):
     """Law of virtual seconds of the request that ends with a snapshot of the model."""
     compute: AnyLaw | None = None
     """Law of virtual seconds of computing, by `compute_per`."""
-    compute_per: Literal["job", "step", "sample"] = "job"
-    """Unit of a draw of `compute`: a whole job, one of its local steps, or one of its
-    samples."""
+    compute_per: Literal["job", "step", "sample", "flop"] = "job"
+    """Unit of a draw of `compute`: a whole job, one of its local steps, one of its
+    samples, or a floating-point operation of the gradients of its samples, which are
+    counted from the model (`value: 1/5e9` is a rate of 5 Gflop/s)."""
     upload: Link | None = None
     """Way of messages to the server."""
     download: Link | None = None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Unit = Literal["job", "step", "sample"]
+Unit = Literal["job", "step", "sample", "flop"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Workload:
         own_steps: Local steps of each client's job, K numbers; empty where all clients
             make `steps`.
         own_samples: Samples of each client's job; empty where all have `samples`.
+        flops: Floating-point operations of the gradient of one sample: one number for
+            all clients, or one for each; empty where no law of computing asks for it.
     """
 
     upload_bytes: int = 0
@@ -31,15 +33,16 @@ class Workload:
     overhead_s: float = 0
     own_steps: tuple[int, ...] = ()
     own_samples: tuple[int, ...] = ()
+    flops: tuple[float, ...] = ()
 
     @property
     def parts(self) -> dict[str, Any]:
         """Numbers that a timeline's hash depends on, without those of no effect."""
-        younger = ("overhead_s", "own_steps", "own_samples")
+        younger = ("overhead_s", "own_steps", "own_samples", "flops")
         return {k: v for k, v in vars(self).items() if v or k not in younger}
 
-    def amount(self, unit: Unit, client: int) -> int:
-        """Returns how many jobs, local steps or samples a job of a client has.
+    def amount(self, unit: Unit, client: int) -> float:
+        """Returns how many units of computing time a job of a client has.
 
         Args:
             unit: Unit of a draw of computing time.
@@ -47,6 +50,9 @@ class Workload:
         """
         if unit == "job":
             return 1
+        if unit == "flop":
+            own_flops = self.flops[client if len(self.flops) > 1 else 0]
+            return own_flops * self.amount("sample", client)
         own, usual = (
             (self.own_steps, self.steps)
             if unit == "step"

@@ -1,5 +1,8 @@
 """Convolution of images in two forms: one for loops compiled for CPU, one for GPU."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Literal
 
 import jax
@@ -8,6 +11,8 @@ from jax import lax
 from jaxtyping import Array, Float
 
 Form = Literal["patches", "native"]
+
+_form: ContextVar[Form | None] = ContextVar("form", default=None)
 
 Residuals = tuple[Float[Array, "CKK HWS"], Float[Array, "D C K K"], int, int]
 
@@ -43,13 +48,15 @@ def convolve(
         images: Images by channel, row, column and sample.
         kernels: Kernels by output channel, input channel, row and column.
         form: `patches` (unfold, multiply) or `native` (XLA's convolution); by default
-            `patches` on CPU and `native` elsewhere, chosen at tracing.
+            `patches` on CPU and `native` elsewhere or within `as_native`, chosen at
+            tracing.
 
     Returns:
         Images smaller by `K - 1` in both directions.
     """
     if form is None:
-        form = "patches" if jax.default_backend() == "cpu" else "native"
+        usual = "patches" if jax.default_backend() == "cpu" else "native"
+        form = _form.get() or usual
     if form == "patches":
         return _patches(images, kernels)
     return lax.conv_general_dilated(
@@ -59,6 +66,16 @@ def convolve(
         padding="VALID",
         dimension_numbers=("CHWN", "OIHW", "CHWN"),
     )
+
+
+@contextmanager
+def as_native() -> Iterator[None]:
+    """Lets programs that are traced meanwhile be those of no device in particular."""
+    token = _form.set("native")
+    try:
+        yield
+    finally:
+        _form.reset(token)
 
 
 @jax.custom_vjp

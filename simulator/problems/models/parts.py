@@ -96,7 +96,16 @@ class Model(Part):
             widths: Columns of each party, of one of its views.
             num_outputs: Numbers that it sends of a sample, of a view.
         """
-        return sum(self.party_weights(own, num_outputs) for own in widths)
+        own = self.widths_of_parties(widths)
+        return sum(self.party_weights(width, num_outputs) for width in own)
+
+    def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:
+        """Returns the columns that each party's network is made for.
+
+        Args:
+            widths: Columns of each party, of one of its views.
+        """
+        return widths
 
     def make(self, num_outputs: int, num_features: int, family: str) -> Any:
         """Returns the network: a `base.Classifier`, or of a party a `base.Embedding`.

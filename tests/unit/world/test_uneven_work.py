@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from simulator.protocols.synchronous import Synchronous
+from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
-from simulator.timelines.of_run import set_up
+from simulator.timelines.of_run import set_up, timeline
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import Clients
 from simulator.world.workload import Workload
@@ -31,6 +32,30 @@ def test_a_job_takes_as_long_as_its_own_work(player, per, seconds) -> None:
     _, jobs, _ = everything(replace(plan, workload=work, player=player))
     taken = (jobs.computed_time - jobs.begun_time)[:6].reshape(2, 3)
     np.testing.assert_allclose(taken, [seconds] * 2)
+
+
+WORLD = {
+    "name": "world",
+    "clients": {
+        "number": 2,
+        "compute": {"law": "constant", "value": "m/1e6"},
+        "compute_per": "flop",
+    },
+    "protocol": {"kind": "synchronous"},
+    "stop": {"commits": 1},
+}
+
+
+def test_a_world_without_a_problem_says_its_operations_itself() -> None:
+    job = {"samples": 10, "flops": 2e5}
+    found = WorldScenario.model_validate(WORLD | {"job": job})
+    plan = timeline(Run(0, "base", {}, 0, 1, found))
+    assert isinstance(plan, SimulatedTimeline)
+    _, jobs, _ = everything(plan)
+    taken = (jobs.computed_time - jobs.begun_time)[:2]
+    np.testing.assert_allclose(sorted(taken), [2, 4])
+    with pytest.raises(ValueError, match=r"job\.flops must be given"):
+        WorldScenario.model_validate(WORLD)
 
 
 def test_an_algorithm_says_what_its_clients_have_to_do() -> None:

@@ -68,6 +68,6 @@ class Python(Model):
         """Returns the number of weights of a party's network."""
         return self.make(num_outputs, num_features, "vertical").num_weights
 
-    def weights_of_parties(self, widths: Sequence[int], num_outputs: int) -> int:
-        """Returns the weights of all parties, each with a network for the widest."""
-        return len(widths) * self.num_weights(max(widths), num_outputs)
+    def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:
+        """Returns the columns of the widest party, whose network all have."""
+        return [max(widths)] * len(widths)
