@@ -25,7 +25,7 @@ ROWS = 7
 """Rows of the smaller of the two batches that are compared."""
 
 
-class Work(NamedTuple):
+class Operations(NamedTuple):
     """Operations of one gradient of one row.
 
     Attributes:
@@ -40,7 +40,7 @@ class Work(NamedTuple):
 
 
 @cached_by_content
-def work(config: Any) -> Work:
+def work(config: Any) -> Operations:
     """Counts the work of a problem's model.
 
     A multiplication and an addition are two operations, a comparison is one, a draw of
@@ -58,7 +58,7 @@ def work(config: Any) -> Work:
     """
     with jax.enable_x64(False), as_native():
         if config.partition.family == "horizontal":
-            return Work((_of_client(config),))
+            return Operations((_of_client(config),))
         return _of_parties(config)
 
 
@@ -129,7 +129,7 @@ def _of_client(config: Any) -> int:
     return _counting(config, lambda: _per_row(gradient))
 
 
-def _of_parties(config: Any) -> Work:
+def _of_parties(config: Any) -> Operations:
     data = dataset(config.data)
     form = outputs.form(config, data)
     widths = [part.size for part in config.partition.make(data)]
@@ -139,7 +139,7 @@ def _of_parties(config: Any) -> Work:
     }
     clients = tuple(of_width[own] for own in config.model.widths_of_parties(widths))
     if config.transfer is not None:
-        return Work(clients)
+        return Operations(clients)
     few = _few(config)
     sent = (len(widths), few.embedding.num_outputs)
     weights = jax.eval_shape(few.start_server, jax.random.key(0))
@@ -151,7 +151,7 @@ def _of_parties(config: Any) -> Work:
         h = _shape((*sent, rows))
         return jax.grad(loss, (0, 1)), weights, h, _rows_of(few.y, rows)
 
-    return Work(clients, _counting(config, lambda: _per_row(gradient)))
+    return Operations(clients, _counting(config, lambda: _per_row(gradient)))
 
 
 def _of_party(embedding: Any, width: int) -> int:

@@ -16,7 +16,7 @@ import pytest
 
 from simulator.config.errors import ScenarioError
 from simulator.problems.models.convolution import convolve
-from simulator.problems.work import Work, operations, work
+from simulator.problems.work import Operations, operations, work
 from simulator.scenario.scenario import Problem
 from simulator.scenario.study import Run
 from simulator.studies.planning import of_runs
@@ -29,7 +29,7 @@ PASSES = 16
 FEATURES, CLASSES = 64, 10
 
 
-def counted(model: dict[str, Any], **changes: Any) -> Work:
+def counted(model: dict[str, Any], **changes: Any) -> Operations:
     entries = {
         "data": {"kind": "digits"},
         "partition": {"kind": "iid", "clients": 3},
