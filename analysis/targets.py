@@ -10,6 +10,7 @@ from analysis.bounds import AT_LEAST, AT_MOST, EXACT
 from analysis.frames import Study, described, evaluations, groups, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import Interval, first_reached, kaplan_meier_median
+from simulator.trace import StudyError
 
 FINAL = 0.1
 """The final value of a run is the mean of its last tenth of evaluations."""
@@ -201,9 +202,14 @@ def times_to_target(
         not reached; NaN for a run that counts no such thing), reached.
 
     Raises:
-        StudyError: The metric was not evaluated.
+        StudyError: The metric was not evaluated, or cannot have the value.
     """
-    higher = described(study, metric).higher_is_better
+    known = described(study, metric)
+    if rule := known.range_missed(value):
+        raise StudyError(
+            f"the target of {metric} must be {rule}, got {value:g}; change it"
+        )
+    higher = known.higher_is_better
     table = evaluations_by(study, against)
     curves = _by_run(table, metric, against)
     horizon = max((float(times[-1]) for times, _ in curves.values()), default=0.0)

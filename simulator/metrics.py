@@ -155,6 +155,16 @@ class Metric(NamedPart):
         """Whether it is computed of models that workers have of their own."""
         return self.models in (Models.EACH_WORKER, Models.ALL_WORKERS)
 
+    def range_missed(self, value: float) -> str:
+        """Returns the rule that a value breaks which the metric cannot have, or ""."""
+        low, high = self.bounds or (-math.inf, math.inf)
+        if low <= value <= high:
+            return ""
+        ends = [f">= {low:g}"] * math.isfinite(low) + [f"<= {high:g}"] * (
+            high < math.inf
+        )
+        return " and ".join(ends)
+
     def function(self) -> Callable[..., Any]:
         """Imports and returns the function that computes the metric.
 

@@ -97,7 +97,8 @@ class Claim(Part):
     """Swept values that the claim is made for; all values of keys that are left out."""
     origin: Origin = "paper"
     """Source of the claim: the paper; a specification, which reads or calibrates the
-    paper; the scenario itself; or algebra, as two ways to compute the same."""
+    paper; the scenario itself (`own`, the default where the scenario has no `source`);
+    or algebra, as two ways to compute the same."""
     says: str
     """The claim in words, for pages and tables."""
 

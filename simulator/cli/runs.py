@@ -25,7 +25,12 @@ FAILED = 1
 
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", "-s", help="dotted.key=value, replaces an entry"),
+    typer.Option(
+        "--set",
+        "-s",
+        help="dotted.key=value, replaces an entry; a mapping is merged into the one "
+        "that is there, {} empties it, null removes it; may be repeated",
+    ),
 ]
 Jobs = Annotated[
     int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")

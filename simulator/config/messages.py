@@ -80,8 +80,11 @@ def first_error(
 
     def order(path: Path) -> tuple[bool, Any, bool]:
         # What is missing at the top stands nowhere; it is told after all that does.
+        # Elsewhere an unknown key next to it comes first: it may be what is missing.
         missing = groups[path][0]["type"] == "missing"
-        return missing and len(path) == 1, rank(path), missing
+        strangers = _strangers(path, groups) if missing else []
+        place = max(map(rank, strangers)) if strangers else rank(path)
+        return missing and len(path) == 1, place, missing
 
     path = min(groups, key=order)
     message = _message(path, groups[path], tree, root)
@@ -117,14 +120,20 @@ def _explained(path: Path, groups: Mapping[Path, list[Any]]) -> bool:
     """
     details = groups[path]
     if details[0]["type"] == "missing":
-        strangers = [
-            str(other[-1])
-            for other, found in groups.items()
-            if found[0]["type"] == "extra_forbidden" and other[:-1] == path[:-1]
-        ]
-        return nearest(path[-1], strangers) is not None
+        names = [str(other[-1]) for other in _strangers(path, groups)]
+        meant = any(nearest(name, [str(path[-1])]) is not None for name in names)
+        return meant or nearest(path[-1], names) is not None
     deeper = any(len(o) > len(path) and o[: len(path)] == path for o in groups)
     return deeper and all(detail["type"] in MISMATCHES for detail in details)
+
+
+def _strangers(path: Path, groups: Mapping[Path, list[Any]]) -> list[Path]:
+    """Returns the unknown keys next to an entry."""
+    return [
+        other
+        for other, found in groups.items()
+        if found[0]["type"] == "extra_forbidden" and other[:-1] == path[:-1]
+    ]
 
 
 def _message(

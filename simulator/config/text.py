@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from simulator.config.words import SEARCHED, plain
+from simulator.config.words import SEARCHED, SETTINGS, plain
 
 JOINERS = "\u200c\u200d"
 """Signs between letters, and between parts of an emoji; nothing around them moves."""
@@ -67,7 +67,9 @@ def suggestion(word: object, known: Iterable[str]) -> str:
     known = sorted(set(known))
     near = nearest(word, known)
     if near is not None:
-        return f"did you mean {near!r}?"
+        given = plain(str(word))
+        setting = SETTINGS.get(given) if near == SEARCHED.get(given) else None
+        return f"did you mean {near!r}{f', with {setting}' if setting else ''}?"
     return f"known are {', '.join(known)}" if known else "nothing is known here"
 
 

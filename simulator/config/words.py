@@ -11,6 +11,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "seed": ("random seed", "rng"),
     "size": ("buffer size", "aggregation goal"),
     "fed_avg": ("FedAvg", "federated averaging", "FedProx", "FedAvgM", "FedAdam"),
+    "dense": ("fully connected", "feedforward", "multilayer perceptron"),
     "sgd": ("local SGD",),
     "psgd": ("AD-PSGD", "D-PSGD", "decentralized SGD"),
     "asynchronous": ("async", "asynchronous SGD", "FedAsync", "Hogwild"),
@@ -32,6 +33,13 @@ OTHERS: dict[str, tuple[str, ...]] = {
 """Our words, and for each what others write; a word that means two of ours stands where
 it does not name another part of the same kind."""
 
+COMPLETED = {
+    "FedProx": "proximal",
+    "FedAvgM": "optimizer: {kind: sgd, momentum: ...}",
+    "FedAdam": "optimizer: {kind: adam}",
+}
+"""What has to be set so that our word is what another one means."""
+
 
 def plain(word: str) -> str:
     """Returns a word without capitals and without signs between letters."""
@@ -40,3 +48,5 @@ def plain(word: str) -> str:
 
 SEARCHED = {plain(word): ours for ours, words in OTHERS.items() for word in words}
 """Our word for each of theirs, these as `plain` has them."""
+SETTINGS = {plain(word): setting for word, setting in COMPLETED.items()}
+"""What has to be set next to our word, for theirs as `plain` has them."""

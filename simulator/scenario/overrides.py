@@ -32,8 +32,8 @@ def apply(tree: Mapping[str, Any], override: str, places: Places) -> dict[str, A
     """Returns a scenario with one entry replaced.
 
     A mapping is merged into the one that it meets, unless it names another `kind` or
-    `law`: then it replaces it. The value `null` removes an entry, and sections that are
-    missing are made.
+    `law`: then it replaces it, and so does an empty one, which else would do nothing.
+    The value `null` removes an entry, and sections that are missing are made.
 
     Args:
         tree: Scenario as it was written.
@@ -66,6 +66,8 @@ def apply(tree: Mapping[str, Any], override: str, places: Places) -> dict[str, A
             places.setdefault(keys[:depth], place)
     # A null inside a variant is part of it: it removes an entry of the base.
     of_variant = keys[0] == "variants" and (len(keys) > 2 or value is not None)
+    if value == {}:
+        tree = replace(tree, keys, None)
     return replace(tree, keys, value, nulls_remove=not of_variant)
 
 

@@ -3,7 +3,7 @@
 A YAML file is read into these classes, and a Python program builds them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -200,6 +200,16 @@ class Scenario(BaseScenario):
     def _as_before(self, dump: Callable[["Scenario"], Any]) -> dict[str, Any]:
         return without(dump(self), tune=None)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_own(cls, data: Any) -> Any:
+        """Makes claims those of the scenario itself where it follows no source."""
+        claims = data.get("claims") if isinstance(data, dict) else None
+        if not isinstance(claims, list | tuple) or data.get("source"):
+            return data
+        named = [{"origin": "own"} | c if isinstance(c, dict) else c for c in claims]
+        return {**data, "claims": named}
+
     @model_validator(mode="after")
     def _fits(self) -> "Scenario":
         if self.problem.partition.family != self.algorithm.family:
@@ -242,7 +252,7 @@ class Scenario(BaseScenario):
             raise LocatedError(
                 f"problem.model.kind must be for {family} data with the "
                 f"algorithm {self.algorithm.kind!r}, got {problem.model.kind!r}; "
-                f"take linear",
+                f"take dense (fully connected layers), cnn or linear",
                 ("problem", "model", "kind"),
             )
         if problem.server is not None and (horizontal or problem.transfer is not None):
@@ -290,6 +300,25 @@ class Scenario(BaseScenario):
                     f"{suggestion(metric, metrics.names())}",
                     ("stop", "target", metric),
                 )
+        for keys, metric, value in self._targets():
+            known = metrics.find(metric)
+            rule = known.range_missed(value) if known else ""
+            if rule:
+                raise LocatedError(
+                    f"{'.'.join(map(str, keys))} must be {rule}, which {metric} can "
+                    f"be, got {value:g}; change it",
+                    keys,
+                )
+
+    def _targets(self) -> Iterator[tuple[tuple[str | int, ...], str, float]]:
+        """Yields the values of metrics that are to be reached, and where they stand."""
+        for metric, value in (self.stop.target or {}).items():
+            yield ("stop", "target", metric), metric, value
+        for index, claim in enumerate(self.claims):
+            for metric, value in (getattr(claim, "to", None) or {}).items():
+                yield ("claims", index, "to", metric), metric, value
+            if claim.kind == "value":
+                yield ("claims", index, "is"), claim.metric, claim.is_
 
     def _check_transfer(self) -> None:
         """Refuses what transfer learning does not know."""

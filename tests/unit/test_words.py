@@ -5,7 +5,7 @@ import pytest
 from simulator.config.catalogue import KINDS, parts
 from simulator.config.parts import tag
 from simulator.config.text import nearest, suggestion
-from simulator.config.words import OTHERS, SEARCHED
+from simulator.config.words import COMPLETED, OTHERS, SEARCHED
 from simulator.scenario.scenario import Scenario
 
 
@@ -19,6 +19,8 @@ def test_our_words_are_names_of_parts_keys_or_laws_and_none_is_anothers() -> Non
     ]
     known = names | {*options, *Scenario.model_fields, "expon", "lognorm", "norm"}
     assert {*OTHERS} <= known
+    others = {word for words in OTHERS.values() for word in words}
+    assert {*COMPLETED} <= others
     assert sum(map(len, OTHERS.values())) == len(SEARCHED), "each word once"
 
 
@@ -39,4 +41,5 @@ def test_our_words_are_names_of_parts_keys_or_laws_and_none_is_anothers() -> Non
 def test_a_word_leads_to_ours(word: str, known: list[str], found: str | None) -> None:
     assert nearest(word, known) == found
     if found is not None:
-        assert suggestion(word, known) == f"did you mean {found!r}?"
+        with_setting = ", with proximal" if word == "FedProx" else ""
+        assert suggestion(word, known) == f"did you mean {found!r}{with_setting}?"

@@ -120,3 +120,10 @@ def test_a_metric_of_a_plug_in_that_is_not_here_has_no_direction() -> None:
     study.manifest["scenario"]["evaluate"]["metrics"].append("mine")
     with pytest.raises(StudyError, match=r"'mine' must be a known one.*register"):
         targets.times_to_target(study, "mine", 2.0)
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, 93.0, math.nan])
+def test_a_target_that_the_metric_cannot_have_is_refused(value: float) -> None:
+    study = Curves({"a": [arrives(1)]})
+    with pytest.raises(StudyError, match=r"test_accuracy must be >= 0 and <= 1, got"):
+        targets.time_to_target(study, "test_accuracy", value)

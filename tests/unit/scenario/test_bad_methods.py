@@ -56,6 +56,12 @@ BAD = {
         "4: problem.partition.kind",
         "must be horizontal for the algorithm 'sgd'",
     ),
+    "a party's model for rows": (
+        "partition: {kind: iid, clients: 4}",
+        "partition: {kind: iid, clients: 4}\n  model: {kind: mlp}",
+        "5: problem.model.kind",
+        "got 'mlp'; take dense (fully connected layers), cnn or linear",
+    ),
     "a probe that never comes": (
         "stop: {commits: 10}",
         "stop: {commits: 10}\nprobe: {every: 0}",

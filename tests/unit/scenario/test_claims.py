@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from simulator.claims import is_at, read
+from simulator.scenario.reading import loads
 
 SLOPE: dict[str, Any] = {
     "slope": "a",
@@ -49,6 +50,29 @@ RATIO: dict[str, Any] = {
 BELOW: dict[str, Any] = {"below": "a", "bound": 2.5, "says": "theorem 2"}
 AHEAD: dict[str, Any] = {"ahead": "a", "than": "b", "after": {"time": 60}, "says": "x"}
 VALUE: dict[str, Any] = {"value": "a", "is": 0.9, "within": 0.1, "says": "table 2"}
+
+
+def test_claims_are_of_the_paper_that_a_scenario_follows_or_its_own() -> None:
+    text = """\
+name: study
+problem:
+  data: {kind: digits}
+  partition: {kind: iid, clients: 4}
+protocol: {kind: asynchronous}
+clients: {compute: {law: expon}}
+algorithm: {kind: sgd, step_size: 0.1, batch: 8}
+stop: {commits: 10}
+evaluate: {every: {commits: 5}}
+claims:
+  - {value: base, is: 0.9, within: 0.1, says: one}
+  - {value: base, is: 0.9, within: 0.1, says: two, origin: identity}
+"""
+    own = loads(text, "study.yaml")
+    assert [claim.origin for claim in own.claims] == ["own", "identity"]
+    again = own.model_dump(mode="json", exclude_unset=True)
+    assert [claim["origin"] for claim in again["claims"]] == ["own", "identity"]
+    papers = loads(f"source: Chen et al. (2020)\n{text}", "study.yaml")
+    assert [claim.origin for claim in papers.claims] == ["paper", "identity"]
 
 
 @pytest.mark.parametrize("slope", ["a", ("a", "b")])

@@ -42,6 +42,16 @@ def test_a_mapping_is_merged() -> None:
     assert (stop.commits, stop.time) == (5, 10)
 
 
+def test_an_empty_mapping_empties() -> None:
+    assert overridden("variants={}").variants == {}
+    assert overridden("sweep.seed=[1]", "sweep={}").sweep == {}
+    found = overridden("variants.one={}")
+    assert found.variants == {"one": {}}
+    assert expand(found)[0].scenario.protocol.t == 2
+    with pytest.raises(ScenarioError, match="clients must say how long a job takes"):
+        overridden("clients={}")
+
+
 def test_null_removes() -> None:
     every = overridden("evaluate.every={commits: 5, time: null}").evaluate.every
     assert (every.commits, every.time) == (5, None)
