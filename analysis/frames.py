@@ -116,6 +116,45 @@ def swept_columns(study: Study) -> dict[str, str]:
     return {key: f"sweep.{key}" if key in told else key for key in keys}
 
 
+def swept_keys(study: Study) -> list[str]:
+    """Returns the keys that take two or more values in a study, in their order."""
+    found: dict[str, set] = {}
+    for run in study.manifest["runs"]:
+        for key, value in run["parameters"].items():
+            found.setdefault(key, set()).add(short(value))
+    return [key for key, values in found.items() if len(values) > 1]
+
+
+def follow(study: Study, key: str) -> list[str]:
+    """Returns the other keys whose values follow from that of a swept key.
+
+    So do those that are zipped with it, unless it takes a value twice. What is drawn at
+    random follows from nothing.
+    """
+    scenario = study.manifest["scenario"]
+    trees = [scenario, *scenario.get("variants", {}).values()]
+    drawn = {k for tree in trees for k in (tree.get("sweep") or {}).get("random", ())}
+    found = []
+    for other in swept_keys(study):
+        pairs = {
+            (short(run["parameters"].get(key)), short(run["parameters"].get(other)))
+            for run in study.manifest["runs"]
+        }
+        alone = len(pairs) == len({value for value, _ in pairs})
+        if alone and other != key and not {key, other} <= drawn:
+            found.append(other)
+    return found
+
+
+def swept_axes(study: Study) -> list[str]:
+    """Returns the swept keys without those that follow from one before them."""
+    found: dict[str, list[str]] = {}
+    for key in swept_keys(study):
+        if not any(key in others for others in found.values()):
+            found[key] = follow(study, key)
+    return list(found)
+
+
 def column_of(study: Study, key: str) -> str:
     """Returns the column of a swept key; the key itself if it is none."""
     return swept_columns(study).get(key, key)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from analysis.frames import Study, swept_columns, tidy
+from analysis.frames import Study, follow, swept_axes, swept_columns, tidy
 from simulator.config.errors import UserError
 from simulator.trace import COLUMNS, metric_of_study
 
@@ -17,11 +17,12 @@ def to_xarray(study: Study) -> "xarray.Dataset":
     """Returns everything that was evaluated in a study, as arrays with named axes.
 
     The axes are `variant`, every swept key, `replicate` and `evaluation`, the number of
-    an evaluation in its run, from 0; where not every variant has a value of every key,
-    `group` takes the place of the first ones. What had been counted by then (time,
-    commits, bytes and so on, in the units of `simulator.trace.COLUMNS`) are arrays like
-    the metrics, since runs may be evaluated at different times. Where there is no such
-    evaluation, numbers are NaN.
+    an evaluation in its run, from 0; keys that are zipped are one axis, called like the
+    first, along which the others are coordinates. Where not every variant has a value
+    of every key, `group` takes the place of the first ones. What had been counted by
+    then (time, commits, bytes and so on, in the units of `simulator.trace.COLUMNS`) are
+    arrays like the metrics, since runs may be evaluated at different times. Where there
+    is no such evaluation, numbers are NaN.
 
     Raises:
         StudyError: No run has ended, or a table is damaged.
@@ -35,13 +36,27 @@ def to_xarray(study: Study) -> "xarray.Dataset":
             '"stalesim[xarray]"'
         ) from None
     table = tidy(study)
-    keys = list(dict.fromkeys(swept_columns(study).values()))
+    columns = swept_columns(study)
+    keys = list(dict.fromkeys(columns.values()))
     whole = not table[keys].isna().any(axis=None)
-    of_group = ["variant", *keys] if whole else ["group"]
+    along = {
+        columns[other]: columns[key]
+        for key in reversed(swept_axes(study))
+        for other in follow(study, key)
+        if other not in swept_axes(study) and whole
+    }
+    of_group = ["group"]
+    if whole:
+        of_group = ["variant", *(key for key in keys if key not in along)]
     axes = [*of_group, "replicate", "evaluation"]
     table["evaluation"] = table.groupby("run").cumcount()
     values = [name for name in table if name not in (*axes, *OF_RUN, *keys)]
     found = table.set_index(axes)[values].to_xarray()
+    for key, axis in along.items():
+        values_of = table.drop_duplicates(axis).set_index(axis)[key]
+        found = found.assign_coords(
+            {key: (axis, values_of.loc[found[axis].values].to_numpy())}
+        )
     for name in values:
         found[name].attrs |= _told(study, str(name))
     return found.assign_attrs(name=study.manifest["name"])

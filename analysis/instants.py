@@ -11,6 +11,7 @@ from analysis.frames import Study, described, groups, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import Interval, t_interval
 from analysis.targets import lost, worst_value
+from simulator.trace import StudyError
 
 FROZEN = "stalled"
 """End of a run in which nothing could change any more: its last value stays."""
@@ -43,6 +44,13 @@ def stated(study: Study) -> list[tuple[str, Instant]]:
         for counted, value in after.items():
             found[claim["metric"], Instant(counted, float(value))] = None
     return list(found)
+
+
+def too_late(study: Study, when: Instant) -> StudyError:
+    """Returns what is wrong with an instant that no run has come to."""
+    return StudyError(
+        f"no run of study {study.manifest['name']!r} lasted for {when}; take less"
+    )
 
 
 def values_at(

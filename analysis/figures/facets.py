@@ -10,8 +10,16 @@ import pandas as pd
 from matplotlib.colors import to_hex
 
 from analysis.figures import layout, style
-from analysis.figures.lines import split, swept_keys, worded
-from analysis.frames import Study, groups, ordered, runs, swept_columns
+from analysis.figures.lines import split, worded
+from analysis.frames import (
+    Study,
+    follow,
+    groups,
+    ordered,
+    runs,
+    swept_columns,
+    swept_keys,
+)
 
 Item = TypeVar("Item")
 
@@ -79,7 +87,8 @@ def facets(study: Study) -> Facets | None:
         every = {name: style.Look(style.palette()[0], style.SOLID) for name in known}
         panels = [Facet(layout.label(study, name), [name]) for name in known]
         return Facets(spread(panels, MOST_PANELS), len(panels), "", {}, every)
-    others = [k for k in swept_keys(study) if k != key]
+    along = {key, *follow(study, key)}
+    others = [k for k in swept_keys(study) if k not in along]
     panels = [
         Facet(title, list(rows.sort_values(columns[key])["group"]))
         for title, rows in split(study, table, others).items()

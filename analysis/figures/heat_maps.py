@@ -15,10 +15,19 @@ from matplotlib.patches import Rectangle
 
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
-from analysis.figures.lines import pinned, swept_keys
+from analysis.figures.lines import fixed_values, pinned
 from analysis.figures.names import plain
 from analysis.figures.sweeps import RATIO
-from analysis.frames import Study, described, ordered, runs, short, swept_columns
+from analysis.frames import (
+    Study,
+    described,
+    ordered,
+    runs,
+    short,
+    swept_axes,
+    swept_columns,
+)
+from analysis.instants import Instant, too_late, value_at
 from analysis.targets import final_values, time_to_target
 from simulator.trace import StudyError
 
@@ -37,11 +46,11 @@ CAPTIONS = {
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields final values of the first metric over two keys swept across each other."""
-    keys = swept_keys(study)
-    if len(keys) == 2 and _is_a_grid(study, keys):
+    keys = grid_keys(study)
+    if keys is not None:
         metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
         name = f"{metric}-over-{plain(keys[0])}-and-{plain(keys[1])}"
-        yield name, heat_map(study, metric, (keys[0], keys[1]))
+        yield name, heat_map(study, metric, keys)
 
 
 def heat_map(
@@ -52,33 +61,40 @@ def heat_map(
     against: str = "time",
     at: Mapping[str, Any] | None = None,
     size: Size | None = None,
+    *,
+    after: float | None = None,
 ) -> Figure:
     """Draws a panel per variant, a cell per point of a sweep over two keys.
 
-    A cell is the mean final value, or the median that it took to reach a target; below
-    it stands how many replicates did so, where not all did. Hatched cells have no
-    number, and say why: their runs diverged, or fewer than half reached the target.
-    Points that were not run are left blank. Variants that are not swept over both keys
-    have no panel, and are named on top.
+    A cell is the mean final value, that after some time, or the median that it took to
+    reach a target; below it stands how many replicates did so, where not all did.
+    Hatched cells have no number, and say why: their runs diverged, or fewer than half
+    reached the target. Points that were not run are left blank. Variants that are not
+    swept over both keys have no panel, and are named on top.
 
     Args:
         study: Study, finished or not.
         metric: Column of the table `evaluations`.
         keys: Swept keys, to the right and upwards; by default the only two.
         target: Value of the metric; final values are drawn without one.
-        against: Count until the target, as in `time_to_target`.
+        against: Count until the target, as in `time_to_target`, or of `after`.
         at: Values of the other keys that are swept.
         size: Width and height in inches, such as `style.size("two")`; by default as the
             cells need.
+        after: Instant at which the metric is looked at, as in `value_at`: virtual
+            seconds, or what else `against` counts.
 
     Raises:
         StudyError: Not two keys are swept, or more than these two; the metric was not
-            evaluated.
+            evaluated, or no run lasted so long.
     """
-    table = cells(study, metric, keys, target, against, at)
+    table = cells(study, metric, keys, target, against, at, after=after)
     x, y = table.columns[1:3]
     told = "mean of the last tenth of evaluations"
     scale = style.Axis(f"{style.final_label(metric, study)}\n({told})")
+    if after is not None:
+        when = Instant(against, after)
+        scale = style.Axis(f"{style.metric_label(metric, study)} after {when}")
     if target is not None:
         sign = "≥" if described(study, metric).higher_is_better else "≤"
         goal = f"{style.in_words(metric, study)} {sign} {target:.4g}"
@@ -110,7 +126,7 @@ def heat_map(
         bar = figure.colorbar(images[0], ax=list(panels.flat))
         bar.set_label(scale.label)
         label = mpl.rcParams["axes.labelsize"]
-        names = [style.key_label(str(key)) for key in (x, y)]
+        names = [style.key_label(str(key), study) for key in (x, y)]
         layout.say(figure, f"to the right: {names[0]}; upwards: {names[1]}")
         layout.say(figure, f"cells: of {layout.replicates(swept['replicates'])}")
         for place, name in zip(
@@ -127,6 +143,8 @@ def cells(
     target: float | None = None,
     against: str = "time",
     at: Mapping[str, Any] | None = None,
+    *,
+    after: float | None = None,
 ) -> pd.DataFrame:
     """Returns what a heat map shows, a row per group.
 
@@ -135,9 +153,12 @@ def cells(
     Returns:
         Columns variant, the two keys, value (NaN if all runs diverged, infinite if
         fewer than half reached the target), reached (replicates that did, or that have
-        a final value), replicates.
+        a value), replicates.
     """
-    several = swept_keys(study)
+    if target is not None and after is not None:
+        raise StudyError("a heat map has either target or after, got both; leave one")
+    fixed = fixed_values(at)
+    several = swept_axes(study)
     if keys is None and len(several) == 2:
         keys = several[0], several[1]
     if keys is None:
@@ -146,13 +167,13 @@ def cells(
             f"name two of them as keys, and values of the others by at"
         )
     columns = swept_columns(study)
-    for key in (*keys, *(at or {})):
+    for key in (*keys, *fixed):
         if key not in columns:
             raise StudyError(
                 f"{key} is not swept; known are {', '.join(columns) or 'none'}"
             )
     table = runs(study)
-    for key, value in (at or {}).items():
+    for key, value in fixed.items():
         table = table.loc[table[columns[key]].isin([short(value)])]
     x, y = (columns[key] for key in keys)
     points = table.drop_duplicates("group")[["group", "variant", x, y]]
@@ -164,7 +185,12 @@ def cells(
             f"more than {keys[0]} and {keys[1]} is swept; name values of the other "
             f"keys by at: {', '.join(key for key in several if key not in keys)}"
         )
-    found = points.merge(_values(study, metric, target, against), on="group")
+    values = (
+        _values(study, metric, target, against)
+        if after is None
+        else _values_after(study, metric, Instant(against, after))
+    )
+    found = points.merge(values, on="group")
     return found[["variant", x, y, "value", "reached", "replicates"]]
 
 
@@ -178,6 +204,18 @@ def _values(
     finals = final_values(study, metric).groupby("group", sort=False)["value"]
     found = finals.agg(value="mean", reached="count", replicates="size")
     return found.reset_index()
+
+
+def _values_after(study: Study, metric: str, when: Instant) -> pd.DataFrame:
+    """Returns each group's mean at an instant, and of how many replicates it is.
+
+    Raises:
+        StudyError: No run lasted so long.
+    """
+    found = value_at(study, metric, when.value, when.counted)
+    if not found["known"].any():
+        raise too_late(study, when)
+    return found.rename(columns={"mean": "value", "known": "reached"})
 
 
 def _panel(
@@ -247,9 +285,13 @@ def _not_swept(table: pd.DataFrame, swept: pd.DataFrame) -> str:
     return style.text(f"not swept over both: {', '.join(words)}", 80) if words else ""
 
 
-def _is_a_grid(study: Study, keys: list[str]) -> bool:
-    """Says whether two keys were swept across each other, and not drawn or zipped."""
+def grid_keys(study: Study) -> tuple[str, str] | None:
+    """Returns the two keys that are swept across each other, if there are two."""
+    keys = swept_axes(study)
+    if len(keys) != 2:
+        return None
     x, y = (swept_columns(study)[key] for key in keys)
     points = runs(study)[[x, y]].dropna().drop_duplicates()
     sides = points[x].nunique(), points[y].nunique()
-    return min(sides) > 1 and 2 * len(points) > math.prod(sides)
+    whole = min(sides) > 1 and 2 * len(points) > math.prod(sides)
+    return (keys[0], keys[1]) if whole else None

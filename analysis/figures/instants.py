@@ -8,10 +8,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.figures import facets, layout, style
+from analysis.figures.heat_maps import grid_keys, heat_map
 from analysis.figures.layout import Size
+from analysis.figures.lines import swept_key
 from analysis.figures.names import plain
+from analysis.figures.sweeps import final_over
 from analysis.frames import Study
-from analysis.instants import Instant, stated, value_at
+from analysis.instants import Instant, stated, too_late, value_at
 from simulator.trace import StudyError
 
 CAPTIONS = {"-after-": "Metric after a given time: its last evaluation up to then"}
@@ -33,7 +36,13 @@ def at_times(study: Study, times: Sequence[float]) -> Iterator[tuple[str, Figure
 
 
 def _drawn(study: Study, metric: str, when: Instant) -> tuple[str, Figure]:
+    """Returns a figure of a metric at an instant, over what is swept if it can be."""
     name = f"{metric}-after-{plain(str(when))}"
+    counted: dict[str, Any] = {"after": when.value, "against": when.counted}
+    if (key := swept_key(study)) is not None:
+        return name, final_over(study, key, metric, **counted)
+    if (keys := grid_keys(study)) is not None:
+        return name, heat_map(study, metric, keys, **counted)
     return name, values_after(study, metric, when.value, when.counted)
 
 
@@ -65,9 +74,7 @@ def values_after(
     table = value_at(study, metric, at, against)
     looks, when = facets.looks(study), Instant(against, at)
     if not table["known"].any():
-        raise StudyError(
-            f"no run of study {study.manifest['name']!r} lasted for {when}; take less"
-        )
+        raise too_late(study, when)
     names = [style.text(layout.label(study, group), 26) for group in table["group"]]
     high = max(1.8, 0.8 + max(name.count("\n") for name in names))
     with style.context():

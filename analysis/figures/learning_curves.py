@@ -195,7 +195,7 @@ def _of_panels(drawn: _Curves, divided: facets.Facets, size: Size | None) -> Fig
     labels = sorted(filter(None, handles), key=float)
     if divided.key:
         entries = [handles[label] for label in labels]
-        title = style.key_label(divided.key)
+        title = style.key_label(divided.key, study)
         width = figure.get_figwidth()
         layout.add_legend(figure, entries, labels, (width, 0), title)
     return figure

@@ -7,7 +7,15 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures import layout
-from analysis.frames import Study, runs, short, swept_columns
+from analysis.frames import (
+    Study,
+    follow,
+    runs,
+    short,
+    swept_columns,
+    swept_keys,
+)
+from simulator.config.text import shown
 from simulator.scenario.study import short_names
 from simulator.trace import StudyError
 
@@ -46,21 +54,15 @@ class Lines(NamedTuple):
     along: list[str]
 
 
-def swept_keys(study: Study) -> list[str]:
-    """Returns the keys that take two or more values in a study, in their order."""
-    found: dict[str, set] = {}
-    for run in study.manifest["runs"]:
-        for key, value in run["parameters"].items():
-            found.setdefault(key, set()).add(short(value))
-    return [key for key, values in found.items() if len(values) > 1]
-
-
 def swept_key(study: Study) -> str | None:
-    """Returns the one key that is swept over two or more numbers, if there is one."""
-    if len(swept_columns(study)) != 1 or len(several := swept_keys(study)) != 1:
-        return None
-    values = (run["parameters"].get(several[0], 0) for run in study.manifest["runs"])
-    return several[0] if all(isinstance(v, int | float) for v in values) else None
+    """Returns the key of the only numbers that are swept, apart from what follows."""
+    keys = swept_keys(study)
+    for key in keys:
+        values = [run["parameters"].get(key, 0) for run in study.manifest["runs"]]
+        numbers = all(isinstance(value, int | float) for value in values)
+        if numbers and len(follow(study, key)) == len(keys) - 1:
+            return key
+    return None
 
 
 def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> Lines:
@@ -75,7 +77,7 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
         StudyError: A key is not swept, or not over numbers; nothing has the values; or
             there are more lines than can be told apart.
     """
-    columns, fixed = swept_columns(study), dict(at or {})
+    columns, fixed = swept_columns(study), fixed_values(at)
     for name in (key, *fixed):
         if name not in columns:
             keys = ", ".join(columns) or "none"
@@ -110,6 +112,21 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
     rest = [name for name in others if name not in splitting]
     along = [name for name in rest if _changes(table, found, columns[name])]
     return Lines(found, along)
+
+
+def fixed_values(at: Any) -> dict[str, Any]:
+    """Returns values of other swept keys, to which a figure is confined.
+
+    Raises:
+        StudyError: They are no mapping; an instant has another name.
+    """
+    if at is not None and not isinstance(at, Mapping):
+        raise StudyError(
+            f"at must be values of other swept keys, such as "
+            f"{{'algorithm.step_size': 0.1}}, got {shown(at)}; for the metric after so "
+            f"many seconds take after={shown(at)}"
+        )
+    return dict(at or {})
 
 
 def split(

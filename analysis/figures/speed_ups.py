@@ -77,7 +77,7 @@ def speed_up_bars(
             else:
                 bar = axes.barh(row, tip, height=0.6, fill=False, edgecolor=color)
                 bar[0].set_hatch("////")
-                label = "not reached"
+                label = "fewer than half" if one["reached"] else "not reached"
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
             axes.annotate(
                 f"{label} {share}", (tip, row), fontsize=layout.small(), **where
@@ -108,7 +108,7 @@ def _bar_words(reached: np.ndarray, highs: np.ndarray, *, cut: bool) -> list[str
         f"lines: its 95 % interval{arrow}" if known else "",
         "×: times as fast as the slowest",
         "(k of n): replicates that reached it",
-        "" if reached.all() else "hatched: not reached, up to where it was tried",
+        "" if reached.all() else "hatched: fewer than half did, to where they tried",
     ]
 
 

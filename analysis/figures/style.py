@@ -194,11 +194,25 @@ def final_label(metric: str, study: Any = None) -> str:
     return f"Final {label[0].lower()}{label[1:]}"
 
 
-def key_label(key: str) -> str:
-    """Returns the label of a swept key: its last part where that is clear."""
-    last = key.rsplit(".", 1)[-1]
-    told = len(last) >= TELLING and last not in VAGUE
-    return metric_label(last) if told else text(key, 60)
+def key_label(key: str, study: Any = None) -> str:
+    """Returns the label of a swept key: its last part, with whose it is if need be.
+
+    Args:
+        key: Dotted key, such as `algorithm.step_size` or `clients.compute.s`.
+        study: Study that is drawn, in whose scenario the key stands.
+    """
+    *owners, last = key.split(".")
+    if (len(last) >= TELLING and last not in VAGUE) or not owners:
+        return metric_label(last) if len(last) >= TELLING else text(key, 60)
+    tree: Any = {} if study is None else study.manifest["scenario"]
+    for part in owners:
+        tree = tree.get(part) if isinstance(tree, dict) else None
+    law = tree.get("law") if isinstance(tree, dict) else None
+    of_group = owners.index("groups") + 1 if "groups" in owners[:-2] else None
+    group = "" if of_group is None else f" ({owners[of_group]})"
+    whose = owners[-1].replace("_", " ")
+    of_law = f" of {law}" if law else ""
+    return text(f"{whose[:1].upper()}{whose[1:]}{group}: {last}{of_law}", 60)
 
 
 def axis(column: str) -> Axis:

@@ -8,18 +8,24 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
+from analysis.bounds import EXACT
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
 from analysis.figures.lines import Line, Lines, lines_over, pinned, swept_key
 from analysis.figures.names import plain
 from analysis.frames import Study
+from analysis.instants import Instant, too_late, values_at
 from analysis.statistics import t_interval
 from analysis.targets import final_values
 
+FINAL = "Final: mean of the last tenth of a run's evaluations"
 RATIO = 20.0
 """Ratio of the largest to the smallest swept value; from there on the axis is
 logarithmic."""
+MOST_TICKS = 8
+"""Swept values that are ticks of a logarithmic axis."""
 
 
 CAPTIONS = {
@@ -43,13 +49,16 @@ def final_over(
     metric: str = "test_accuracy",
     at: Mapping[str, Any] | None = None,
     size: Size | None = None,
+    *,
+    after: float | None = None,
+    against: str = "time",
 ) -> Figure:
     """Draws final values against a swept number, a line for each variant.
 
-    Where other keys are swept as well, there is a line for each of their values: only
-    replicates are averaged. Bars are 95 % t-intervals over them, as far as the metric
-    can go. A variant that is not swept is a horizontal line with its interval as a
-    band.
+    With `after` they are those at an instant, as in `value_at`. Where other keys are
+    swept as well, there is a line for each of their values: only replicates are
+    averaged. Bars are 95 % t-intervals over them, as far as the metric can go. A
+    variant that is not swept is a horizontal line with its interval as a band.
 
     Args:
         study: Study, finished or not.
@@ -58,17 +67,22 @@ def final_over(
         at: Values of other keys that are swept, to which the figure is confined.
         size: Width and height in inches, such as `style.size("one")`; by default as the
             legend needs.
+        after: Instant at which the metric is looked at: virtual seconds, or what else
+            `against` counts; without it, final values are drawn.
+        against: Count of `after`, of `frames.COUNTED` or `phases.PHASES`.
 
     Raises:
-        StudyError: The key is not swept over numbers, others have too many values, or
-            the metric was not evaluated.
+        StudyError: The key is not swept over numbers, others have too many values, the
+            metric was not evaluated, or no run lasted so long.
     """
     size = layout.for_print(size)
     drawn = lines_over(study, key, at)
-    finals = final_values(study, metric).groupby("group")["value"]
-    samples = {
-        str(group): values.dropna().to_numpy(np.float64) for group, values in finals
-    }
+    when = None if after is None else Instant(against, after)
+    samples = _samples(study, metric, when)
+    label, told = style.final_label(metric, study), FINAL
+    if when is not None:
+        label = f"{style.metric_label(metric, study)} after {when}"
+        told = f"After {when}: the last evaluation up to then"
     counts = {samples[group].size for line in drawn.lines for group in line.groups}
     cuts = [""]
 
@@ -88,13 +102,13 @@ def final_over(
 
     with style.context():
         figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at), size)
-        axes.set_ylabel(style.final_label(metric, study))
+        axes.set_ylabel(label)
         several = max(counts, default=0) > 1
         ends = f"bars: 95 % t-intervals{max(cuts, key=len)}" if several else ""
         layout.add_note(
             figure,
             (
-                "Final: mean of the last tenth of a run's evaluations",
+                told,
                 f"points: means over {layout.replicates(counts)}" if several else "",
                 ends,
                 words_along(drawn),
@@ -102,6 +116,26 @@ def final_over(
             legend_below=size is not None,
         )
     return figure
+
+
+def _samples(study: Study, metric: str, when: Instant | None) -> dict[str, np.ndarray]:
+    """Returns the values of each group's replicates; none where any is only bounded.
+
+    Raises:
+        StudyError: No run lasted so long.
+    """
+    if when is None:
+        found = final_values(study, metric)
+    else:
+        found = values_at(study, metric, when.value, when.counted)
+        if found["value"].isna().all():
+            raise too_late(study, when)
+        bounded = found.loc[found["bound"] != EXACT, "group"]
+        found["value"] = found["value"].mask(found["group"].isin(bounded))
+    return {
+        str(group): values.dropna().to_numpy(np.float64)
+        for group, values in found.groupby("group")["value"]
+    }
 
 
 def words_along(drawn: Lines) -> str:
@@ -115,6 +149,20 @@ def is_wide(values: Any) -> bool:
     known = np.asarray(values, np.float64)
     known = known[~np.isnan(known)]
     return bool(known.min() > 0 and known.max() / known.min() > RATIO)
+
+
+def _make_logarithmic(axes: Axes, numbers: np.ndarray) -> None:
+    """Makes the x axis logarithmic, with ticks at what was swept where there is room.
+
+    Else Matplotlib names the powers of ten, and other numbers on top of each other.
+    """
+    axes.set_xscale("log")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    known = np.unique(numbers[np.isfinite(numbers)])
+    apart = np.diff(np.log(known)) / np.log(known[-1] / known[0])
+    if known.size <= MOST_TICKS and apart.min() > 1 / (2 * MOST_TICKS):
+        axes.set_xticks(known, [f"{value:g}" for value in known])
+        axes.set_xticks([], minor=True)
 
 
 def _shifted(x: np.ndarray, number: int, of: int, *, logarithmic: bool) -> np.ndarray:
@@ -153,7 +201,7 @@ def figure_of_lines(
             x = _shifted(x, number, many, logarithmic=wide)
         handles.append(draw(axes, line, x, looks[line.label]._asdict()))
     if wide:
-        axes.set_xscale("log")
-    axes.set_xlabel(style.key_label(key))
+        _make_logarithmic(axes, numbers)
+    axes.set_xlabel(style.key_label(key, study))
     layout.add_legend(figure, handles, labels, size)
     return figure, axes

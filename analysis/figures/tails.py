@@ -137,7 +137,7 @@ def _pooled(study: Study, shown: list[str], size: Size | None) -> tuple[Figure, 
             if group in shown
         ]
         panels += [(title, lines)] if lines else []
-    figure = _draw(study, panels, size, style.key_label(divided.key))
+    figure = _draw(study, panels, size, style.key_label(divided.key, study))
     return figure, divided.left_out()
 
 

@@ -355,7 +355,7 @@ def test_intervals_of_times_are_closed_where_all_arrived() -> None:
         "(k of n): replicates that reached it"
     )
     some = figures.speed_up_bars(Fake(), "test_accuracy", 0.8)
-    assert note_of(some).endswith("; hatched: not reached, up to where it was tried")
+    assert note_of(some).endswith("; hatched: fewer than half did, to where they tried")
     slow = Fake(("async", "sync"))
     table = slow.tables["evaluations"]
     table.loc[table["run"] == 0, "test_accuracy"] = 0.1

@@ -42,6 +42,30 @@ def test_every_key_is_an_axis_and_every_number_in_its_place() -> None:
     assert found.attrs["name"]
 
 
+def test_keys_that_are_zipped_are_one_axis() -> None:
+    points = ((8, 0.1, "p"), (16, 0.2, "q"), (64, 0.2, "r"))
+    study = Grid(
+        [
+            ("base", {"batch": batch, "eta": step, "z": z, "b": b}, [step + b])
+            for batch, step, z in points
+            for b in (1, 2)
+        ]
+    )
+    found = analysis.to_xarray(study)
+    assert dict(found.sizes) == {
+        "variant": 1,
+        "batch": 3,
+        "b": 2,
+        "replicate": 1,
+        "evaluation": 3,
+    }
+    assert not found["test_accuracy"].isnull().any()
+    np.testing.assert_array_equal(found["eta"].sel(batch=[64, 8]), [0.2, 0.1])
+    assert found["z"].dims == ("batch",)
+    last = found["test_accuracy"].sel(variant="base", batch=16, replicate=0, b=2)
+    assert last[2] == 2.2
+
+
 def test_runs_that_there_are_not_are_nan() -> None:
     study = Grid([("a", {"q": 1}, [0.8, 0.9]), ("a", {"q": 2}, [0.7])])
     found = analysis.to_xarray(study)["test_accuracy"].sel(evaluation=2)

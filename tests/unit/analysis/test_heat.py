@@ -49,7 +49,7 @@ def test_final_values() -> None:
     words = [label.get_text() for label in first.get_yticklabels()]
     assert words == ["lognorm(s=1.5)", "expon"]
     assert [a.get_title(loc="left") for a in (first, second)] == ["a", "b"]
-    assert figure.get_supxlabel() == "algorithm.q"
+    assert figure.get_supxlabel() == "Algorithm: q"
     assert figure.get_supylabel() == "Compute"
     said = "Final test accuracy\n(mean of the last tenth of evaluations)"
     assert bar.get_ylabel() == said
@@ -131,7 +131,24 @@ def test_the_report_draws_grids_alone() -> None:
     names = [name for name, _ in report.standard(_study())]
     assert "test_accuracy-over-algorithm.q-and-clients.compute" in names
     zipped = Grid([("a", {"x": n, "y": n}, [0.5]) for n in range(4)])
-    assert not any("-over-" in name for name, _ in report.standard(zipped))
+    names = [name for name, _ in report.standard(zipped) if "-over-" in name]
+    assert names == ["test_accuracy-over-x"]
+
+
+def test_cells_at_an_instant() -> None:
+    table = heat_maps.cells(_study(), after=0.5)
+    assert set(table["value"]) == {0.0}
+    assert set(table["reached"]) == {3}
+    figure = heat_maps.heat_map(_study(), after=1)
+    np.testing.assert_allclose(_numbers(figure.axes[0]), [[0.52, 0.57], [0.62, 0.67]])
+    assert figure.axes[-1].get_ylabel() == "Test accuracy after 1 s"
+    with pytest.raises(StudyError, match="lasted for 5 s"):
+        heat_maps.cells(_study(), after=5)
+    with pytest.raises(StudyError, match="either target or after"):
+        heat_maps.cells(_study(), after=1, target=0.5)
+    wrong: Any = 40
+    with pytest.raises(StudyError, match=r"at must be values .* take after=40"):
+        heat_maps.heat_map(_study(), at=wrong)
 
 
 def test_size_for_print() -> None:

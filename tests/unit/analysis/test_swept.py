@@ -1,5 +1,6 @@
 """Figures over a swept number: what is drawn as a line, and what never is averaged."""
 
+import itertools
 import math
 from typing import Any
 
@@ -13,6 +14,7 @@ import analysis
 from analysis import style
 from analysis.figures import report, sweeps
 from analysis.figures.lines import lines_over
+from analysis.frames import follow
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import Grid
 
@@ -69,7 +71,7 @@ def test_another_swept_key_is_never_taken_for_replicates() -> None:
     assert "Final: mean of the last tenth" in note
     assert "means over 3 replicates" in note
     assert axes.get_ylabel() == "Final test accuracy"
-    assert axes.get_xlabel() == "clients.compute.b"
+    assert axes.get_xlabel() == "Compute: b"
 
 
 def test_the_other_key_can_be_fixed() -> None:
@@ -174,14 +176,83 @@ def test_commits_to_a_target_are_medians_of_replicates_alone() -> None:
     ("key", "label"),
     [
         ("algorithm.step_size", "Step size"),
-        ("clients.compute.b", "clients.compute.b"),
-        ("clients.groups.slow.compute.scale", "clients.groups.slow.compute.scale"),
+        ("clients.compute.b", "Compute: b"),
+        ("clients.groups.slow.compute.scale", "Compute (slow): scale"),
         ("algorithm.batch", "Batch"),
-        ("clients.groups.$x$.n", r"clients.groups.\$x\$.n"),
+        ("clients.groups.$x$.n", r"\$x\$: n"),
+        ("b", "b"),
     ],
 )
 def test_an_axis_says_which_key_it_is(key: str, label: str) -> None:
     assert style.key_label(key) == label
+
+
+def test_an_axis_says_of_which_law_a_parameter_is() -> None:
+    study = two_keys()
+    study.manifest["scenario"]["clients"] = {"compute": {"law": "pareto", "b": 2}}
+    figure = analysis.final_over(study, "clients.compute.b")
+    assert figure.axes[0].get_xlabel() == "Compute: b of pareto"
+
+
+def test_ticks_of_a_wide_sweep_stand_at_its_values_apart_from_each_other() -> None:
+    steps = (0.01, 0.03, 0.1, 0.3, 1.0)
+    study = Grid([("a", {"algorithm.step_size": x}, [0.5, 0.6]) for x in steps])
+    figure = analysis.final_over(study, "algorithm.step_size")
+    figure.draw_without_rendering()
+    axis = figure.axes[0].xaxis
+    ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+    shown = [tick.label1 for tick in ticks if tick.label1.get_text()]
+    assert [text.get_text() for text in shown] == [f"{x:g}" for x in steps]
+    places = [text.get_window_extent() for text in shown]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(places))
+    dense = [round(0.001 * 1.2**n, 6) for n in range(30)]
+    study = Grid([("a", {"algorithm.step_size": x}, [0.5, 0.6]) for x in dense])
+    axis = analysis.final_over(study, "algorithm.step_size").axes[0].xaxis
+    assert not any(tick.label1.get_text() for tick in axis.get_minor_ticks())
+
+
+def zipped() -> Grid:
+    """Returns a study of two keys that are zipped, across a third."""
+    return Grid(
+        [
+            ("a", {"x": x, "y": y, "z": z}, [0.1 * x + z, 0.1 * x + z + 0.02])
+            for x, y in ((1, "p"), (2, "q"), (4, "r"))
+            for z in (0.01, 0.1)
+        ]
+    )
+
+
+def test_keys_that_are_zipped_are_one_axis_of_figures() -> None:
+    study = zipped()
+    drawn = dict(report.standard(study))
+    assert "test_accuracy-over-x-and-z" in drawn
+    study.manifest["scenario"]["sweep"] = {"random": {"num": 6, "x": {}, "y": {}}}
+    assert follow(study, "x") == []  # points that are drawn are no axis
+
+
+def test_values_at_an_instant_over_a_sweep() -> None:
+    study = two_keys()
+    figure = analysis.final_over(study, "clients.compute.b", after=0.5)
+    lines = bars(figure.axes[0])
+    np.testing.assert_array_equal([y for _, y, _ in lines], np.zeros((2, 3)))
+    assert figure.axes[0].get_ylabel() == "Test accuracy after 0.5 s"
+    note = figure.get_supxlabel().replace("\n", " ")
+    assert note.startswith("After 0.5 s: the last evaluation up to then")
+    at = analysis.final_over(study, "clients.compute.b", after=10, against="commits")
+    for step, (_, y, _) in zip(STEPS, bars(at.axes[0]), strict=True):
+        np.testing.assert_allclose(y, [_value(b, step, 1) for b in BS])
+    with pytest.raises(StudyError, match="no run of study 'fake' lasted for 3 s"):
+        analysis.final_over(study, "clients.compute.b", after=3)
+    wrong: Any = 40
+    with pytest.raises(StudyError, match=r"at must be values .* take after=40"):
+        analysis.final_over(study, "clients.compute.b", at=wrong)
+
+
+def test_instants_that_are_asked_for_are_drawn_over_what_is_swept() -> None:
+    one = Grid([("a", {"x": x}, [0.5, 0.6]) for x in (1, 2)])
+    assert dict(report.standard(one, [1]))["test_accuracy-after-1-s"].axes[0].lines
+    figure = dict(report.standard(two_keys(), [1]))["test_accuracy-after-1-s"]
+    assert figure.axes[0].get_images()
 
 
 def test_print_size_keeps_note_and_legend_apart() -> None:
