@@ -12,6 +12,7 @@ from simulator.lazy import attach
 if TYPE_CHECKING:
     from analysis import *  # noqa: F403
     from simulator import *  # noqa: F403
+    from simulator.version import __version__
 
 # A model of a user's own may compute before a study does, and JAX reads its flags once.
 before_import()

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from simulator.lazy import attach
 
 if TYPE_CHECKING:
-    from analysis import claims, fairness, figures, paired, racing
+    from analysis import claims, fairness, figures, paired, racing, staleness
     from analysis.curves import area_under_curve, mean_curve
     from analysis.exporting import Tracker
 
     # Each figure is listed there, and nowhere else.
     from analysis.figures import *  # noqa: F403
     from analysis.figures import style
-    from analysis.frames import Study, evaluations, runs, tidy
+    from analysis.frames import Study, evaluations, joined, runs, tidy
     from analysis.grids import to_xarray
     from analysis.instants import value_at, values_at
     from analysis.markup import markdown

@@ -17,10 +17,12 @@ FIRST_OPTIONAL = {
     "labels": "label_accuracy",
 }
 """First columns of tables that depend on what was run; so do those after them."""
+NAMES = ("client_group", "client_label")
+"""Columns of the table `clients` with what clients are called."""
 OPTIONAL = (
     *("embedding_staleness_mean", "embedding_staleness_max"),
     *("mu", "epsilon", "delta"),
-    *("client_group", "client_label"),
+    *NAMES,
 )
 """Columns of vertical studies, of one way or another of accounting for privacy, and of
 clients that have names."""
@@ -246,6 +248,9 @@ def jobs(study: Study) -> pd.DataFrame:
 def joined(study: Study, table: str) -> pd.DataFrame:
     """Returns any table, each row with what is said of its run; jobs as of `jobs`.
 
+    Where clients have names, rows of a client have its `client_group` and
+    `client_label`.
+
     Raises:
         StudyError: The table is not one of a trace, or no run has ended.
     """
@@ -253,7 +258,16 @@ def joined(study: Study, table: str) -> pd.DataFrame:
     more = [key for key in (*OF_RUN, *swept_columns(study).values()) if key not in rows]
     known = runs(study)
     of_run = known[["run", *(key for key in more if key in known)]]
-    return rows.merge(of_run, on="run", how="inner", validate="many_to_one")
+    found = rows.merge(of_run, on="run", how="inner", validate="many_to_one")
+    if "client" not in found or table == "clients":
+        return found
+    clients = study.table("clients")
+    named = [name for name in NAMES if name in clients and name not in found]
+    if not named:
+        return found
+    keys = ["run", "client"]
+    told = clients[[*keys, *named]]
+    return found.merge(told, on=keys, how="left", validate="many_to_one")
 
 
 def tidy(study: Study) -> pd.DataFrame:

@@ -1,7 +1,10 @@
 """Writes into pages what the program itself says: keys, commands, columns, formulas.
 
 mkdocs calls `on_page_markdown` for every page; where it has `<!-- generated: NAME -->`,
-the result of `GENERATED[NAME]` takes its place. Nothing is kept, so nothing gets old.
+the result of `GENERATED[NAME]` takes its place, and that of a quotation below, which
+says so to those who read the file. Nothing is kept, so nothing gets old.
+
+python docs/pages.py trace          # prints docs/reference/trace.md as it is read
 """
 
 import ast
@@ -18,7 +21,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 from pages_scenario import scenario_keys  # noqa: E402
 from simulator import lazy  # noqa: E402
 
-MARK = re.compile(r"<!-- generated: (\w+) -->")
+MARK = re.compile(r"<!-- generated: (\w+) -->(?:\n> .*)*")
 OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./([^)#]*)[^)]*\)")
 """A link to a file that is not part of the pages."""
 
@@ -177,3 +180,17 @@ GENERATED: dict[str, Callable[[], str]] = {
     "fits": fits,
     "words": words,
 }
+
+
+def main() -> None:
+    """Prints a page, its name given, with what is generated in it."""
+    pages = {path.stem: path.read_text("utf-8") for path in ROOT.glob("docs/**/*.md")}
+    pages = {name: text for name, text in pages.items() if MARK.search(text)}
+    if len(sys.argv) != 2 or sys.argv[1] not in pages:
+        known = ", ".join(sorted(pages))
+        raise SystemExit(f"docs/pages.py must have the name of a page: {known}")
+    sys.stdout.write(MARK.sub(lambda mark: GENERATED[mark[1]](), pages[sys.argv[1]]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """The standard figures of a study, and their files."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +15,14 @@ from analysis.frames import Study
 from simulator.config.catalogue import parts
 from simulator.config.errors import UserError
 from simulator.lazy import listed
+
+Hears = Callable[[int, int], None]
+"""Called with how many kinds of figures are drawn, and how many there are."""
+
+
+def _unheard(done: int, of: int) -> None:
+    """Hears how far the figures are, and does nothing."""
+    del done, of
 
 
 def save(
@@ -60,29 +68,38 @@ def saved(
     forms: str | Sequence[str] = "png",
     styles: Sequence[str | Path] = (),
     at: Sequence[float] = (),
+    hear: Hears = _unheard,
 ) -> Iterator[Path]:
-    """Yields the paths of the standard figures as they are drawn, as `save`."""
+    """Yields the paths of the standard figures as they are drawn, as `save`.
+
+    `hear` is called with the number of kinds of figures that are drawn, and of all.
+    """
     forms, where = chosen_formats(forms), Path(folder) / "figures"
     with style.using(*styles):
-        for name, figure in standard(study, at):
+        for name, figure in standard(study, at, hear):
             yield from save_figure(figure, where / name, forms)
             text = captions.caption_text(study, name, figure, caption(name))
             captions.write(text, where / name)
 
 
-def standard(study: Study, at: Sequence[float] = ()) -> Iterator[tuple[str, Figure]]:
+def standard(
+    study: Study, at: Sequence[float] = (), hear: Hears = _unheard
+) -> Iterator[tuple[str, Figure]]:
     """Yields the standard figures with their file names, one at a time, as `save`.
 
     Args:
         study: Study with at least one run that has ended.
         at: Virtual seconds at which the first metric is drawn besides.
+        hear: Called with the number of kinds that are drawn, and of all.
 
     Raises:
         UserError: The figure of a plug-in is none, or has the name of another one.
     """
     names: set[str] = set()
-    for module in _modules():
-        for name, figure in getattr(module, "standard", _nothing)(study):
+    kinds = [module for module in _modules() if hasattr(module, "standard")]
+    for done, module in enumerate(kinds):
+        hear(done, len(kinds))
+        for name, figure in module.standard(study):
             names.add(name)
             yield name, figure
     for name, figure in instants.at_times(study, at):
@@ -124,9 +141,3 @@ def _modules() -> list[ModuleType]:
     modules = dict.fromkeys(listed(text).values())
     others = [name for name in modules if name not in (__name__, __package__)]
     return [import_module(name) for name in others]
-
-
-def _nothing(study: Study) -> Iterator[tuple[str, Figure]]:
-    """Yields nothing, for figures that are drawn on demand alone."""
-    del study
-    yield from ()

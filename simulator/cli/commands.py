@@ -3,7 +3,7 @@
 import signal
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,13 +39,36 @@ def main() -> None:
     warnings.showwarning = console.warn
     try:
         _check_arguments(sys.argv[1:])
-        app()
+        status = _executed()
     except UserError as error:
         err.say(f"stalesim: {error}", style="red")
         raise SystemExit(USER_ERROR) from None
     except KeyboardInterrupt:
         err.say("stalesim: interrupted", style="red")
         raise SystemExit(console.INTERRUPTED) from None
+    if status:
+        raise SystemExit(status)
+
+
+def _executed() -> int:
+    """Executes the command; returns its exit status.
+
+    Raises:
+        UserError: Its arguments are not those that it has.
+    """
+    try:
+        # Else Typer writes a box of several lines.
+        status = app(standalone_mode=False)
+    except Exception as error:
+        said = getattr(error, "format_message", lambda: None)()
+        if said is None:
+            raise
+        if not said.strip():  # help was asked for by giving no arguments
+            return USER_ERROR
+        command: Any = getattr(error, "ctx", None)
+        of = f"; see {command.command_path} --help" if command else ""
+        raise UserError(f"{said.strip().rstrip('.')}{of}") from None
+    return status if isinstance(status, int) else 0
 
 
 def _check_arguments(arguments: list[str]) -> None:

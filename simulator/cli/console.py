@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from simulator.config.progress import Speed, in_words, time_left
+from simulator.config.progress import Speed, TimeLeft, in_words
 from simulator.config.text import one_line, printable
 
 if TYPE_CHECKING:
@@ -146,15 +146,15 @@ def progress(name: str) -> Iterator[Callable[["float | Standing"], None]]:
 
 
 @contextlib.contextmanager
-def drawing() -> Iterator[Callable[[], None]]:
-    """Says in a terminal which figure is being drawn; yields what counts one."""
-    number = 1
-    status = err.status(f"Drawing figure {number}")
+def drawing() -> Iterator[Callable[[int, int], None]]:
+    """Says in a terminal how far the figures are; yields what hears it.
 
-    def count() -> None:
-        nonlocal number
-        number += 1
-        status.update(f"Drawing figure {number}")
+    That is of how many kinds of figures all are drawn, and how many kinds there are.
+    """
+    status = err.status("Drawing figures")
+
+    def count(done: int, of: int) -> None:
+        status.update(f"Drawing figures: {done} of {of} kinds")
 
     with status if err.is_terminal else contextlib.nullcontext():
         yield count
@@ -164,23 +164,25 @@ class _Bar:
     """A bar in a terminal."""
 
     def __init__(self, name: str) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn
 
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f}%"),
-            TimeRemainingColumn(),
             TextColumn("{task.fields[counted]}", markup=False),
             console=err,
             transient=True,
         )
         self._task = self._bar.add_task(one_line(name), total=1.0, counted="")
+        self._left = TimeLeft()
 
     def show(self, fraction: float, counted: str) -> None:
         """Draws how far it is."""
         self._bar.start()  # does nothing where it has started
-        self._bar.update(self._task, completed=fraction, counted=counted)
+        left = self._left.words(fraction, time.monotonic())
+        words = ", ".join(filter(None, (left, counted)))
+        self._bar.update(self._task, completed=fraction, counted=words)
 
     def end(self) -> None:
         """Removes the bar."""
@@ -194,15 +196,16 @@ class _Lines:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._begin = self._last = time.monotonic()
+        self._last, self._left = time.monotonic(), TimeLeft()
 
     def show(self, fraction: float, counted: str) -> None:
         """Writes a line if the last one is long ago."""
         now = time.monotonic()
+        left = self._left.words(fraction, now)
         if now - self._last < LINE_EVERY_S:
             return
-        self._last, spent = now, now - self._begin
-        words = f"{100 * fraction:.0f} %", counted, time_left(fraction, spent)
+        self._last = now
+        words = f"{100 * fraction:.0f} %", counted, left
         err.say(f"{self._name}: {', '.join(filter(None, words))}")
 
     def end(self) -> None:

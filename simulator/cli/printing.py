@@ -162,9 +162,8 @@ def draw(
     from analysis.figures import report
 
     with drawing() as count:
-        for path in report.saved(study, study.folder, forms, styles, at):
+        for path in report.saved(study, study.folder, forms, styles, at, count):
             out.say(f"Figure: {path}")
-            count()
 
 
 def close_timeline(

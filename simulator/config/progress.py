@@ -9,8 +9,10 @@ from simulator.config.text import one_line, shortened
 
 SPEED_S, LEAST_SPEED_S = 30.0, 1.0
 """Real seconds over which a speed is measured, at most and at least."""
-LEAST_PART = 1e-3
-"""Part of something from which on the rest can be estimated."""
+LEAST_PART, LEAST_S = 0.01, 5.0
+"""Part of something, and real seconds, from which on the rest can be estimated."""
+LONG_S, LEAST_OF_LONG = 60.0, 1e-3
+"""Real seconds after which a smaller part is enough."""
 LONGEST_LABEL = 40
 """Characters of the run that is under way."""
 
@@ -50,18 +52,6 @@ def in_words(now: StandingLike, speed: "Speed") -> str:
     return ", ".join(filter(None, (counted_runs(now), speed.words())))
 
 
-def time_left(fraction: float, spent: float) -> str:
-    """Returns how long the rest takes, in words; "" while it is not known.
-
-    Args:
-        fraction: Part that is done, in [0, 1].
-        spent: Real seconds that it took.
-    """
-    if fraction < LEAST_PART:  # what was started and is being compiled
-        return ""
-    return f"about {dt.timedelta(seconds=round(spent * (1 / fraction - 1)))} left"
-
-
 def counted_runs(now: StandingLike) -> str:
     """Returns how many runs have ended, and one that is under way; "" of one run."""
     if now.runs == 1:
@@ -92,3 +82,31 @@ class Speed:
             return ""
         speed = (after - before) / spent
         return f"{speed:,.0f} updates/s" if speed >= 100 else f"{speed:.3g} updates/s"
+
+
+class TimeLeft:
+    """Time that the rest of something takes, from how fast it was since it began."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, float] | None = None
+
+    def words(self, fraction: float, now: float) -> str:
+        """Returns how long the rest takes, in words; "" while it cannot be told.
+
+        What is compiled before anything is done does not count.
+
+        Args:
+            fraction: Part that is done, in [0, 1].
+            now: Moment, real seconds.
+        """
+        if self._first is None:
+            if fraction > 0:
+                self._first = now, fraction
+            return ""
+        since, before = self._first
+        spent, done = now - since, fraction - before
+        known = done >= LEAST_PART and spent >= LEAST_S
+        if not (known or (spent >= LONG_S and done >= LEAST_OF_LONG)):
+            return ""
+        seconds = spent * (1 - fraction) / done
+        return f"about {dt.timedelta(seconds=round(seconds))} left"

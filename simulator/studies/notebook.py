@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from simulator.config.progress import Speed, in_words, time_left
+from simulator.config.progress import Speed, TimeLeft, in_words
 from simulator.studies.standing import Progress, Standing, unheard
 
 EVERY_S = 0.5
@@ -33,7 +33,7 @@ class NotebookBar:
     """
 
     def __init__(self, name: str) -> None:
-        self._name, self._speed = name, Speed()
+        self._name, self._speed, self._left = name, Speed(), TimeLeft()
         self._since = time.monotonic()
         self._shown_at = -EVERY_S
         self._handle: Any = None
@@ -43,10 +43,10 @@ class NotebookBar:
         spent = time.monotonic() - self._since
         over = now.ended >= now.runs
         words = in_words(now, self._speed)
+        left = self._left.words(now.fraction, spent)
         if not over and spent - self._shown_at < EVERY_S:
             return
         self._shown_at = spent
-        left = time_left(now.fraction, spent)
         took = f"took {dt.timedelta(seconds=round(spent))}"
         self._show(
             now.fraction, ", ".join(filter(None, (words, took if over else left)))

@@ -14,7 +14,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from simulator import inputs
-from simulator.config.errors import StudyError
+from simulator.config.errors import ScenarioError, StudyError
+from simulator.config.text import one_line
 from simulator.problems.data.parts import Data
 from simulator.problems.data.user_npz import Npz
 from simulator.scenario.reading import read, validated
@@ -210,7 +211,18 @@ def scenario_of(folder: str | Path) -> Scenario:
             f"{folder}: must be a study with numerics to be resumed, but is a "
             f"timeline; play it again by `stalesim timeline`"
         )
-    scenario = validated(manifest["scenario"])
+    try:
+        scenario = validated(manifest["scenario"])
+    except ScenarioError as error:
+        modules = manifest.get("modules", {})
+        if not modules:
+            raise
+        files = (of.get("file") or name for name, of in modules.items())
+        needed = " ".join(f"--import {one_line(str(file))}" for file in files)
+        raise StudyError(
+            f"{folder}: the study has parts of a user's own, which must be there: "
+            f"stalesim {needed} resume {folder} (without them: {error})"
+        ) from None
     given, here = Path(getattr(scenario.problem.data, "path", "")), Path(folder) / DATA
     moved = given.name == DATA and not given.is_file() and here.is_file()
     return _reading(scenario, here) if moved else scenario

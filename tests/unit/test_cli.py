@@ -231,6 +231,22 @@ def test_a_study_is_the_same_with_any_number_of_processes(
         assert one.equals(other)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "--foo"), "No such option: --foo (Possible options: --format, --out)"),
+        (("nope",), "No such command 'nope'"),
+        (("run",), "Missing argument 'scenario'"),
+    ],
+)
+def test_a_mistyped_command_is_one_line(arguments: tuple[str], said: str) -> None:
+    ended = stalesim(*arguments)
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"stalesim: {said}; see ")
+    assert line.endswith(" --help")
+
+
 def test_the_version_is_that_of_the_package() -> None:
     assert stalesim("--version").stdout == f"stalesim {version('stalesim')}\n"
 

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,9 @@ def test_one_import_has_the_names_of_both_packages() -> None:
     import simulator
     import stalesim
 
-    assert {*stalesim.__all__} == {*analysis.__all__, *simulator.__all__}
+    both = {*analysis.__all__, *simulator.__all__}
+    assert {*stalesim.__all__} == both | {"__version__"}
+    assert stalesim.__version__ == version("stalesim")
     assert dir(stalesim) == stalesim.__all__
     assert stalesim.simulate is simulator.simulate
     assert stalesim.tidy is analysis.tidy

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from simulator.cli import console, printing
 from simulator.cli.console import Terminal
+from simulator.config.progress import TimeLeft
 from simulator.studies.memory import Estimate
 from simulator.studies.planning import Task
 from simulator.studies.standing import Standing
@@ -152,6 +153,36 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
         "study: 60 %, 6 of 10 runs (at async), about 0:00:40 left",
         "study: 90 %, 9 of 10 runs (at async), about 0:00:10 left",
     ]
+
+
+def test_the_time_left_is_told_once_it_can_be() -> None:
+    left = TimeLeft()
+    # A minute of compiling says nothing, nor do the first steps of a long run.
+    assert left.words(0.0, 0.0) == ""
+    assert left.words(0.0001, 60.0) == ""
+    assert left.words(0.0002, 60.5) == ""
+    assert left.words(0.0201, 62.0) == ""  # far, but not for long
+    assert left.words(0.0101, 70.0) == "about 0:16:30 left"
+    assert left.words(0.5001, 110.0) == "about 0:00:50 left"
+    slow = TimeLeft()
+    assert slow.words(0.001, 0.0) == ""
+    assert slow.words(0.003, 59.0) == ""
+    assert slow.words(0.003, 100.0) == "about 13:50:50 left"
+
+
+def test_the_bar_says_no_time_that_it_cannot_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, now = _mute(monkeypatch, force_terminal=True), [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    with console.progress("study") as hear:
+        for second, fraction in ((0, 0.0), (1, 1e-6), (2, 2e-6), (30, 3e-6)):
+            now[0] = float(second)
+            hear(Standing(fraction, 0, 2, "base"))
+    said = file.getvalue()
+    assert "of 2 runs" in said
+    assert "left" not in said
+    assert ":" not in said
 
 
 def test_the_speed_is_that_of_the_last_half_minute(

@@ -222,6 +222,15 @@ def zipped() -> Grid:
     )
 
 
+def test_kinds_of_figures_are_counted() -> None:
+    heard: list[tuple[int, int]] = []
+    drawn = report.standard(zipped(), hear=lambda *told: heard.append(told))
+    names = [name for name, _ in drawn]
+    kinds = heard[0][1]
+    assert heard == [(done, kinds) for done in range(kinds)]
+    assert len(names) > 1
+
+
 def test_keys_that_are_zipped_are_one_axis_of_figures() -> None:
     study = zipped()
     drawn = dict(report.standard(study))

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import figures
+from analysis import figures, frames
 from analysis.figures.tails import tail
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import Fake
@@ -17,6 +17,18 @@ def tiered(names: tuple[str, ...] = ("async", "async private")) -> Fake:
     group = table["client"].map({1: "fast", 2: "slow", 3: "slow"})
     study.tables["clients"] = table.assign(client_group=group, client_label=None)
     return study
+
+
+def test_rows_of_clients_have_their_groups() -> None:
+    study = tiered(("async", "sync"))
+    table = frames.joined(study, "staleness")
+    assert len(table) == len(study.tables["staleness"])
+    groups = table["client"].map({1: "fast", 2: "slow", 3: "slow"})
+    assert (table["client_group"] == groups).all()
+    assert set(table["variant"]) == {"async", "sync"}
+    plain = frames.joined(Fake(("async",)), "staleness")
+    assert "client_group" not in plain
+    assert "client_group" not in frames.joined(study, "evaluations")
 
 
 def test_a_tail_is_what_is_counted_of_each_staleness_and_beyond() -> None:

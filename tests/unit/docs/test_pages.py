@@ -56,8 +56,23 @@ def test_every_mark_of_a_page_is_known_and_replaced(pages: Any) -> None:
         uri = path.relative_to(DOCS).as_posix()
         after = pages.on_page_markdown(before, page_of(uri))
         assert "<!-- generated: " not in after
+        assert "generated when the site is built" not in after
+        if pages.MARK.search(before):  # those who read the file are told
+            assert f"python docs/pages.py {path.stem}`" in before
         marked += len(pages.MARK.findall(before))
     assert marked == len(pages.GENERATED)
+
+
+def test_a_page_of_the_reference_is_printed_whole(
+    pages: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["pages.py", "trace"])
+    pages.main()
+    said = capsys.readouterr().out
+    assert all(f"| `{name}` |" in said for name in COLUMNS["commits"])
+    monkeypatch.setattr(sys, "argv", ["pages.py", "nothing"])
+    with pytest.raises(SystemExit, match="must have the name of a page"):
+        pages.main()
 
 
 def test_every_key_of_a_scenario_is_listed_with_a_link_that_exists(pages: Any) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,14 @@ import pytest
 from simulator import inputs, studies
 from simulator.config.base import Config
 from simulator.config.catalogue import KINDS, own
-from simulator.config.errors import DataError, StudyError
+from simulator.config.errors import DataError, ScenarioError, StudyError
 from simulator.config.files import marks, named, parts, unmarked
 from simulator.scenario.reading import validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand
 from simulator.storage import limits
-from simulator.studies import study_folder
+from simulator.studies import running, study_folder
 from simulator.timelines import saved
 from simulator.timelines.of_run import set_up
 from simulator.trace import load, write_manifest
@@ -181,6 +182,22 @@ def test_a_study_whose_working_folder_has_moved_goes_on(
     here.rename(tmp_path / "moved")
     monkeypatch.chdir(tmp_path / "moved")
     assert studies.resume("s").complete
+
+
+def test_a_study_with_parts_of_ones_own_says_what_to_import(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tree = TREE | {"clients": {"compute": {"law": "mine"}}}
+    manifest: dict[str, Any] = {"scenario": tree, "modules": {"mine": {}}}
+    monkeypatch.setattr(running, "load", lambda _: SimpleNamespace(manifest=manifest))
+    with pytest.raises(StudyError, match="stalesim --import mine resume s "):
+        studies.resume("s")
+    manifest["modules"]["mine"] = {"file": "/my/mine.py"}
+    with pytest.raises(StudyError, match=r"stalesim --import /my/mine\.py resume s "):
+        running.scenario_of("s")
+    del manifest["modules"]
+    with pytest.raises(ScenarioError, match="got 'mine'"):
+        running.scenario_of("s")
 
 
 def test_given_arrays_move_with_their_study(here: Path, tmp_path: Path) -> None:
