@@ -148,6 +148,8 @@ class ScenarioWorld:
         Raises:
             ValueError: A law has no closed form.
         """
+        if stage == "compute" and self.has("power"):
+            raise ValueError("computing power changes over time")
         if stage not in self._stages:
             self._stages[stage] = [
                 laws(config, group.number)

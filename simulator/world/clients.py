@@ -1,11 +1,19 @@
 """Clients: their cycle, links, presence and faults; and the server they share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.config.base import Config, FilePath, NumClients, Quantity, without
+from simulator.config.base import (
+    Config,
+    FilePath,
+    LocatedError,
+    NumClients,
+    Quantity,
+    without,
+)
 from simulator.laws.base import AnyLaw
 from simulator.laws.distributions import Parameter
 from simulator.world.named import WorldName, with_named
@@ -128,6 +136,50 @@ class RegimeSlowdown(Config):
     """Law of the length of slow times."""
 
 
+class Power(Config):
+    """How fast a client computes over time, by a table or by one table per client.
+
+    A job is computed when the integral of the power from its start has reached the
+    seconds of its law; at a power of 0 nothing is computed. With `compute: {law:
+    constant, value: 1}` this is the universal computation model.
+
+    Source: Tyurin, Tight Time Complexities in Parallel Stochastic Optimization with
+    Arbitrary Computation Dynamics (2024).
+    """
+
+    times: tuple[float, ...] = ()
+    """Virtual seconds from which on each power holds; the first is 0."""
+    values: tuple[float, ...] = ()
+    """Powers, as many: seconds of a law's computing that pass in a second."""
+    path: FilePath | None = None
+    """CSV or Parquet file in place of `times` and `values`, a table for each client:
+    columns `client` (from 1), `time` and `power`."""
+    period: Seconds | None = None
+    """Virtual seconds after which the table begins again; by default its last power
+    holds for ever."""
+    phase: Parameter = 0
+    """Virtual seconds by which the client's table begins earlier than time 0."""
+
+    @model_validator(mode="after")
+    def _is_a_table(self) -> "Power":
+        if (self.path is None) == (not self.times and not self.values):
+            raise ValueError(
+                "must have either times and values or a path; write for example times: "
+                "[0, 50], values: [1, 0.1], period: 60"
+            )
+        if self.path is not None:
+            return self
+        if len(self.times) != len(self.values):
+            raise LocatedError(
+                f"values must be as many as times, {len(self.times)}, got "
+                f"{len(self.values)}; give each time a power",
+                ("values",),
+            )
+        if wrong := table_mistake(self.times, self.values, self.period):
+            raise ValueError(f"must have {wrong}; correct the table")
+        return self
+
+
 Slowdown = Annotated[
     NamedSlowdown | RandomSlowdown | RegimeSlowdown, Field(discriminator="kind")
 ]
@@ -162,6 +214,8 @@ class Behaviour(Config):
     """Unit of a draw of `compute`: a whole job, one of its local steps, one of its
     samples, or a floating-point operation of the gradients of its samples, which are
     counted from the model (`value: 1/5e9` is a rate of 5 Gflop/s)."""
+    power: Power | None = None
+    """How fast it computes over time; by default always as the law says."""
     upload: Link | None = None
     """Way of messages to the server."""
     download: Link | None = None
@@ -181,7 +235,7 @@ class Behaviour(Config):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), restart=None, world=None)
+        return without(dump(self), restart=None, world=None, power=None)
 
 
 class Group(Behaviour):
@@ -248,3 +302,23 @@ class Server(Config):
     """Bytes per virtual second of the link that all uploads share in equal parts."""
     download_bandwidth: Annotated[float, Field(gt=0)] | None = None
     """The same for downloads."""
+
+
+def table_mistake(
+    times: Sequence[float], values: Sequence[float], period: float | None
+) -> str:
+    """Returns what a table of powers must have and lacks; empty if it is right."""
+    if not times or times[0] != 0 or any(b <= a for a, b in pairwise(times)):
+        found = ", ".join(f"{time:g}" for time in times[:4])
+        return f"times that start at 0 and ascend, got {found or 'none'}"
+    if min(values) < 0:
+        return f"powers >= 0, got {min(values):g}"
+    if period is None and not values[-1] > 0:
+        return "a last power above 0, which holds for ever, got 0"
+    if period is not None and not (times[-1] < period and max(values) > 0):
+        return (
+            f"times before the period's end and a power above 0, got a last time of "
+            f"{times[-1]:g}, a period of {period:g} and a largest power of "
+            f"{max(values):g}"
+        )
+    return ""

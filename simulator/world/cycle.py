@@ -185,7 +185,7 @@ class Cycle:
         if world.download_link is None:
             started += world.transit(Purpose.DOWNLOAD, client)
         drawn = world.draw(Purpose.COMPUTE, client)
-        computed = started + drawn * world.slowness(client, job, started)
+        computed = started + world.computing(client, job, started, drawn)
         computed += world.workload.overhead_s
         sending = world.sending(client, job)
         end = computed + (sending.wait if sending else 0)

@@ -8,6 +8,7 @@ from simulator.streams import Purpose
 from simulator.world import faults
 from simulator.world.clients import Behaviour, OnOff, Periodic
 from simulator.world.delays import StageDelays
+from simulator.world.power import Powers
 from simulator.world.presence import (
     Lasting,
     Membership,
@@ -52,6 +53,8 @@ class ClientGroup:
         self.lasting: list[Lasting] = []
         """Presences that a client needs until its job has ended."""
         self._add_presences()
+        self.powers = Powers(config.power, population) if config.power else None
+        """Computing power of the group's clients, where it changes over time."""
         self.lossy = None
         if config.loss is not None:
             self.lossy = faults.Lossy(

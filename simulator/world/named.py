@@ -2,7 +2,9 @@
 
 from typing import Any, Literal
 
-WorldName = Literal["equal", "linear", "square_root", "one_slow", "bursts", "lomax"]
+WorldName = Literal[
+    "equal", "linear", "square_root", "one_slow", "bursts", "lomax", "universal"
+]
 NAMED_WORLDS: dict[str, dict[str, Any]] = {
     "equal": {"compute": {"law": "constant", "value": 1}},
     "linear": {"compute": {"law": "constant", "value": "m"}},
@@ -20,13 +22,24 @@ NAMED_WORLDS: dict[str, dict[str, Any]] = {
         ],
     },
     "lomax": {"compute": {"law": "lomax", "c": 1.1, "loc": 1}},
+    "universal": {
+        "compute": {"law": "constant", "value": 1},
+        "power": {
+            "times": [0, 30, 50],
+            "values": [1, 0.1, 0],
+            "period": 60,
+            "phase": "60*m/M",
+        },
+    },
 }
 """Entries of `clients`, by the name of the world.
 
 `equal`: a job takes 1 s. `linear`, `square_root`: client m takes m or sqrt(m) seconds.
 `one_slow`: all take 1 s but the last client, which takes 100 s. `bursts`: 1 s, and ten
 times as long in bursts of 10 s on average, every 60 s. `lomax`: 1 s and a Lomax time of
-shape 1.1, whose mean is 10 s and whose variance is infinite.
+shape 1.1, whose mean is 10 s and whose variance is infinite. `universal`: 1 s at full
+power, which each client has for 30 of 60 s; for 20 s a job takes ten times as long, and
+for 10 s nothing is computed; the clients' minutes begin one after the other.
 
 Source: methods.md, section 0; Tyurin and Richtarik (2023), section 5; `lomax`:
 Maranjyan, Omar and Richtarik, MindFlayer SGD (2025).

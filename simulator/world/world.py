@@ -106,6 +106,7 @@ class World:
         self._stages = self._build_stages(self.shared_laws)
         # Known once for all jobs: a million of them ask at every step.
         self.is_plain = self._is_plain()
+        self._powered = any(group.powers for group in self.groups)
         self._loses = any(group.lossy for group in self.groups)
         self._vanish = any(group.lasting for group in self.groups)
         sizes = {
@@ -253,6 +254,21 @@ class World:
             factor *= slower(client, job, time)
         return factor
 
+    def computing(self, client: int, job: int, start: float, drawn: float) -> float:
+        """Returns how long a job computes whose computing time was drawn.
+
+        Args:
+            client: Number of the client, from 0.
+            job: Number of its job.
+            start: Time at which it begins to compute.
+            drawn: Computing time by the law, in the clock's unit.
+        """
+        work = drawn * self.slowness(client, job, start)
+        if not self._powered:
+            return work
+        powers = self.groups[self.group_of[client]].powers
+        return powers.duration(client, start, work) if powers else work
+
     def sending(self, client: int, job: int) -> faults.Sending | None:
         """Returns how the upload of a job fares, where it may be lost."""
         if not self._loses:
@@ -337,7 +353,8 @@ class World:
         rough = bool(self._slowdowns or server.upload_bandwidth)
         rough = rough or bool(server.download_bandwidth or self.workload.overhead_s)
         for group in self.groups:
-            rough = rough or bool(group.presences or group.bandwidth or group.lossy)
+            rough = rough or bool(group.presences or group.bandwidth)
+            rough = rough or bool(group.lossy or group.powers)
             rough = rough or group.config.compute_per != "job"
         if rough:
             return None
@@ -391,6 +408,7 @@ class World:
             group.presences
             or group.bandwidth
             or group.lossy
+            or group.powers
             or group.config.compute_per != "job"
             for group in self.groups
         )

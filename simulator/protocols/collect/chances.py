@@ -44,7 +44,7 @@ def expected_trials_in_time(
 
 
 def _refuse_other_stages(behaviour: Behaviour) -> None:
-    others = ("read", "upload", "download", "crashes", "loss", "leave")
+    others = ("read", "power", "upload", "download", "crashes", "loss", "leave")
     there = [name for name in others if getattr(behaviour, name) is not None]
     if behaviour.compute_per != "job":
         there.append("compute_per")

@@ -50,10 +50,8 @@ class _Workers(ABC):
     def _snapshot(self, worker: int) -> None:
         world, now = self._world, self._env.now
         job = self._recorder.read(worker, now)
-        slowness = world.slowness(worker, job, now)
-        duration = world.draw(Purpose.COMPUTE, worker)
-        if slowness != 1:
-            duration *= slowness
+        drawn = world.draw(Purpose.COMPUTE, worker)
+        duration = world.computing(worker, job, now, drawn)
         duration += world.workload.overhead_s
         world.call(duration, self._end_gradient, worker)
 

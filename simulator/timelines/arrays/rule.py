@@ -62,6 +62,8 @@ def feedback(
     if clients.selection is not None:
         return "a selection of clients"
     behaviours = [each for _, _, each in clients.behaviours(num_clients)]
+    if any(behaviour.power is not None for behaviour in behaviours):
+        return "computing power that changes over time"
     slow = any(isinstance(slow, RegimeSlowdown) for slow in clients.slowdowns)
     away = any(map(_comes_and_goes, behaviours))
     if isinstance(free_rule(protocol), LockStep):

@@ -19,6 +19,7 @@ from tests.support import everything, played
         ("linear", [1, 2, 3, 4]),
         ("square_root", np.sqrt([1, 2, 3, 4])),
         ("one_slow", [1, 1, 1, 100]),
+        ("universal", [1, 1, 1, 1]),
     ],
 )
 def test_fixed_times_are_those_of_the_name(name, wanted) -> None:
