@@ -15,8 +15,9 @@ BLIND = (
 )
 _CYCLE = ("idle", "read", "download", "compute", "upload")
 _NAMES = {"gossip": {"upload": "average"}, "rounds": {"compute": "local steps"}}
-_SERVERLESS = ("centralised", "gossip")
-_CLIENTLESS = ("centralised", "cyclic")
+_SERVERLESS = ("centralised", "gossip", "pipeline", "spanning_tree")
+_CLIENTLESS = ("centralised", "cyclic", "pipeline")
+_POOLED = ("centralised", "pipeline")
 
 
 def imported(scenario: Mapping[str, Any]) -> bool:
@@ -63,7 +64,7 @@ def components(scenario: Mapping[str, Any], num_clients: list[int]) -> Rows:
     if clients.get("groups"):
         sizes = (f"{name} {g['number']}" for name, g in clients["groups"].items())
         entities += f": {', '.join(sizes)}"
-    if kind == "centralised":
+    if kind in _POOLED:
         entities = "steps on pooled data, without clients"
     slow = [shown(one) for one in clients.get("slowdowns") or ()]
     activities = "the stages of 2.1"

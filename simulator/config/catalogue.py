@@ -43,6 +43,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.protocols.gossip.gossip:Gossip",
         "simulator.protocols.spanning_tree.spanning_tree:SpanningTree",
         "simulator.protocols.centralised:Centralised",
+        "simulator.protocols.pipeline:Pipeline",
     ),
     "algorithms": (
         "simulator.algorithms.vafl.part:Vafl",
@@ -61,6 +62,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.algorithms.edge_cloud.part:Asgd",
         "simulator.algorithms.edge_cloud.part:Audp",
         "simulator.algorithms.edge_cloud.part:Mapa",
+        "simulator.algorithms.pipelined.part:Pipelined",
         "simulator.algorithms.decentralised.part:Psgd",
         "simulator.algorithms.decentralised.part:Adp2sgd",
         "simulator.algorithms.decentralised.part:Sgp",

@@ -13,6 +13,7 @@ from simulator.protocols.collect.collect import Collect
 from simulator.protocols.cyclic import Cyclic
 from simulator.protocols.gossip import Gossip
 from simulator.protocols.phases import Phases
+from simulator.protocols.pipeline import Pipeline
 from simulator.protocols.rounds import Rounds
 from simulator.protocols.routed.routed import Routed
 from simulator.protocols.spanning_tree.spanning_tree import SpanningTree
@@ -29,6 +30,7 @@ __all__ = [
     "Cyclic",
     "Gossip",
     "Phases",
+    "Pipeline",
     "Protocol",
     "Rounds",
     "Routed",

@@ -66,6 +66,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "restarting": {"kind": "asynchronous", "restarts": True},
     "allotted": {"kind": "collect", "allotment": {"jobs": 4, "spread": 0.1}},
     "routed": {"kind": "routed", "tasks": 4},
+    "pipeline": {"kind": "pipeline", "stages": 2},
     "tree": {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
 }
 WORKERS = ["test_accuracy", "consensus_distance", "worker_accuracy", "worker_loss"]
@@ -152,6 +153,9 @@ def _cases() -> dict[str, dict[str, Any]]:
     cases["fed_avg"] = _case("synchronous", HORIZONTAL, averaging)
     for protocol in ("collect", "trials", "stopping", "routed", "tree"):
         cases[f"sgd {protocol}"] = _case(protocol, HORIZONTAL, SGD)
+    deep = HORIZONTAL | {"model": {"kind": "dense", "hidden": [6, 5]}}
+    pipelined = SGD | {"kind": "pipelined", "look_ahead": 0.5, "delay_power": 0.5}
+    cases["pipelined"] = _case("pipeline", deep, pipelined)
     for kind, protocol in (
         *(("malenia", "means"), ("ringleader", "phases")),
         *(("ia2sgd", "warm"), ("ca2fl", "buffered")),

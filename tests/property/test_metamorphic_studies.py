@@ -169,6 +169,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {"kind": "phases"},
     {"kind": "routed", "tasks": 4},
     {"kind": "routed", "tasks": 4, "reads": "service"},
+    {"kind": "pipeline", "stages": 3, "step": {"law": "gamma", "a": 2.0}},
     {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
 )
 

@@ -202,6 +202,15 @@ TREES: dict[str, dict[str, Any]] = {
     "repeats": algorithm(SGD, weight={"kind": "repeats", "base": 2.0}),
     "distance": algorithm(SGD, weight={"kind": "distance", "largest": 2.0}),
     "trials": merge(SGD, {"protocol": {"kind": "collect", "quota": 2}}),
+    "pipeline": merge(
+        SGD,
+        {
+            "problem": {"model": {"kind": "dense", "hidden": [3]}},
+            "protocol": {"kind": "pipeline", "stages": 2},
+            "algorithm": {"kind": "pipelined", "step_size": 0.1, "batch": 8},
+            "clients": None,
+        },
+    ),
     "spanning tree": merge(
         SGD,
         {

@@ -1,0 +1,83 @@
+"""Pipeline: minibatches in the stages of one model, each of which lags by its own."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from simulator.laws.base import AnyLaw
+from simulator.laws.constant import Constant
+from simulator.protocols.base import Cadence, Protocol
+from simulator.protocols.centralised import POOL
+from simulator.protocols.routed.recorder import QueueRecorder
+from simulator.recorders.recorder import Batch, Recorder
+from simulator.streams import Purpose
+from simulator.world.world import World
+
+
+class Pipeline(Protocol):
+    """A model in stages that work on successive minibatches; one step a minibatch.
+
+    Each stage computes at its own part of the model as it was when the minibatch came
+    to it, so that its delay in steps is fixed once the pipeline is full. A minibatch
+    reads when it enters, and its staleness is that of the first stage. Filling the
+    pipeline takes no time of its own: the first steps have the delays that they can.
+
+    Source: Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN
+    Training (2019), section 3.3; `2bw`: Narayanan et al., Memory-Efficient
+    Pipeline-Parallel DNN Training (2021), section 3.1.
+    """
+
+    kind: Literal["pipeline"] = "pipeline"
+    pooled: ClassVar[bool] = True
+    has_server: ClassVar[bool] = False
+    stages: Annotated[int, Field(ge=1, le=1024)]
+    """P, parts of the model, one after the other."""
+    schedule: Literal["1f1b", "2bw"] = "1f1b"
+    """Delay of a stage, the first of P having number 1: P - s steps (one forward, one
+    backward; PipeDream), or one for all (PipeDream-2BW)."""
+    step: AnyLaw = Constant(value=1)
+    """Law of the duration of one step, virtual seconds."""
+
+    @property
+    def delays(self) -> tuple[int, ...]:
+        """Steps of delay of each stage, the first one's first."""
+        if self.schedule == "2bw":
+            return (1,) * self.stages
+        return tuple(range(self.stages - 1, -1, -1))
+
+    @property
+    def step_law(self) -> Any:
+        """Law of the duration of a step."""
+        return self.step
+
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows come: one a step."""
+        del num_clients, in_flight
+        return Cadence(width=1, num_registers=max(self.delays) + 2)
+
+    def recorder(
+        self, world: World, width: int, batch: Batch | None, num_samples: int
+    ) -> Recorder:
+        """Returns a recorder of minibatches that are under way."""
+        return QueueRecorder(world, width, batch, num_samples)
+
+    def play(self, world: World, recorder: QueueRecorder) -> None:
+        """Lets the first minibatches in; after each step the next one enters.
+
+        Source: Narayanan et al. (2019), section 3.3.
+        """
+        env = world.env
+
+        def begin() -> None:
+            recorder.begin(POOL)
+            compute(POOL)
+
+        def finish(worker: int) -> None:
+            recorder.commit(env.now, (worker,), recorder.version)
+            recorder.send(POOL, env.now)
+            begin()
+
+        compute = world.stage(Purpose.STEP, world.counted(finish))
+        for _ in range(max(self.delays) + 1):
+            recorder.send(POOL, env.now)
+        begin()
