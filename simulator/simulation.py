@@ -109,8 +109,17 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     needs = {need for name in scenario.evaluate.metrics for need in metric(name).needs}
     with_minimum = Need.MINIMUM in needs
     constants = _constants(setup)
-    building.check_functions(config, precision, scenario.evaluate.metrics)
-    problem = building.build(config, precision, with_minimum=with_minimum, bias=bias)
+    compute_dtype = scenario.engine.compute_dtype
+    building.check_functions(
+        config, precision, scenario.evaluate.metrics, compute_dtype
+    )
+    problem = building.build(
+        config,
+        precision,
+        with_minimum=with_minimum,
+        bias=bias,
+        compute_dtype=compute_dtype,
+    )
     constants = building.with_estimates(
         constants, config, problem, precision, setup.run.seed
     )
@@ -176,7 +185,12 @@ def check(run: Run) -> None:
     scenario = run.scenario
     precision = scenario.engine.precision
     with jax.enable_x64(precision == "float64"):
-        building.check_functions(scenario.problem, precision, scenario.evaluate.metrics)
+        building.check_functions(
+            scenario.problem,
+            precision,
+            scenario.evaluate.metrics,
+            scenario.engine.compute_dtype,
+        )
 
 
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:

@@ -1,6 +1,7 @@
 """Problems on the device, and what step sizes by theory ask of them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from simulator.problems.constants import Constants
 from simulator.problems.data.base import Dataset
 from simulator.problems.estimates import Estimates, estimate
 from simulator.problems.models.base import Embedding
+from simulator.problems.models.mixed import mixed
 from simulator.problems.models.party import PartyNetwork, party_network
 from simulator.problems.outputs import OutputForm
 from simulator.problems.shares import common_samples
@@ -29,7 +31,14 @@ SMOOTH = ("softmax", "sigmoid", "taylor")
 
 
 @cached_by_content
-def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True) -> Any:
+def build(
+    config: Any,
+    precision: str,
+    *,
+    with_minimum: bool,
+    bias: bool = True,
+    compute_dtype: str | None = None,
+) -> Any:
     """Builds a problem and puts it on the device, once for all runs that share it.
 
     Args:
@@ -37,13 +46,20 @@ def build(config: Any, precision: str, *, with_minimum: bool, bias: bool = True)
         precision: `float32` or `float64`.
         with_minimum: Whether the least value of the objective is computed.
         bias: Whether that objective's model has a bias.
+        compute_dtype: Type in which networks compute; None for that of the weights.
     """
     data = dataset(config.data)
-    return of_data(config, data, precision, with_minimum=with_minimum, bias=bias)
+    found = of_data(config, data, precision, with_minimum=with_minimum, bias=bias)
+    return _mixed(config, found) if compute_dtype else found
 
 
 @cached_by_content
-def check_functions(config: Any, precision: str, metrics: tuple[str, ...]) -> None:
+def check_functions(
+    config: Any,
+    precision: str,
+    metrics: tuple[str, ...],
+    compute_dtype: str | None = None,
+) -> None:
     """Refuses functions of a user's own that cannot be used, before anything is run.
 
     They are looked at with the first rows alone, which is quick.
@@ -52,6 +68,7 @@ def check_functions(config: Any, precision: str, metrics: tuple[str, ...]) -> No
         config: The problem's configuration.
         precision: `float32` or `float64`.
         metrics: Names of the metrics that are evaluated.
+        compute_dtype: As of `build`.
 
     Raises:
         ScenarioError: As `own_functions.check`.
@@ -60,6 +77,8 @@ def check_functions(config: Any, precision: str, metrics: tuple[str, ...]) -> No
         return
     data = own_functions.first_rows(dataset(config.data))
     few = of_data(config, data, precision, with_minimum=False, bias=True)
+    if compute_dtype:
+        few = _mixed(config, few)
     own_functions.check(config, few, metrics)
 
 
@@ -99,6 +118,19 @@ def of_data(
     classifier = config.model.of_rows(data, wanted)
     clients = config.partition.num_clients
     return horizontal.build(data, classifier, clients, **options)
+
+
+def _mixed(config: Any, problem: Any) -> Any:
+    """Returns a problem whose networks compute in a shorter type than its weights."""
+    model = config.model
+    rows = not (model.takes_tokens or model.shaped)
+    if isinstance(problem, transfer.TransferProblem):
+        return replace(problem, vertical=_mixed(config, problem.vertical))
+    if isinstance(problem, vertical.VerticalProblem):
+        server = problem.server and mixed(problem.server, converts_rows=True)
+        embedding = mixed(problem.embedding, converts_rows=rows)
+        return replace(problem, embedding=embedding, server=server)
+    return replace(problem, model=mixed(problem.model, converts_rows=rows))
 
 
 def _minimum(

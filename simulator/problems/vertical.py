@@ -13,6 +13,7 @@ from simulator.problems.data.base import Dataset
 from simulator.problems.horizontal import targets
 from simulator.problems.metrics import measure
 from simulator.problems.models.base import Embedding
+from simulator.problems.models.mixed import MixedEmbedding
 from simulator.problems.models.party import PartyNetwork
 from simulator.problems.server.network import ServerNetwork
 from simulator.problems.server.own import OwnServerNetwork
@@ -20,7 +21,7 @@ from simulator.problems.server.own import OwnServerNetwork
 Model = tuple[Float[Array, "M ..."], Float[Array, " P0"] | None]
 """The parties' weights and the server's, None where the server has no model: its bias,
 or the weights of its network."""
-Server = ServerNetwork | OwnServerNetwork
+Server = ServerNetwork | OwnServerNetwork | MixedEmbedding
 
 
 class VerticalProblem(eqx.Module):

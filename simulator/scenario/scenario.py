@@ -155,8 +155,25 @@ class Engine(Config):
     together on a GPU and one by one on a CPU, where `batched` is slower."""
     precision: Literal["float32", "float64"] = "float32"
     """Type of all numbers of the device."""
+    compute_dtype: Literal["bfloat16"] | None = None
+    """Shorter type in which networks compute outputs and gradients, also where they are
+    measured; weights, optimisers, losses and messages stay in `precision`."""
     chunk: Annotated[int, Field(ge=1)] = 4096
     """Most rows executed by one program; memory may make it fewer."""
+
+    @model_validator(mode="after")
+    def _mixed_from_single(self) -> "Engine":
+        if self.compute_dtype and self.precision != "float32":
+            raise LocatedError(
+                f"compute_dtype must be left out with precision {self.precision}, got "
+                f"{self.compute_dtype!r}; remove one of them",
+                ("compute_dtype",),
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), compute_dtype=None)
 
 
 def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ a protocol and a world make the timeline.
 
 from dataclasses import replace
 
+from simulator.config.errors import ScenarioError
 from simulator.privacy import ledger
 from simulator.problems.shape import ProblemShape
 from simulator.problems.shares import Shares, shares
@@ -71,6 +72,12 @@ def set_up(run: Run) -> RunSetup:
         pooled=protocol.pooled,
     )
     algorithm.check_model(shared.counts)
+    if scenario.engine.compute_dtype and shared.counts.num_statistics:
+        raise ScenarioError(
+            f"engine.compute_dtype must be left out for a model that keeps statistics "
+            f"of batches, which would be rounded, got "
+            f"{scenario.engine.compute_dtype!r}; normalise layers or groups"
+        )
     sampler = algorithm.sampler(run.seed, shared.pools, protocol)
     num_samples, num_features = shared.data.x_train.shape
     shape = ProblemShape(

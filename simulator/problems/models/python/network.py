@@ -165,7 +165,7 @@ class OwnNetwork:
 
         def outputs(block: Float[Array, "s F"]) -> Any:
             found, _ = self._functions.apply(
-                tree, statistics, self._given(block), None, False
+                tree, statistics, self._given(block, weights.dtype), None, False
             )
             return found
 
@@ -202,7 +202,7 @@ class OwnNetwork:
             return self.apply(weights, x), jnp.zeros(0, weights.dtype)
         tree, statistics = self._trees(weights)
         outputs, after = self._functions.apply(
-            tree, statistics, self._given(x), key, True
+            tree, statistics, self._given(x, weights.dtype), key, True
         )
         before = lax.stop_gradient(weights[self.weights.size :])
         new = lax.stop_gradient(vector(after, weights.dtype))
@@ -217,21 +217,21 @@ class OwnNetwork:
             self.statistics.given(lax.stop_gradient(measured)),
         )
 
-    def _given(self, x: Float[Array, "S F"]) -> Any:
-        """Returns rows in the shapes and types in which they were given."""
+    def _given(self, x: Float[Array, "S F"], dtype: Any) -> Any:
+        """Returns rows in the shapes in which they were given, numbers in a type."""
         found: dict[str, Array] = {}
         start = 0
         for field in self._rows:
             columns = x[:, start : start + field.width]
             start += field.width
             array = columns.reshape(x.shape[0], *field.shape)
-            found[field.name] = array.astype(jnp.int32) if field.whole else array
+            found[field.name] = array.astype(jnp.int32 if field.whole else dtype)
         return found.get("", found)
 
     def _example(self, num_rows: int) -> Any:
         """Returns rows of zeros."""
         width = sum(field.width for field in self._rows)
-        return self._given(jnp.zeros((num_rows, width), jnp.float32))
+        return self._given(jnp.zeros((num_rows, width), jnp.float32), jnp.float32)
 
     def _laid_out(self, outputs: Any) -> Any:
         """Returns outputs as the loss takes them: `[C, S]`, but of a loss of one's own.

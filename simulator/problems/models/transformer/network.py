@@ -108,7 +108,8 @@ class TransformerNetwork(NamedTuple):
     ) -> Float[Array, "C SL"]:
         embedding, positions = parts[:2]
         # A product, since the gradient of a look-up would add rows one by one.
-        which = jax.nn.one_hot(x.astype(jnp.int32), len(embedding), dtype=x.dtype)
+        tokens, dtype = x.astype(jnp.int32), embedding.dtype
+        which = jax.nn.one_hot(tokens, len(embedding), dtype=dtype)
         hidden = which @ embedding + positions[None]
         for layer in range(self.config.layers):
             first, *attention, second, enter, leave = parts[2 + OF_LAYER * layer :][
