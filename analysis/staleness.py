@@ -102,7 +102,6 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = []
     if GROUP not in who:
         return pd.DataFrame(rows, columns=pd.Index(columns))
-    stale = stale.merge(who[["run", "client", GROUP]], on=["run", "client"])
     for group, mine in who.groupby("group", sort=False):
         sizes = groups(mine.loc[mine["run"] == mine["run"].iloc[0]])
         if not sizes:
