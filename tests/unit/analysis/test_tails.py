@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import figures, frames, staleness
+from analysis import figures, frames
+from analysis.staleness import by_client_group
 from analysis.figures.tails import tail
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import Fake
@@ -26,7 +27,7 @@ def test_rows_of_clients_have_their_groups() -> None:
     groups = table["client"].map({1: "fast", 2: "slow", 3: "slow"})
     assert (table["client_group"] == groups).all()
     assert set(table["variant"]) == {"async", "sync"}
-    parts = staleness.by_client_group(study)["clients"]
+    parts = by_client_group(study)["clients"]
     assert parts.tolist() == ["all", "fast (1)", "slow (2)"] * 2
     plain = frames.joined(Fake(("async",)), "staleness")
     assert "client_group" not in plain
