@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from analysis import figures, frames
-from analysis.staleness import by_client_group
 from analysis.figures.tails import tail
+from analysis.staleness import by_client_group
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import Fake
 
