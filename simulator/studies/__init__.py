@@ -2,9 +2,10 @@
 
 `planning` decides which runs are executed together; `running` executes a study: starts,
 continues or extends it, by `staged` until its claims are decided; `study_folder` keeps
-what is finished; `worker` is the work of one process; `executors` takes it to processes
-of this machine or of a Dask cluster, `preloaded` is what the former import; `memory`
-estimates memory and disk beforehand, `sizes` counts weights, bytes and operations;
+what is finished, by the manifest's `entries` and at `paths`; `worker` is the work of
+one process; `executors` takes it to processes of this machine or of a Dask cluster,
+`preloaded` is what the former import; `memory` estimates memory and disk beforehand,
+`sizes` counts weights, bytes and operations;
 `tuning` searches the best values of entries, among `proposals`.
 """
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from simulator.config.errors import StudyError
+from simulator.studies.entries import content
+from simulator.studies.paths import checkpoint_of
 from simulator.studies.planning import Task
-from simulator.studies.study_folder import checkpoint_of, content
 from simulator.trace import Disk, checkpoint, parts
 
 FORMAT = 3

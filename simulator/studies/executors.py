@@ -14,9 +14,9 @@ import numpy as np
 
 from simulator.config.errors import UserError
 from simulator.engine import processes
+from simulator.studies.entries import Done
 from simulator.studies.planning import Task
 from simulator.studies.standing import AtWork, Heard, Progress, Standing, unheard
-from simulator.studies.study_folder import Done
 from simulator.studies.worker import failed, work
 from simulator.trace import DISK, Disk
 

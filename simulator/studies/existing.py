@@ -6,7 +6,8 @@ from simulator import inputs
 from simulator.config.errors import StudyError
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
-from simulator.studies.study_folder import content, of_this_program
+from simulator.studies.entries import content
+from simulator.studies.origins import of_this_program
 from simulator.trace.manifest import read_manifest
 
 

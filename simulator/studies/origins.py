@@ -1,9 +1,9 @@
-"""The origins of a study: the files that it reads, and the modules of its plug-ins.
+"""The origins of a study: the files that it reads, modules of its plug-ins, libraries.
 
-Both stand in its manifest. A study goes on with the same ones alone, or its runs would
+They stand in its manifest. A study goes on with the same ones alone, or its runs would
 not be comparable. Files count by their content: for every run, also those that have
 ended, before anything is executed. A module is code, as the libraries are, and can
-change numbers as they can; so it counts where something is still to be executed.
+change numbers as they can; so they count where something is still to be executed.
 """
 
 from pathlib import Path
@@ -13,7 +13,11 @@ from simulator import inputs
 from simulator.config.errors import StudyError
 from simulator.inputs import Inputs
 from simulator.storage import files
+from simulator.trace import provenance
 
+LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox", "stalesim")
+SAME = ("stalesim", "jax", "jaxlib", "numpy")
+"""Libraries that must not change within a study."""
 SHORT = 12
 """Digits of a SHA-256 that a message shows."""
 
@@ -95,3 +99,30 @@ def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
                 f"started, but {now.file} has changed since; put it back, or choose "
                 f"another folder by --out"
             )
+
+
+def check_libraries(folder: Path, manifest: dict[str, Any]) -> None:
+    """Refuses other libraries than those with which the study was started.
+
+    Raises:
+        StudyError: one line with the first that differs and the remedy.
+    """
+    here, then = of_this_program()["environment"], manifest["environment"]
+    for name in SAME:
+        if here.get(name) != then.get(name):
+            raise StudyError(
+                f"{folder}: must be continued with {name} {then.get(name)}, with which "
+                f"it was started, got {here.get(name)}; install that, or choose "
+                f"another folder by --out"
+            )
+
+
+def of_this_program() -> dict[str, Any]:
+    """Returns the entries of a manifest on the program, its libraries, the machine."""
+    import jax
+
+    return provenance(
+        LIBRARIES,
+        device=str(jax.devices()[0].device_kind),
+        backend=jax.default_backend(),
+    )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from simulator.config.errors import StudyError
 from simulator.config.text import shown
-from simulator.studies.study_folder import CHECKPOINTS, DATA, LOCKS
+from simulator.studies.paths import CHECKPOINTS, DATA, LOCKS
 from simulator.studies.worker import TIMELINES
 from simulator.trace import COLUMNS, DISK, Disk
 from simulator.trace.disk import LOCK, PARTIAL, explained, locked

@@ -24,10 +24,12 @@ from simulator.scenario.study import expand
 from simulator.scenario.tuning import refuse_untuned
 from simulator.storage import files, limits
 from simulator.studies import executors, in_memory, notebook, planning, staged
+from simulator.studies.entries import OPEN
 from simulator.studies.executors import Workers
+from simulator.studies.paths import CHECKPOINTS, DATA, LOCKS
 from simulator.studies.planning import Task
 from simulator.studies.standing import Progress, Standing, unheard
-from simulator.studies.study_folder import CHECKPOINTS, DATA, LOCKS, OPEN, StudyFolder
+from simulator.studies.study_folder import StudyFolder
 from simulator.studies.worker import TIMELINES
 from simulator.trace import DISK, Disk, Study, live, load
 from simulator.trace.disk import explained, locked, replace

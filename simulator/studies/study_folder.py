@@ -6,21 +6,27 @@ cost of writing does not grow with the number of runs.
 """
 
 import contextlib
-import hashlib
-import json
 import warnings
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from simulator import inputs
 from simulator.config.errors import StudyError
 from simulator.inputs import Inputs
 from simulator.scenario.study import Run
-from simulator.studies import origins
+from simulator.studies import entries, origins
 from simulator.studies.differing import difference
+from simulator.studies.entries import OPEN, UNFINISHED, WORDS, Done
+from simulator.studies.paths import (
+    CHECKPOINTS,
+    DATA,
+    LOCKS,
+    checkpoint_of,
+    done_by,
+    task_name,
+)
 from simulator.studies.planning import Task
 from simulator.trace import (
     DISK,
@@ -32,62 +38,16 @@ from simulator.trace import (
     load,
     measured,
     parts,
-    provenance,
     write_manifest,
 )
 from simulator.trace.disk import LOCK, PARTIAL, explained
 from simulator.trace.manifest import NAME
 from simulator.trace.study import journal_of, journal_session
 
-LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox", "stalesim")
-DATA = "data.npz"
-"""Arrays that were given in place of a data set."""
-CHECKPOINTS = ".checkpoints"
-"""Folder, in that of a study, of the states of its tasks while it is run."""
-LOCKS = ".locks"
-"""Folder, in that of a study, of its tasks' locks, and of what tasks have left, while
-it is run. A task is done once in a session: a process that was given up, but still
-lives, would otherwise remove what another one has written since."""
-SAME = ("stalesim", "jax", "jaxlib", "numpy")
-"""Libraries that must not change within a study."""
-WORDS = (
-    *("name", "source", "question", "claims", "replicates", "seed", "looks", "tune"),
-)
-"""Entries of a scenario that a run's numbers do not depend on; it has its own seed."""
 MADE = ("commit", "dirty", "environment", "command", "started")
 """Entries of a manifest that stay when the study is continued."""
 AGAIN = ("commit", "dirty", "command", "started")
 """Entries of a manifest that are noted each time that the study is continued."""
-OPEN = ("incomplete", "failed")
-"""Ends of runs that are still to be made."""
-UNFINISHED = {"stop": "incomplete", "stop_reason": "the run has not ended"}
-"""Entries of a run that is still to be made."""
-
-Ends = dict[int, dict[str, Any]]
-"""Ends of runs in the manifest, by the runs' numbers."""
-
-
-class Done(NamedTuple):
-    """The results of a task.
-
-    Attributes:
-        ends: Ends of its runs.
-        files: Files that hold their rows.
-    """
-
-    ends: Ends
-    files: Files
-
-
-def content(run: Run) -> str:
-    """Returns a hash of everything that a run's numbers depend on.
-
-    What it reads counts by its content, not by its name.
-    """
-    tree = inputs.identified(run.scenario)
-    parts = {key: value for key, value in tree.items() if key not in WORDS}
-    text = json.dumps({"seed": run.seed, **parts}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class StudyFolder:
@@ -177,16 +137,16 @@ class StudyFolder:
         Raises:
             StudyError: the folder holds a run that is none of them.
         """
-        known = {self._name(entry): entry for entry in self._entries.values()}
+        known = {entries.known_by(entry): entry for entry in self._entries.values()}
         following = max(self._entries, default=-1) + 1
         found = []
         for run in runs:
-            entry = known.pop((run.variant, _text(run.parameters), run.replicate), None)
+            entry = known.pop(entries.known_by(run.identity), None)
             if entry is None:
                 found.append(run._replace(number=following))
                 following += 1
                 continue
-            if entry["content"] != content(run):
+            if entry["content"] != entries.content(run):
                 raise self._other(entry, run.scenario)
             found.append(run._replace(number=entry["run"]))
         if known:
@@ -257,14 +217,16 @@ class StudyFolder:
         for mine in self._files.values():
             for file in [file for file in mine if file.split("-")[1] in writers]:
                 del mine[file]
-        entries = []
-        for run in runs:
-            task = of_run.get(run.number)
-            entries.append(
-                self._entries[run.number] if task is None else _entry(run, task)
-            )
-        self._entries = {entry["run"]: entry for entry in entries}
-        known, here = self.manifest, of_this_program()
+        planned = {
+            run.number: entries.entry_of(run, of_run[run.number])
+            for run in runs
+            if run.number in of_run
+        }
+        self._entries = {
+            run.number: planned.get(run.number) or self._entries[run.number]
+            for run in runs
+        }
+        known, here = self.manifest, origins.of_this_program()
         self.manifest = {
             **here,
             "name": scenario.name,
@@ -279,7 +241,7 @@ class StudyFolder:
                 scenario.evaluate.metrics,
                 [run.scenario.problem.model_dump(mode="json") for run in runs],
             ),
-            "runs": entries,
+            "runs": [*self._entries.values()],
             "regrouped": known.get("regrouped", []) if regrouped is None else regrouped,
             "parts": self._files,
             **{key: known[key] for key in MADE if key in known},
@@ -291,7 +253,7 @@ class StudyFolder:
         with explained(self.path):
             # A loss of power may have taken a session's manifest and left these.
             for name in self.disk.names(self.path / LOCKS):
-                if name.endswith(_done_by(session)):
+                if name.endswith(done_by(session)):
                     self.disk.remove(self.path / LOCKS / name)
             self.disk.write(journal_of(self.path, session), b"")
         # The new journal is there before the manifest that names its session, and the
@@ -394,9 +356,6 @@ class StudyFolder:
                 if journal_session(name) not in (None, but):
                     self.disk.remove(self.path / name)
 
-    def _name(self, entry: dict[str, Any]) -> tuple[str, str, int]:
-        return entry["variant"], _text(entry["parameters"]), entry["replicate"]
-
     def _other(self, entry: dict[str, Any], scenario: Any = None) -> StudyError:
         """Returns why a run of this folder is none of a scenario's.
 
@@ -427,69 +386,12 @@ class StudyFolder:
         Raises:
             StudyError: naming the first that differs.
         """
-        if not self._entries:
-            return
-        origins.check_modules(self.path, self.manifest, self.inputs)
-        here, then = of_this_program()["environment"], self.manifest["environment"]
-        for name in SAME:
-            if here.get(name) != then.get(name):
-                raise StudyError(
-                    f"{self.path}: must be continued with {name} {then.get(name)}, "
-                    f"with which it was started, got {here.get(name)}; install that, "
-                    f"or choose another folder by --out"
-                )
+        if self._entries:
+            origins.check_modules(self.path, self.manifest, self.inputs)
+            origins.check_libraries(self.path, self.manifest)
 
 
 def _is_left(name: str) -> bool:
     """Says whether a file is what a kill leaves of a study's first moments."""
     known = name in (LOCK, DATA) or name.endswith(PARTIAL)
     return known or journal_session(name) is not None
-
-
-def task_name(number: int) -> str:
-    """Returns the name of a task's parts among those of the study."""
-    return f"{number:05d}"
-
-
-def done_of(folder: Path, session: int, task: int) -> Path:
-    """Returns the file in which a task notes its result, before its study does."""
-    return folder / LOCKS / f"{task_name(task)}{_done_by(session)}"
-
-
-def _done_by(session: int) -> str:
-    return f"-{session}.done"
-
-
-def checkpoint_of(folder: Path, task: int) -> Path:
-    """Returns the path of a task's state."""
-    return folder / CHECKPOINTS / task_name(task)
-
-
-def _text(parameters: dict[str, Any]) -> str:
-    return json.dumps(parameters, sort_keys=True)
-
-
-def _entry(run: Run, task: Task) -> dict[str, Any]:
-    """Returns the entry of a run in the manifest before it is executed."""
-    return {
-        **run.identity,
-        "content": content(run),
-        "task": task.number,
-        "mode": task.mode,
-        "protocol": run.scenario.protocol.kind,
-        "algorithm": run.scenario.algorithm.kind,
-        "num_clients": run.scenario.num_clients,
-        **UNFINISHED,
-        "scenario": run.scenario.model_dump(mode="json"),
-    }
-
-
-def of_this_program() -> dict[str, Any]:
-    """Returns the entries of a manifest on the program, its libraries, the machine."""
-    import jax
-
-    return provenance(
-        LIBRARIES,
-        device=str(jax.devices()[0].device_kind),
-        backend=jax.default_backend(),
-    )

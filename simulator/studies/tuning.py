@@ -24,9 +24,9 @@ from simulator.scenario.reading import read, validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import VariantError, expand
 from simulator.studies import executors, planning, running
+from simulator.studies.entries import OPEN
 from simulator.studies.proposals import Proposals, waves
 from simulator.studies.standing import Progress, Standing, unheard
-from simulator.studies.study_folder import OPEN
 from simulator.trace import Study, load
 from simulator.trace.disk import locked
 from simulator.trace.manifest import NAME

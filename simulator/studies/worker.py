@@ -13,9 +13,10 @@ from simulator.config.errors import StudyError, UserError
 from simulator.config.text import one_line
 from simulator.engine import device
 from simulator.studies.checkpoints import TaskCheckpoint
+from simulator.studies.entries import Done, Ends
+from simulator.studies.paths import LOCKS, done_of, task_name
 from simulator.studies.planning import Task
 from simulator.studies.standing import Heard
-from simulator.studies.study_folder import LOCKS, Done, Ends, done_of, task_name
 from simulator.trace import DISK, Disk, Writer, journal, live
 from simulator.trace.disk import explained, replace
 from simulator.trace.parts import remove_parts

@@ -14,7 +14,7 @@ import pytest
 from simulator import simulation
 from simulator.scenario.reading import validated
 from simulator.scenario.study import expand
-from simulator.studies import executors, planning, running, study_folder, worker
+from simulator.studies import entries, executors, origins, planning, running, worker
 from simulator.trace import COLUMNS, Categorical, Disk, Study
 from simulator.trace.disk import locked
 
@@ -85,7 +85,7 @@ def fake(patch: pytest.MonkeyPatch) -> None:
         "command": ["x"],
         "started": "now",
     }
-    contents = {(run.seed, run.label): study_folder.content(run) for run in RUNS}
+    contents = {(run.seed, run.label): entries.content(run) for run in RUNS}
     patch.setattr(simulation, "prepare_together", list)
     patch.setattr(simulation, "execute", execute)
     patch.setattr(planning, "check", lambda runs: None)
@@ -102,8 +102,8 @@ def fake(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(running, "expand", lambda scenario: RUNS)
     # Here several processes of a play live in one thread.
     patch.setattr(worker, "_one_at_a_time", contextlib.nullcontext())
-    patch.setattr(study_folder, "content", lambda run: contents[run.seed, run.label])
-    patch.setattr(study_folder, "of_this_program", lambda: made)
+    patch.setattr(entries, "content", lambda run: contents[run.seed, run.label])
+    patch.setattr(origins, "of_this_program", lambda: made)
 
 
 class Small:

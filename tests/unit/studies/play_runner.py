@@ -17,9 +17,10 @@ import simpy
 from greenlet import getcurrent, greenlet
 
 from simulator.config.errors import StudyError
+from simulator.studies.entries import Done
 from simulator.studies.executors import Hear, WorkerDiedError
+from simulator.studies.paths import LOCKS
 from simulator.studies.planning import Task
-from simulator.studies.study_folder import LOCKS, Done
 from simulator.studies.worker import work
 from simulator.trace import StudyWarning, load
 from simulator.trace.disk import LOCK

@@ -10,7 +10,7 @@ import pytest
 from simulator import simulation, studies
 from simulator.scenario.reading import validated
 from simulator.studies import checkpoints
-from simulator.studies.study_folder import CHECKPOINTS
+from simulator.studies.paths import CHECKPOINTS
 from simulator.trace import COLUMNS, DISK, checkpoint, load
 from tests.support import SGD, VAFL
 

@@ -11,8 +11,8 @@ from simulator.problems.caching import dataset
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import Run, expand
 from simulator.scenario.writing import to_yaml
+from simulator.studies.entries import content
 from simulator.studies.planning import keeping, plan
-from simulator.studies.study_folder import content
 
 TREE: dict[str, Any] = {
     "name": "split",

@@ -167,7 +167,7 @@ def dying(place: int, index: int, task: Task, folder: Path, shared: Path) -> Any
 
     import numpy as np
 
-    from simulator.studies.study_folder import Done
+    from simulator.studies.entries import Done
 
     np.memmap(shared, np.float64, "r+")[place] = 1e-9
     if task.number == 0:

@@ -12,7 +12,7 @@ from analysis import summary
 from simulator import simulation, studies
 from simulator.config.errors import ScenarioError, StudyError
 from simulator.scenario.study import expand
-from simulator.studies import memory, study_folder, worker
+from simulator.studies import memory, paths, study_folder, worker
 from simulator.studies.planning import Task, keeping
 from simulator.timelines import cached
 from simulator.timelines.of_run import set_up
@@ -243,7 +243,7 @@ def test_arrays_that_are_given_stay_with_their_study(tmp_path: Path) -> None:
     assert_same(study, studies.resume(tmp_path / "s"))
     with pytest.raises(StudyError, match="must hold the arrays that are given"):
         studies.simulate(TREE, tmp_path / "s", data=data | {"x": x + 1})
-    (tmp_path / "s" / study_folder.DATA).write_bytes(b"PK")
+    (tmp_path / "s" / paths.DATA).write_bytes(b"PK")
     with pytest.raises(StudyError, match="it is damaged"):
         studies.simulate(TREE, tmp_path / "s", data=data)
 

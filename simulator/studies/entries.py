@@ -1,0 +1,70 @@
+"""Runs as a study's manifest has them: what they depend on, and how they ended."""
+
+import hashlib
+import json
+from typing import Any, NamedTuple
+
+from simulator import inputs
+from simulator.scenario.study import Run
+from simulator.studies.planning import Task
+from simulator.trace import Files
+
+WORDS = (
+    *("name", "source", "question", "claims", "replicates", "seed", "looks", "tune"),
+)
+"""Entries of a scenario that a run's numbers do not depend on; it has its own seed."""
+OPEN = ("incomplete", "failed")
+"""Ends of runs that are still to be made."""
+UNFINISHED = {"stop": "incomplete", "stop_reason": "the run has not ended"}
+"""Entries of a run that is still to be made."""
+
+Ends = dict[int, dict[str, Any]]
+"""Ends of runs in the manifest, by the runs' numbers."""
+
+
+class Done(NamedTuple):
+    """The results of a task.
+
+    Attributes:
+        ends: Ends of its runs.
+        files: Files that hold their rows.
+    """
+
+    ends: Ends
+    files: Files
+
+
+def content(run: Run) -> str:
+    """Returns a hash of everything that a run's numbers depend on.
+
+    What it reads counts by its content, not by its name.
+    """
+    tree = inputs.identified(run.scenario)
+    parts = {key: value for key, value in tree.items() if key not in WORDS}
+    text = json.dumps({"seed": run.seed, **parts}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def known_by(identity: dict[str, Any]) -> tuple[str, str, int]:
+    """Returns what tells a run from others of its study, whatever their numbers.
+
+    Args:
+        identity: Entry of the run in a manifest, or `Run.identity`.
+    """
+    parameters = json.dumps(identity["parameters"], sort_keys=True)
+    return identity["variant"], parameters, identity["replicate"]
+
+
+def entry_of(run: Run, task: Task) -> dict[str, Any]:
+    """Returns the entry of a run in the manifest before it is executed."""
+    return {
+        **run.identity,
+        "content": content(run),
+        "task": task.number,
+        "mode": task.mode,
+        "protocol": run.scenario.protocol.kind,
+        "algorithm": run.scenario.algorithm.kind,
+        "num_clients": run.scenario.num_clients,
+        **UNFINISHED,
+        "scenario": run.scenario.model_dump(mode="json"),
+    }
