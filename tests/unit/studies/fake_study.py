@@ -1,6 +1,7 @@
 """A small study whose numbers cost nothing, for tests of how studies are written."""
 
 import contextlib
+import functools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -153,6 +154,7 @@ def simulate(disk: Disk, workers: executors.Workers | None = None) -> Study:
         return running.run(SCENARIO, PATH, lambda _: chosen, disk=disk)
 
 
+@functools.cache
 def expected() -> dict[str, pd.DataFrame]:
     """Returns the study's tables, from the definition of their rows."""
     found = {}
@@ -171,8 +173,9 @@ def assert_undisturbed(study: Study, whole: Study) -> None:
     """Asserts that a study is the one that nothing has disturbed."""
     assert study.complete
     for name in COLUMNS:
-        one, other = study.table(name), whole.table(name)
-        pd.testing.assert_frame_equal(one, other, check_exact=True)
+        if not study.arrow(name).equals(whole.arrow(name)):  # in another order, perhaps
+            one, other = study.table(name), whole.table(name)
+            pd.testing.assert_frame_equal(one, other, check_exact=True)
     told = [
         {key: value for key, value in s.manifest.items() if key not in MADE_ANEW}
         for s in (study, whole)
