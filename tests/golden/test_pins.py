@@ -5,8 +5,15 @@ import pytest
 from tests.golden import pins
 
 
+LONG = ("adp2sgd/table1_networks", "adp2sgd/table1_rescnn")
+"""Files whose networks are compiled for most of a minute."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", pins.NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.long) if n in LONG else n for n in pins.NAMES],
+)
 def test_runs_write_what_is_pinned(name: str) -> None:
     assert not pins.differences(name, everything=False)
 
