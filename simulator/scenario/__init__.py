@@ -4,8 +4,8 @@
   line of every mistake.
 - `scenario`, `setting`: the entries of a study; `privacy`, `grid`: its accounts and its
   sweeps. Parts are at home in packages of their own, and so are claims and metrics.
-- `study`: from a scenario to its runs; `writing`: back to YAML; `schema`: its JSON
-  schema.
+- `study`: from a scenario to its runs, which its claims must be about (`claimed`);
+  `writing`: back to YAML; `schema`: its JSON schema.
 
 The public names are imported when they are used. Nothing in here imports JAX or pandas,
 and SciPy only when a law needs it.

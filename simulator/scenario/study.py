@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from simulator.claims import Claim
 from simulator.config.base import LocatedError
 from simulator.config.messages import first_error
-from simulator.config.text import shown, suggestion
+from simulator.config.text import shown
 from simulator.problems.data.parts import OF_REPLICATE
-from simulator.scenario import grid
+from simulator.scenario import claimed, grid
 from simulator.scenario.dialect import Keys
 from simulator.scenario.inheriting import Inherited, filled, of_another
 from simulator.scenario.setting import BaseScenario
@@ -103,7 +102,10 @@ def expand(scenario: BaseScenario) -> list[Run]:
                 seed = replicate_seed(scenario.seed, replicate)
                 mine = _divided(resolved, seed)
                 runs.append(Run(len(runs), variant, values, replicate, seed, mine))
-    _check_claims(scenario, runs)
+    try:
+        claimed.check(getattr(scenario, "claims", ()), _swept(runs))
+    except LocatedError as error:
+        raise VariantError(str(error), error.keys) from None
     return runs
 
 
@@ -303,66 +305,15 @@ def _points(
     return found
 
 
-def _check_claims(scenario: BaseScenario, runs: list[Run]) -> None:
-    """Refuses claims about variants that there are not, or over what is not swept."""
-    swept: dict[str, dict[str, list[Any]]] = {}
+def _swept(runs: list[Run]) -> claimed.Swept:
+    """Returns the values that variants are swept over, by their names and labels."""
+    swept: claimed.Swept = {}
     for run in runs:
         for of_name in (swept.setdefault(n, {}) for n in (run.variant, run.label)):
             for key, value in run.parameters.items():
                 if value not in (found := of_name.setdefault(key, [])):
                     found.append(value)
-    claims: tuple[Claim, ...] = getattr(scenario, "claims", ())
-    for index, claim in enumerate(claims):
-        about: list[dict[str, list[Any]]] = []
-        for key, names in claim.variants().items():
-            for name in names:
-                if name not in swept:
-                    raise VariantError(
-                        f"claims.{index}.{key} must name a variant, got {name!r}; "
-                        f"{suggestion(name, swept)}",
-                        ("claims", index, key),
-                    )
-                about.append(swept[name])
-        over = claim.swept_key
-        unswept = [keys for keys in about if over is not None and over not in keys]
-        if unswept:
-            raise VariantError(
-                f"claims.{index}.over must name a key that is swept, got {over!r}; "
-                f"{suggestion(over, unswept[0])}",
-                ("claims", index, "over"),
-            )
-        for key, values in claim.at.items():
-            _check_at(key, values, about, index)
-
-
-def _check_at(
-    key: str, values: tuple[Any, ...], about: list[dict[str, list[Any]]], index: int
-) -> None:
-    """Refuses a claim for values that a variant does not take.
-
-    Args:
-        key: Swept key.
-        values: Values that the claim is made for.
-        about: Values of each swept key, for each variant that the claim names.
-        index: Number of the claim, from 0.
-    """
-    place = ("claims", index, "at")
-    taken = [keys[key] for keys in about if key in keys]
-    if not taken:
-        known = {key for keys in about for key in keys}
-        raise VariantError(
-            f"claims.{index}.at must name keys that are swept, got {key!r}; "
-            f"{suggestion(key, known)}",
-            place,
-        )
-    for value in values:
-        for known in taken:
-            if value not in known:
-                raise VariantError(
-                    f"claims.{index}.at.{key} must be of the values that are swept, "
-                    f"got {shown(value)}; known are {', '.join(map(shown, known))}",
-                    (*place, key),
-                )
+    return swept
 
 
 def _resolved(
