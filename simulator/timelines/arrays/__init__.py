@@ -8,8 +8,8 @@ own durations, and a timeline is those of all clients in one order: versions are
   jobs that each client does one after the other.
 - `calendars`: when clients are there that come and go.
 - `events`, `ties`: what happens in which order, also at one instant.
-- `arrivals` (with `scans`), `lock_step`, `faulty_rounds`, `turns`: what protocols make
-  of jobs.
+- `arrivals` (with `scans` and `verdicts`), `lock_step`, `faulty_rounds`, `turns`: what
+  protocols make of jobs.
 - `registers`, `limits`, `blocks`: where versions are kept, where a run ends, chunks.
 
 Tables are those of `simulator.timelines.simulated` bit for bit; registers may be

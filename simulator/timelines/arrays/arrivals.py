@@ -6,10 +6,10 @@ says in which order everything happens, and counts say which version each job re
 
 from collections.abc import Iterator
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Int
 
 from simulator.protocols.free import Arrivals
 from simulator.timeline import (
@@ -39,43 +39,9 @@ from simulator.timelines.arrays.limits import Limits
 from simulator.timelines.arrays.paths import Paths
 from simulator.timelines.arrays.registers import LATER, Registers
 from simulator.timelines.arrays.scans import window_ends, within_bound
+from simulator.timelines.arrays.verdicts import Made, Verdict
 from simulator.timelines.base import RunTimeline
 from simulator.world.world import World
-
-
-class Verdict(NamedTuple):
-    """What becomes of arrivals.
-
-    Attributes:
-        accepted: Whether each event is an arrival that is applied, or put in the
-            buffer.
-        commits: Whether each event makes a version.
-        windows: Times at which the buffer is applied without an arrival.
-        version: Version after each event.
-    """
-
-    accepted: Bool[np.ndarray, " E"]
-    commits: Bool[np.ndarray, " E"]
-    windows: list[float]
-    version: Int[np.ndarray, " E"]
-
-
-class Made(NamedTuple):
-    """The rows of a block, in order.
-
-    Attributes:
-        at: Twice the place of the event that each comes after, plus 1.
-        time: Times in the clock's unit.
-        end: Number of the arrival that each applies, among the jobs that end; or -1.
-        commits: Whether each makes a version.
-        version: Version after each.
-    """
-
-    at: Int[np.ndarray, " T"]
-    time: Shaped[np.ndarray, " T"]
-    end: Int[np.ndarray, " T"]
-    commits: Bool[np.ndarray, " T"]
-    version: Int[np.ndarray, " T"]
 
 
 class ArrivalsPlayer:
