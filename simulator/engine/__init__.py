@@ -4,5 +4,5 @@
 - `processes`: copies of a process that has imported JAX, to execute runs in.
 - `row_stream`: cuts of a timeline at evaluations, with the samples of each row.
 - `execute`: the programs for the device; `runner`: one or several runs from start to
-  end.
+  end, given back as `records`.
 """

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.engine.runner import Record
+from simulator.engine.records import Record
 from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind, staleness
 from simulator.trace import Categorical
 

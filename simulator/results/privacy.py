@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from simulator.algorithms.vafl.part import Perturbation
-from simulator.engine.runner import Record
+from simulator.engine.records import Record
 from simulator.privacy.gdp import GdpAccountant
 from simulator.privacy.guarantees import described
 from simulator.setup import RunSetup

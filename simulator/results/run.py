@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from simulator.config.stop import Stop
+from simulator.engine.records import Metrics, Record
 from simulator.engine.row_stream import EvaluationPoint
-from simulator.engine.runner import Metrics, Record
 from simulator.metrics import Each, metric
 from simulator.results import rows
 from simulator.results.ages import Staleness
