@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from simulator.config.errors import ScenarioError
+from simulator.recorders.arrays import NEVER, jobs_of, rows_of
 from simulator.timeline import (
     NO_COMMIT,
     NO_SLOT,
-    NO_WORKER,
-    SERVER,
     Incident,
     Jobs,
     Kind,
@@ -26,10 +24,6 @@ from simulator.world.world import World
 
 _ROW = 5  # kind, version, write_slot, round, workers
 _WORK = 4  # worker, job, read_version, read_slot
-_JOB = 7  # client, job, refresh, read_version, commit, outcome, uploads
-_TIMES = 6  # read, started, computed, sent, arrived, applied
-NEVER = -1
-"""A time of a job, in the clock's unit, that has not come."""
 
 Batch = Callable[[int, int], Int[np.ndarray, " S"]]
 """Sample ids of (client, job): the sampler, for protocols that need it."""
@@ -359,31 +353,8 @@ class Recorder:
         work: Int[np.ndarray, "J 4"],
         seconds: Callable[[Any], np.ndarray],
     ) -> Rows:
-        T, W = head.shape[0], self.width
-        counts = head[:, 4]
-        if T and counts.max() > W:
-            raise ScenarioError(
-                f"protocol must have at most {W} clients in a row, got {counts.max()}; "
-                f"let its class say what it is like (docs/extending.md)"
-            )
-        row = np.repeat(np.arange(T), counts)
-        column = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
-        spread = np.full((4, T, W), NO_WORKER, np.int64)
-        spread[:, row, column] = work.T
-        kind, version, write_slot, round_ = head[:, :4].T
-        return Rows(
-            time=seconds(self._row_times[:T]),
-            kind=kind.astype(np.int32),
-            node=np.full(T, SERVER, np.int32),
-            worker=spread[0].astype(np.int32),
-            job=spread[1].astype(np.int32),
-            version=version,
-            read_version=spread[2],
-            read_slot=spread[3].astype(np.int32),
-            write_slot=write_slot.astype(np.int32),
-            peer=np.full(T, NO_WORKER, np.int32),
-            round=round_.astype(np.int32),
-        )
+        times = seconds(self._row_times[: head.shape[0]])
+        return rows_of(head, work, times, self.width)
 
     def _build_jobs(self, seconds: Callable[[Any], np.ndarray], *, final: bool) -> Jobs:
         under_way = []
@@ -406,22 +377,6 @@ class Recorder:
             self._job_times += (*times, NEVER)
             entry = (worker, job, 0, read, NO_COMMIT, Outcome.BUFFERED, uploads)
             self._jobs += entry
-        table = np.array(self._jobs, np.int64).reshape(-1, _JOB)
-        times = seconds(self._job_times).reshape(-1, _TIMES)
-        times[times < 0] = np.nan
+        table, times = self._jobs, seconds(self._job_times)
         self._jobs, self._job_times = [], []
-        return Jobs(
-            client=table[:, 0].astype(np.int32),
-            job=table[:, 1].astype(np.int32),
-            refresh=table[:, 2].astype(np.int32),
-            read_time=times[:, 0],
-            begun_time=times[:, 1],
-            computed_time=times[:, 2],
-            sent_time=times[:, 3],
-            arrived_time=times[:, 4],
-            applied_time=times[:, 5],
-            read_version=table[:, 3],
-            commit=table[:, 4],
-            outcome=table[:, 5].astype(np.int32),
-            uploads=table[:, 6].astype(np.int32),
-        )
+        return jobs_of(table, times)
