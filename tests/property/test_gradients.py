@@ -70,8 +70,8 @@ def test_four_rows_and_widths_of_five(kind: str) -> None:
     check(kind, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(1, 1 + MORE))
-@pytest.mark.parametrize("kind", KINDS)
-def test_sizes_that_are_drawn(kind: str, number: int) -> None:
-    check(kind, number)
+def test_sizes_that_are_drawn(number: int) -> None:
+    for kind in KINDS:
+        check(kind, number)
