@@ -4,7 +4,6 @@ import pytest
 
 from tests.golden import pins
 
-
 LONG = ("adp2sgd/table1_networks", "adp2sgd/table1_rescnn")
 """Files whose networks are compiled for most of a minute."""
 
