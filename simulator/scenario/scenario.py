@@ -255,11 +255,26 @@ class Scenario(BaseScenario):
         if self.problem.transfer is not None:
             self._check_transfer()
         self.check_world()
+        self._check_work()
         self.algorithm.check(self.problem, self.protocol)
         check_privacy(self.privacy, self.algorithm, replays=self.replays)
         self._check_evaluation()
         tuning.check(self.tune, self.evaluate.metrics, self.stop)
         return self
+
+    def _check_work(self) -> None:
+        """Refuses computing times by rows where a job's are not one client's own."""
+        column = self.clients.compute_by if self.clients else None
+        if column is None:
+            return
+        own_times = self.protocol.step_law is not None
+        if own_times or self.algorithm.family != "horizontal":
+            why = "the steps of this protocol" if own_times else "parties with columns"
+            raise LocatedError(
+                f"clients.compute_by must be left out for {why}, got {column!r}; "
+                f"remove it",
+                ("clients", "compute_by"),
+            )
 
     def _check_model(self) -> None:
         """Refuses models, and networks at the server, that the division has not."""

@@ -232,6 +232,12 @@ class WorldScenario(BaseScenario):
                 "gradient",
                 ("job",),
             )
+        if self.clients is not None and self.clients.compute_by is not None:
+            raise LocatedError(
+                f"clients.compute_by must be left out in a world without a problem, "
+                f"where there are no data, got {self.clients.compute_by!r}; remove it",
+                ("clients", "compute_by"),
+            )
         for unit in ("epochs", "target"):
             if getattr(self.stop, unit) is not None:
                 raise LocatedError(

@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from simulator.config.errors import ScenarioError
 from simulator.privacy import ledger
+from simulator.problems.column_work import column_work
+from simulator.problems.sampler import Sampler
 from simulator.problems.shape import ProblemShape
 from simulator.problems.shares import Shares, shares
 from simulator.scenario.scenario import Scenario
@@ -19,6 +21,7 @@ from simulator.setup import RunSetup
 from simulator.timelines.base import RunTimeline
 from simulator.timelines.replayed import replayed
 from simulator.timelines.simulated import SimulatedTimeline
+from simulator.world.drawn_work import DrawnWork
 from simulator.world.workload import Workload
 
 
@@ -105,6 +108,7 @@ def set_up(run: Run) -> RunSetup:
         batch_size=shape.batch,
         server=scenario.server,
         quota=_quota(scenario, shape, shared),
+        work=_work(scenario, shared, sampler),
         player=scenario.player,
     )
     played: RunTimeline = simulated
@@ -118,6 +122,14 @@ def _flops(scenario: Scenario) -> tuple[float, ...]:
     from simulator.problems.work import work  # JAX: only where a world asks for it
 
     return work(scenario.problem).clients
+
+
+def _work(scenario: Scenario, shared: Shares, sampler: Sampler) -> DrawnWork | None:
+    """Returns how long jobs are by their samples, if they are."""
+    column = scenario.clients.compute_by if scenario.clients else None
+    if column is None:
+        return None
+    return column_work(column, shared.data, sampler, shared.pools)
 
 
 def _quota(

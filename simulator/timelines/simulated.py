@@ -19,6 +19,7 @@ from simulator.timelines.arrays.blocks import STUCK, Block, chunks, standstill
 from simulator.timelines.arrays.rule import feedback, free_rule
 from simulator.timelines.base import RunTimeline
 from simulator.world.clients import Server
+from simulator.world.drawn_work import DrawnWork
 from simulator.world.message_budget import BudgetExhausted, MessageBudget
 from simulator.world.world import World
 
@@ -38,6 +39,7 @@ class SimulatedTimeline(RunTimeline):
         server: Resources that all clients share.
         quota: Messages that each client may send before the run ends, if that is
             limited.
+        work: What multiplies the computing time of a job, by its samples.
         player: `simpy` plays every world event by event; else those in which nothing
             feeds back on who acts when are made by arrays, to the same tables.
     """
@@ -47,6 +49,7 @@ class SimulatedTimeline(RunTimeline):
     batch_size: int = 0
     server: Server = field(default_factory=Server)
     quota: tuple[int, ...] | None = None
+    work: DrawnWork | None = None
     player: Literal["fastest", "simpy"] = "fastest"
 
     def _digest(self) -> str:
@@ -62,6 +65,8 @@ class SimulatedTimeline(RunTimeline):
         }
         if self.quota is not None:
             parts["quota"] = self.quota
+        if self.work is not None:
+            parts["work"] = self.work.digest
         parts["files"] = [
             sha256
             for key, part in self._world.items()
@@ -128,6 +133,7 @@ class SimulatedTimeline(RunTimeline):
             self.server,
             self.workload,
             lattice=not protocol.is_timed,
+            work=self.work,
         )
 
     def _confirm_inputs(self) -> None:
@@ -139,6 +145,7 @@ class SimulatedTimeline(RunTimeline):
         """Plays the world by SimPy."""
         protocol, world = self.protocol, self._new_world()
         recorder = protocol.recorder(world, self.width, self._batch, self.num_samples)
+        world.job_of = recorder.current_job
         self._limit_time(world)
         if self.quota is not None:
             world.message_budget = MessageBudget(self.quota)

@@ -12,6 +12,7 @@ from simulator.config.base import (
     LocatedError,
     NumClients,
     Quantity,
+    Rule,
     without,
 )
 from simulator.laws.base import AnyLaw
@@ -235,7 +236,8 @@ class Behaviour(Config):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), restart=None, world=None, power=None)
+        usual = {"restart": None, "world": None, "power": None, "compute_by": None}
+        return without(dump(self), **usual)
 
 
 class Group(Behaviour):
@@ -256,6 +258,15 @@ class Clients(Behaviour):
     """What makes some clients slower, some of the time or always."""
     selection: Selection | None = None
     """Who works where not all do; by default everyone."""
+    compute_by: (
+        Annotated[
+            Annotated[int, Field(ge=0)] | str,
+            Rule("the name or the number of a column, from 0", "length"),
+        ]
+        | None
+    ) = None
+    """Column of the data, such as a length, whose mean over the rows that a job has
+    drawn multiplies its computing time; with `compute_per: sample` it is their sum."""
     world: WorldName | None = None
     """A world of the theory by its name, which says how long jobs take: see
     docs/methods.md."""

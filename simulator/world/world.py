@@ -27,6 +27,7 @@ from simulator.world.clients import (
     Server,
 )
 from simulator.world.delays import LARGE, StageDelays, block_size
+from simulator.world.drawn_work import DrawnWork
 from simulator.world.groups import ClientGroup
 from simulator.world.links import Queue, SharedLink
 from simulator.world.message_budget import MessageBudget
@@ -50,6 +51,8 @@ class World:
         server: Resources that all clients share.
         workload: Work and messages of a client's job.
         lattice: Whether the clock may tick, where all laws are on a lattice.
+        work: What multiplies the computing time of a job, by its samples; None for
+            nothing.
 
     Raises:
         ScenarioError: a law that gives impossible durations, or parts that do not fit.
@@ -66,12 +69,17 @@ class World:
         workload: Workload | None = None,
         *,
         lattice: bool = True,
+        work: DrawnWork | None = None,
     ) -> None:
         self.env = simpy.Environment(initial_time=0)
         self.num_clients = num_clients
         self.streams = Streams(seed)
         self.workload = workload or Workload()
         self._server = server or Server()
+        self.work = work
+        self.job_of: Callable[[int], int] | None = None
+        """Number of the job that a client is at, where its samples tell how long it is;
+        set before a protocol starts."""
         self._incidents: list[tuple[float, int, Incident, int]] = []
         self.timing: list[Any] = [None] * num_clients
         """Times at which each client's job started, was computed, sent and arrived, and
@@ -252,6 +260,8 @@ class World:
         factor = self.units[client]
         for slower in self._slowdowns:
             factor *= slower(client, job, time)
+        if self.work is not None and self.job_of is not None:
+            factor *= self.work.of(client, self.job_of(client))
         return factor
 
     def computing(self, client: int, job: int, start: float, drawn: float) -> float:
@@ -350,7 +360,7 @@ class World:
     def _tick(self, shared: dict[Purpose, DurationSampler]) -> Fraction | None:
         """Returns the tick of a world in which there are nothing but lattice laws."""
         server = self._server
-        rough = bool(self._slowdowns or server.upload_bandwidth)
+        rough = bool(self._slowdowns or server.upload_bandwidth or self.work)
         rough = rough or bool(server.download_bandwidth or self.workload.overhead_s)
         for group in self.groups:
             rough = rough or bool(group.presences or group.bandwidth)
@@ -412,7 +422,7 @@ class World:
             or group.config.compute_per != "job"
             for group in self.groups
         )
-        rough = rough or self.workload.overhead_s > 0
+        rough = rough or self.workload.overhead_s > 0 or self.work is not None
         return not (links or server or rough or self._slowdowns)
 
 

@@ -133,10 +133,8 @@ class Spreading(ABC):
                 self._end(node)
 
         drawn = world.draw(Purpose.COMPUTE, client)
-        slowness = world.slowness(client, job, now)
-        if slowness != 1:
-            drawn *= slowness
-        world.call(drawn + world.workload.overhead_s, end, client)
+        duration = world.computing(client, job, now, drawn)
+        world.call(duration + world.workload.overhead_s, end, client)
 
     def _end(self, node: Node) -> None:
         budget = self._world.message_budget

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from simulator.streams import Purpose
 from simulator.timeline import Incident, Outcome
@@ -83,6 +83,7 @@ class Paths:
         self._units = np.array(world.units, np.float64)
         self._slowdowns = clients.slowdowns
         self._slows = bool(clients.slowdowns) or bool((self._units != 1).any())
+        self._slows = self._slows or world.work is not None
         dtype = np.float64 if world.tick is None else np.int64
         self.last = np.zeros(world.num_clients, dtype)
         """Time at which each client's last job ended that is known."""
@@ -221,6 +222,7 @@ class Paths:
         arrives = None if fate is None else ~fate.lost
         up = self._transit(Purpose.UPLOAD, self._up, clients, n, arrives) or [zeros]
         slow, first = self._slow_jobs(clients, n), self.jobs[clients]
+        work = self._work(clients, n)
         self.jobs[clients] += n
         times = np.empty((5, C, n))
         lost = zeros.astype(bool) if fate is None else fate.lost
@@ -252,6 +254,8 @@ class Paths:
                 else:
                     is_slow = which[:, j]
                 factor = np.where(is_slow, factor * by, factor)
+            if work is not None:
+                factor = factor * work[:, j]
             computed = started + drawn[:, j] * factor
             computed = computed + self._world.workload.overhead_s
             end = computed if fate is None else computed + fate.wait[:, j]
@@ -362,7 +366,16 @@ class Paths:
         for by, slow in self._slow_jobs(clients, n):
             assert not isinstance(slow, AlternatingRenewal)
             factor = np.where(slow, factor * by, factor)
-        return factor
+        work = self._work(clients, n)
+        return factor if work is None else factor * work
+
+    def _work(self, clients: np.ndarray, n: int) -> Float[np.ndarray, "C n"] | None:
+        """Returns the work of the samples of the next jobs, if it depends on them."""
+        if self._world.work is None:
+            return None
+        of, first = self._world.work.of, self.jobs[clients].tolist()
+        rows = zip(clients.tolist(), first, strict=True)
+        return np.array([[of(c, job + j) for j in range(n)] for c, job in rows])
 
     def _slow_jobs(
         self, clients: np.ndarray, n: int

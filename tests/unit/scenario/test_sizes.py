@@ -202,6 +202,13 @@ TREES: dict[str, dict[str, Any]] = {
     "repeats": algorithm(SGD, weight={"kind": "repeats", "base": 2.0}),
     "distance": algorithm(SGD, weight={"kind": "distance", "largest": 2.0}),
     "trials": merge(SGD, {"protocol": {"kind": "collect", "quota": 2}}),
+    "times by a column": merge(
+        SGD,
+        {
+            "problem": {"data": {"kind": "breast_cancer", "scale": "raw"}},
+            "clients": {"compute_by": 2},
+        },
+    ),
     "pipeline": merge(
         SGD,
         {
