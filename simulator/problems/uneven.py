@@ -28,6 +28,7 @@ class UnevenSampler(Sampler):
         sampling: Way to draw samples; plays no part in epochs.
         steps: Number of batches of a job, where no epochs are given.
         epochs: Passes over a client's samples in a job.
+        own: Number of batches of each client's job, in place of `steps`.
 
     Attributes:
         size: Most samples of a batch.
@@ -46,19 +47,22 @@ class UnevenSampler(Sampler):
         sampling: Sampling = "distinct",
         steps: int = 1,
         epochs: int | None = None,
+        own: Int[np.ndarray, " K"] | None = None,
     ) -> None:
         shares = np.array([pool.size for pool in pools])
-        own = np.full_like(shares, size) if sampling == "replacement" else shares
-        self._own_size = np.minimum(size, shares if epochs else own)
+        most = np.full_like(shares, size) if sampling == "replacement" else shares
+        self._own_size = np.minimum(size, shares if epochs else most)
         self._epochs_of_job = epochs
         if epochs:
             batches = epochs * -(-shares // self._own_size)
             samples, sampling = epochs * shares, "shuffled"
         else:
-            batches = np.full_like(shares, steps)
-            samples = steps * self._own_size
-        most = int(self._own_size.max())
-        super().__init__(seed, pools, most, sampling=sampling, steps=int(batches.max()))
+            batches = np.full_like(shares, steps) if own is None else own
+            samples = batches * self._own_size
+        largest = int(self._own_size.max())
+        super().__init__(
+            seed, pools, largest, sampling=sampling, steps=int(batches.max())
+        )
         self.own_steps, self.own_samples = batches, samples
 
     def widened(self, steps: int, size: int) -> "UnevenSampler":

@@ -1,10 +1,12 @@
 """Buffered: contributions gather in the server's buffer and are applied together."""
 
+from collections.abc import Callable
 from math import ceil
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_serializer, model_validator
 
+from simulator.config.base import without
 from simulator.protocols.base import Cadence, Protocol
 from simulator.protocols.free import Arrivals
 from simulator.recorders.recorder import Recorder
@@ -15,24 +17,34 @@ from simulator.world.world import World
 class Buffered(Protocol):
     """Contributions gather in the server's buffer, and are applied together.
 
-    Clients do not wait: each goes on as soon as its contribution is in the buffer.
+    Clients do not wait: each goes on as soon as its contribution is in the buffer; but
+    with a period of grace they do.
 
     Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
-    (2022), Algorithm 1.
+    (2022), Algorithm 1; grace: Liu et al., Asynchronous Local-SGD Training for Language
+    Modeling (2024), as methods.md, section 10, has it.
     """
 
     kind: Literal["buffered"] = "buffered"
-    timed: ClassVar[tuple[str, ...]] = ("window",)
+    timed: ClassVar[tuple[str, ...]] = ("window", "grace")
     size: Annotated[int, Field(ge=1)] | None = None
     """Contributions with which the buffer is applied."""
     window: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which it is applied, where anything is in it."""
+    grace: Annotated[float, Field(ge=0)] | None = None
+    """Virtual seconds after the first arrival in the buffer after which it is applied;
+    its clients wait for the new version (asynchronous DiLoCo)."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), grace=None)
 
     @model_validator(mode="after")
     def _one_rule(self) -> "Buffered":
-        if (self.size is None) == (self.window is None):
+        if [self.size, self.window, self.grace].count(None) != 2:
             raise ValueError(
-                "must have exactly one of size and window; write for example size: 10"
+                "must have exactly one of size, window and grace; write for example "
+                "size: 10"
             )
         return self
 
@@ -42,8 +54,10 @@ class Buffered(Protocol):
         return True
 
     @property
-    def free_rule(self) -> Arrivals:
+    def free_rule(self) -> Arrivals | None:
         """So many arrivals, or those of a window, are one version."""
+        if self.grace is not None:
+            return None
         return Arrivals(size=self.size or 1, window=self.window)
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
@@ -59,6 +73,9 @@ class Buffered(Protocol):
 
         Source: Nguyen et al. (2022), Algorithm 1.
         """
+        if self.grace is not None:
+            _Grace(self.grace, world, recorder).cycle.start()
+            return
         env, size, window = world.env, self.size, self.window
 
         def read(client: int) -> None:
@@ -79,3 +96,27 @@ class Buffered(Protocol):
 
         cycle = Cycle(world, read, arrive, recorder.lose)
         cycle.start()
+
+
+class _Grace:
+    """Applies arrivals within some seconds of the first together; clients wait."""
+
+    def __init__(self, seconds: float, world: World, recorder: Recorder) -> None:
+        self._seconds, self._world, self._recorder = seconds, world, recorder
+        self._waiting: list[int] = []
+        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose)
+
+    def _read(self, client: int) -> None:
+        self._recorder.read(client, self._world.env.now)
+
+    def _arrive(self, client: int) -> None:
+        if not self._waiting:
+            self._world.call_last(self._seconds, self._end, 0)
+        self._recorder.contribute(self._world.env.now, client)
+        self._waiting.append(client)
+
+    def _end(self, _: int) -> None:
+        self._recorder.commit(self._world.env.now, ())
+        waiting, self._waiting = self._waiting, []
+        for client in sorted(waiting):
+            self.cycle.again(client)

@@ -8,7 +8,7 @@ import numpy as np
 
 from simulator.scenario.study import merge
 from simulator.streams import Purpose
-from simulator.timeline import NO_COMMIT, Jobs, Kind, Outcome
+from simulator.timeline import NO_COMMIT, NO_SAMPLE, Jobs, Kind, Outcome
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.world import World
 from tests.reference import methods_twin as twin
@@ -114,10 +114,18 @@ def world_of(run: Any, commits: int = COMMITS) -> twin.World:
 
     x, y = np.asarray(problem.x, float), np.asarray(problem.y, float)
 
+    batches = run.sampler.steps
+
     def gradient(client: int, job: int, weights: np.ndarray) -> np.ndarray:
-        ids = run.sampler.batch(client, job)
-        residual = weights * x[ids] - y[ids]
-        return (2 / d * residual * x[ids]).mean(axis=0) + 0.01 * weights
+        """Returns the sum of the gradients of local steps of size STEP."""
+        total, moved = np.zeros_like(weights), weights
+        for ids in run.sampler.batch(client, job).reshape(batches, -1):
+            own = ids[ids != NO_SAMPLE]
+            if own.size:
+                residual = moved * x[own] - y[own]
+                found = (2 / d * residual * x[own]).mean(axis=0) + 0.01 * moved
+                total, moved = total + found, moved - STEP * found
+        return total
 
     return twin.World(
         num_clients=K,
@@ -175,15 +183,16 @@ def assert_models_alike(memory: Memory, run: Any, found: twin.Run) -> None:
     np.testing.assert_allclose(got, objective - least, rtol=1e-7, atol=1e-10)
 
 
-def assert_engines_agree(case: Case, mode: str, other_step: Any) -> None:
+def assert_engines_agree(case: Case, mode: str, other_step: Any, **more: Any) -> None:
     """Two runs together give what each gives alone; `shared` differs in the step.
 
     Args:
         case: The run.
         mode: `stepwise`, `batched` (two seeds) or `shared` (two steps).
         other_step: Change of its scenario in `shared`.
+        more: Other entries of its scenario.
     """
-    tree = merge(tree_of(case), {"stop": {"commits": 25}})
+    tree = merge(tree_of(case), {"stop": {"commits": 25}} | more)
     changes, seeds = [{}, {}], [SEED, SEED + 1]
     if mode == "shared":
         changes, seeds = [other_step, {}], [SEED, SEED]

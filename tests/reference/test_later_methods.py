@@ -1,5 +1,6 @@
 """FADAS, THROTTLE, ATA, Picky SGD and others against their blind twins."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,12 @@ def moved(world: twin.World) -> twin.World:
     return replace(world, gradient=lambda i, j, x: STEP * world.gradient(i, j, x))
 
 
+def in_steps(world: twin.World, steps: Sequence[int]) -> twin.World:
+    """Returns a world whose durations are those of a local step."""
+    return replace(world, duration=lambda i, j: steps[i] * world.duration(i, j))
+
+
+DELAYED = {"kind": "delayed_nesterov", "decay": 0.8}
 METHODS: dict[str, Case] = {
     "FADAS": (
         {"kind": "buffered", "size": 2},
@@ -52,9 +59,32 @@ METHODS: dict[str, Case] = {
         {"weight": {"kind": "distance", "largest": 0.2}},
         lambda w: later.picky(w, STEP, 0.2),
     ),
+    "delayed Nesterov": (
+        {},
+        {"optimizer": DELAYED | {"period": 3, "spread": 0.2}},
+        lambda w: later.diloco(w, 3, 0.8, STEP, 0.2),
+    ),
+    "look-ahead": (
+        {},
+        {"optimizer": DELAYED | {"period": 2, "look_ahead": True}},
+        lambda w: later.diloco(w, 2, 0.8, STEP, look_ahead=True),
+    ),
+    "grace": (
+        {"kind": "buffered", "grace": 0.4},
+        {"optimizer": DELAYED | {"period": 2}},
+        lambda w: later.diloco(w, 2, 0.8, STEP, grace_s=0.4),
+    ),
+    "DyLU": (
+        {},
+        {"local_steps": 4, "speeds": "1 / m", "optimizer": DELAYED | {"period": 2}},
+        lambda w: later.diloco(in_steps(w, (4, 2, 1, 1, 1)), 2, 0.8, STEP),
+    ),
 }
 SLOW_LINKS = {"download": {"latency": {"law": "expon", "scale": "2 / m"}}}
-CHANGES: dict[str, Any] = {"mini-batches by start": {"clients": SLOW_LINKS}}
+CHANGES: dict[str, Any] = {
+    "mini-batches by start": {"clients": SLOW_LINKS},
+    "DyLU": {"clients": {"compute_per": "step"}},
+}
 OTHER_STEPS = {
     "FADAS": {"algorithm": {"optimizer": {"learning_rate": 0.2}}},
 }
@@ -70,7 +100,7 @@ def test_events_and_models_are_those_of_the_twin(name: str) -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_engines_agree(name: str, mode: str) -> None:
     other_step = OTHER_STEPS.get(name, {"algorithm": {"step_size": 0.03}})
-    assert_engines_agree(METHODS[name], mode, other_step)
+    assert_engines_agree(METHODS[name], mode, other_step, **CHANGES.get(name, {}))
 
 
 @pytest.mark.parametrize("q", [1.0, 1e60])

@@ -1,10 +1,14 @@
-"""Federated averaging: options. No JAX in here."""
+"""Averages of the models that clients send: FedAvg, FedAsync, FedBuff. No JAX here."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from simulator.algorithms.federated.part import Count, Federated, Weighting
+from simulator.algorithms.federated.staleness import (
+    PolynomialWeight,
+    StalenessWeight,
+)
 from simulator.algorithms.optimizers.part import Optimizer, with_steps
 from simulator.algorithms.part import StepSize
 
@@ -57,6 +61,77 @@ class FedAvg(Federated):
                 "must have local_epochs or local_steps; add for example local_epochs: 1"
             )
         return self
+
+    @property
+    def step_sizes(self) -> tuple[StepSize | None, ...]:
+        """The clients' step size and the server's."""
+        return (self.step_size, None, self.server_step_size)
+
+
+class FedAsync(Federated):
+    """Mixes each client's model into the server's: x <- (1 - a) x + a x_client.
+
+    a is `mixing` times the weight of this contribution's own staleness, in which a
+    fresh model counts as 0; clients step on their loss plus `proximal` / 2 times the
+    squared distance from what they read.
+
+    Source: Xie, Koyejo and Gupta, Asynchronous Federated Optimization (2019),
+    Algorithm 1.
+    """
+
+    kind: Literal["fed_async"] = "fed_async"
+    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
+    mixing: Annotated[float, Field(gt=0, le=1)] = 0.6
+    """alpha."""
+    proximal: Annotated[float, Field(ge=0)] = 0.005
+    """rho."""
+    weight: StalenessWeight = PolynomialWeight()
+    """Weight of a contribution, by its staleness."""
+
+    protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rates_are_steps(cls, data: Any) -> Any:
+        return with_steps(data, local_optimizer="step_size")
+
+
+class FedBuff(Federated):
+    """Buffers what clients moved, weighted by staleness; steps by the buffer's mean.
+
+    The mean is over the number of contributions, not over their weights. Staleness is
+    that of the contribution's arrival in the buffer. With the optimiser `amsgrad` and a
+    `staleness_threshold` it is FADAS; optax corrects the moments' bias.
+
+    Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
+    (2022), Algorithms 1 and 2, and section 3 (staleness); FADAS: Wang et al., FADAS:
+    Towards Federated Adaptive Asynchronous Optimization (2024), as methods.md has it.
+    """
+
+    kind: Literal["fed_buff"] = "fed_buff"
+    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
+    server_step_size: StepSize = 1.0
+    """eta_g; `step_size` is the clients' eta_l."""
+    weight: StalenessWeight = PolynomialWeight()
+    """Weight of a contribution, by its staleness."""
+    weighting: Weighting = "equal"
+    """Mean over the buffer: of contributions alike, or in proportion to the samples of
+    their clients."""
+    optimizer: Optimizer | None = None
+    """The server's optimiser; by default the mean of the buffer is the move."""
+    staleness_threshold: Annotated[int, Field(ge=0)] | None = None
+    """tau_c of FADAS: a buffer whose largest staleness tau is beyond it is applied with
+    the step size min(eta, 1 / tau), eta being `server_step_size` times the optimiser's
+    learning rate; by default every buffer with eta."""
+
+    protocols: ClassVar[tuple[str, ...]] = ("buffered",)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rates_are_steps(cls, data: Any) -> Any:
+        return with_steps(
+            data, optimizer="server_step_size", local_optimizer="step_size"
+        )
 
     @property
     def step_sizes(self) -> tuple[StepSize | None, ...]:

@@ -5,10 +5,10 @@ from jaxtyping import Array, Float
 
 from simulator.algorithms import client_work
 from simulator.algorithms.base import on_device
-from simulator.algorithms.federated.averaging import FedAvg
+from simulator.algorithms.federated.averaging import FedAsync, FedAvg, FedBuff
 from simulator.algorithms.federated.kernel import FederatedKernel
-from simulator.algorithms.federated.part import FedAsync, FedBuff, Sgd
 from simulator.algorithms.federated.part import Federated as Config
+from simulator.algorithms.federated.part import Sgd
 from simulator.algorithms.federated.weights import staleness_weight
 from simulator.algorithms.optimizers.rule import rule_of
 from simulator.algorithms.step_rules import resolve

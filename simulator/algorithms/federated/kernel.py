@@ -22,6 +22,7 @@ from simulator.algorithms.federated.part import (
 )
 from simulator.algorithms.federated.weights import Weight
 from simulator.algorithms.optimizers import rule as optimizing
+from simulator.algorithms.optimizers.delayed import DelayedNesterovRule
 from simulator.algorithms.optimizers.rule import AnyRule, shapes_of
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.problems.horizontal import HorizontalProblem
@@ -276,7 +277,11 @@ class FederatedKernel(Probeable):
         }
 
     def _kept(self, state: FederatedState, event: Event) -> FederatedState:
-        registers = client_work.keep(state.registers, state.weights, event)
+        offered = state.weights
+        if isinstance(self.optimizer, DelayedNesterovRule):
+            step_size = self.step_size.at(event.version)
+            offered = self.optimizer.ahead(offered, state.optimizer, step_size)
+        registers = client_work.keep(state.registers, offered, event)
         return state._replace(registers=registers)
 
     def _work(

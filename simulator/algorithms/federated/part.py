@@ -7,6 +7,8 @@ protocol's.
 """
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import floor
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +17,6 @@ from pydantic import Field, model_serializer, model_validator
 
 from simulator.algorithms.federated.staleness import (
     ConstantWeight,
-    PolynomialWeight,
     StalenessWeight,
 )
 from simulator.algorithms.optimizers.part import (
@@ -31,8 +32,9 @@ from simulator.algorithms.part import (
     StepSize,
     model_and_gradient,
 )
-from simulator.config.base import Config, LocatedError, Rule, without
+from simulator.config.base import Config, LocatedError, Quantity, Rule, without
 from simulator.config.errors import ScenarioError
+from simulator.config.expressions import per_client
 from simulator.privacy.releases import Guarantee, Sampling
 from simulator.problems.models.parts import ModelCounts
 from simulator.problems.sampler import Sampler
@@ -44,7 +46,7 @@ Count = Annotated[int, Field(ge=1)]
 ExpectedOr = Rule("a number > 0, or expected", "expected")
 Weighting = Literal["equal", "samples"]
 """What the server weighs contributions by, before their staleness."""
-YOUNGER = ("local_optimizer", "weighting", "divisor", "staleness_threshold")
+YOUNGER = ("local_optimizer", "weighting", "divisor", "staleness_threshold", "speeds")
 """Options that finished studies do not have."""
 
 
@@ -146,6 +148,10 @@ class Federated(Algorithm):
     """E, in place of `local_steps`: passes over a client's own samples, each in an
     order of its own, with a last batch of what is left. Clients with more samples make
     more steps, which take longer with `clients.compute_per`."""
+    speeds: Quantity | None = None
+    """Speeds of the clients, up to a common factor: one of speed v makes floor(Q v /
+    v_max) local steps, at least one (DyLU of asynchronous DiLoCo), which take their
+    time with `clients.compute_per: step`; by default all make Q."""
     mechanism: Mechanism | None = None
     """Clipping and noise of what clients send; by default none."""
     local_optimizer: LocalOptax | None = None
@@ -177,10 +183,26 @@ class Federated(Algorithm):
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
     ) -> Sampler:
         """Returns the minibatches of a run, of steps or of epochs."""
+        size = self.batch_size(min(pool.size for pool in pools))
+        if self.speeds is not None:
+            own = self._own_steps(len(pools))
+            return UnevenSampler(seed, pools, size, sampling=self.sampling, own=own)
         if self.local_epochs is None:
             return super().sampler(seed, pools, protocol)
-        size = self.batch_size(min(pool.size for pool in pools))
         return UnevenSampler(seed, pools, size, epochs=self.local_epochs)
+
+    def _own_steps(self, num_clients: int) -> Int[np.ndarray, " K"]:
+        """Returns the local steps of each client, by its speed."""
+        assert self.speeds is not None
+        found = per_client(self.speeds, num_clients, "algorithm.speeds")
+        if not min(found) > 0:
+            raise LocatedError(
+                f"algorithm.speeds must be > 0, got {float(min(found)):g}; change it",
+                ("algorithm", "speeds"),
+            )
+        share = [Fraction(speed) / Fraction(max(found)) for speed in found]
+        most = self.local_steps or 1
+        return np.array([max(1, floor(most * each)) for each in share])
 
     @property
     def noise_law(self) -> str | None:
@@ -228,7 +250,7 @@ class Federated(Algorithm):
         found = self.model_dump(mode="json")
         for key in ("step_size", "local_step_size", "server_step_size", "mixing"):
             found.pop(key, None)
-        for key in ("divisor", "staleness_threshold"):
+        for key in ("divisor", "staleness_threshold", "speeds"):
             if found.get(key) is not None:
                 found[key] = "given"
         if self.mechanism is not None:
@@ -243,6 +265,20 @@ class Federated(Algorithm):
         """Returns the messages of one contribution: the model down, as much up."""
         del common
         return model_and_gradient(shape)
+
+    @model_validator(mode="after")
+    def _own_steps_are_of_own_samples(self) -> "Federated":
+        if self.speeds is None:
+            return self
+        clash = "local_epochs" if self.local_epochs is not None else ""
+        clash = clash or ("samples" if self.samples == "common" else "")
+        if clash:
+            raise LocatedError(
+                f"speeds must be left out with {clash}, got {self.speeds!r}; remove "
+                f"one of them",
+                ("speeds",),
+            )
+        return self
 
     @model_validator(mode="after")
     def _works_in_steps_or_epochs(self) -> "Federated":
@@ -357,74 +393,3 @@ class Sgd(Federated):
     def step_sizes(self) -> tuple[StepSize | None, ...]:
         """The server's step size and that of local steps."""
         return (self.step_size, self.local_step_size, None)
-
-
-class FedAsync(Federated):
-    """Mixes each client's model into the server's: x <- (1 - a) x + a x_client.
-
-    a is `mixing` times the weight of this contribution's own staleness, in which a
-    fresh model counts as 0; clients step on their loss plus `proximal` / 2 times the
-    squared distance from what they read.
-
-    Source: Xie, Koyejo and Gupta, Asynchronous Federated Optimization (2019),
-    Algorithm 1.
-    """
-
-    kind: Literal["fed_async"] = "fed_async"
-    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
-    mixing: Annotated[float, Field(gt=0, le=1)] = 0.6
-    """alpha."""
-    proximal: Annotated[float, Field(ge=0)] = 0.005
-    """rho."""
-    weight: StalenessWeight = PolynomialWeight()
-    """Weight of a contribution, by its staleness."""
-
-    protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
-        return with_steps(data, local_optimizer="step_size")
-
-
-class FedBuff(Federated):
-    """Buffers what clients moved, weighted by staleness; steps by the buffer's mean.
-
-    The mean is over the number of contributions, not over their weights. Staleness is
-    that of the contribution's arrival in the buffer. With the optimiser `amsgrad` and a
-    `staleness_threshold` it is FADAS; optax corrects the moments' bias.
-
-    Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
-    (2022), Algorithms 1 and 2, and section 3 (staleness); FADAS: Wang et al., FADAS:
-    Towards Federated Adaptive Asynchronous Optimization (2024), as methods.md has it.
-    """
-
-    kind: Literal["fed_buff"] = "fed_buff"
-    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
-    server_step_size: StepSize = 1.0
-    """eta_g; `step_size` is the clients' eta_l."""
-    weight: StalenessWeight = PolynomialWeight()
-    """Weight of a contribution, by its staleness."""
-    weighting: Weighting = "equal"
-    """Mean over the buffer: of contributions alike, or in proportion to the samples of
-    their clients."""
-    optimizer: Optimizer | None = None
-    """The server's optimiser; by default the mean of the buffer is the move."""
-    staleness_threshold: Annotated[int, Field(ge=0)] | None = None
-    """tau_c of FADAS: a buffer whose largest staleness tau is beyond it is applied with
-    the step size min(eta, 1 / tau), eta being `server_step_size` times the optimiser's
-    learning rate; by default every buffer with eta."""
-
-    protocols: ClassVar[tuple[str, ...]] = ("buffered",)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
-        return with_steps(
-            data, optimizer="server_step_size", local_optimizer="step_size"
-        )
-
-    @property
-    def step_sizes(self) -> tuple[StepSize | None, ...]:
-        """The clients' step size and the server's."""
-        return (self.step_size, None, self.server_step_size)

@@ -21,6 +21,8 @@ Number = Annotated[
 ]
 DIRECTIONS = ("momentum", "adam", "yogi", "adagrad", "rmsprop")
 """Kinds of `Direction`."""
+DELAYED = "delayed_nesterov"
+"""Kind of `DelayedNesterov`."""
 
 
 def _flat_schema(schema: dict[str, Any]) -> None:
@@ -137,15 +139,60 @@ class Direction(Config):
         return self.model_dump(mode="json")
 
 
+class DelayedNesterov(Config):
+    """Nesterov's momentum for arrivals that come one by one (asynchronous DiLoCo).
+
+    The momentum is renewed by the mean of `period` updates. Each of them moves the
+    model by its own gradient over the period, and by the momentum only the last, or
+    each by a part of it. Period 1 is Nesterov's momentum.
+
+    Source: Liu et al., Asynchronous Local-SGD Training for Language Modeling (2024),
+    Algorithm 3; methods.md, section 10. Look-ahead: Ajanthan et al., Momentum
+    Look-Ahead for Asynchronous Distributed Low-Communication Training (2025).
+    """
+
+    kind: Literal["delayed_nesterov"]
+    """Name of it."""
+    period: Annotated[int, Field(ge=1)]
+    """N: updates of which the momentum's is the mean, such as the number of clients."""
+    decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """beta: decay of the momentum, once in a period."""
+    spread: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """c: share of the momentum in every update but the last of a period, at most
+    1 / `period`; the last has what is left."""
+    look_ahead: bool = False
+    """Whether clients read x - e beta m, where the momentum m leads the model x with
+    the step size e, in place of x."""
+
+    @model_validator(mode="after")
+    def _shares_are_one(self) -> "DelayedNesterov":
+        if self.spread * self.period > 1 + 1e-9:
+            raise LocatedError(
+                f"spread must be at most 1 / period, {1 / self.period:g}, got "
+                f"{self.spread:g}; lower it",
+                ("spread",),
+            )
+        return self
+
+    def program(self) -> dict[str, Any]:
+        """Returns its options, in all of which programs differ."""
+        return self.model_dump(mode="json")
+
+
 def _form(value: Any) -> str:
     """Says which form an optimiser has: optax's own has a learning rate."""
+    kind, rate = getattr(value, "kind", None), hasattr(value, "learning_rate")
     if isinstance(value, Mapping):
-        return "optax" if "learning_rate" in value else "direction"
-    return "optax" if isinstance(value, Optax) else "direction"
+        kind, rate = value.get("kind"), "learning_rate" in value
+    if kind == DELAYED:
+        return "delayed"
+    return "optax" if rate else "direction"
 
 
 Optimizer = Annotated[
-    Annotated[Direction, Tag("direction")] | Annotated[Optax, Tag("optax")],
+    Annotated[Direction, Tag("direction")]
+    | Annotated[DelayedNesterov, Tag("delayed")]
+    | Annotated[Optax, Tag("optax")],
     Discriminator(_form),
 ]
 """By optax with a learning rate of its own, or a direction for the step size."""
@@ -169,9 +216,10 @@ def with_steps(data: Any, **step_of: str) -> Any:
         if _form(given) != "optax":
             kind = given.get("kind") if isinstance(given, Mapping) else None
             named = key == "optimizer" and isinstance(kind, str)
-            if named and kind not in DIRECTIONS:
+            known = (*DIRECTIONS, DELAYED)
+            if named and kind not in known:
                 raise LocatedError(
-                    f"{key}.kind must be {', '.join(DIRECTIONS)} without "
+                    f"{key}.kind must be {', '.join(known)} without "
                     f"learning_rate, got {shown(kind)}; add learning_rate for one "
                     f"of optax's",
                     (key, "kind"),
@@ -187,7 +235,7 @@ def with_steps(data: Any, **step_of: str) -> Any:
     return data
 
 
-def chosen(algorithm: Any) -> dict[str, Direction | Optax]:
+def chosen(algorithm: Any) -> dict[str, Direction | DelayedNesterov | Optax]:
     """Returns the optimisers of an algorithm, by entry."""
     entries = ("optimizer", "local_optimizer")
     found = {key: getattr(algorithm, key, None) for key in entries}

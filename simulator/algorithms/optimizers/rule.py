@@ -8,7 +8,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from simulator.algorithms.optimizers import known
-from simulator.algorithms.optimizers.part import Direction, Optax, RateSchedule
+from simulator.algorithms.optimizers.delayed import DelayedNesterovRule
+from simulator.algorithms.optimizers.part import (
+    DelayedNesterov,
+    Direction,
+    Optax,
+    RateSchedule,
+)
 from simulator.config.errors import ScenarioError
 from simulator.problems.models.flat import split
 from simulator.problems.models.shapes import Shapes, size
@@ -148,7 +154,7 @@ class OptaxRule(eqx.Module):
         return array.T if self.kind == "muon" and array.ndim == 2 else array
 
 
-AnyRule = DirectionRule | OptaxRule
+AnyRule = DirectionRule | OptaxRule | DelayedNesterovRule
 
 
 def transformation(config: Direction) -> Any:
@@ -173,7 +179,7 @@ def transformation(config: Direction) -> Any:
 
 
 def rule_of(
-    config: Direction | Optax | None, key: str = "algorithm.optimizer"
+    config: Direction | DelayedNesterov | Optax | None, key: str = "algorithm.optimizer"
 ) -> AnyRule | None:
     """Builds the optimiser of a scenario, if there is one.
 
@@ -186,6 +192,8 @@ def rule_of(
     """
     if config is None or isinstance(config, Direction):
         return config and DirectionRule(config)
+    if isinstance(config, DelayedNesterov):
+        return DelayedNesterovRule(config)
     known.check(config, key)
     rate, schedule = config.learning_rate, None
     if isinstance(rate, RateSchedule):

@@ -94,8 +94,8 @@ def test_what_does_not_go_together(options: dict[str, Any], message: str) -> Non
 
 
 def test_a_written_algorithm_is_read_again() -> None:
-    from simulator.algorithms.federated.averaging import FedAvg
-    from simulator.algorithms.federated.part import FedBuff, Sgd
+    from simulator.algorithms.federated.averaging import FedAvg, FedBuff
+    from simulator.algorithms.federated.part import Sgd
 
     plain = {"step_size": 0.1, "batch": 10}
     for part, options in (
