@@ -4,17 +4,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
+from simulator.scenario.study import merge
+from simulator.timeline import NO_SAMPLE
 from tests.reference import later_methods_twin as later
 from tests.reference import methods_twin as twin
 from tests.reference.methods_support import (
+    SEED,
     STEP,
     Case,
     assert_engines_agree,
     assert_like_twin,
+    tree_of,
 )
+from tests.runs import execute, prepared
 
 
 def moved(world: twin.World) -> twin.World:
@@ -148,3 +154,60 @@ def test_fadas_makes_shorter_steps_only_of_stale_buffers() -> None:
     assert min(wanted) < 0.3
     steps = memory.column("commits", "step_size")[1::2]  # every second row commits
     assert steps.tolist() == pytest.approx(wanted)
+
+
+def test_simultaneous_arrivals_are_one_outer_step_of_nesterov() -> None:
+    """Equal speeds: a period of grace makes the rounds of synchronous DiLoCo."""
+    same = {"clients": {"compute": {"law": "constant", "value": 1}}}
+    nesterov = {"kind": "sgd", "learning_rate": STEP, "momentum": 0.8, "nesterov": True}
+    common = {"local_steps": 3, "local_step_size": 0.05}
+    grace: Case = (
+        {"kind": "buffered", "grace": 0},
+        {"optimizer": DELAYED | {"period": 1}, **common},
+        lambda w: later.diloco(w, 1, 0.8, STEP, grace_s=0.0),
+    )
+    waits: Case = (
+        {"kind": "synchronous"},
+        {"optimizer": nesterov, "step_size": 1, **common},
+        grace[2],
+    )
+    found = []
+    with jax.enable_x64(True):
+        for case in (grace, waits):
+            tree = merge(tree_of(case), {"stop": {"commits": 12}} | same)
+            found.append(execute([prepared(tree, seed=SEED)])[0])
+    one, other = (memory.column("evaluations", "objective") for memory in found)
+    assert one.size == 13
+    # The numbers of optax's update are of single precision.
+    np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_arrivals_one_by_one_are_that_step_as_well() -> None:
+    """A period of all clients, each of which has read the same model."""
+    centre = np.array([[0.0, 1.0], [3.0, -2.0], [-1.0, 0.5]])
+    world = twin.World(
+        num_clients=3,
+        duration=lambda i, j: 1.0 if j == 0 else 100.0,
+        gradient=lambda i, j, x: x - centre[i],
+        start=np.array([5.0, 4.0]),
+        num_commits=3,
+    )
+    (wanted,) = later.outer_nesterov(
+        world.start, [[world.start - each for each in centre]], 0.8, 0.3
+    )
+    found = later.diloco(world, 3, 0.8, 0.3)
+    np.testing.assert_allclose(found.x, wanted, rtol=1e-12)
+    together = later.diloco(replace(world, num_commits=1), 1, 0.8, 0.3, grace_s=0.5)
+    np.testing.assert_allclose(together.x, wanted, rtol=1e-12)
+
+
+def test_faster_clients_make_more_local_steps_in_the_same_time() -> None:
+    """H_w = floor(v_w / v_ref H), with H = 4 and speeds of 1, 1/2, ... 1/5."""
+    changes = {"stop": {"commits": 20}} | CHANGES["DyLU"]
+    run = prepared(merge(tree_of(METHODS["DyLU"]), changes), seed=SEED)
+    assert run.sampler.own_steps is not None
+    assert run.sampler.own_steps.tolist() == [4, 2, 1, 1, 1]
+    for client, steps in enumerate([4, 2, 1, 1, 1]):
+        ids = run.sampler.batch(client, 3).reshape(4, 2)
+        there = (ids != NO_SAMPLE).all(axis=1)
+        assert there.tolist() == [place < steps for place in range(4)]

@@ -80,6 +80,7 @@ def test_runs_side_by_side_have_places_alike_and_the_same_samples() -> None:
         ({"local_epochs": 1, "local_steps": 2}, "must not be set with local_steps"),
         ({"local_epochs": 1, "sampling": "replacement"}, "sampling must be left out"),
         ({}, "must have local_epochs or local_steps"),
+        ({"local_epochs": 1, "speeds": 2}, "speeds must be left out with local_epochs"),
         (
             {"local_epochs": 1, "mechanism": {"clip_bound": 1, "multiplier": 1}},
             "mechanism.clip must be contribution",
@@ -103,6 +104,7 @@ def test_a_written_algorithm_is_read_again() -> None:
         (FedAvg, {"local_steps": 2}),
         (FedBuff, {"local_epochs": 2, "weighting": "samples"}),
         (Sgd, {"local_steps": 3}),
+        (Sgd, {"local_steps": 3, "speeds": "1/m"}),
         (Sgd, {"local_epochs": 1}),
     ):
         given = part.model_validate({**plain, **options})

@@ -126,7 +126,9 @@ def test_nothing_is_lost_in_a_rough_world(protocol, chunk) -> None:
     check_conservation(rows, jobs, 20)
 
 
-@pytest.mark.parametrize("options", [{}, {"size": 2, "window": 1.0}])
+@pytest.mark.parametrize(
+    "options", [{}, {"size": 2, "window": 1.0}, {"size": 2, "grace": 1.0}]
+)
 def test_there_is_one_rule(options) -> None:
-    with pytest.raises(ValueError, match="exactly one of size and window"):
+    with pytest.raises(ValueError, match="exactly one of size, window and grace"):
         Buffered(**options)
