@@ -37,6 +37,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "over-selection": {"kind": "synchronous", "wait_for": 3},
     "buffered": {"kind": "buffered", "size": 3},
     "window": {"kind": "buffered", "window": 1.5},
+    "grace": {"kind": "buffered", "grace": 0.5},
     "cyclic": {"kind": "cyclic"},
     "rounds": {"kind": "rounds"},
     "sequential": {"kind": "rounds", "order": "sequential"},
@@ -164,6 +165,10 @@ def _cases() -> dict[str, dict[str, Any]]:
     repeats = SGD | {"weight": {"kind": "repeats", "base": 2.0}}
     cases["sgd restarting"] = _case("restarting", HORIZONTAL, repeats)
     cases["sgd allotted"] = _case("allotted", HORIZONTAL, SGD)
+    delayed = {"kind": "delayed_nesterov", "period": 3, "spread": 0.1}
+    ahead = {"optimizer": delayed | {"look_ahead": True}}
+    diloco = SGD | ahead | {"local_steps": 4, "speeds": "1 / m"}
+    cases["sgd diloco"] = _case("grace", HORIZONTAL, diloco, {"compute_per": "step"})
     near = SGD | {"weight": {"kind": "distance", "largest": 0.3}}
     cases["sgd distance"] = _case("asynchronous", HORIZONTAL, near)
     adaptive = {"kind": "amsgrad", "learning_rate": 0.6}

@@ -166,6 +166,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {"kind": "collect", "count": 3, "filter": "start"},
     {"kind": "asynchronous", "staleness_bound": 2, "beyond": "stop"},
     {"kind": "asynchronous", "restarts": True},
+    {"kind": "buffered", "grace": 0.4},
     {"kind": "phases"},
     {"kind": "routed", "tasks": 4},
     {"kind": "routed", "tasks": 4, "reads": "service"},

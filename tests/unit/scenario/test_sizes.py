@@ -199,6 +199,13 @@ TREES: dict[str, dict[str, Any]] = {
         SGD,
         {"protocol": {"kind": "collect", "allotment": {"jobs": 3, "spread": 1.0}}},
     ),
+    "grace": merge(SGD, {"protocol": {"kind": "buffered", "grace": 1.0}}),
+    "delayed": algorithm(
+        SGD,
+        local_steps=2,
+        speeds=1,
+        optimizer={"kind": "delayed_nesterov", "period": 4, "spread": 0.1},
+    ),
     "repeats": algorithm(SGD, weight={"kind": "repeats", "base": 2.0}),
     "distance": algorithm(SGD, weight={"kind": "distance", "largest": 2.0}),
     "trials": merge(SGD, {"protocol": {"kind": "collect", "quota": 2}}),
