@@ -17,9 +17,7 @@ from simulator.algorithms.base import (
     norms_of,
 )
 from simulator.algorithms.client_work import LocalRule, Privatiser, Work
-from simulator.algorithms.federated.part import (
-    Compensation,
-)
+from simulator.algorithms.federated.part import Compensation
 from simulator.algorithms.federated.weights import Weight
 from simulator.algorithms.optimizers import rule as optimizing
 from simulator.algorithms.optimizers.delayed import DelayedNesterovRule
