@@ -27,7 +27,15 @@ from analysis.claims.measured import measure
 from analysis.frames import Study
 from analysis.markup import literal
 from analysis.targets import final_values, time_to_target
-from generators import fedbcd, findings, first_screen, formulas, optimisers, refuted
+from generators import (
+    computation_trees,
+    fedbcd,
+    findings,
+    first_screen,
+    formulas,
+    optimisers,
+    refuted,
+)
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
 from simulator.claims import ORIGINS
@@ -399,6 +407,7 @@ def main(arguments: list[str]) -> int:
     findings.local_steps(RESULTS, ROOT / "docs" / "figures")
     optimisers.staleness(RESULTS, ROOT / "docs" / "figures")
     refuted.draw(RESULTS, ROOT / "docs" / "figures")
+    computation_trees.draw(ROOT / "docs" / "figures")
     return 1 if mistakes else 0
 
 

@@ -22,7 +22,11 @@ DOCS = ROOT / "docs"
 PAGES = [
     DOCS / "index.md",
     DOCS / "tutorial.md",
+    DOCS / "methods.md",
+    DOCS / "trees.md",
+    DOCS / "pipelines.md",
     *sorted((DOCS / "how-to").glob("*.md")),
+    *sorted((DOCS / "families").glob("*.md")),
 ]
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^stalesim ([^:].+)$", re.MULTILINE)
