@@ -7,7 +7,7 @@ from analysis.claims.measured import Frame, Measured, Numbers
 from analysis.claims.verdict import Judged, side
 from analysis.instants import Instant, values_at
 from simulator.claims.ahead import Ahead
-from simulator.metrics import find, higher_is_better
+from simulator.metrics import Metric
 
 
 def quantities(claim: Ahead) -> dict[str, Frame]:
@@ -25,12 +25,13 @@ def judge(measured: Measured, claim: Ahead, one: str, other: str) -> Judged:
     """
     metric, lead = claim.metric, claim.by
     when = Instant(*next(iter(claim.after.items())))
+    known = measured.metric(metric)
     sides = [
-        _diverged_by_then(measured.of(_at(claim), group), metric)
+        _diverged_by_then(measured.of(_at(claim), group), known)
         for group in (one, other)
     ]
     sample, said = difference_of(sides, (one, other), f"a value after {when}")
-    rising = higher_is_better(metric)
+    rising = known.higher_is_better
     better = sample if rising else bounds.mirrored(sample)
     to = f" in {metric} after {when}" + (f", by {lead:g}" if lead else "")
     why = f"difference against {lead if rising else 0.0 - lead:g}{said}"
@@ -38,11 +39,9 @@ def judge(measured: Measured, claim: Ahead, one: str, other: str) -> Judged:
     return judged(to, of, sample, side(better, lead), why)
 
 
-def _diverged_by_then(numbers: Numbers, metric: str) -> Numbers:
+def _diverged_by_then(numbers: Numbers, metric: Metric) -> Numbers:
     """Returns numbers of which those alone count as diverged that did so before."""
-    known = find(metric)
-    worst = None if known is None else known.worst
-    is_lost = (numbers.bounds != EXACT) | (numbers.values == worst)
+    is_lost = (numbers.bounds != EXACT) | (numbers.values == metric.worst)
     return numbers._replace(diverged=numbers.diverged & is_lost)
 
 

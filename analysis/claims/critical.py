@@ -9,7 +9,6 @@ from analysis.claims.sweeps import swept
 from analysis.claims.verdict import NONE, NOTHING, Evidence, Judged, side
 from analysis.statistics import Interval
 from simulator.claims.critical import Critical
-from simulator.metrics import higher_is_better
 from simulator.trace import StudyError
 
 
@@ -86,7 +85,7 @@ def _values(
     pairs = list(zip(columns, rows, strict=True))
     values = np.column_stack([column.values[these] for column, these in pairs])
     lost = np.column_stack([column.diverged[these] for column, these in pairs])
-    better = values if higher_is_better(claim.metric) else -values
+    better = values if measured.metric(claim.metric).higher_is_better else -values
     known = np.all(lost | ~np.isnan(values), axis=1)
     better = np.where(lost | np.isnan(values), -np.inf, better)
     best = better.max(axis=1, keepdims=True)

@@ -15,7 +15,6 @@ from analysis import bounds
 from analysis.bounds import AT_LEAST, AT_MOST, EXACT
 from analysis.claims.measured import Measured, final
 from analysis.statistics import Interval
-from simulator.metrics import higher_is_better
 from simulator.trace import StudyError
 
 
@@ -70,7 +69,7 @@ def largest_stable(
     Raises:
         StudyError: The keys are not swept over numbers above 0, or others are as well.
     """
-    sign = 1 if higher_is_better(metric) else -1
+    sign = 1 if measured.metric(metric).higher_is_better else -1
 
     def largest(ends: np.ndarray, lost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         fine = ~lost & (sign * ends > sign * than)
@@ -89,7 +88,7 @@ def best(
     Raises:
         StudyError: As `largest_stable`.
     """
-    sign = 1 if higher_is_better(metric) else -1
+    sign = 1 if measured.metric(metric).higher_is_better else -1
 
     def of_best(ends: np.ndarray, lost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         place = np.argmax(np.where(lost | np.isnan(ends), -np.inf, sign * ends), axis=1)

@@ -14,6 +14,7 @@ from analysis.frames import Study
 from analysis.statistics import LEVEL
 from simulator.claims import Claim, is_at
 from simulator.trace import StudyError
+from simulator.trace.measured import metrics_told
 
 
 class Finding(NamedTuple):
@@ -91,7 +92,8 @@ def evaluate(study: Study) -> pd.DataFrame:
         A column per attribute of `Finding`.
     """
     scenario = study.manifest["scenario"]
-    claims = as_written(scenario.get("claims", []))
+    told_of = metrics_told(study.manifest)
+    claims = as_written(scenario.get("claims", []), told_of)
     if not claims:
         return pd.DataFrame(columns=pd.Index(Finding._fields))
     measured = measure(study, claims)
@@ -115,7 +117,7 @@ def judge(
     """
     rows = [
         finding
-        for claim in as_written(claims)
+        for claim in as_written(claims, measured.metrics)
         for finding in weighed(measured, claim, plan.replicates)
     ]
     frame = pd.DataFrame(rows, columns=pd.Index(Finding._fields))

@@ -17,7 +17,9 @@ from analysis import targets
 from analysis.bounds import AT_LEAST, AT_MOST, EXACT
 from analysis.frames import Study, runs
 from simulator.claims import Claim, read
+from simulator.metrics import Metric, find, metric
 from simulator.trace import StudyError
+from simulator.trace.measured import metrics_told
 
 OF_RUN = ["variant", "group", "parameters", "replicate", "stop"]
 """Columns that every run has, before its quantities."""
@@ -50,6 +52,7 @@ class Measured:
         values: Column per quantity, rows as in the table; NaN where there is none.
         bounds: Meaning of each value, of `analysis.bounds`.
         missing: Reason why a quantity could not be measured at all.
+        metrics: Metrics that the study's manifest tells of, by name.
     """
 
     def __init__(
@@ -58,9 +61,11 @@ class Measured:
         values: pd.DataFrame,
         bounds: pd.DataFrame,
         missing: Mapping[str, str] | None = None,
+        metrics: Mapping[str, Metric] | None = None,
     ) -> None:
         self.table, self.numbers, self.bounds = table, values, bounds
         self._missing = missing or {}
+        self.metrics = dict(metrics or {})
         replicates = table["replicate"].to_numpy(np.int64)
         found: Any = table.groupby("group", sort=False).indices
         self.rows: dict[str, np.ndarray] = {
@@ -98,6 +103,14 @@ class Measured:
             self._replicates[rows], values[rows], bounds[rows], self._diverged[rows]
         )
 
+    def metric(self, name: str) -> Metric:
+        """Returns a metric: the one of that name, or else what the study tells of it.
+
+        Raises:
+            UserError: It is not registered, and the study tells nothing of it.
+        """
+        return find(name) or self.metrics.get(name) or metric(name)
+
     def parameters(self, group: str) -> dict[str, Any]:
         """Returns the swept keys of a group and their values."""
         return self._parameters[self.rows[group][0]]
@@ -118,7 +131,7 @@ class Measured:
             frame.loc[kept].reset_index(drop=True)
             for frame in (self.table, self.numbers, self.bounds)
         )
-        return Measured(table, numbers, bounds, self._missing)
+        return Measured(table, numbers, bounds, self._missing, self.metrics)
 
     def to_csv(self, path: Path) -> None:
         """Writes everything to the last digit; a bound has its sign before it."""
@@ -168,9 +181,10 @@ def measure(
     parameters = {run["run"]: run["parameters"] for run in study.manifest["runs"]}
     table = table.assign(parameters=table["run"].map(parameters))[OF_RUN]
     wanted: dict[str, Frame] = {}
-    for claim in as_written(claims):
+    told_of = metrics_told(study.manifest)
+    for claim in as_written(claims, told_of):
         wanted |= claim.quantities()
-    wanted |= {final(metric): final_frame(metric) for metric in metrics}
+    wanted |= {final(each): final_frame(each) for each in metrics}
     values, bounds, missing = {}, {}, {}
     for quantity, frame_of in wanted.items():
         try:
@@ -184,13 +198,19 @@ def measure(
             values[horizon(quantity)] = frame["commits"].to_numpy(np.float64)
             bounds[horizon(quantity)] = np.zeros(len(frame), np.int8)
     index = table.index
-    return Measured(
-        table, pd.DataFrame(values, index), pd.DataFrame(bounds, index), missing
-    )
+    columns = pd.DataFrame(values, index), pd.DataFrame(bounds, index)
+    return Measured(table, *columns, missing, told_of)
 
 
-def as_written(claims: Iterable[Claim | Mapping[str, Any]]) -> list[Claim]:
+def as_written(
+    claims: Iterable[Claim | Mapping[str, Any]],
+    metrics: Mapping[str, Metric] | None = None,
+) -> list[Claim]:
     """Returns claims from the manifest of a study, or of an older one.
+
+    Args:
+        claims: Claims, also as manifests have them.
+        metrics: Metrics that the manifest tells of, by name.
 
     Raises:
         StudyError: One is of a kind that is not known here, or makes no sense.
@@ -203,7 +223,7 @@ def as_written(claims: Iterable[Claim | Mapping[str, Any]]) -> list[Claim]:
         if claim.get("rises"):  # what monotone was called
             claim = {**claim, "monotone": claim["rises"], "rises": None}
         try:
-            found.append(read(claim))
+            found.append(read(claim, metrics))
         except ValidationError as error:
             said = error.errors()[0]["msg"].removeprefix("Value error, ")
             raise StudyError(

@@ -5,7 +5,6 @@ from analysis.claims.final_values import difference, judged
 from analysis.claims.measured import Measured
 from analysis.claims.verdict import Judged, side
 from simulator.claims.no_worse import NoWorse
-from simulator.metrics import higher_is_better
 
 
 def judge(measured: Measured, claim: NoWorse, one: str, other: str) -> Judged:
@@ -16,7 +15,7 @@ def judge(measured: Measured, claim: NoWorse, one: str, other: str) -> Judged:
     """
     metric, within = claim.metric, claim.within
     sample, said = difference(measured, metric, one, other)
-    rising = higher_is_better(metric)
+    rising = measured.metric(metric).higher_is_better
     better = sample if rising else bounds.mirrored(sample)
     why = f"difference against {-within if rising else within:g}{said}"
     evidence = side(better, -within)

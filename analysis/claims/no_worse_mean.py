@@ -9,7 +9,6 @@ from analysis.claims.measured import Measured
 from analysis.claims.sweeps import swept
 from analysis.claims.verdict import Judged, side
 from simulator.claims.no_worse_mean import NoWorseMean
-from simulator.metrics import higher_is_better
 from simulator.trace import StudyError
 
 
@@ -38,7 +37,7 @@ def judge(measured: Measured, claim: NoWorseMean, *groups: str) -> Judged:
             above, below = above or pair.above, below or pair.below
         remarks += said
     sample = Sample(np.array(values, np.float64), above, below)
-    rising = higher_is_better(metric)
+    rising = measured.metric(metric).higher_is_better
     better = sample if rising else bounds.mirrored(sample)
     to = f" in {metric} to {within:g}, in the mean of {over}"
     why = f"difference against {-within if rising else within:g}{remarks}"

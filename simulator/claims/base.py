@@ -21,6 +21,7 @@ from simulator.config.catalogue import AnyPart, parts
 from simulator.config.named import function_at
 from simulator.config.parts import Part
 from simulator.config.text import suggestion
+from simulator.metrics import Metric
 
 Origin = Literal["paper", "specification", "own", "identity"]
 ORIGINS: tuple[str, ...] = get_args(Origin)
@@ -215,13 +216,19 @@ def _adapter() -> TypeAdapter[Claim]:
     return TypeAdapter(Annotated[Any, AnyClaim()])
 
 
-def read(claim: Mapping[str, Any]) -> Claim:
+def read(
+    claim: Mapping[str, Any], metrics: Mapping[str, Metric] | None = None
+) -> Claim:
     """Returns a claim as a scenario or a manifest has it.
+
+    Args:
+        claim: Entries of the claim.
+        metrics: Metrics that are known besides those that are registered, by name.
 
     Raises:
         pydantic.ValidationError: It makes no sense.
     """
-    return _adapter().validate_python(dict(claim))
+    return _adapter().validate_python(dict(claim), context={"metrics": metrics or {}})
 
 
 def _kinds() -> tuple[type[Claim], ...]:

@@ -2,12 +2,11 @@
 
 from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from simulator.claims.base import Claim
-from simulator.claims.entries import Metric
+from simulator.claims.entries import Metric, known_to
 from simulator.config.base import LocatedError
-from simulator.metrics import higher_is_better
 
 
 class Below(Claim):
@@ -27,8 +26,8 @@ class Below(Claim):
     """Bound of a theorem on the mean, in the unit of the metric."""
 
     @model_validator(mode="after")
-    def _falls(self) -> "Below":
-        if higher_is_better(self.metric):
+    def _falls(self, info: ValidationInfo) -> "Below":
+        if known_to(info, self.metric).higher_is_better:
             raise LocatedError(
                 f"metric must be one that is small at best, got {self.metric!r}; write "
                 f"for example metric: objective",

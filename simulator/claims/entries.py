@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from simulator import metrics
 from simulator.config.base import LocatedError
@@ -15,9 +15,22 @@ Within = Annotated[float, Field(ge=0)]
 """Tolerance."""
 
 
-def _known(of: str) -> str:
+def known_to(info: ValidationInfo, name: str) -> metrics.Metric:
+    """Returns a metric: the one of that name, or what the study tells of it.
+
+    Raises:
+        UserError: There is neither.
+    """
+    return metrics.find(name) or _of_study(info).get(name) or metrics.metric(name)
+
+
+def _of_study(info: ValidationInfo) -> dict[str, metrics.Metric]:
+    return (info.context or {}).get("metrics", {})
+
+
+def _known(of: str, info: ValidationInfo) -> str:
     """Refuses what a run does not come to, without a list of all that it does."""
-    known = (*metrics.names(), *metrics.QUANTITIES)
+    known = (*metrics.names(), *metrics.QUANTITIES, *_of_study(info))
     if of not in known:
         raise LocatedError(
             f"of must be a metric, or what else a run comes to, got {of!r}; "

@@ -2,12 +2,11 @@
 
 from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from simulator.claims.base import Claim
-from simulator.claims.entries import Metric, Within
+from simulator.claims.entries import Metric, Within, known_to
 from simulator.config.base import LocatedError, Rule
-from simulator.metrics import higher_is_better
 
 
 class Slope(Claim):
@@ -36,8 +35,8 @@ class Slope(Claim):
     """Largest amount by which the exponent may exceed `is`."""
 
     @model_validator(mode="after")
-    def _falls(self) -> "Slope":
-        if higher_is_better(self.metric):
+    def _falls(self, info: ValidationInfo) -> "Slope":
+        if known_to(info, self.metric).higher_is_better:
             raise LocatedError(
                 f"metric must go to zero to have a slope, got {self.metric!r}; write "
                 f"for example metric: optimality_gap",

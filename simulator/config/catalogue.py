@@ -284,6 +284,8 @@ class AnyPart:
 class AnyName:
     """Stands in an annotation for the names of all records of a kind.
 
+    Where something is read in a context of further names, they are known as well.
+
     Args:
         kind: a key of `KINDS`.
     """
@@ -300,7 +302,13 @@ class AnyName:
     ) -> Any:
         """Returns pydantic's schema of one of the names."""
         del source, handler
-        return core_schema.literal_schema(self.names())
+        names = core_schema.literal_schema(self.names())
+        return core_schema.with_info_wrap_validator_function(self._known, names)
+
+    def _known(self, value: Any, check: Any, info: Any) -> Any:
+        further = (info.context or {}).get(self.kind, ())
+        is_known = isinstance(value, str) and value in further
+        return value if is_known else check(value)
 
 
 def _union(classes: tuple[type[Part], ...]) -> Any:

@@ -41,9 +41,16 @@ def metric_of_study(manifest: Mapping[str, Any], name: str) -> Metric | None:
         scenarios = [run.get("scenario") or {} for run in manifest["runs"]]
         problems = [scenario.get("problem") or {} for scenario in scenarios]
         return found.of_problems(problems)
-    facts = manifest.get("metrics", {}).get(name)
-    if facts is None:
-        return None
+    return metrics_told(manifest).get(name)
+
+
+def metrics_told(manifest: Mapping[str, Any]) -> dict[str, Metric]:
+    """Returns the metrics that a manifest tells of, by name."""
+    told_of = manifest.get("metrics", {})
+    return {name: _as_told(name, facts) for name, facts in told_of.items()}
+
+
+def _as_told(name: str, facts: Mapping[str, Any]) -> Metric:
     kept: dict[str, Any] = {key: facts[key] for key in FACTS}
     if facts["bounds"] is not None:
         least, most = facts["bounds"]

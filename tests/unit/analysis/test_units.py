@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis import bounds, curves, grids, summary, targets
+from analysis.claims import evaluate
 from analysis.exporting import records
 from analysis.figures import style
 from analysis.page import design
@@ -142,6 +143,32 @@ def test_a_manifest_keeps_what_a_metric_is() -> None:
     assert read.bounds == (-np.inf, 1.0)
     assert read.worst is None
     assert read.higher_is_better
+
+
+def judged(study: Any, **claim: Any) -> Any:
+    study.manifest["scenario"]["claims"] = [{"metric": "fit", "says": "own"} | claim]
+    return evaluate(study).iloc[0]
+
+
+def test_claims_are_judged_by_what_the_study_tells_of_its_metric() -> None:
+    """`a` ends 1 above `b`; no plug-in that has the metric is registered here."""
+    ends = [5.0, 5.0, 4.0, 4.0]
+    values = [[0.0, 0.0, end] for end in ends]
+    no_worse = {"no_worse": "a", "than": "b", "within": 0.5}
+    ahead = {"ahead": "a", "than": "b", "after": {"commits": 2}}
+    for higher, sign in ((True, "-"), (False, "")):
+        study: Any = Fitted(higher, values)
+        study.manifest["runs"][3]["stop"] = "commits"
+        found = judged(study, **no_worse)
+        assert f"difference against {sign}0.5" in found["why"]
+        assert found["estimate"] == 1.0
+        assert judged(study, **ahead)["verdict"] == "undecided"  # of two pairs
+    below = {"below": "a", "bound": 6.0}
+    assert judged(Fitted(False, values), **below)["estimate"] > 0
+    with pytest.raises(StudyError, match="small at best, got 'fit'"):
+        judged(Fitted(True, values), **below)
+    with pytest.raises(StudyError, match="register its module"):
+        judged(Fitted(True, values), metric="fits", **no_worse)
 
 
 def test_titles() -> None:
