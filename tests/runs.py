@@ -1,14 +1,36 @@
 """Runs of small studies, for tests of the numerics; the rest is in `tests.support`."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+import simulator
 from simulator import simulation
+from simulator.scenario.reading import loads
 from simulator.scenario.study import Run
 from simulator.simulation import Prepared, prepare
 from simulator.timeline import Rows
 from tests.support import Memory, everything, scenario
+
+TINY = """\
+name: tiny
+problem:
+  data: {kind: breast_cancer, scale: standard}
+  partition: {kind: iid, clients: 3}
+clients: {compute: {law: expon}}
+protocol: {kind: asynchronous}
+algorithm: {kind: sgd, step_size: 0.1, batch: 8}
+"""
+"""A scenario of some milliseconds; its end, period and variants are yet to be added."""
+
+
+def tiny_study(factory: pytest.TempPathFactory, rest: str) -> Path:
+    """Returns the folder of a study of `TINY`, with the rest of its scenario."""
+    place = factory.mktemp("tiny") / "study"
+    simulator.simulate(loads(TINY + rest, "tiny.yaml"), place)
+    return place
 
 
 def prepared(*changes: dict[str, Any], seed: int = 1, number: int = 0) -> Prepared:

@@ -12,8 +12,8 @@ from analysis.frames import Study, groups
 
 CAPTIONS = {
     "^fairness$": "Share of the clients that end at or below a test accuracy, each for "
-    "its own mix of labels; all replicates together, dots at the mean of the worst "
-    "tenth. The steeper a line, the more equal the clients."
+    "its own mix of labels; all replicates together, triangles at the mean of "
+    "the worst tenth. The steeper a line, the more equal the clients."
 }
 
 
@@ -22,8 +22,8 @@ def client_accuracies(
 ) -> Figure:
     """Draws the share of clients that end at or below an accuracy.
 
-    Clients of all replicates are taken together; a point marks the mean of the worst
-    tenth of the clients, over replicates.
+    Clients of all replicates are taken together; a triangle on the axis marks the
+    mean of the worst tenth of the clients, over replicates.
 
     Args:
         study: Study, finished or not.
@@ -50,15 +50,16 @@ def client_accuracies(
                 at, share, drawstyle="steps-post", color=look.color, ls=look.linestyle
             )
             own = apart.loc[(apart["group"] == group) & (apart["clients"] == "all")]
-            axes.plot(own["worst_decile"].mean(), 0.1, "o", color=look.color, ms=5)
+            worst = own["worst_decile"].mean()
+            axes.plot(worst, 0, "^", color=look.color, ms=7, clip_on=False, zorder=3)
         axes.set_ylim(0, 1)
         axes.set_xlabel("Test accuracy of a client")
         axes.set_ylabel("Share of clients below")
         layout.add_legend(figure, handles, labels, size)
         counts = table.groupby("group")["replicate"].nunique()
         together = f"Clients of {layout.replicates(counts)} together"
-        dots = "dots: mean of the worst tenth of the clients"
-        layout.add_note(figure, (together, dots), legend_below=size is not None)
+        worst_of = "triangles: mean of the worst tenth of the clients"
+        layout.add_note(figure, (together, worst_of), legend_below=size is not None)
     return figure
 
 

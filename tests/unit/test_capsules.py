@@ -12,24 +12,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import simulator
 from analysis import capsules
 from analysis.capsules import digests
 from simulator.cli.commands import app
 from simulator.config.errors import UserError
-from simulator.scenario.reading import loads
 from simulator.trace import StudyError, load
+from tests.runs import tiny_study
 
-SCENARIO = """\
-name: tiny
+REST = """\
 question: does it repeat?
 replicates: 3
-problem:
-  data: {kind: breast_cancer, scale: standard}
-  partition: {kind: iid, clients: 3}
-clients: {compute: {law: expon}}
-protocol: {kind: asynchronous}
-algorithm: {kind: sgd, step_size: 0.1, batch: 8}
 stop: {commits: 40}
 evaluate: {every: {commits: 10}}
 variants: {fast: {}, slow: {algorithm: {step_size: 1.0e-6}}}
@@ -40,9 +32,7 @@ claims:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("capsules") / "study"
-    simulator.simulate(loads(SCENARIO, "tiny.yaml"), place)
-    return place
+    return tiny_study(tmp_path_factory, REST)
 
 
 @pytest.fixture(scope="module")

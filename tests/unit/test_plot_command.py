@@ -5,19 +5,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import simulator
 from simulator.cli.commands import app
 from simulator.config.errors import UserError
-from simulator.scenario.reading import loads
+from tests.runs import TINY, tiny_study
 
-SCENARIO = """\
-name: tiny
-problem:
-  data: {kind: breast_cancer, scale: standard}
-  partition: {kind: iid, clients: 3}
-clients: {compute: {law: expon}}
-protocol: {kind: asynchronous}
-algorithm: {kind: sgd, step_size: 0.1, batch: 8}
+REST = """\
 stop: {commits: 20}
 evaluate: {every: {commits: 5}}
 sweep:
@@ -29,9 +21,7 @@ HEAT = "test_accuracy-over-algorithm.step_size-and-clients.compute"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("plots") / "study"
-    simulator.simulate(loads(SCENARIO, "tiny.yaml"), place)
-    return place
+    return tiny_study(tmp_path_factory, REST)
 
 
 def _plot(*arguments: object) -> str:
@@ -76,7 +66,7 @@ def test_what_is_not_known_is_said(
 
 def test_a_format_is_looked_at_before_a_study_is_run(tmp_path: Path) -> None:
     file = tmp_path / "tiny.yaml"
-    file.write_text(SCENARIO)
+    file.write_text(TINY + REST)
     place = tmp_path / "study"
     command = ["run", str(file), "-o", str(place), "--format", "gif", "--no-plots"]
     result = CliRunner().invoke(app, command)

@@ -7,21 +7,13 @@ from typing import Any
 
 import pytest
 
-import simulator
 from analysis.page import checklists
 from simulator.config.errors import UserError
-from simulator.scenario.reading import loads
 from simulator.trace import Study, StudyError, load
+from tests.runs import tiny_study
 
-SCENARIO = """\
-name: tiny
+REST = """\
 replicates: 2
-problem:
-  data: {kind: breast_cancer, scale: standard}
-  partition: {kind: iid, clients: 3}
-clients: {compute: {law: expon}}
-protocol: {kind: asynchronous}
-algorithm: {kind: sgd, step_size: 0.1, batch: 8}
 stop: {commits: 20}
 evaluate: {every: {commits: 10}}
 sweep: {algorithm.step_size: [0.1, 0.2]}
@@ -30,9 +22,7 @@ sweep: {algorithm.step_size: [0.1, 0.2]}
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    place = tmp_path_factory.mktemp("checklists") / "study"
-    simulator.simulate(loads(SCENARIO, "tiny.yaml"), place)
-    return load(place)
+    return load(tiny_study(tmp_path_factory, REST))
 
 
 def sections(text: str) -> dict[str, str]:
