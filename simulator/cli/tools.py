@@ -49,6 +49,11 @@ def new_(
         out.say(f"Written: {path}")
     (test,) = (path for path in paths if path.name.startswith("test_"))
     out.say(f"Next: pytest {test}")
+    (file,) = (path for path in paths if path.suffix == ".yaml")
+    parts = [path for path in paths if path.suffix == ".py" and path != test]
+    learns = "problem:" in file.read_text(encoding="utf-8")
+    called = " ".join(["stalesim", *(f"--import {path}" for path in parts)])
+    out.say(f"Or: {called} {'run' if learns else 'timeline'} {file}")
 
 
 @app.command()

@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from simulator.cli import new
+from simulator.cli import app, new
 from simulator.config.errors import UserError
 
 
@@ -29,6 +30,24 @@ def test_a_template_runs_and_passes_its_test(kind: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("law", "stalesim --import {0}.py timeline {0}.yaml"),
+        ("protocol", "stalesim --import {0}.py timeline {0}.yaml"),
+        ("algorithm", "stalesim --import {0}.py run {0}.yaml"),
+        ("study", "stalesim run {0}.yaml"),
+    ],
+)
+def test_it_is_said_how_a_template_is_run(
+    kind: str, command: str, tmp_path: Path
+) -> None:
+    done = CliRunner().invoke(app, ["new", kind, "mine", "--out", str(tmp_path)])
+    *_, tests, run = done.output.splitlines()
+    assert tests == f"Next: pytest {tmp_path / 'test_mine.py'}"
+    assert run == f"Or: {command.format(tmp_path / 'mine')}"
 
 
 @pytest.mark.parametrize(
