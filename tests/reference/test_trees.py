@@ -28,7 +28,7 @@ from simulator.timeline import NO_COMMIT, Jobs, Kind, Outcome, Rows, check
 from simulator.world.clients import Clients, Link
 from simulator.world.world import World
 from tests.reference import trees_twin as twin
-from tests.reference.test_methods import BASE, SEED, K, d, world_of
+from tests.reference.methods_support import BASE, SEED, K, d, world_of
 from tests.runs import execute, prepared
 from tests.support import everything, played
 from tests.unit.protocols.replay import replay_registers

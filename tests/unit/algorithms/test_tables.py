@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from simulator.algorithms.tables.table import ClientTable
 from simulator.scenario.study import merge
-from tests.reference.test_methods import BASE, COMMITS
+from tests.reference.methods_support import BASE, COMMITS
 from tests.runs import execute, prepared
 from tests.support import Memory
 
