@@ -9,7 +9,7 @@ from simulator.algorithms.federated.staleness import (
     PolynomialWeight,
     StalenessWeight,
 )
-from simulator.algorithms.optimizers.part import Optimizer, with_steps
+from simulator.algorithms.optimizers.part import ServerOptimizer, with_steps
 from simulator.algorithms.part import StepSize
 
 
@@ -42,7 +42,7 @@ class FedAvg(Federated):
     proximal: Annotated[float, Field(ge=0)] = 0.0
     """mu of FedProx: clients step on their loss plus mu / 2 times the squared distance
     from the server's model."""
-    optimizer: Optimizer | None = None
+    optimizer: ServerOptimizer | None = None
     """The server's optimiser; by default none."""
 
     protocols: ClassVar[tuple[str, ...]] = ("synchronous",)
@@ -117,7 +117,7 @@ class FedBuff(Federated):
     weighting: Weighting = "equal"
     """Mean over the buffer: of contributions alike, or in proportion to the samples of
     their clients."""
-    optimizer: Optimizer | None = None
+    optimizer: ServerOptimizer | None = None
     """The server's optimiser; by default the mean of the buffer is the move."""
     staleness_threshold: Annotated[int, Field(ge=0)] | None = None
     """tau_c of FADAS: a buffer whose largest staleness tau is beyond it is applied with

@@ -21,7 +21,7 @@ from simulator.algorithms.federated.staleness import (
 )
 from simulator.algorithms.optimizers.part import (
     LocalOptax,
-    Optimizer,
+    ServerOptimizer,
     programs,
     with_steps,
 )
@@ -345,7 +345,7 @@ class Sgd(Federated):
     """Number by which the sum of a commit's contributions is divided, where the
     protocol gathers them; by default how many there are. `expected`: how many trials of
     a round are in time on average, by the clients' laws (MindFlayer)."""
-    optimizer: Optimizer | None = None
+    optimizer: ServerOptimizer | None = None
     """The server's optimiser; by default the mean contribution is the direction."""
 
     def check(self, problem: Any, protocol: Any) -> None:

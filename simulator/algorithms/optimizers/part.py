@@ -189,13 +189,24 @@ def _form(value: Any) -> str:
     return "optax" if rate else "direction"
 
 
+def _form_of_worker(value: Any) -> str:
+    """Says the same where nothing arrives one by one."""
+    form = _form(value)
+    return "direction" if form == "delayed" else form
+
+
 Optimizer = Annotated[
+    Annotated[Direction, Tag("direction")] | Annotated[Optax, Tag("optax")],
+    Discriminator(_form_of_worker),
+]
+"""By optax with a learning rate of its own, or a direction for the step size."""
+ServerOptimizer = Annotated[
     Annotated[Direction, Tag("direction")]
     | Annotated[DelayedNesterov, Tag("delayed")]
     | Annotated[Optax, Tag("optax")],
     Discriminator(_form),
 ]
-"""By optax with a learning rate of its own, or a direction for the step size."""
+"""The same, or the momentum of a server to which contributions come one by one."""
 
 
 def with_steps(data: Any, **step_of: str) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 import optax
 import pytest
 
+from simulator.algorithms.decentralised.part import Psgd
 from simulator.algorithms.federated.part import Sgd
 from simulator.algorithms.optimizers.delayed import DelayedNesterovRule
 from simulator.algorithms.optimizers.part import DelayedNesterov
@@ -90,3 +91,5 @@ def test_it_is_written_and_read_again_and_stands_with_a_step_size() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             Sgd.model_validate(tree | {"optimizer": wrong})
+    with pytest.raises(ValueError, match="'momentum', 'adam', 'yogi'"):
+        Psgd.model_validate(tree)
