@@ -44,15 +44,18 @@ def scenario_keys() -> str:
     """Returns the reference of scenarios as Markdown."""
     from simulator.config.catalogue import own
     from simulator.scenario.grid import Range
+    from simulator.scenario.rollouts import RolloutScenario
     from simulator.scenario.scenario import Scenario
     from simulator.scenario.setting import WorldScenario
 
     schema = Scenario.model_json_schema()
     world = WorldScenario.model_json_schema()
     ranges = {"Range": Range.model_json_schema()}  # of the sweep, which has no classes
-    definitions = world["$defs"] | schema["$defs"] | ranges
+    samples = RolloutScenario.model_json_schema()
+    definitions = samples["$defs"] | world["$defs"] | schema["$defs"] | ranges
     families = {kind: [part.__name__ for part in own(kind)] for kind in FAMILIES}
-    writer = _Writer(definitions, families, _classes(Scenario, WorldScenario))
+    classes = _classes(Scenario, WorldScenario) | _classes(RolloutScenario)
+    writer = _Writer(definitions, families, classes)
     properties = {key: schema["properties"][key] for key in _ordered(schema)}
     study = schema | {"properties": properties}
     parts = ["## A study", "", *writer.table("Scenario", study), ""]
@@ -62,6 +65,17 @@ def scenario_keys() -> str:
     for key, of in (*properties.items(), ("job", own["properties"]["job"])):
         parts += writer.chapter(key, of)
     parts += writer.chapter("sweep", {"$ref": "#/$defs/Range"})
+    mine = {k: of for k, of in samples["properties"].items() if k not in properties}
+    mine["stop"] = samples["properties"]["stop"]
+    parts += ["## Samples of asynchronous reinforcement learning", ""]
+    told = (
+        "A world of samples ([rollouts](../rollouts.md)) has name, source, question, "
+        "seed, replicates, record, variants and sweep, and:"
+    )
+    parts += [told]
+    parts += ["", *writer.table("RolloutScenario", {"properties": mine}), ""]
+    for key, of in mine.items():
+        parts += writer.chapter(key, of)
     return "\n".join(parts)
 
 

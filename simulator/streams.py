@@ -48,6 +48,10 @@ class Purpose(IntEnum):
     REGIME = 24
     RESTART = 25
     ROUTE = 26
+    TOKENS = 27
+    DIFFICULTY = 28
+    TRAIN = 29
+    LOAD = 30
 
 
 class Streams:

@@ -202,6 +202,27 @@ def close_timeline(
     out.say(f"Timeline: {study.folder}")
 
 
+def close_rollouts(told: dict[str, Any], folder: Path, forms: Sequence[str]) -> None:
+    """Shows the table of a world of samples, and draws its figures.
+
+    Args:
+        told: What is told of it.
+        folder: Its folder.
+        forms: Formats of its figures; none are drawn in none.
+    """
+    from analysis import rollouts
+    from analysis.rollouts.tables import closing
+
+    show_table(f"{told['name']}: staleness in versions (closed form)", closing(told))
+    left = {run["workload"]["exempt"] for run in told["runs"]} - {""}
+    if left:
+        out.say(f"No closed form where {', or '.join(sorted(left))}")
+    if forms:
+        for path in rollouts.save_figures(told, folder, forms):
+            out.say(f"Figure: {path}")
+    out.say(f"Samples: {folder}")
+
+
 def draw_timeline(
     study: "Study",
     seconds: float | None,

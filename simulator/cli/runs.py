@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from simulator.config.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from simulator.scenario.rollouts import RolloutScenario
     from simulator.scenario.scenario import Scenario
     from simulator.trace import Study
 
@@ -319,6 +321,9 @@ def timeline(
 
         asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
         config = read_any(scenario, asked)
+        if hasattr(config, "generation"):
+            _play_samples(config, folder, gantt or chrome, forms)
+            return
         if config.record == "summary" and (gantt or chrome):
             raise UserError(
                 "--gantt and --chrome need every job, but the scenario says record: "
@@ -331,3 +336,25 @@ def timeline(
         ):
             study = record(config, folder, hear)
         printing.close_timeline(study, gantt, chrome, forms)
+
+
+def _play_samples(
+    config: "RolloutScenario",
+    folder: Path | None,
+    pictures: object,
+    forms: Sequence[str],
+) -> None:
+    from simulator.timelines.rollouts import record_rollouts
+
+    if pictures:
+        raise UserError(
+            "--gantt and --chrome show clients, but the scenario has samples; leave "
+            "them out"
+        )
+    with (
+        folders.chosen_or_new(folder, f"{config.name}-rollouts") as folder,
+        console.interruptible(folder),
+        console.progress(config.name) as hear,
+    ):
+        told = record_rollouts(config, folder, hear)
+    printing.close_rollouts(told, folder, forms)

@@ -11,12 +11,17 @@ from simulator.config.messages import first_error
 from simulator.config.text import one_line
 from simulator.scenario import dialect, overrides
 from simulator.scenario.overrides import Place, Places
+from simulator.scenario.rollouts import RolloutScenario
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import VariantError, check
 
 LEARNING = ("problem", "algorithm")
 """Entries of which a world alone has none."""
+SAMPLES = "generation"
+"""Entry that only a world of samples has."""
+AnyScenario = Scenario | WorldScenario | RolloutScenario
+"""A study, or a world alone: of clients, or of samples."""
 
 
 def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
@@ -33,9 +38,7 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     return loads(text, shown, overrides)
 
 
-def read_any(
-    path: str | Path, overrides: Sequence[str] = ()
-) -> Scenario | WorldScenario:
+def read_any(path: str | Path, overrides: Sequence[str] = ()) -> Any:
     """Reads a scenario as `read` does, or a world with neither problem nor algorithm.
 
     Args:
@@ -126,9 +129,9 @@ def _loads(text: str, name: str, changes: Sequence[str], *, worlds: bool) -> Any
     for change in changes:
         tree = overrides.apply(tree, change, places)
     # A mapping without protocol is more likely an unfinished scenario than a world.
-    kind: type[Scenario] | type[WorldScenario] = Scenario
-    if not any(key in tree for key in LEARNING) and "protocol" in tree:
-        kind = WorldScenario
+    kind: type[AnyScenario] = Scenario
+    if not any(key in tree for key in LEARNING) and {"protocol", SAMPLES} & {*tree}:
+        kind = RolloutScenario if SAMPLES in tree else WorldScenario
         if not worlds:
             raise ScenarioError(
                 f"{name}:1: must have a problem and an algorithm to be run, but has "

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulator.config.catalogue import parts
+from simulator.scenario.rollouts import RolloutScenario
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 
@@ -13,26 +14,32 @@ TAGS = ("kind", "law")
 
 
 def schema() -> dict[str, Any]:
-    """Returns the JSON schema of a scenario: of a study, or of a world alone.
+    """Returns the JSON schema of a scenario: a study, or a world of clients or samples.
 
     What may be one of several parts is told apart by its `kind` or `law`, and a claim
     by the entry that names its kind. A validator then says what is wrong with that
     part, and not that it is none of all.
     """
     study, world = Scenario.model_json_schema(), WorldScenario.model_json_schema()
-    found = {**world.pop("$defs"), **study.pop("$defs")}
+    samples = RolloutScenario.model_json_schema()
+    every = (samples, world, study)
+    found = {k: part for tree in every for k, part in tree.pop("$defs").items()}
     for part in found.values():
         _let_rates_be_steps(part)
     tree = {
         "$schema": DIALECT,
         "title": "Scenario",
         "type": "object",
-        "properties": dict.fromkeys([*study["properties"], *world["properties"]], True),
+        "properties": {key: True for tree in every for key in tree["properties"]},
         # A scenario with neither is a world alone, as `reading.read_any` has it.
         "if": {"anyOf": [{"required": ["problem"]}, {"required": ["algorithm"]}]},
         "then": {"$ref": "#/$defs/Study"},
-        "else": {"$ref": "#/$defs/World"},
-        "$defs": {**found, "Study": study, "World": world},
+        "else": {
+            "if": {"required": ["generation"]},
+            "then": {"$ref": "#/$defs/Samples"},
+            "else": {"$ref": "#/$defs/World"},
+        },
+        "$defs": {**found, "Study": study, "World": world, "Samples": samples},
     }
     claims = {_address(part): part.named for part in parts("claims")}
     return _told_apart(tree, found, claims)

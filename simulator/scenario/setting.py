@@ -58,8 +58,8 @@ class Recording(Playing):
         return self
 
 
-class BaseScenario(Config, ABC):
-    """Clients, server, protocol and end of a study; and how it is varied."""
+class Varied(Config, ABC):
+    """A study of any world: its name, its replicates, and how it is varied."""
 
     name: Annotated[
         str,
@@ -79,34 +79,12 @@ class BaseScenario(Config, ABC):
     replicates: Count = 1
     """Runs of each variant and point, with seeds of their own; a replicate has the same
     in all variants."""
-    clients: Clients | None = None
-    """Who works, how fast, and when."""
-    server: Server = Field(default_factory=Server)
-    """What all clients share."""
-    protocol: Annotated[Any, AnyPart("protocols")]
-    """Who acts when, and which contributions count."""
-    stop: Stop
-    """End of a run, at the first of these."""
-    record: Literal["everything", "summary"] = "everything"
-    """`summary` keeps statistics of the timeline and leaves out what would grow with
-    it: the tables of rows, commits, jobs and incidents."""
     variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Each is the scenario with some entries replaced; none means the base alone."""
     sweep: dict[str, Swept] = Field(default_factory=dict)
     """Dotted keys and the values that each takes, a list or a range `{from, to, num,
     scale, whole}`; every combination is run. `zipped` steps through lists together;
     `random` draws `num` points by laws."""
-
-    @field_serializer("clients", mode="wrap")
-    def _inheriting(
-        self, clients: Clients | None, dump: Callable[[Clients | None], Any]
-    ) -> Any:
-        """Leaves out of groups what they take from the clients as a whole."""
-        tree = dump(clients)
-        for name, group in clients.groups.items() if clients else ():
-            own, dumped = group.model_fields_set, tree["groups"][name]
-            tree["groups"][name] = {k: v for k, v in dumped.items() if k in own}
-        return tree
 
     @field_serializer("variants", mode="wrap")
     def _inherited(
@@ -126,6 +104,33 @@ class BaseScenario(Config, ABC):
             }
         except LocatedError:  # it is refused where variants are made
             return dump(variants)
+
+
+class BaseScenario(Varied):
+    """Clients, server, protocol and end of a study; and how it is varied."""
+
+    clients: Clients | None = None
+    """Who works, how fast, and when."""
+    server: Server = Field(default_factory=Server)
+    """What all clients share."""
+    protocol: Annotated[Any, AnyPart("protocols")]
+    """Who acts when, and which contributions count."""
+    stop: Stop
+    """End of a run, at the first of these."""
+    record: Literal["everything", "summary"] = "everything"
+    """`summary` keeps statistics of the timeline and leaves out what would grow with
+    it: the tables of rows, commits, jobs and incidents."""
+
+    @field_serializer("clients", mode="wrap")
+    def _inheriting(
+        self, clients: Clients | None, dump: Callable[[Clients | None], Any]
+    ) -> Any:
+        """Leaves out of groups what they take from the clients as a whole."""
+        tree = dump(clients)
+        for name, group in clients.groups.items() if clients else ():
+            own, dumped = group.model_fields_set, tree["groups"][name]
+            tree["groups"][name] = {k: v for k, v in dumped.items() if k in own}
+        return tree
 
     @property
     @abstractmethod

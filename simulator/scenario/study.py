@@ -13,7 +13,7 @@ from simulator.problems.data.parts import OF_REPLICATE
 from simulator.scenario import claimed, grid
 from simulator.scenario.dialect import Keys
 from simulator.scenario.inheriting import Inherited, filled, of_another
-from simulator.scenario.setting import BaseScenario
+from simulator.scenario.setting import Varied
 
 BASE = "base"
 """Name of the only variant of a scenario without variants."""
@@ -38,7 +38,7 @@ class Run(NamedTuple):
         seed: Seed of everything random; the same for a replicate in all variants and
             sweep points, so that differences are paired.
         scenario: Resolved scenario, without variants, sweep and replicates; of the
-            study's class, `Scenario` or `WorldScenario`.
+            study's class, such as `Scenario`.
     """
 
     number: int
@@ -77,7 +77,7 @@ class VariantError(LocatedError):
     """
 
 
-def expand(scenario: BaseScenario) -> list[Run]:
+def expand(scenario: Varied) -> list[Run]:
     """Returns every run of a study.
 
     Raises:
@@ -109,13 +109,13 @@ def expand(scenario: BaseScenario) -> list[Run]:
     return runs
 
 
-def inherited(scenario: BaseScenario) -> dict[str, list[Inherited]]:
+def inherited(scenario: Varied) -> dict[str, list[Inherited]]:
     """Returns what each variant of another kind takes over from the base."""
     return {name: told for name, (_, told) in _variants(scenario).items() if told}
 
 
 def _variants(
-    scenario: BaseScenario,
+    scenario: Varied,
 ) -> dict[str, tuple[Mapping[str, Any], list[Inherited]]]:
     """Returns every variant's changes, with what they inherit, and what that is."""
     found: dict[str, tuple[Mapping[str, Any], list[Inherited]]] = {}
@@ -130,7 +130,7 @@ def _variants(
     return found
 
 
-def check(scenario: BaseScenario) -> None:
+def check(scenario: Varied) -> None:
     """Refuses what `expand` refuses, without making every replicate.
 
     Raises:
@@ -153,7 +153,7 @@ def _divided(scenario: Any, seed: int) -> Any:
     return scenario.model_copy(update={"problem": problem})
 
 
-def _replicates(point: grid.Point, scenario: BaseScenario) -> int:
+def _replicates(point: grid.Point, scenario: Varied) -> int:
     """Takes out of a point how many replicates it has; by default the study's."""
     own = point.pop(grid.REPLICATES, None)
     return own.value if own else scenario.replicates
@@ -236,7 +236,7 @@ def _brief(value: Any) -> str:
     return f"{name}({rest})" if rest else str(name)
 
 
-def _check_study_wide(scenario: BaseScenario) -> None:
+def _check_study_wide(scenario: Varied) -> None:
     for variant, changes in scenario.variants.items():
         for key in changes:
             if key in OF_STUDY and key != "sweep":
@@ -247,7 +247,7 @@ def _check_study_wide(scenario: BaseScenario) -> None:
                 )
 
 
-def _check_number(scenario: BaseScenario) -> None:
+def _check_number(scenario: Varied) -> None:
     """Refuses studies of more runs than a manifest holds.
 
     Raises:
@@ -271,7 +271,7 @@ def _check_number(scenario: BaseScenario) -> None:
 
 
 def _points(
-    scenario: BaseScenario, variant: str, changes: Mapping[str, Any]
+    scenario: Varied, variant: str, changes: Mapping[str, Any]
 ) -> list[grid.Point]:
     """Returns the points of a variant: of its own sweep, if it has one.
 
@@ -321,8 +321,8 @@ def _resolved(
     variant: str,
     changes: Mapping[str, Any],
     point: grid.Point,
-    scenario: BaseScenario,
-) -> BaseScenario:
+    scenario: Varied,
+) -> Varied:
     """Returns the scenario of a variant at a sweep point.
 
     Raises:

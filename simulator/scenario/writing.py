@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulator.scenario import dialect
-from simulator.scenario.setting import BaseScenario
+from simulator.scenario.setting import Varied
 
 
-def to_yaml(scenario: BaseScenario) -> str:
+def to_yaml(scenario: Varied) -> str:
     """Returns a scenario with all its defaults as YAML that `read` reads back."""
     tree = scenario.model_dump(mode="json")
     kept = {key: tree.pop(key) for key in ("variants", "sweep")}

@@ -1,0 +1,10 @@
+"""Recorded worlds of samples: tables with closed forms, and figures.
+
+`told` reads what `stalesim timeline` wrote, `tables` compares with the closed forms of
+`analysis.theory.rollouts`, `figures` draws.
+"""
+
+from analysis.rollouts.figures import save_figures
+from analysis.rollouts.tables import compared, table_of, told
+
+__all__ = ["compared", "save_figures", "table_of", "told"]

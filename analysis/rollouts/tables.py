@@ -1,0 +1,134 @@
+"""What runs of samples come to, next to what closed forms say."""
+
+import json
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.theory.rollouts import fluid_in_queue, rollout_staleness
+from simulator.config.errors import StudyError
+from simulator.scenario.study import short_names
+
+NAME = "rollouts.json"
+TABLES = ("steps", "ages", "samples")
+COLUMNS = {
+    "staleness_mean": "staleness",
+    "in_generation": "in generation",
+    "in_queue": "in queue",
+    "seconds_per_step": "s/step",
+    "samples_dropped": "dropped",
+    "tokens_wasted": "tokens wasted",
+    "trainer_idle": "trainer idle",
+    "slots_idle": "slots idle",
+    "length_bias": "length bias",
+}
+"""Measures of the closing table, and how it calls them."""
+
+
+def told(folder: str | Path) -> dict[str, Any]:
+    """Returns what a folder tells of a recorded world of samples.
+
+    Raises:
+        StudyError: it is no such folder.
+    """
+    try:
+        found = json.loads((Path(folder) / NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise StudyError(
+            f"{folder} must be a folder that stalesim timeline wrote of a scenario "
+            f"with generation, got none with {NAME}; write it again"
+        ) from None
+    return found
+
+
+def table_of(folder: str | Path, name: str) -> pd.DataFrame:
+    """Returns a table of a recorded world: `steps`, `ages` or `samples`.
+
+    Raises:
+        StudyError: there is no such table.
+    """
+    path = Path(folder) / f"{name}.parquet"
+    if name not in TABLES or not path.exists():
+        raise StudyError(
+            f"table must be one of {', '.join(TABLES)} that is in {folder}, got "
+            f"{name!r}; samples are left out by record: summary"
+        )
+    return pd.read_parquet(path)
+
+
+def predictions(workload: dict[str, Any]) -> dict[str, float]:
+    """Returns the closed forms of a run, NaN where they do not hold.
+
+    Args:
+        workload: What is told of the run.
+    """
+    names = ("staleness_mean", "in_generation", "in_queue", "in_queue_fluid")
+    capacity = workload["capacity"] or inf
+    rho = workload["rho"]
+    if workload["exempt"] or rho == 1 or (rho > 1 and capacity == inf):
+        return dict.fromkeys(names, np.nan)
+    slots, batch, tail = (workload[key] for key in ("slots", "batch", "tail"))
+    bound = capacity if capacity < inf else 1  # it does not matter below rho = 1
+    found = rollout_staleness(slots, batch, bound, rho, tail)
+    fluid = fluid_in_queue(bound, rho)
+    return dict(zip(names, (found.mean, *found, fluid), strict=True))
+
+
+def compared(told: dict[str, Any]) -> pd.DataFrame:
+    """Returns a row for each variant and point: means over replicates.
+
+    Args:
+        told: What is told of a recorded world.
+
+    Returns:
+        Columns `label`, `variant`, every swept key, every measure, `length_bias` (mean
+        length of trained samples over that of all, less 1), `rho`, and the closed forms
+        as `predicted_...`, NaN where they do not hold.
+    """
+    rows = []
+    for run in told["runs"]:
+        values = {k: np.nan if v is None else v for k, v in run["measures"].items()}
+        bias = values["tokens_trained"] / values["tokens_drawn"] - 1
+        closed = predictions(run["workload"])
+        rows.append(
+            {
+                "label": run["label"],
+                "variant": run["variant"],
+                **{key: str(value) for key, value in run["parameters"].items()},
+                **values,
+                "length_bias": bias,
+                "rho": run["workload"]["rho"],
+                **{f"predicted_{key}": value for key, value in closed.items()},
+            }
+        )
+    frame = pd.DataFrame(rows)
+    words = ["label", "variant", *swept_keys(told)]
+    grouped = frame.groupby(words, sort=False, dropna=False)
+    return grouped.mean(numeric_only=True).reset_index()
+
+
+def swept_keys(told: dict[str, Any]) -> list[str]:
+    """Returns the keys that a recorded world sweeps, in their order."""
+    return list(dict.fromkeys(key for run in told["runs"] for key in run["parameters"]))
+
+
+def closing(told: dict[str, Any]) -> pd.DataFrame:
+    """Returns the closing table: measured, and the closed form in brackets."""
+    frame, keys = compared(told), swept_keys(told)
+    table = pd.DataFrame()
+    if len({*frame["variant"]}) > 1 or not keys:
+        table["variant"] = frame["variant"]
+    for key, name in short_names(tuple(keys)).items():
+        table[name] = frame[key]
+    for key, name in COLUMNS.items():
+        texts = [f"{value:.3g}" for value in frame[key]]
+        if (closed := f"predicted_{key}") in frame:
+            texts = [
+                text if np.isnan(other) else f"{text} ({other:.3g})"
+                for text, other in zip(texts, frame[closed], strict=True)
+            ]
+        table[name] = texts
+    return table

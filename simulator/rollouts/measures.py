@@ -1,0 +1,241 @@
+"""What a run of samples comes to: staleness, speed, waste, and bias of lengths."""
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from simulator.rollouts.arrays import is_free
+from simulator.rollouts.draws import RolloutDraws
+from simulator.rollouts.options import RolloutOptions
+from simulator.rollouts.record import NO_STEP, Fate, Rollouts
+
+START = 0.2
+"""Fraction of the steps that is the start of a run, and not measured."""
+GROUPS = 20_000
+"""Groups by whose lengths a law is known where it has no closed form."""
+QUANTILES = (0.5, 0.9, 0.99)
+
+
+class RolloutLoad(NamedTuple):
+    """What closed forms know of a world.
+
+    Attributes:
+        slots: C, samples that are generated at once.
+        batch: B, samples of a step.
+        capacity: q, batches that the queue holds; infinite without a bound.
+        rho: Samples generated per second over samples trained per second, if neither
+            waits.
+        tail: M, the mean length of a group's longest sample over the mean length.
+        mean_tokens: Mean length of a sample, tokens.
+        group: S, samples that enter the queue together.
+        exempt: Why closed forms do not hold; empty if they do.
+    """
+
+    slots: int
+    batch: float
+    capacity: float
+    rho: float
+    tail: float
+    mean_tokens: float
+    group: int
+    exempt: str
+
+
+def workload(world: RolloutOptions, seed: int) -> RolloutLoad:
+    """Returns what closed forms know of a world, from many of its draws.
+
+    Args:
+        world: Options of the world.
+        seed: Seed of the run, whose samples come first among the draws.
+    """
+    draws, generation = RolloutDraws(world, seed), world.generation
+    size, trainer = generation.group, world.trainer
+    lengths = draws.lengths(GROUPS * size if size < 50 else 20 * GROUPS // size * size)
+    mean = float(lengths.mean())
+    longest = lengths.reshape(-1, size).max(axis=1) if generation.complete else lengths
+    batch = trainer.batch if trainer.samples is not None else trainer.batch / mean
+    taken = [draws.step(number, batch * mean) for number in range(4096)]
+    rate = generation.num_slots / (mean * generation.speeds()[-1])
+    return RolloutLoad(
+        generation.num_slots,
+        batch,
+        inf if world.queue.capacity is None else world.queue.capacity,
+        rate * float(np.mean(taken)) / batch,
+        float(longest.mean()) / mean,
+        mean,
+        size if generation.complete else 1,
+        _exempt(world),
+    )
+
+
+def _exempt(world: RolloutOptions) -> str:
+    """Returns the first option with which the closed forms do not hold, or nothing."""
+    queue, weights = world.queue, world.weights
+    found = {
+        "slots wait, stop or fail": not is_free(world),
+        "queue.max_age drops by staleness": queue.max_age is not None,
+        f"the order is {queue.order}": queue.order != "ready_first",
+        "weights are updated every few batches": weights.every > 1,
+        "batches are of tokens": world.trainer.samples is None,
+    }
+    return next((why for why, is_so in found.items() if is_so), "")
+
+
+def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, float]:
+    """Returns what a run comes to, after its start.
+
+    Args:
+        world: Options of the world.
+        seed: Seed of the run.
+        found: Its record.
+
+    Returns:
+        Numbers by name: staleness in versions, NaN where nothing was trained.
+    """
+    samples, steps = found.samples, found.steps
+    trained, first = _measured(found)
+    age = (samples["step"] - 1 - samples["start_version"])[trained]
+    queued = (samples["step"] - 1 - samples["ready_version"])[trained]
+    tokens, outcome = samples["tokens"], samples["outcome"]
+    shares, counts = _fates(found)
+    ends = steps["end_time"][np.isfinite(steps["end_time"])]
+    per_step = np.nan
+    if ends.size > first + 1:
+        per_step = (ends[-1] - ends[first]) / (ends.size - 1 - first)
+    slot_time = world.generation.num_slots * found.end_time or np.nan
+    busy = np.fmin(steps["end_time"], found.end_time) - steps["start_time"]
+    drawn = RolloutDraws(world, seed).lengths(int((samples["attempt"] == 0).sum()))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        quantiles = np.quantile(age, QUANTILES) if age.size else [np.nan] * 3
+        return {
+            "steps": float(ends.size),
+            "virtual_s": found.end_time,
+            "seconds_per_step": float(per_step),
+            "staleness_mean": _mean(age),
+            "in_generation": _mean(age - queued),
+            "in_queue": _mean(queued),
+            **{
+                f"staleness_q{round(100 * q)}": float(value)
+                for q, value in zip(QUANTILES, quantiles, strict=True)
+            },
+            "staleness_max": float(age.max()) if age.size else np.nan,
+            "token_staleness_mean": _token_mean(found, trained),
+            "optimizer_steps_mean": _optimizer_mean(world, found, trained),
+            "samples_trained": counts[Fate.TRAINED],
+            "samples_dropped": shares[Fate.DROPPED],
+            "samples_aborted": shares[Fate.ABORTED],
+            "tokens_wasted": _wasted(found),
+            "trainer_idle": float(1 - busy.sum() / found.end_time)
+            if found.end_time
+            else np.nan,
+            "slots_idle": 1 - found.slot_seconds["busy"] / slot_time,
+            "tokens_trained": _mean(tokens[outcome == Fate.TRAINED]),
+            "tokens_drawn": _mean(drawn),
+        }
+
+
+def ages(found: Rollouts) -> dict[str, np.ndarray]:
+    """Returns how many samples and tokens were trained at each staleness.
+
+    Of samples that were trained after the start of the run, from their first token;
+    each token at the version that made it.
+    """
+    trained, _ = _measured(found)
+    samples = found.samples
+    age = (samples["step"] - 1 - samples["start_version"])[trained]
+    _, token_age, tokens = _pieces(found, trained)
+    size = int(max(age.max(initial=-1), token_age.max(initial=-1))) + 1
+    return {
+        "staleness": np.arange(size),
+        "samples": np.bincount(age, minlength=size),
+        "tokens": np.bincount(token_age, tokens, minlength=size),
+    }
+
+
+def _measured(found: Rollouts) -> tuple[np.ndarray, int]:
+    """Returns the samples that were trained after the start, and its last step."""
+    done = int(np.isfinite(found.steps["end_time"]).sum())
+    first = int(START * done)
+    step = found.samples["step"]
+    is_trained = found.samples["outcome"] == Fate.TRAINED
+    return np.flatnonzero(is_trained & (step > first)), first
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if values.size else float("nan")
+
+
+def _fates(found: Rollouts) -> tuple[Float[np.ndarray, " 4"], list[float]]:
+    """Returns the shares of samples that have ended by their fate, and the counts."""
+    counts = np.bincount(found.samples["outcome"], minlength=len(Fate)).astype(float)
+    ended = counts[: Fate.UNDER_WAY].sum() or np.nan
+    return counts / ended, counts.tolist()
+
+
+def _wasted(found: Rollouts) -> float:
+    """Returns the share of tokens that were dropped or aborted, of all that ended."""
+    outcome, tokens = found.samples["outcome"], found.samples["tokens"]
+    by_fate = np.bincount(outcome, tokens, minlength=len(Fate))
+    ended = by_fate[: Fate.UNDER_WAY].sum() or np.nan
+    return float((by_fate[Fate.DROPPED] + by_fate[Fate.ABORTED]) / ended)
+
+
+def _pieces(
+    found: Rollouts, some: Int[np.ndarray, " n"]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns samples' tokens by version: their sample, their staleness, how many."""
+    samples, loads = found.samples, found.loads
+    step = samples["step"]
+    if found.pieces["sample"].size:
+        mine = np.isin(found.pieces["sample"], some)
+        row, version = (found.pieces[name][mine] for name in ("sample", "version"))
+        return row, step[row] - 1 - version, found.pieces["tokens"][mine]
+    start, end = samples["start_work"][some], samples["finish_work"][some]
+    edges = np.r_[loads["work"], np.inf]
+    # Of loads at one instant the one that the sample began with counts.
+    place = np.minimum(
+        np.searchsorted(loads["work"], start, "right") - 1,
+        np.searchsorted(loads["version"], samples["start_version"][some], "right") - 1,
+    )
+    rows, late, counts = [], [], []
+    left = np.arange(some.size)
+    while left.size:
+        low = np.maximum(start[left], edges[place])
+        high = np.minimum(end[left], edges[place + 1])
+        rows.append(some[left])
+        late.append(step[some[left]] - 1 - loads["version"][place])
+        counts.append(np.maximum(high - low, 0.0))
+        on = edges[place + 1] < end[left]
+        left, place = left[on], place[on] + 1
+    if not rows:
+        return some, some, np.zeros(0)
+    row, age, tokens = map(np.concatenate, (rows, late, counts))
+    return row, age, tokens
+
+
+def _token_mean(found: Rollouts, trained: Int[np.ndarray, " n"]) -> float:
+    _, age, tokens = _pieces(found, trained)
+    whole = tokens.sum()
+    return float((age * tokens).sum() / whole) if whole else float("nan")
+
+
+def _optimizer_mean(
+    world: RolloutOptions, found: Rollouts, trained: Int[np.ndarray, " n"]
+) -> float:
+    """Returns the mean staleness in steps of the optimiser.
+
+    A batch is divided into equal parts in the order in which its samples began, each
+    for one step; those of earlier parts count for the later ones.
+    """
+    each = world.trainer.optimizer_steps
+    step = found.samples["step"][trained]
+    age = step - 1 - found.samples["start_version"][trained]
+    size = found.samples["step"]
+    sizes = np.bincount(size[size != NO_STEP])
+    order = np.argsort(step, kind="stable")
+    ordered = step[order]
+    place = np.arange(step.size) - np.searchsorted(ordered, ordered)
+    part = place * each // np.maximum(sizes[ordered], 1)
+    return _mean(each * age[order] + part)

@@ -1,0 +1,20 @@
+"""A scenario of asynchronous reinforcement learning, for `stalesim timeline`."""
+
+from typing import Literal
+
+from pydantic import model_validator
+
+from simulator.rollouts.options import RolloutOptions, check_rollouts
+from simulator.scenario.setting import Varied
+
+
+class RolloutScenario(Varied, RolloutOptions):
+    """Who generates, queues and trains samples; without numerics."""
+
+    record: Literal["everything", "summary"] = "everything"
+    """`summary` leaves out the table of samples, which grows with the horizon."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> "RolloutScenario":
+        check_rollouts(self)
+        return self

@@ -1,0 +1,150 @@
+"""Plays every run of a scenario of samples, and writes what happened into a folder.
+
+The folder holds `rollouts.json` (scenario, measures of each run, provenance), the
+tables `steps`, `ages` and `samples` as Parquet, and `scenario.yaml` to play it again.
+"""
+
+import json
+from collections.abc import Callable
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simulator import inputs
+from simulator.config.errors import StudyError
+from simulator.rollouts import Fate, Rollouts, play
+from simulator.rollouts.measures import ages, measured, workload
+from simulator.scenario.rollouts import RolloutScenario
+from simulator.scenario.study import Run, expand
+from simulator.scenario.writing import to_yaml
+from simulator.trace import DISK, provenance
+from simulator.trace.disk import LOCK, explained, locked, replace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAME = "rollouts.json"
+LIBRARIES = ("numpy", "scipy", "stalesim")
+ROWS = 4_000_000
+"""Most rows of the table of samples that are kept in memory; then they are left out of
+it, which is said."""
+SHOWN = (
+    *("group", "prompt", "member", "attempt", "slot", "tokens", "start_time"),
+    *("finish_time", "ready_time", "outcome", "start_version", "ready_version"),
+    "step",
+)
+"""Columns of the table of samples."""
+
+
+def record_rollouts(
+    scenario: RolloutScenario,
+    folder: str | Path,
+    progress: Callable[[float], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Plays every run of a scenario, and writes what happened.
+
+    Args:
+        scenario: The scenario.
+        folder: New or empty folder.
+        progress: Called with the fraction that is played.
+
+    Returns:
+        What `rollouts.json` holds.
+
+    Raises:
+        UserError: something in the scenario or the folder is wrong.
+    """
+    folder, runs = Path(folder), expand(scenario)
+    told: dict[str, Any] = {
+        "kind": "rollouts",
+        "name": scenario.name,
+        "source": scenario.source,
+        "question": scenario.question,
+        "scenario": scenario.model_dump(mode="json"),
+        "runs": [],
+        **provenance(LIBRARIES),
+    }
+    tables: dict[str, list[dict[str, Any]]] = {"steps": [], "ages": [], "samples": []}
+    read = inputs.collect(run.scenario for run in runs)
+    with locked(folder), inputs.held(read):
+        if others := {*DISK.names(folder)} - {LOCK}:
+            raise StudyError(
+                f"{folder}: must be a new or empty folder, but there is "
+                f"{min(others)}; choose another by --out"
+            )
+        kept = 0
+        for number, run in enumerate(runs):
+            found = play(run.scenario, run.seed)
+            kept += found.samples["group"].size
+            whole = scenario.record == "everything" and kept <= ROWS
+            told["runs"].append(_entry(run, found, whole=whole))
+            for name, columns in _tables(run.number, found, whole=whole).items():
+                tables[name].append(columns)
+            progress((number + 1) / len(runs))
+        for name, pieces in tables.items():
+            if pieces:
+                _write(folder / f"{name}.parquet", pieces)
+        with explained(folder):
+            replace(DISK, folder / "scenario.yaml", to_yaml(scenario).encode())
+            text = json.dumps(told, indent=1, allow_nan=False)
+            replace(DISK, folder / NAME, f"{text}\n".encode())
+    return told
+
+
+def _entry(run: Run, found: Rollouts, *, whole: bool) -> dict[str, Any]:
+    """Returns what is told of a run; numbers that there are not are null."""
+    known = workload(run.scenario, run.seed)._asdict()
+    values = measured(run.scenario, run.seed, found)
+    return {
+        **run.identity,
+        "player": found.player,
+        "stop": found.stop,
+        "has_samples": whole,
+        "workload": {key: _finite(value) for key, value in known.items()},
+        "measures": {key: _finite(value) for key, value in values.items()},
+        "slot_seconds": found.slot_seconds,
+    }
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, str | int):
+        return value
+    return float(value) if isfinite(value) else None
+
+
+def _tables(run: int, found: Rollouts, *, whole: bool) -> dict[str, dict[str, Any]]:
+    steps = {"step": np.arange(1, found.steps["start_time"].size + 1), **found.steps}
+    tables = {"steps": steps, "ages": ages(found)}
+    if whole:
+        size = found.samples["group"].size
+        mine = {"sample": np.arange(1, size + 1)}
+        tables["samples"] = mine | {name: found.samples[name] for name in SHOWN}
+    return {
+        name: {"run": np.full(next(iter(columns.values())).size, run), **columns}
+        for name, columns in tables.items()
+    }
+
+
+def _write(path: Path, pieces: list[dict[str, Any]]) -> None:
+    """Writes a table; fates stand in it as words."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = {name: [piece[name] for piece in pieces] for name in pieces[0]}
+    arrays = {name: _column(name, values) for name, values in columns.items()}
+    with explained(path.parent):
+        sink = pa.BufferOutputStream()
+        parquet.write_table(pa.table(arrays), sink)
+        replace(DISK, path, sink.getvalue().to_pybytes())
+
+
+def _column(name: str, values: list[np.ndarray]) -> "pa.Array":
+    import pyarrow as pa
+
+    whole = np.concatenate(values)
+    if name != "outcome":
+        return pa.array(whole)
+    words = [fate.name for fate in Fate]
+    return pa.DictionaryArray.from_arrays(pa.array(whole, pa.int8()), words)
