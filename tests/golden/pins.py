@@ -8,7 +8,7 @@ timelines, every pair of protocol and algorithm that ships in none by a small ru
     python -m tests.golden.pins write [NAME...]  # pins anew; say why in the commit
 
 Whole numbers and text are equal on every machine; other numbers only where machine and
-libraries are those that wrote the pins, so their hashes are compared there alone.
+libraries are those that wrote a case's pins, so their hashes are compared there alone.
 """
 
 import hashlib
@@ -164,9 +164,10 @@ def _pinned() -> dict[str, Any]:
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
-def is_machine() -> bool:
-    """Returns whether this machine is the one that wrote the pins."""
-    return _pinned()["machine"] == machine()
+def is_machine(name: str) -> bool:
+    """Returns whether this machine is the one that wrote the pins of a case."""
+    pins = _pinned()
+    return pins["written_elsewhere"].get(name, pins["machine"]) == machine()
 
 
 def _all(function: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
@@ -180,26 +181,29 @@ def _all(function: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _exactly(name: str) -> list[str]:
-    return differences(name, everything=is_machine())
+    return differences(name, everything=is_machine(name))
 
 
 def main(order: str = "compare", *names: str) -> int:
     """Writes or compares pins; returns the number of differences."""
     chosen = names or NAMES
     if order == "write":
-        pins = _pinned() if FILE.exists() and names else {"cases": {}}
-        pins["machine"] = machine()
+        new = {"cases": {}, "machine": machine(), "written_elsewhere": {}}
+        pins = _pinned() if FILE.exists() and names else new
         for name, made in _all(found, chosen):
             pins["cases"][name] = made
+            pins["written_elsewhere"].pop(name, None)
+            if pins["machine"] != machine():
+                pins["written_elsewhere"][name] = machine()
             text = json.dumps(pins, indent=0, sort_keys=True)
             FILE.write_text(text + "\n", encoding="utf-8")
             print(name, flush=True)
         return 0
-    print("" if is_machine() else f"another machine: {machine()}")
     count = 0
     for name, lines in _all(_exactly, chosen):
         count += len(lines)
-        print(name, "as pinned" if not lines else "\n  ".join(["", *lines]), flush=True)
+        same = "as pinned" if is_machine(name) else "as pinned, by another machine"
+        print(name, same if not lines else "\n  ".join(["", *lines]), flush=True)
     print(f"{count} differences")
     return count
 

@@ -1,5 +1,7 @@
 """Short runs write what they wrote when they were pinned; see `tests.golden.pins`."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.golden import pins
@@ -31,3 +33,24 @@ def test_a_change_is_seen() -> None:
         changed = {"base": pinned["base"] | {"jobs": after}}
         found = list(pins.compared(name, pinned, changed, everything=everything))
         assert found == [f"{name}/base/jobs: pinned {before}, now {after}"] * seen
+
+
+def test_a_case_that_is_pinned_on_another_machine_says_so_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "pins.json"
+    monkeypatch.setattr(pins, "FILE", file)
+    monkeypatch.setattr(pins, "_all", lambda _, names: [(n, {}) for n in names])
+    monkeypatch.setattr(pins, "NAMES", ["a", "b", "c"])
+
+    def on(machine: str, *names: str) -> None:
+        monkeypatch.setattr(pins, "machine", lambda: machine)
+        assert pins.main("write", *names) == 0
+
+    on("first")
+    on("second", "b")
+    assert [pins.is_machine(name) for name in "abc"] == [False, True, False]
+    monkeypatch.setattr(pins, "machine", lambda: "first")
+    assert [pins.is_machine(name) for name in "abc"] == [True, False, True]
+    on("first", "b")
+    assert all(map(pins.is_machine, "abc"))
