@@ -52,6 +52,8 @@ class Purpose(IntEnum):
     DIFFICULTY = 28
     TRAIN = 29
     LOAD = 30
+    EDGE_UP = 31
+    EDGE_DOWN = 32
 
 
 class Streams:

@@ -12,6 +12,7 @@ from simulator.protocols.centralised import Centralised
 from simulator.protocols.collect.collect import Collect
 from simulator.protocols.cyclic import Cyclic
 from simulator.protocols.gossip import Gossip
+from simulator.protocols.hierarchy.hierarchy import Hierarchy
 from simulator.protocols.phases import Phases
 from simulator.protocols.pipeline import Pipeline
 from simulator.protocols.rounds import Rounds
@@ -29,6 +30,7 @@ __all__ = [
     "Collect",
     "Cyclic",
     "Gossip",
+    "Hierarchy",
     "Phases",
     "Pipeline",
     "Protocol",

@@ -67,6 +67,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "restarting": {"kind": "asynchronous", "restarts": True},
     "allotted": {"kind": "collect", "allotment": {"jobs": 4, "spread": 0.1}},
     "routed": {"kind": "routed", "tasks": 4},
+    "hierarchy": {"kind": "hierarchy", "edges": 2, "cloud": "asynchronous"},
     "pipeline": {"kind": "pipeline", "stages": 2},
     "tree": {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
 }
@@ -157,6 +158,8 @@ def _cases() -> dict[str, dict[str, Any]]:
     deep = HORIZONTAL | {"model": {"kind": "dense", "hidden": [6, 5]}}
     pipelined = SGD | {"kind": "pipelined", "look_ahead": 0.5, "delay_power": 0.5}
     cases["pipelined"] = _case("pipeline", deep, pipelined)
+    levels = SGD | {"kind": "hierarchical", "local_steps": 2}
+    cases["hierarchical"] = _case("hierarchy", HORIZONTAL, levels)
     for kind, protocol in (
         *(("malenia", "means"), ("ringleader", "phases")),
         *(("ia2sgd", "warm"), ("ca2fl", "buffered")),

@@ -216,6 +216,10 @@ TREES: dict[str, dict[str, Any]] = {
             "clients": {"compute_by": 2},
         },
     ),
+    "hierarchy": merge(
+        algorithm(SGD, kind="hierarchical", local_steps=2),
+        {"protocol": {"kind": "hierarchy", "edges": 2, "rounds": 2}},
+    ),
     "pipeline": merge(
         SGD,
         {

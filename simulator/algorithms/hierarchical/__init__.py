@@ -1,0 +1,1 @@
+"""Hierarchical averaging: models of edges, and of the cloud."""

@@ -1,0 +1,50 @@
+"""Hierarchical averaging. No JAX in here."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from simulator.algorithms.part import (
+    Algorithm,
+    Message,
+    ProblemShape,
+    model_and_gradient,
+)
+
+
+class Hierarchical(Algorithm):
+    """Edges average their clients' models, and the cloud averages those of edges.
+
+    An edge's model becomes the mean of what its clients make of it by local steps. A
+    cloud that waits takes the mean of the edges' models, by their numbers of clients;
+    one that does not moves to each by a part: x <- (1 - mixing) x + mixing x_edge.
+    Edges go on with the cloud's model.
+
+    Source: Liu, Zhang, Song and Letaief (2020), Algorithm 1; `mixing`: Xie, Koyejo and
+    Gupta, Asynchronous Federated Optimization (2019), Algorithm 1.
+    """
+
+    kind: Literal["hierarchical"] = "hierarchical"
+    made_by: ClassVar[str] = "simulator.algorithms.hierarchical.kernel:build"
+    family: ClassVar[str] = "horizontal"
+    protocols: ClassVar[tuple[str, ...]] = ("hierarchy",)
+    local_steps: Annotated[int, Field(ge=1)] = 1
+    """Steps that a client makes on its own copy, each on a batch of its own."""
+    mixing: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Part of an edge's model in that of a cloud that does not wait."""
+
+    @property
+    def steps_per_job(self) -> int:
+        """Local steps of a job."""
+        return self.local_steps
+
+    def structure(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        found = super().structure()
+        found.pop("mixing")
+        return found
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution, between a client and its edge."""
+        del common
+        return model_and_gradient(shape)

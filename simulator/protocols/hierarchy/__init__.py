@@ -1,0 +1,1 @@
+"""Hierarchy: clients average at their edge, and edges at the cloud."""

@@ -1,0 +1,61 @@
+"""The timeline of contributions that wait at their edges for a visit at the cloud."""
+
+from collections.abc import Callable, Container
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from simulator.recorders.recorder import Recorder
+from simulator.timeline import NO_SLOT, Rows
+
+UNNAMED = 1
+"""Register of all reads while the world is played; no row names it."""
+ALWAYS = 1 << 60
+"""Readers of it, so that it is never free."""
+
+
+class HierarchyRecorder(Recorder):
+    """The timeline of one run in which clients read the models of their edges.
+
+    An edge's model stays as it is while its clients work, so that it needs no register.
+
+    Args:
+        world_and_shape: As of `Recorder`.
+    """
+
+    def __init__(self, *world_and_shape: Any) -> None:
+        super().__init__(*world_and_shape)
+        self._readers.append(ALWAYS)
+
+    def begin(self, client: int, time: Any, version: int) -> None:
+        """Begins a client's next job, at its edge's model of a version of the cloud."""
+        self._job[client] = self.new_job(client)
+        self._read_time[client] = time
+        self._read_version[client] = version
+        self._read_slot[client] = UNNAMED
+
+    def merge(self, time: Any, client: int, round_: int, edges: Container[int]) -> None:
+        """Applies what the clients of some edges have sent, the last one's included.
+
+        Args:
+            time: Time at the cloud, in the clock's unit.
+            client: Client whose contribution ended its edge's last round.
+            round_: Round of the cloud.
+            edges: Clients of the edges that are merged.
+        """
+        waiting, self._held = self._held, []
+        for entry in waiting:
+            into = self._buffered if entry[1] in edges else self._held
+            into.append(entry)
+        self.commit(time, (client,), round_)
+
+    def _build_rows(
+        self,
+        head: Int[np.ndarray, "T 5"],
+        work: Int[np.ndarray, "J 4"],
+        seconds: Callable[[Any], np.ndarray],
+    ) -> Rows:
+        rows = super()._build_rows(head, work, seconds)
+        rows.read_slot[rows.read_slot == UNNAMED] = NO_SLOT
+        return rows

@@ -1,0 +1,187 @@
+"""Hierarchical averaging against a twin without events, and its limits."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from simulator.laws.base import Population
+from simulator.laws.constant import Constant
+from simulator.laws.distributions import Scipy
+from simulator.protocols import Collect, Hierarchy
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import merge
+from simulator.streams import Purpose, Streams
+from simulator.timeline import Kind, Outcome
+from simulator.world.clients import Clients
+from simulator.world.delays import StageDelays
+from simulator.world.world import World
+from tests.reference import hierarchy_twin as twin
+from tests.reference.methods_support import BASE, SEED, STEP, K, d
+from tests.runs import execute, prepared
+from tests.support import everything, played
+from tests.unit.protocols.replay import check_conservation, kinds, workers
+
+VISITS, ROUNDS = 12, 3
+LINKS = {
+    "upload": {"law": "expon", "scale": 2.0},
+    "download": {"law": "gamma", "a": 2.0, "scale": 0.4},
+}
+
+
+def tree(cloud: str) -> dict[str, Any]:
+    protocol = {"kind": "hierarchy", "edges": 2, "rounds": ROUNDS, "cloud": cloud}
+    algorithm = {"kind": "hierarchical", "mixing": 0.3, "local_steps": 2}
+    changes = {"protocol": protocol | LINKS, "algorithm": algorithm}
+    return merge(
+        merge(BASE, changes),
+        {
+            "algorithm": {"step_size": STEP, "batch": 2},
+            "stop": {"commits": VISITS},
+        },
+    )
+
+
+def successive(draw: Callable[[int], float]) -> twin.Draw:
+    drawn: dict[int, list[float]] = defaultdict(list)
+
+    def nth(who: int, number: int) -> float:
+        while len(drawn[who]) <= number:
+            drawn[who].append(float(draw(who)))
+        return drawn[who][number]
+
+    return nth
+
+
+def link(scenario: Scenario, name: str, purpose: Purpose) -> twin.Draw:
+    law, streams = getattr(scenario.protocol, name), Streams(SEED)
+    made = law.make(Population(2, streams, 0, purpose.name.lower()))
+    return successive(StageDelays(made, purpose, streams, 2, None).next)
+
+
+MODES = (
+    pytest.param("compiled"),
+    pytest.param("stepwise", marks=pytest.mark.long),
+    pytest.param("batched", marks=pytest.mark.long),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("cloud", ["synchronous", "asynchronous"])
+def test_models_and_times_are_those_of_the_twin(cloud: str, mode: str) -> None:
+    numbers = (0, 1) if mode == "batched" else (0,)
+    with jax.enable_x64(True):
+        runs = [prepared(tree(cloud), seed=SEED + k, number=k) for k in numbers]
+        memory, _ = execute(runs, mode)
+    run = runs[0]
+    scenario = run.run.scenario
+    world, x, y = World(scenario.clients, K, SEED), run.problem.x, run.problem.y
+    x, y = np.asarray(x, float), np.asarray(y, float)
+
+    def trained(client: int, job: int, model: np.ndarray) -> np.ndarray:
+        ids = run.sampler.batch(client, job).reshape(2, -1)
+        for own in ids:
+            residual = model * x[own] - y[own]
+            gradient = (2 / d * residual * x[own]).mean(axis=0) + 0.01 * model
+            model = model - STEP * gradient
+        return model
+
+    wanted = twin.play(
+        [[0, 1, 2], [3, 4]],
+        np.zeros(d),
+        ROUNDS,
+        VISITS,
+        successive(lambda c: world.draw(Purpose.COMPUTE, c)),
+        link(scenario, "upload", Purpose.EDGE_UP),
+        link(scenario, "download", Purpose.EDGE_DOWN),
+        trained,
+        None if cloud == "synchronous" else 0.3,
+    )
+    rows, _, _ = everything(run.timeline)
+    merges = rows.kind == Kind.COMMIT
+    times = [visit.time_s for visit in wanted]
+    np.testing.assert_allclose(rows.time[merges], times, rtol=1e-12)
+    based = [visit.based_on for visit in wanted]
+    np.testing.assert_array_equal(rows.read_version[merges, 0], based)
+    models = np.array([np.zeros(d), *(visit.cloud for visit in wanted)])
+    residual = models[:, None, :] * x - y
+    objective = (residual**2).mean(axis=(1, 2)) + 0.005 * (models**2).sum(axis=1)
+    got = memory.column("evaluations", "objective", 0)
+    np.testing.assert_allclose(got, objective, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_edge_and_one_round_is_the_star(seed: int) -> None:
+    """A tree of depth one: rows, times and jobs of rounds with a server."""
+    clients = Clients(compute=Scipy(law="expon", scale="m"))
+    one = played(Hierarchy(edges=1), clients, 5, seed, commits=20)
+    star = played(Collect(count=5, repeats=False), clients, 5, seed, commits=20)
+    rows, jobs, _ = everything(one)
+    wanted, others, _ = everything(star)
+    for name in ("time", "kind", "worker", "job", "version", "read_version", "round"):
+        np.testing.assert_array_equal(getattr(rows, name), getattr(wanted, name), name)
+    for name in ("read_time", "computed_time", "arrived_time", "applied_time"):
+        mine, theirs = (
+            getattr(each, name)[np.lexsort((each.job, each.client))]
+            for each in (jobs, others)
+        )
+        np.testing.assert_array_equal(mine, theirs, name)
+
+
+def test_events_of_two_edges_come_in_this_order() -> None:
+    """Edges of clients 1, 2 and 3, 4; two rounds of an edge, 1 s to the cloud.
+
+    The first edge's rounds take 2 s and end at 4 s, the second's 3 s, at 6 s. They come
+    to the cloud at 5 s and 7 s; the first edge's third round begins at 5 s.
+    """
+    clients = Clients(compute=Constant(value=(1, 2, 2.5, 3)))
+    protocol = Hierarchy(
+        edges=2, rounds=2, cloud="asynchronous", upload=Constant(value=1)
+    )
+    rows, jobs, _ = everything(played(protocol, clients, 4, time=9.5))
+    con, com = "CONTRIBUTE", "COMMIT"
+    assert rows.time.tolist() == [1, 2, 2.5, 3, 3, 5, 5.5, 6, 7, 7, 8, 9.5]
+    assert kinds(rows) == [con] * 5 + [com, con, con, con, com, con, con]
+    order = [(0,), (1,), (2,), (3,), (0,), (1,), (2,), (0,), (1,), (3,), (0,), (2,)]
+    assert workers(rows) == order
+    assert rows.read_version[:, 0].tolist() == [0] * 7 + [1, 1, 0, 1, 2]
+    done = jobs.outcome == Outcome.APPLIED
+    of_second = np.isin(jobs.client, (2, 3)) & done
+    assert set(jobs.commit[of_second].tolist()) == {2}
+    assert set(jobs.commit[done & ~of_second].tolist()) == {1}
+    check_conservation(rows, jobs, 4)
+
+
+def test_a_cloud_that_waits_is_as_slow_as_its_slowest_edge() -> None:
+    """A cloud's round lasts max over edges (rounds * slowest client + way), exactly."""
+    clients = Clients(compute=Constant(value=(1, 2, 2.5, 3)))
+    protocol = Hierarchy(
+        edges=2, rounds=4, upload=Constant(value=(5, 1)), download=Constant(value=0.5)
+    )
+    rows, jobs, _ = everything(played(protocol, clients, 4, commits=5))
+    ends = rows.time[rows.kind == Kind.COMMIT]
+    assert ends.tolist() == [13 + 13.5 * k for k in range(5)]
+    assert (rows.version == rows.read_version[:, 0]).all()
+    check_conservation(rows, jobs, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"protocol": {"edges": 9}}, "protocol.edges must be at most"),
+        ({"clients": {"selection": {"in_flight": 2}}}, "clients.selection must not"),
+        ({"server": {"upload_bandwidth": 9}}, "server must not be set"),
+        ({"protocol": {"upload": {"law": "constant", "value": -1}}}, "must be"),
+        ({"algorithm": {"kind": "sgd", "step_size": 1, "batch": 2}}, "sgd"),
+    ],
+)
+def test_what_a_hierarchy_is_not_is_refused(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        Scenario.model_validate({"name": "no", **merge(tree("synchronous"), changes)})
+    assert message in str(caught.value)
