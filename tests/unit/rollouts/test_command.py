@@ -1,0 +1,73 @@
+"""`stalesim timeline` of a scenario of samples, and what is read from its folder."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis import rollouts
+from simulator.config.errors import ScenarioError, StudyError
+from simulator.scenario.reading import read_any
+from simulator.timelines.rollouts import record_rollouts
+
+WORLD = """\
+name: small
+generation:
+  slots: 8
+  tokens: {law: expon, scale: 100}
+  seconds_per_token: 0.1
+  group: 2
+trainer: {samples: 4, step: {law: constant, value: 2}}
+stop: {steps: 20}
+sweep: {generation.slots: [4, 8]}
+"""
+
+
+def test_a_folder_has_tables_measures_and_the_scenario(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(WORLD, encoding="utf-8")
+    scenario, folder = read_any(file), tmp_path / "out"
+    told = record_rollouts(scenario, folder)
+    assert json.loads((folder / "rollouts.json").read_text()) == rollouts.told(folder)
+    frame = rollouts.compared(told)
+    assert frame["generation.slots"].tolist() == ["4", "8"]
+    samples, steps = (rollouts.table_of(folder, name) for name in ("samples", "steps"))
+    trained = samples[(samples["outcome"] == "TRAINED") & (samples["run"] == 0)]
+    assert len(trained) == 20 * 4
+    late = trained[trained["step"] > 4]
+    age = late["step"] - 1 - late["start_version"]
+    assert frame["staleness_mean"][0] == pytest.approx(age.mean())
+    counted = rollouts.table_of(folder, "ages").query("run == 0")
+    assert counted["samples"].sum() == len(late)
+    assert counted["tokens"].sum() == pytest.approx(late["tokens"].sum())
+    assert len(steps) >= 40
+    assert np.isfinite(frame["predicted_staleness_mean"]).all()
+    again = record_rollouts(read_any(folder / "scenario.yaml"), tmp_path / "again")
+    assert again["runs"] == told["runs"]
+    with pytest.raises(StudyError, match="must be a new or empty folder"):
+        record_rollouts(scenario, folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("trainer.samples=5", "trainer.samples must be a multiple of"),
+        ("generation.seconds_per_token=m-1", "must be > 0, got 0 with 1 busy"),
+        ("queue={order: in_order, capacity: 1}", "queue.capacity must be left out"),
+        ("weights={every: 3}", None),
+        ("weights.recompute=0.5", "weights.recompute must be left out"),
+        ("generation.tokens={law: constant, value: 0}", "must be above 0"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    tmp_path: Path, change: str, message: str | None
+) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(WORLD, encoding="utf-8")
+    if message is None:
+        with pytest.raises(ScenarioError, match=r"queue\.max_age must be at least"):
+            read_any(file, [change, "queue={max_age: 1}"])
+        return
+    with pytest.raises(ScenarioError, match=message):
+        read_any(file, [change])
