@@ -14,6 +14,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from PIL import Image
@@ -33,6 +34,7 @@ from generators import (
     findings,
     first_screen,
     formulas,
+    observatory,
     optimisers,
     refuted,
 )
@@ -137,7 +139,7 @@ def calibration(study: Study) -> pd.DataFrame:
     for group, specified in SPECIFIED.items():
         row: dict[str, object] = {"row": group}
         for (value, found), said in zip(times.items(), specified, strict=False):
-            mine = found.set_index("group").loc[group]
+            mine: Any = found.set_index("group").loc[group]
             reached = f"{mine['median']:.0f} s [{mine['low']:.0f}, {mine['high']:.0f}]"
             row[f"to {value}"] = (
                 f"{reached} ({int(mine['reached'])}/{int(mine['replicates'])})"
@@ -197,7 +199,7 @@ def reproduction() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "replicates", "p"])
 
 
-def _chance(p: float | str) -> str:
+def _chance(p: Any) -> str:
     """Returns a corrected p-value in words; empty where nothing could be tested."""
     if p == "":
         return ""
@@ -297,6 +299,8 @@ def documents() -> dict[Path, str]:
             "on the data that the title names: compare ratios, not rounds. Verdicts\n"
             f"stand in [reproduction.md](reproduction.md).\n\n{compared}"
         )
+    if observatory.has_results(RESULTS):
+        found[ROOT / "docs" / "observatory.md"] = observatory.document(NOTE, RESULTS)
     table = RESULTS / CALIBRATION / "calibration.csv"
     if table.exists():
         rows = pd.read_csv(table, keep_default_na=False)
@@ -406,6 +410,7 @@ def main(arguments: list[str]) -> int:
         path.write_text(text, encoding="utf-8")
     findings.local_steps(RESULTS, ROOT / "docs" / "figures")
     optimisers.staleness(RESULTS, ROOT / "docs" / "figures")
+    observatory.figures(RESULTS, ROOT / "docs" / "figures")
     refuted.draw(RESULTS, ROOT / "docs" / "figures")
     computation_trees.draw(ROOT / "docs" / "figures")
     return 1 if mistakes else 0

@@ -53,12 +53,17 @@ class Ages:
     def tally(self, client: np.ndarray, age: np.ndarray, start: np.ndarray) -> None:
         """Adds ages to the histograms, saying which are of the start."""
         index = np.minimum(np.searchsorted(EDGES, age, side="right") - 1, NUM_BINS - 1)
-        np.add.at(self.bins, (start.astype(np.int64), client, index), 1)
+        place = (start * self.count.size + client) * NUM_BINS + index
+        np.add.at(self.bins.reshape(-1), place, 1)
 
     def add(self, client: np.ndarray, age: np.ndarray, start: np.ndarray) -> None:
-        """Adds ages to everything."""
-        np.add.at(self.count, client, 1)
-        np.add.at(self.total, client, age)
+        """Adds ages to everything.
+
+        Both arguments of `at` have one type: NumPy is thirty times as fast then.
+        """
+        client, age = client.astype(np.int64), age.astype(np.int64)
+        np.add.at(self.count, client, 1.0)
+        np.add.at(self.total, client, age.astype(np.float64))
         np.maximum.at(self.largest, client, age)
         self.tally(client, age, start)
 
