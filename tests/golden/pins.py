@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from tests.golden.cases import CASES
 
@@ -36,6 +37,8 @@ FILES = {
 }
 NAMES = [*FILES, *CASES]
 COMMITS, EVERY = 12, 6
+STEPS = "steps"
+"""What scenarios of rollouts stop by, in place of commits."""
 MOST = 3
 """Variants of a file that are run; the timelines of all are pinned."""
 HEAVY = ("adp2sgd/swb_full", "adp2sgd/table1_full")
@@ -86,7 +89,7 @@ def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
     step = max(1, -(-len(kept) // MOST))
     for index, run in enumerate(kept):
         tree = run.scenario.model_dump(mode="json")
-        tree["stop"] = {"commits": COMMITS}
+        tree["stop"] = {STEPS if "generation" in tree else "commits": COMMITS}
         tree["seed"] = run.seed
         learns = "problem" in tree and name not in HEAVY
         if "problem" in tree:
@@ -98,8 +101,17 @@ def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
 
 def _run(scenario: Any, *, learns: bool) -> dict[str, Any]:
     from simulator.studies import simulate
+    from simulator.timelines.rollouts import record_rollouts
     from simulator.timelines.saved import record
 
+    if hasattr(scenario, "generation"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rollouts"
+            (run,) = record_rollouts(scenario, path)["runs"]
+            tables = {p.stem: parquet.read_table(p) for p in path.glob("*.parquet")}
+            keys = json.dumps(scenario.model_dump(mode="json"), sort_keys=True)
+            pins = {"keys": _hash(keys), "stop": run["stop"]}
+            return pins | {name: _table(table) for name, table in tables.items()}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "study"
         study = simulate(scenario, path) if learns else record(scenario, path)

@@ -13,7 +13,12 @@ from simulator.config.text import ranges
 from simulator.scenario.reading import read_any
 from simulator.scenario.study import expand
 
-SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").rglob("*.yaml"))
+SCENARIOS = sorted(
+    path
+    for path in (Path(__file__).parents[3] / "scenarios").rglob("*.yaml")
+    if path.parent.name != "rl"
+)
+"""Those of rollouts make no study, and so no page."""
 ITEMS = [
     *("1.1", "1.2", "1.3"),
     *("2.1", "2.2", "2.3", "2.4", "2.5"),
