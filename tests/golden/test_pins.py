@@ -6,8 +6,9 @@ import pytest
 
 from tests.golden import pins
 
-LONG = ("adp2sgd/table1_networks", "adp2sgd/table1_rescnn")
-"""Files whose networks are compiled for most of a minute."""
+LONG = frozenset(pins.FILES)
+"""Shipped files, of which each compiles programs of its own: a quarter of a suite's
+time. They take turns; the small cases are compared at every landing."""
 
 
 @pytest.mark.slow
