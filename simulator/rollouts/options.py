@@ -219,10 +219,16 @@ class RolloutOptions(Config):
     """All of a world: what a player needs besides a seed."""
 
     generation: Generation
-    queue: SampleQueue = SampleQueue()
+    """Slots that make samples."""
+    queue: SampleQueue = Field(default_factory=SampleQueue)
+    """What becomes of samples that are finished."""
     trainer: PolicyTrainer
-    weights: WeightUpdates = WeightUpdates()
+    """What a step takes, and how long."""
+    # Made when it is needed: a default's laws would load all parts with this module.
+    weights: WeightUpdates = Field(default_factory=WeightUpdates)
+    """How a new version gets to the slots."""
     stop: RolloutStop
+    """End of a run."""
 
 
 def check_rollouts(world: RolloutOptions) -> None:

@@ -110,8 +110,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no rate": (
         with_(optimizer={"kind": "adamw"}),
         (
-            "optimizer.kind must be momentum, adam, yogi, adagrad, rmsprop "
-            "without learning_rate, got 'adamw'; add learning_rate for one of optax's"
+            "optimizer.kind must be momentum, adam, yogi, adagrad, rmsprop, "
+            "delayed_nesterov without learning_rate, got 'adamw'; add learning_rate "
+            "for one of optax's"
         ),
     ),
     "no local rate": (

@@ -134,8 +134,9 @@ MEASURES = {
         "weights": [1, 1],
     },
 }
+POWER = {"times": [0, 5], "values": [1, 0.5], "period": 9, "phase": 1}
 GROUPS = {
-    "a": {"number": 2, "join": 1, "leave": 100},
+    "a": {"number": 2, "join": 1, "leave": 100, "power": POWER},
     "b": {"number": 2, "availability": {"kind": "periodic", "on": 0.5}},
 }
 PEOPLE = {

@@ -406,7 +406,8 @@ def test_every_entry_that_names_a_file_says_so() -> None:
     named_ones = {k.__name__ for k in found if any(mark for _, mark in marks(k))}
     of_data = {"Npz", "Csv", "Parquet", "HuggingFace", "Generated", "Text"}
     of_models = {"Problem", "Python", "ServerModel"}
-    assert named_ones == {*of_data, *of_models, "Empirical", "Traced", "Recording"}
+    of_time = {"Empirical", "Traced", "Recording", "Power"}
+    assert named_ones == {*of_data, *of_models, *of_time}
 
 
 def test_entries_are_found_wherever_they_stand() -> None:

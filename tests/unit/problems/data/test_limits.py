@@ -136,7 +136,9 @@ def test_a_size_that_is_a_lie_is_refused() -> None:
     with zipfile.ZipFile(io.BytesIO(content)) as archived:
         size = archived.infolist()[0].file_size
     true, lie = (number.to_bytes(4, "little") for number in (size, 10**9))
-    with pytest.raises(ValueError, match=r"953\.7 MiB of content in 1\.\d* KiB"):
+    # Newer patch releases of Python see before us that the file is too short for it.
+    ours, python_s = r"953\.7 MiB of content in 1\.\d* KiB", "possible zip bomb"
+    with pytest.raises((ValueError, zipfile.BadZipFile), match=f"{ours}|{python_s}"):
         archive.arrays(bytes(content.replace(true, lie)))
 
 
