@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from analysis.theory import expected_order_statistic
-from benchmarks.observatory import borders, ratios, tuned, worlds
+from benchmarks.observatory import borders, methods, ratios, tuned, worlds
 from benchmarks.observatory.methods import checks
 from simulator.protocols import Asynchronous
 from simulator.timeline import Kind
@@ -47,6 +47,13 @@ def test_what_is_beyond_its_interval_is_a_violation(found) -> None:
         "time of a commit x throughput",
     ):
         assert (judged[quantity] > 0).all(), quantity
+
+
+def test_rounds_that_wait_for_times_without_a_mean_are_cut(monkeypatch) -> None:
+    """After 4,000 jobs the first round of world 576 still waits for a second job."""
+    monkeypatch.setattr(methods, "MOST", 4000)
+    found = [*methods._ringleader(worlds.world("heavy", 576))]
+    assert [(check.quantity, check.ratio) for check in found] == [(methods.CUT, 0.0)]
 
 
 def test_blocks_that_are_there_are_not_played_again(tmp_path, monkeypatch) -> None:
