@@ -219,6 +219,8 @@ def _is_memoryless(scenario: dict[str, Any]) -> bool:
     return (
         protocol.get("kind") == "asynchronous"
         and protocol.get("staleness_bound") is None
+        and not protocol.get("restarts")
+        and others.get("compute_by") is None
         and compute.get("law") == "expon"
         and isinstance(scale, int | float)
         and _is_nothing([compute.get("loc"), compute.get("shift")])

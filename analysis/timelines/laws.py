@@ -138,9 +138,18 @@ class ScenarioWorld:
 
     @property
     def draws_per_job(self) -> bool:
-        """Whether a draw of the computing time is a whole job's."""
-        kinds = {group.config.get("compute_per", "job") for group in self.groups}
-        return kinds <= {"job"}
+        """Whether a draw of the computing time is a whole job's, whatever its rows."""
+        return all(
+            group.config.get("compute_per", "job") == "job"
+            and group.config.get("compute_by") is None
+            for group in self.groups
+        )
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether the server never makes a client wait, rejects or stops its jobs."""
+        bound = self.protocol.get("staleness_bound")
+        return bound is None and not self.protocol.get("restarts")
 
     def laws(self, stage: str) -> list[Laws | None]:
         """Returns each group's laws of a stage; None where it takes no time.

@@ -127,8 +127,7 @@ def _available(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """Every job is replaced at once, so that C - 1 others are always under way."""
     del of_clients
-    bound = world.protocol.get("staleness_bound")
-    if bound is not None or world.has("idle", "read") or not world.keeps_all:
+    if world.has("idle", "read") or not (world.is_unbounded and world.keeps_all):
         return
     jobs = min(world.selection.get("in_flight", np.inf), world.number)
     of_run["staleness_mean"] = theory.mean_staleness_in_flight(int(jobs))
@@ -136,9 +135,8 @@ def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 
 def _cycles(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """Clients that do not wait commit at the sum of their own rates."""
-    if world.protocol.get("staleness_bound") is not None:
-        return
-    if not (world.keeps_all and world.is_private and world.draws_per_job):
+    free = world.is_unbounded and world.keeps_all and world.is_private
+    if not (free and world.draws_per_job):
         return
     busy = world.means("compute") + world.transit("download")
     cycle = busy + world.means("idle") + world.means("read") + world.transit("upload")
@@ -149,7 +147,7 @@ def _cycles(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 
 def _memoryless(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     del of_run
-    if world.protocol.get("staleness_bound") is None:
+    if world.is_unbounded:
         rates = world.rates()
         of_clients["staleness_mean"] = theory.mean_staleness_exponential(rates)
 
@@ -158,8 +156,7 @@ def _repairman(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """Clients compute for exponential times and share one exponential server."""
     service = world.server.get("service")
     others = {k: v for k, v in world.server.items() if k != "service"}
-    bound = world.protocol.get("staleness_bound")
-    if not service or any(others.values()) or bound is not None:
+    if not service or any(others.values()) or not world.is_unbounded:
         return
     alone = copy.copy(world)
     alone.server = {}

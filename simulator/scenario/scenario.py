@@ -275,6 +275,13 @@ class Scenario(BaseScenario):
                 f"remove it",
                 ("clients", "compute_by"),
             )
+        if self.computes_flops:
+            raise LocatedError(
+                f"clients.compute_by must be left out with compute_per: flop, which "
+                f"counts the whole row whatever it says, got {column!r}; take "
+                f"compute_per: sample, or remove it",
+                ("clients", "compute_by"),
+            )
 
     def _check_model(self) -> None:
         """Refuses models, and networks at the server, that the division has not."""

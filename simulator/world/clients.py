@@ -266,7 +266,8 @@ class Clients(Behaviour):
         | None
     ) = None
     """Column of the data, such as a length, whose mean over the rows that a job has
-    drawn multiplies its computing time; with `compute_per: sample` it is their sum."""
+    drawn multiplies its computing time; with `compute_per: sample` it is their sum.
+    Not with `flop`, by which all rows are equally long."""
     world: WorldName | None = None
     """A world of the theory by its name, which says how long jobs take: see
     docs/methods.md."""

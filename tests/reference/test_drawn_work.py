@@ -126,6 +126,13 @@ def test_a_constant_column_is_the_usual_law(data: str) -> None:
     np.testing.assert_allclose(by_column.arrived_time, usual.arrived_time, rtol=1e-12)
 
 
+def test_by_samples_a_job_takes_its_draw_times_the_sum_of_its_rows(data: str) -> None:
+    by_sum = jobs_of(plan(data, clients={"compute_per": "sample"}))
+    longer = {"compute": {"scale": 0.5 * BATCH}}
+    by_mean = jobs_of(plan(data, clients=longer))
+    np.testing.assert_allclose(by_sum.arrived_time, by_mean.arrived_time, rtol=1e-12)
+
+
 def test_a_long_job_is_more_likely_to_be_under_way(data: str) -> None:
     """Jobs done last E[L] on average, those under way at an instant E[L^2] / E[L].
 
@@ -186,6 +193,7 @@ def test_timelines_depend_on_the_column_and_the_batches(data: str) -> None:
         ({"clients": {"compute_by": "size"}}, "compute_by must be a column of"),
         ({"algorithm": {"samples": "common"}}, "must be left out where the clients"),
         ({"protocol": {"kind": "cyclic"}}, "for the steps of this protocol"),
+        ({"clients": {"compute_per": "flop"}}, "left out with compute_per: flop"),
     ],
 )
 def test_other_columns_are_refused(

@@ -32,7 +32,7 @@ def expected_trials_in_time(
     uniform = (np.arange(GRID) + 0.5) / GRID
     total = 0.0
     for first, size, behaviour in clients.behaviours(len(quotas)):
-        _refuse_other_stages(behaviour)
+        _refuse_other_stages(behaviour, clients)
         assert behaviour.compute is not None
         stage = "clients.compute"
         law = behaviour.compute.make(Population(size, Streams(seed), first, stage))
@@ -43,11 +43,15 @@ def expected_trials_in_time(
     return total
 
 
-def _refuse_other_stages(behaviour: Behaviour) -> None:
+def _refuse_other_stages(behaviour: Behaviour, clients: Clients) -> None:
     others = ("read", "power", "upload", "download", "crashes", "loss", "leave")
     there = [name for name in others if getattr(behaviour, name) is not None]
     if behaviour.compute_per != "job":
         there.append("compute_per")
+    if clients.compute_by is not None:
+        there.append("compute_by")
+    if clients.slowdowns:
+        there.append("slowdowns")
     if there:
         raise LocatedError(
             f"algorithm.divisor must be a number where a job has more to it than a "

@@ -214,6 +214,8 @@ def test_the_law_of_staleness_is_drawn_where_it_is_known(tmp_path: Path) -> None
         {"compute": {"law": "mixture", "of": [], "weights": []}},
         {"compute": {"law": "expon", "scale": {"law": "expon"}}},
         {"compute": None},
+        {"compute_by": 0},
+        {"compute_per": "flop"},
     ],
 )
 def test_nothing_is_guessed_where_an_assumption_fails(entries: dict[str, Any]) -> None:
@@ -223,6 +225,8 @@ def test_nothing_is_guessed_where_an_assumption_fails(entries: dict[str, Any]) -
     assert forms.law is None
     bounded = {"clients": EXPON, "protocol": {**ASYNC, "staleness_bound": 3}}
     assert closed_forms(bounded, 4).of_run == {}
+    stopped = {"clients": EXPON, "protocol": {**ASYNC, "restarts": True}}
+    assert closed_forms(stopped, 4) == ({}, {}, None)
 
 
 def test_availability_and_downloads() -> None:

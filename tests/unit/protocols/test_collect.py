@@ -1,11 +1,13 @@
 """Collect: who contributes to a round, when it ends, and what becomes of the others."""
 
 from fractions import Fraction
-from math import floor
+from math import exp, floor
+from typing import Any
 
 import numpy as np
 import pytest
 
+from simulator.config.base import LocatedError
 from simulator.config.errors import ScenarioError
 from simulator.laws.constant import Constant
 from simulator.laws.distributions import Scipy
@@ -281,3 +283,24 @@ def test_settings_that_do_not_fit_are_refused(protocol, words) -> None:
     clients = Clients(compute=Constant(value=1))
     with pytest.raises(ScenarioError, match=words):
         protocol.check_setting(clients, Server(), 4)
+
+
+MORE_TO_A_JOB = [
+    {"compute_per": "step"},
+    {"compute_by": 0},
+    {"upload": {"bandwidth": 1}},
+    {"slowdowns": [{"kind": "random", "factor": 3}]},
+]
+
+
+@pytest.mark.parametrize("more", MORE_TO_A_JOB, ids=str)
+def test_trials_in_time_are_counted_by_the_law_where_it_is_all_that_counts(
+    more: dict[str, Any],
+) -> None:
+    trials = Collect(quota=(3, 5), allotted=(1.0, 2.0))
+    expon = {"compute": {"law": "expon", "scale": "m"}}
+    found = trials.expected_batch(Clients.model_validate(expon), 2, 1)
+    # Both are given one mean: m seconds of a law of mean m.
+    assert found == pytest.approx((3 + 5) * (1 - exp(-1)), abs=1e-4)
+    with pytest.raises(LocatedError, match=f"clients.{next(iter(more))}"):
+        trials.expected_batch(Clients.model_validate(expon | more), 2, 1)
