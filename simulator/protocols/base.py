@@ -195,6 +195,38 @@ class Protocol(Part):
         """
 
 
+class GatheringRounds(Protocol):
+    """Common base of protocols in whose rounds contributions gather for a commit."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether contributions gather: always."""
+        return True
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether there are rounds: always."""
+        return True
+
+
+def refuse_server(kind: str, server: Server, has: str) -> None:
+    """Refuses a server's queue and links for a protocol that has no server.
+
+    Args:
+        kind: Its name.
+        server: What the scenario says of the server.
+        has: What it has in place of one, as a relative clause.
+
+    Raises:
+        LocatedError: Something is said of it.
+    """
+    if server != Server():
+        raise LocatedError(
+            f"server must not be set for the protocol {kind!r}, {has}; remove it",
+            ("server",),
+        )
+
+
 def refuse_selection(kind: str, clients: Clients | None) -> None:
     """Refuses a selection of clients where everyone works.
 

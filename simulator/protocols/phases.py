@@ -2,14 +2,14 @@
 
 from typing import Literal
 
-from simulator.protocols.base import Cadence, Protocol, refuse_selection
+from simulator.protocols.base import Cadence, GatheringRounds, refuse_selection
 from simulator.recorders.recorder import Recorder
 from simulator.world.clients import Clients, Server
 from simulator.world.cycle import Cycle
 from simulator.world.world import World
 
 
-class Phases(Protocol):
+class Phases(GatheringRounds):
     """Rounds of two phases, in which no client waits.
 
     In the first phase contributions gather until there is one of each client; the
@@ -21,16 +21,6 @@ class Phases(Protocol):
     """
 
     kind: Literal["phases"] = "phases"
-
-    @property
-    def in_rounds(self) -> bool:
-        """Whether there are rounds: always."""
-        return True
-
-    @property
-    def gathers(self) -> bool:
-        """Whether contributions gather: always."""
-        return True
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: as many commits a round as there are clients."""

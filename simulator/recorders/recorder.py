@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Int
 
 from simulator.recorders.arrays import NEVER, jobs_of, rows_of
+from simulator.recorders.reading import Reading
 from simulator.timeline import (
     NO_COMMIT,
     NO_SLOT,
@@ -116,6 +117,21 @@ class Recorder:
         """Returns the number of the job that the worker is at."""
         return self._job[worker]
 
+    def _current(self, worker: int) -> Reading:
+        """Returns what the worker's current job has read."""
+        return Reading(
+            self._job[worker],
+            self._read_time[worker],
+            self._read_version[worker],
+            self._read_slot[worker],
+        )
+
+    def _set(self, worker: int, reading: Reading) -> None:
+        """Makes a job of the worker, which may have several, its current one."""
+        self._job[worker], self._read_time[worker] = reading.job, reading.read_time
+        self._read_version[worker] = reading.read_version
+        self._read_slot[worker] = reading.read_slot
+
     def commit(self, time: float, workers: Sequence[int], round_: int = 0) -> None:
         """Applies the current jobs of some workers together: a new version."""
         version = self.version
@@ -152,14 +168,12 @@ class Recorder:
 
     def commit_after_next_read(self, time: float, worker: int, round_: int) -> None:
         """Applies a worker's job once its next one has read the version before."""
-        job, slot = self._job[worker], self._read_slot[worker]
-        started, version = self._read_time[worker], self._read_version[worker]
-        next_job, next_slot = self.read(worker, time), self._read_slot[worker]
-        self._job[worker], self._read_slot[worker] = job, slot
-        self._read_time[worker], self._read_version[worker] = started, version
+        own = self._current(worker)
+        self.read(worker, time)
+        following = self._current(worker)
+        self._set(worker, own)
         self.commit(time, (worker,), round_)
-        self._job[worker], self._read_slot[worker] = next_job, next_slot
-        self._read_time[worker], self._read_version[worker] = time, self.version - 1
+        self._set(worker, following)
 
     def arrive(self, worker: int, time: float) -> None:
         """Notes that a contribution has arrived which is not applied at once."""

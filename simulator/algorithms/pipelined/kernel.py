@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
 from simulator.algorithms import client_work
@@ -125,26 +126,29 @@ class PipelinedKernel(Kernel):
         slot = jnp.where(event.keep_slot == NO_SLOT, places[at], event.keep_slot)
         return places.at[at].set(slot)
 
-    def _delay_of(self, problem: HorizontalProblem) -> Int[Array, " P"]:
+    def _delay_of(self, problem: HorizontalProblem) -> Int[np.ndarray, " P"]:
         """Returns the delay of each weight, by the stage that it is of."""
         shapes = shapes_of(problem.model)
         assert shapes is not None
-        stage = stage_of(shapes, len(self.delays))
-        return jnp.asarray(np.array(self.delays, np.int32)[stage])
+        return np.array(self.delays)[stage_of(shapes, len(self.delays))]
 
     def _read(
         self,
         registers: Float[Array, "R P"],
         places: Int[Array, " D"],
         version: Int[Array, ""],
-        delay: Int[Array, " P"],
+        delay: Int[np.ndarray, " P"],
     ) -> Float[Array, " P"]:
         """Returns the model of which each stage has the version that it lags by."""
-        found = jnp.zeros(registers.shape[1:], registers.dtype)
-        for lag in sorted(set(self.delays)):
-            slot = places[jnp.maximum(version - lag, 0) % places.size]
-            found = jnp.where(delay == lag, registers[slot], found)
-        return found
+        # Weights of a stage are successive: each number is read once.
+        ends = [*np.flatnonzero(np.diff(delay)) + 1, delay.size]
+        parts, start = [], 0
+        for end in map(int, ends):
+            slot = places[jnp.maximum(version - delay[start], 0) % places.size]
+            place = (slot, jnp.int32(start))
+            parts.append(lax.dynamic_slice(registers, place, (1, end - start))[0])
+            start = end
+        return jnp.concatenate(parts)
 
 
 def stage_of(shapes: Shapes, stages: int) -> Int[np.ndarray, " P"]:

@@ -9,7 +9,7 @@ from simulator.config.base import Config, LocatedError, Quantity, without
 from simulator.config.expressions import per_client
 from simulator.protocols.base import (
     Cadence,
-    Protocol,
+    GatheringRounds,
     refuse_more_than,
     refuse_selection,
 )
@@ -44,7 +44,7 @@ class Allotment(Config):
     round k its bound is the mean less 2 alpha (sqrt(l / n) + l / n), l = ln(2 k^2)."""
 
 
-class Collect(Protocol):
+class Collect(GatheringRounds):
     """Contributions taken at one model gather until a rule says enough.
 
     A round asks for contributions at the model that the round before has left, and is
@@ -112,16 +112,6 @@ class Collect(Protocol):
                 ("repeats",),
             )
         return self
-
-    @property
-    def gathers(self) -> bool:
-        """Whether contributions gather: always."""
-        return True
-
-    @property
-    def in_rounds(self) -> bool:
-        """Whether there are rounds: always."""
-        return True
 
     @property
     def stops_jobs(self) -> bool:

@@ -7,7 +7,13 @@ from jaxtyping import Float
 from pydantic import model_validator
 
 from simulator.config.base import LocatedError
-from simulator.protocols.base import Cadence, Draw, Protocol, refuse_selection
+from simulator.protocols.base import (
+    Cadence,
+    Draw,
+    Protocol,
+    refuse_selection,
+    refuse_server,
+)
 from simulator.protocols.gossip.graphs import (
     Bipartite,
     Graph,
@@ -87,12 +93,7 @@ class GossipOptions(Protocol):
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses settings that need a server, and impossible graphs."""
         refuse_selection(self.kind, clients)
-        if server != Server():
-            raise LocatedError(
-                "server must not be set for the protocol 'gossip', which has none; "
-                "remove it",
-                ("server",),
-            )
+        refuse_server(self.kind, server, "which has none")
         for part in (clients, *clients.groups.values()) if clients else ():
             _refuse_absence(part)
         check_size(n, mixed=self.in_rounds)

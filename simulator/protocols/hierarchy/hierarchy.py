@@ -6,13 +6,13 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from simulator.config.base import LocatedError
 from simulator.laws.base import AnyLaw, Population
 from simulator.protocols.base import (
     Cadence,
-    Protocol,
+    GatheringRounds,
     refuse_more_than,
     refuse_selection,
+    refuse_server,
 )
 from simulator.protocols.hierarchy.recorder import HierarchyRecorder
 from simulator.recorders.recorder import Batch, Recorder
@@ -23,7 +23,7 @@ from simulator.world.delays import StageDelays
 from simulator.world.world import Then, World
 
 
-class Hierarchy(Protocol):
+class Hierarchy(GatheringRounds):
     """Clients make rounds at their edge, and edges meet at the cloud every so often.
 
     Clients are divided among the edges in order, as evenly as goes. An edge waits for
@@ -47,16 +47,6 @@ class Hierarchy(Protocol):
     """Law of virtual seconds from an edge to the cloud."""
     download: AnyLaw | None = None
     """Law of virtual seconds from the cloud to an edge."""
-
-    @property
-    def gathers(self) -> bool:
-        """Whether contributions gather: always, at the edges."""
-        return True
-
-    @property
-    def in_rounds(self) -> bool:
-        """Whether there are rounds: those of the cloud."""
-        return True
 
     def members(self, num_clients: int) -> list[list[int]]:
         """Returns the clients of each edge."""
@@ -86,12 +76,7 @@ class Hierarchy(Protocol):
         """Refuses more edges than clients, selections and a server's resources."""
         refuse_selection(self.kind, clients)
         refuse_more_than(n, "edges", self.edges)
-        if server != Server():
-            raise LocatedError(
-                "server must not be set for the protocol 'hierarchy', whose edges are "
-                "the clients' servers; remove it",
-                ("server",),
-            )
+        refuse_server(self.kind, server, "whose edges are the clients' servers")
         for name in self.timed:
             law = getattr(self, name)
             if law is not None:

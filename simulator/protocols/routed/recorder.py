@@ -1,26 +1,11 @@
 """The timeline of tasks that have read the model before their client begins."""
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
 
+from simulator.recorders.reading import Reading
 from simulator.recorders.recorder import Batch, Recorder
 from simulator.world.world import World
-
-
-class WaitingTask(NamedTuple):
-    """A task that waits for its client.
-
-    Attributes:
-        job: Number of the client's job.
-        read_time: Time of its read, in the clock's unit.
-        read_version: Version that it has read.
-        read_slot: Register of that version.
-    """
-
-    job: int
-    read_time: Any
-    read_version: int
-    read_slot: int
 
 
 class QueueRecorder(Recorder):
@@ -37,7 +22,7 @@ class QueueRecorder(Recorder):
         self, world: World, width: int, batch: Batch | None = None, num_samples: int = 0
     ) -> None:
         super().__init__(world, width, batch, num_samples)
-        self._waiting = [deque[WaitingTask]() for _ in range(world.num_clients)]
+        self._waiting = [deque[Reading]() for _ in range(world.num_clients)]
 
     def send(self, client: int, time: Any) -> None:
         """Lets a task of a client read the current version, and wait."""
@@ -49,19 +34,6 @@ class QueueRecorder(Recorder):
     def begin(self, client: int) -> None:
         """Makes the task that has waited longest the client's current job."""
         self._set(client, self._waiting[client].popleft())
-
-    def _current(self, client: int) -> WaitingTask:
-        return WaitingTask(
-            self._job[client],
-            self._read_time[client],
-            self._read_version[client],
-            self._read_slot[client],
-        )
-
-    def _set(self, client: int, task: WaitingTask) -> None:
-        self._job[client], self._read_time[client] = task.job, task.read_time
-        self._read_version[client] = task.read_version
-        self._read_slot[client] = task.read_slot
 
     def _asleep(self) -> list[tuple[int, int, Any, int]]:
         """Returns worker, number, time and version of the tasks that wait."""

@@ -73,6 +73,7 @@ class Spreading(ABC):
 
     Args:
         nodes: Nodes of the tree, the pivot first.
+        least: What ends a round: contributions, or a harmonic mean of counts.
         world: World that is simulated.
         recorder: Recorder of the timeline.
         stops: Whether a job that has become vain is stopped.
@@ -82,8 +83,15 @@ class Spreading(ABC):
     """Whether a model that waits for an edge gives way to a newer one."""
 
     def __init__(
-        self, nodes: list[Node], world: World, recorder: TreeRecorder, *, stops: bool
+        self,
+        nodes: list[Node],
+        least: float,
+        world: World,
+        recorder: TreeRecorder,
+        *,
+        stops: bool,
     ) -> None:
+        self._least = least
         self._pivot, self._world, self._recorder = nodes[0], world, recorder
         self._env, self._stops = world.env, stops
         self._of = {node.client: node for node in nodes}

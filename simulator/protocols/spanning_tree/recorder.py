@@ -3,30 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from simulator.recorders.reading import Reading
 from simulator.recorders.recorder import NEVER, Recorder
 from simulator.timeline import NO_COMMIT, NO_SLOT, Jobs, Outcome, Rows
-
-
-class Reading(NamedTuple):
-    """What a client's current job has read.
-
-    Attributes:
-        job: Number of the client's job.
-        read_time: Time of its read, in the clock's unit; None without a job.
-        read_version: Version that it has read.
-        read_slot: Register of that version; `NO_SLOT` where nothing can come of it.
-        timing: What the world knows of its times.
-    """
-
-    job: int
-    read_time: Any
-    read_version: int
-    read_slot: int
-    timing: Any = None
 
 
 @dataclass
@@ -88,12 +71,13 @@ class TreeRecorder(Recorder):
     ) -> None:
         """Takes contributions that have come to the pivot, the last one as a commit."""
         for number, done in enumerate(arrived):
-            before = self._take_up(done, time)
+            before, timing = self._take_up(done, time)
             if commits and number == len(arrived) - 1:
                 self.commit(time, (done.client,), round_)
             else:
                 self.contribute(time, done.client, round_)
             self._set(done.client, before)
+            self._timing[done.client] = timing
         if commits:
             self._forget()
 
@@ -106,13 +90,18 @@ class TreeRecorder(Recorder):
         """
         for done in dropped:
             done.read = done.read._replace(read_slot=NO_SLOT)
-            before = self._take_up(done, arrived)
+            before, timing = self._take_up(done, arrived)
             self.lose(done.client, Outcome.REJECTED)
             self._set(done.client, before)
+            self._timing[done.client] = timing
 
-    def _take_up(self, done: DoneJob, arrived: Any) -> Reading:
-        """Makes what is done its client's current job; returns the one it is at."""
-        before = self._current(done.client)
+    def _take_up(self, done: DoneJob, arrived: Any) -> tuple[Reading, Any]:
+        """Makes what is done its client's current job.
+
+        Returns:
+            What the one has read that the client is at, and its timing.
+        """
+        before = self._current(done.client), self._timing[done.client]
         del self._done[done.client, done.read.job]
         self._set(done.client, done.read)
         if done.read.read_slot != NO_SLOT:
@@ -148,18 +137,3 @@ class TreeRecorder(Recorder):
             entry = (done.client, read.job, 0, read.read_version)
             self._jobs += (*entry, NO_COMMIT, Outcome.IN_FLIGHT, done.uploads)
         return super().take(seconds, final=final)
-
-    def _current(self, client: int) -> Reading:
-        return Reading(
-            self._job[client],
-            self._read_time[client],
-            self._read_version[client],
-            self._read_slot[client],
-            self._timing[client],
-        )
-
-    def _set(self, client: int, read: Reading) -> None:
-        self._job[client], self._read_time[client] = read.job, read.read_time
-        self._read_version[client] = read.read_version
-        self._read_slot[client] = read.read_slot
-        self._timing[client] = read.timing

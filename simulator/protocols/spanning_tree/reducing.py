@@ -1,11 +1,11 @@
 """Counts go up until their mean is large enough, then sums do once: Amelie SGD."""
 
 from math import inf
+from typing import Any
 
 from simulator.protocols.spanning_tree.nodes import Node, Spreading
-from simulator.protocols.spanning_tree.recorder import DoneJob, TreeRecorder
+from simulator.protocols.spanning_tree.recorder import DoneJob
 from simulator.streams import Purpose
-from simulator.world.world import World
 
 ROUNDING = 1e-12
 """Relative rounding error of a sum of inverse counts, which may decide nothing."""
@@ -14,31 +14,20 @@ ROUNDING = 1e-12
 class Reducing(Spreading):
     """Rounds that end when the harmonic mean of the clients' counts is large enough.
 
-    With b the sum of inverse counts that the pivot knows of, that is n / b >= mean.
+    With b the sum of inverse counts that the pivot knows of, that is n / b >= `least`,
+    a number >= 1.
 
     Args:
-        nodes: Nodes of the tree, the pivot first.
-        mean: Least harmonic mean, >= 1.
-        world: World that is simulated.
-        recorder: Recorder of the timeline.
-        stops: Whether a job that has become vain is stopped.
+        nodes_and_rest: As of `Spreading`.
+        stops: As of `Spreading`.
 
     Source: Tyurin and Richtarik (2024), Amelie SGD.
     """
 
     newest_only = False
 
-    def __init__(
-        self,
-        nodes: list[Node],
-        mean: float,
-        world: World,
-        recorder: TreeRecorder,
-        *,
-        stops: bool,
-    ) -> None:
-        super().__init__(nodes, world, recorder, stops=stops)
-        self._least = mean * (1 - ROUNDING)
+    def __init__(self, *nodes_and_rest: Any, stops: bool) -> None:
+        super().__init__(*nodes_and_rest, stops=stops)
         self._inverse: dict[int, dict[int, float]] = {}
         """Of each node, the sums of inverse counts of its children's sub-trees."""
         self._sums: dict[int, list[list[DoneJob]]] = {}
@@ -60,7 +49,7 @@ class Reducing(Spreading):
         self._news.add(node.client)
         if node is not self._pivot:
             self._report(node)
-        elif len(self._of) / self._inverse_of(node) >= self._least:
+        elif len(self._of) / self._inverse_of(node) >= self._least * (1 - ROUNDING):
             self._freeze(node)
 
     def _inverse_of(self, node: Node) -> float:

@@ -5,7 +5,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from simulator.config.base import LocatedError
-from simulator.protocols.base import Cadence, Protocol, refuse_selection
+from simulator.protocols.base import (
+    Cadence,
+    GatheringRounds,
+    refuse_selection,
+    refuse_server,
+)
 from simulator.protocols.gossip.graphs import Graph, build_edges, check_graph
 from simulator.protocols.gossip.mixing import is_directed
 from simulator.protocols.spanning_tree.nodes import tree_of
@@ -21,7 +26,7 @@ PLAYED = ("compute", "compute_per", "power", "upload", "download")
 """Entries of a client that this protocol knows."""
 
 
-class SpanningTree(Protocol):
+class SpanningTree(GatheringRounds):
     """Clients on a graph, one of which makes the steps: the pivot.
 
     A tree of fewest edges from the pivot spans the graph; of several possible parents a
@@ -72,16 +77,6 @@ class SpanningTree(Protocol):
         return self
 
     @property
-    def gathers(self) -> bool:
-        """Whether contributions gather: always."""
-        return True
-
-    @property
-    def in_rounds(self) -> bool:
-        """Whether there are rounds: always."""
-        return True
-
-    @property
     def stops_jobs(self) -> bool:
         """Whether it stops jobs that are under way."""
         return self.late == "stop"
@@ -104,12 +99,7 @@ class SpanningTree(Protocol):
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses what is no graph of clients, and what clients cannot do on one."""
         refuse_selection(self.kind, clients)
-        if server != Server():
-            raise LocatedError(
-                "server must not be set for the protocol 'spanning_tree', whose pivot "
-                "is a client; remove it",
-                ("server",),
-            )
+        refuse_server(self.kind, server, "whose pivot is a client")
         for part in (clients, *clients.groups.values()) if clients else ():
             _refuse_others(part)
         if n < 2:
@@ -143,13 +133,10 @@ class SpanningTree(Protocol):
 
         edges = build_edges(self.graph, world.num_clients, draw)
         nodes = tree_of(edges, world.num_clients, self.pivot - 1)
-        stops = self.late == "stop"
-        if self.count is not None:
-            Summing(nodes, self.count, world, recorder, stops=stops).start()
-        else:
-            assert self.harmonic_mean is not None
-            mean = self.harmonic_mean
-            Reducing(nodes, mean, world, recorder, stops=stops).start()
+        rounds = Reducing if self.count is None else Summing
+        least = self.count or self.harmonic_mean
+        assert least is not None
+        rounds(nodes, least, world, recorder, stops=self.late == "stop").start()
 
 
 def _refuse_others(behaviour: Behaviour) -> None:

@@ -1,41 +1,21 @@
 """Sums go up whenever an edge is free, until the pivot has enough: Fragile SGD."""
 
 from simulator.protocols.spanning_tree.nodes import Node, Spreading
-from simulator.protocols.spanning_tree.recorder import DoneJob, TreeRecorder
+from simulator.protocols.spanning_tree.recorder import DoneJob
 from simulator.streams import Purpose
-from simulator.world.world import World
 
 
 class Summing(Spreading):
-    """Rounds that end with so many contributions at the pivot.
-
-    Args:
-        nodes: Nodes of the tree, the pivot first.
-        count: Contributions that end a round.
-        world: World that is simulated.
-        recorder: Recorder of the timeline.
-        stops: Whether a job that has become vain is stopped.
+    """Rounds that end with so many contributions at the pivot, `least`.
 
     Source: Tyurin and Richtarik (2024), Fragile SGD.
     """
 
     newest_only = True
 
-    def __init__(
-        self,
-        nodes: list[Node],
-        count: int,
-        world: World,
-        recorder: TreeRecorder,
-        *,
-        stops: bool,
-    ) -> None:
-        super().__init__(nodes, world, recorder, stops=stops)
-        self._count = self._missing = count
-
     def _renew(self, node: Node) -> None:
         if node is self._pivot:
-            self._missing = self._count
+            self._missing = self._least
 
     def _freeze(self, node: Node) -> None:
         """Does nothing: no round is over before the next model comes."""
