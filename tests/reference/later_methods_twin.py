@@ -27,10 +27,7 @@ def fadas(
     betas: tuple[float, float],
     eps: float,
 ) -> Run:
-    """A buffer of M, AMSGrad of its mean, shorter steps if it is stale. Section 12.
-
-    Moments are corrected for their bias as optax does it, before the maximum.
-    """
+    """A buffer of M, AMSGrad of its mean, shorter steps if it is stale. Section 12."""
     run = everyone(world)
     first, second = betas
     m = v = most = np.zeros_like(run.x)
@@ -39,13 +36,12 @@ def fadas(
         got.append((job.source, run.gradient(job)))
         if len(got) == M:
             mean = sum_of(got) / M
-            t = run.version + 1
             m = first * m + (1 - first) * mean
             v = second * v + (1 - second) * mean**2
-            most = np.maximum(most, v / (1 - second**t))
+            most = np.maximum(most, v)
             tau = max(run.version - source.read_version for source, _ in got)
             step = eta if tau <= tau_c else min(eta, 1.0 / tau)
-            way = m / (1 - first**t) / (np.sqrt(most) + eps)
+            way = m / (np.sqrt(most) + eps)
             run.commit(step * way, [source for source, _ in got])
             got = []
         run.begin([job.source.client])
@@ -111,9 +107,10 @@ def allotment(lower: Sequence[float], seen: Sequence[int], B: int) -> list[int]:
 def ata(world: World, B: int, alpha: float, gamma: float) -> Run:
     """B jobs a round, allotted by lower bounds of the clients' mean times. Section 12.
 
-    The bound in round k, from K seconds-per-job with mean mu: mu - 2 alpha (sqrt(l/K)
-    + l/K) with l = ln(2 k^2), at least 0; 0 of a client that was never seen. All of a
-    round's jobs are needed, and are taken at its model.
+    The bound after k rounds, from K seconds-per-job with mean mu: mu - 4 e alpha
+    (sqrt(l/K) + l/K) with l = ln(2 k^2), at least 0; 0 of a client that was never seen.
+    All of a round's jobs are needed, and are taken at its model. The constants are not
+    in methods.md: they are those of the authors' code.
     """
     n, run = world.num_clients, Run(world)
     times: list[list[float]] = [[] for _ in range(n)]
@@ -121,12 +118,11 @@ def ata(world: World, B: int, alpha: float, gamma: float) -> Run:
     left = [0] * n
 
     def begin_round() -> None:
-        log = math.log(2 * (run.version + 1) ** 2)
         lower = [0.0] * n
         for i in range(n):
             if times[i]:
-                part = log / len(times[i])
-                width = 2 * alpha * (math.sqrt(part) + part)
+                part = math.log(2 * run.version**2) / len(times[i])
+                width = 4 * math.e * alpha * (math.sqrt(part) + part)
                 lower[i] = max(float(np.mean(times[i])) - width, 0.0)
         left[:] = allotment(lower, [len(row) for row in times], B)
         run.begin([i for i in range(n) if left[i]])

@@ -33,6 +33,7 @@ def in_steps(world: twin.World, steps: Sequence[int]) -> twin.World:
     return replace(world, duration=lambda i, j: steps[i] * world.duration(i, j))
 
 
+NO_BIAS = {"bias_correction_mu": False, "bias_correction_nu": False}
 DELAYED = {"kind": "delayed_nesterov", "decay": 0.8}
 METHODS: dict[str, Case] = {
     "FADAS": (
@@ -40,7 +41,7 @@ METHODS: dict[str, Case] = {
         {
             "kind": "fed_buff",
             "weight": {"kind": "constant"},
-            "optimizer": {"kind": "amsgrad", "learning_rate": 0.4, "b2": 0.9},
+            "optimizer": {"kind": "amsgrad", "learning_rate": 0.4, "b2": 0.9} | NO_BIAS,
             "staleness_threshold": 2,
         },
         lambda w: later.fadas(moved(w), 2, 0.4, 2, (0.9, 0.9), 1e-8),

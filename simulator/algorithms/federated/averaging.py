@@ -101,11 +101,14 @@ class FedBuff(Federated):
 
     The mean is over the number of contributions, not over their weights. Staleness is
     that of the contribution's arrival in the buffer. With the optimiser `amsgrad` and a
-    `staleness_threshold` it is FADAS; optax corrects the moments' bias.
+    `staleness_threshold` it is FADAS. The paper corrects no bias of the moments, for
+    which `bias_correction_mu` and `bias_correction_nu` are false; its authors' code
+    does after the maximum, optax by default before it.
 
     Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
     (2022), Algorithms 1 and 2, and section 3 (staleness); FADAS: Wang et al., FADAS:
     Towards Federated Adaptive Asynchronous Optimization (2024), as methods.md has it.
+    Its authors' code (yujiaw98/FADAS) takes eta / tau for min(eta, 1 / tau).
     """
 
     kind: Literal["fed_buff"] = "fed_buff"

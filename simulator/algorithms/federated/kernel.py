@@ -152,8 +152,9 @@ class FederatedKernel(Probeable):
         moved = norms_of(state.weights[None] - read) if self.weight.measures else None
         of_staleness = event.staleness, step_size, event.worker, counts, moved
         weight = present * self.weight.of(*of_staleness)
-        share_of_step, state = self._share_of_step(state, event, step_size)
-        if share_of_step is not None:
+        if self.threshold is not None:
+            share_of_step, state = self._share_of_step(state, event, step_size)
+            server_step = share_of_step * server_step
             step_size = share_of_step * step_size
         count = present.sum(dtype=jnp.int32)
         info = {
@@ -190,7 +191,8 @@ class FederatedKernel(Probeable):
             info |= {"gradient_norm": norm(direction)}
             direction = _placed(direction, statistics, mass)
             applies = count > 0
-            return self._moved(problem, state, event, direction, applies), info
+            step = server_step, direction, applies
+            return self._moved(problem, state, event, *step), info
         gradient_norm = norm(total)
         total = _placed(total, statistics, jnp.int32(1))
         buffer, buffered = state.buffer + total, state.buffered + count
@@ -209,8 +211,8 @@ class FederatedKernel(Probeable):
             buffer=jnp.where(applies, 0, buffer).astype(buffer.dtype),
             buffered=jnp.where(applies, 0, buffered),
         )
-        moved = self._moved(problem, state, event, direction, applies, share_of_step)
-        return moved, info
+        step = server_step, direction, applies
+        return self._moved(problem, state, event, *step), info
 
     @property
     def _has_mass(self) -> bool:
@@ -218,15 +220,15 @@ class FederatedKernel(Probeable):
 
     def _share_of_step(
         self, state: FederatedState, event: Event, step_size: Float[Array, ""]
-    ) -> tuple[Float[Array, ""] | None, FederatedState]:
+    ) -> tuple[Float[Array, ""], FederatedState]:
         """Returns what a step is multiplied by because of the buffer's staleness.
 
-        None where that plays no part; the state then knows the buffer's largest one.
+        The state then knows the buffer's largest staleness so far.
 
         Source: Wang et al., FADAS (2024), as methods.md, section 12, has it.
         """
-        if self.threshold is None or state.oldest is None:
-            return None, state
+        assert self.threshold is not None
+        assert state.oldest is not None
         here = jnp.where(event.present(), event.staleness, 0).max()
         oldest = jnp.maximum(state.oldest, here).astype(jnp.int32)
         tau = oldest.astype(step_size.dtype)
@@ -354,13 +356,10 @@ class FederatedKernel(Probeable):
         problem: HorizontalProblem,
         state: FederatedState,
         event: Event,
+        step_size: Float[Array, ""],
         direction: Float[Array, "..."],
         applies: Bool[Array, ""],
-        share: Float[Array, ""] | None = None,
     ) -> FederatedState:
-        step_size = self.step_size.at(event.version)
-        if share is not None:
-            step_size = share * step_size
         count = problem.model.num_statistics
         statistics = direction[-count:] if count else None
         direction = direction.at[-count:].set(0) if count else direction

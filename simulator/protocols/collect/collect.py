@@ -40,8 +40,9 @@ class Allotment(Config):
     jobs: Annotated[int, Field(ge=1)]
     """Jobs of a round, all of which it needs."""
     spread: Annotated[float, Field(ge=0)]
-    """alpha: virtual seconds by which jobs' times vary; after n jobs of a client in
-    round k its bound is the mean less 2 alpha (sqrt(l / n) + l / n), l = ln(2 k^2)."""
+    """alpha: virtual seconds by which jobs' times vary, such as twice the mean where
+    they are exponential; after k rounds with n jobs of a client its bound is their mean
+    less 4 e alpha (sqrt(l / n) + l / n), l = ln(2 k^2), or 0 if that is less."""
 
 
 class Collect(GatheringRounds):
@@ -81,7 +82,6 @@ class Collect(GatheringRounds):
     allotted: Quantity | None = None
     """Virtual seconds from the read of a job after which it is stopped; it then counts
     as a trial of `quota`."""
-
     filter: Literal["read", "start"] = "read"
     """What must lie in a round for a contribution to count: the read of its model or,
     as in asynchronous mini-batching, the start of its computing, which is later where

@@ -135,9 +135,10 @@ class AllottedJobs(Quotas):
         spread: alpha, virtual seconds.
         asked: The clients that are asked.
 
-    Source: Maranjyan et al., ATA: Adaptive Task Allocation for Efficient Resource
-    Management in Distributed Machine Learning (2025), for times whose tails are
-    exponential of scale alpha; methods.md, section 12.
+    Source: Maranjyan, Saad, Richtarik and Orabona, ATA: Adaptive Task Allocation for
+    Efficient Resource Management in Distributed Machine Learning (2025), by its
+    authors' code (`ATA` of vectozavr/ringmaster-lmo), where bounds below 0 count as 0
+    too (`uniform`); it draws the order of clients that were never seen.
     """
 
     watches: ClassVar[bool] = True
@@ -150,8 +151,8 @@ class AllottedJobs(Quotas):
 
     def begin(self) -> None:
         """Begins a round: allots its jobs."""
-        self._round += 1
         self._left, self._all = self.allotted(), self._jobs
+        self._round += 1
 
     def took(self, client: int, seconds: float) -> None:
         """Takes the time of a job into its client's mean."""
@@ -159,7 +160,7 @@ class AllottedJobs(Quotas):
         self._total[client] += seconds
 
     def allotted(self) -> dict[int, int]:
-        """Returns each client's jobs of the round, whose longest bound is least."""
+        """Returns each client's jobs of a next round, whose longest bound is least."""
         found = dict.fromkeys(self._seen, 0)
         bounds = {client: self.bound(client) for client in found}
         first = [(bounds[c], 0, seen, c) for c, seen in self._seen.items()]
@@ -172,12 +173,12 @@ class AllottedJobs(Quotas):
         return found
 
     def bound(self, client: int) -> float:
-        """Returns the lower bound of a client's mean seconds in this round, >= 0."""
+        """Returns the lower bound of a client's mean seconds by the rounds so far."""
         seen = self._seen[client]
         if not seen:
             return 0.0
         part = math.log(2 * self._round**2) / seen
-        width = 2 * self._spread * (math.sqrt(part) + part)
+        width = 4 * math.e * self._spread * (math.sqrt(part) + part)
         return max(self._total[client] / seen - width, 0.0)
 
 
