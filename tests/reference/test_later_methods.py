@@ -10,6 +10,7 @@ import pytest
 
 from simulator.scenario.study import merge
 from simulator.timeline import NO_SAMPLE
+from tests.reference import collecting_twin as collecting
 from tests.reference import later_methods_twin as later
 from tests.reference import methods_twin as twin
 from tests.reference.methods_support import (
@@ -124,7 +125,9 @@ def test_the_limits_of_throttle(q: float) -> None:
     found = later.throttle(world, q, 0.3)
     ends = [c for c in found.commits if c.time_s % 3.1 < 1e-9 or c.time_s % 3.1 > 3.09]
     if q > 1:
-        wanted = twin.m_synchronous(replace(world, num_commits=4), 3, 0.3, stops=True)
+        wanted = collecting.m_synchronous(
+            replace(world, num_commits=4), 3, 0.3, stops=True
+        )
         assert len(ends) > 2
         for mine, other in zip(ends, wanted.commits, strict=False):
             np.testing.assert_allclose(mine.x, other.x, rtol=1e-12)

@@ -8,6 +8,7 @@ import pytest
 
 from simulator.protocols.routed.playing import Routes
 from simulator.streams import Streams
+from tests.reference import collecting_twin as collecting
 from tests.reference import methods_twin as twin
 from tests.reference.methods_support import (
     SEED,
@@ -45,37 +46,37 @@ METHODS: dict[str, Case] = {
     "Rennala": (
         {"kind": "collect", "count": 7},
         {},
-        lambda w: twin.rennala(w, 7, STEP, stops=False),
+        lambda w: collecting.rennala(w, 7, STEP, stops=False),
     ),
     "Rennala with stops": (
         {"kind": "collect", "count": 7} | STOPS,
         {},
-        lambda w: twin.rennala(w, 7, STEP, stops=True),
+        lambda w: collecting.rennala(w, 7, STEP, stops=True),
     ),
     "Rennala, the fastest": (
         {"kind": "collect", "count": 3, "fastest": 3} | STOPS,
         {},
-        lambda w: twin.rennala(w, 3, STEP, stops=True, fastest=TAU),
+        lambda w: collecting.rennala(w, 3, STEP, stops=True, fastest=TAU),
     ),
     "m-synchronous": (
         {"kind": "collect", "count": 3, "repeats": False},
         {},
-        lambda w: twin.m_synchronous(w, 3, STEP, stops=False),
+        lambda w: collecting.m_synchronous(w, 3, STEP, stops=False),
     ),
     "m-synchronous with stops": (
         {"kind": "collect", "count": 3, "repeats": False} | STOPS,
         {},
-        lambda w: twin.m_synchronous(w, 3, STEP, stops=True),
+        lambda w: collecting.m_synchronous(w, 3, STEP, stops=True),
     ),
     "Malenia": (
         {"kind": "collect", "harmonic_mean": 1.4},
         {"kind": "malenia"},
-        lambda w: twin.malenia(w, 1.4 * K, STEP, stops=False),
+        lambda w: collecting.malenia(w, 1.4 * K, STEP, stops=False),
     ),
     "Malenia with stops": (
         {"kind": "collect", "harmonic_mean": 2} | STOPS,
         {"kind": "malenia"},
-        lambda w: twin.malenia(w, 2 * K, STEP, stops=True),
+        lambda w: collecting.malenia(w, 2 * K, STEP, stops=True),
     ),
     "Ringmaster": (
         {"staleness_bound": 3},
@@ -90,27 +91,27 @@ METHODS: dict[str, Case] = {
     "Ringleader": (
         {"kind": "phases"},
         {"kind": "ringleader"},
-        lambda w: twin.ringleader(w, STEP),
+        lambda w: collecting.ringleader(w, STEP),
     ),
     "IA2SGD": (
         {"warm_up": True},
         {"kind": "ia2sgd"},
-        lambda w: twin.ia2sgd(w, STEP),
+        lambda w: collecting.ia2sgd(w, STEP),
     ),
     "ACED": (
         {"warm_up": True},
         {"kind": "ia2sgd", "max_age": 8},
-        lambda w: twin.aced(w, STEP, 8, empty="commit"),
+        lambda w: collecting.aced(w, STEP, 8, empty="commit"),
     ),
     "CA2FL": (
         {"kind": "buffered", "size": 3},
         {"kind": "ca2fl"},
-        lambda w: twin.ca2fl(w, 3, STEP),
+        lambda w: collecting.ca2fl(w, 3, STEP),
     ),
     "MindFlayer": (
         MINDFLAYER,
         {"divisor": sum(p * trials for trials, p in enumerate(P, start=1))},
-        lambda w: twin.mindflayer(w, range(1, K + 1), [1.3] * K, P, STEP),
+        lambda w: collecting.mindflayer(w, range(1, K + 1), [1.3] * K, P, STEP),
     ),
     "clipped": (
         {},
