@@ -6,14 +6,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from simulator.scenario.study import merge
+from simulator.scenario.study import Run, merge
 from simulator.streams import Purpose
 from simulator.timeline import NO_COMMIT, NO_SAMPLE, Jobs, Kind, Outcome
+from simulator.timelines.of_run import timeline
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.world import World
 from tests.reference import methods_twin as twin
 from tests.runs import execute, prepared
-from tests.support import Memory, everything
+from tests.support import Memory, everything, scenario
+from tests.unit.timelines.random_worlds import compare
 
 K, d, COMMITS = 5, 3, 60
 STEP = 0.07
@@ -81,6 +83,24 @@ def assert_like_twin(
     assert_jobs_alike(jobs, found, too_old_is_applied=too_old_is_applied)
     assert_models_alike(memory, run, found)
     return memory, found
+
+
+def assert_players_agree(case: Case, *, in_arrays: bool, **changes: Any) -> None:
+    """Arrays make the timeline that SimPy plays, or the world is SimPy's.
+
+    Args:
+        case: The run.
+        in_arrays: Whether the protocol has no feedback on who acts when.
+        changes: Other entries of its scenario.
+    """
+    found = scenario(merge(tree_of(case), {"stop": {"commits": 200}} | changes))
+    made = timeline(Run(0, "base", {}, 0, SEED, found))
+    assert isinstance(made, SimulatedTimeline)
+    protocol = case[0].get("kind", "asynchronous")
+    because = "" if in_arrays else f"the protocol {protocol}"
+    assert made.feedback == because
+    if in_arrays:
+        compare(made)
 
 
 def tree_of(case: Case) -> dict[str, Any]:

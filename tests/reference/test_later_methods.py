@@ -19,6 +19,7 @@ from tests.reference.methods_support import (
     Case,
     assert_engines_agree,
     assert_like_twin,
+    assert_players_agree,
     tree_of,
 )
 from tests.runs import execute, prepared
@@ -93,6 +94,7 @@ CHANGES: dict[str, Any] = {
     "mini-batches by start": {"clients": SLOW_LINKS},
     "DyLU": {"clients": {"compute_per": "step"}},
 }
+BY_ARRAYS = ("FADAS", "Picky", "delayed Nesterov", "look-ahead", "DyLU")
 OTHER_STEPS = {
     "FADAS": {"algorithm": {"optimizer": {"learning_rate": 0.2}}},
 }
@@ -101,6 +103,12 @@ OTHER_STEPS = {
 @pytest.mark.parametrize("name", METHODS)
 def test_events_and_models_are_those_of_the_twin(name: str) -> None:
     assert_like_twin(METHODS[name], commits=40, **CHANGES.get(name, {}))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_arrays_make_what_simpy_plays(name: str) -> None:
+    case, changes = METHODS[name], CHANGES.get(name, {})
+    assert_players_agree(case, in_arrays=name in BY_ARRAYS, **changes)
 
 
 @pytest.mark.long

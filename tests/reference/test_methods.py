@@ -18,6 +18,7 @@ from tests.reference.methods_support import (
     K,
     assert_engines_agree,
     assert_like_twin,
+    assert_players_agree,
 )
 
 P = [1 - np.exp(-1.3 / tau) for tau in TAU]
@@ -108,6 +109,11 @@ METHODS: dict[str, Case] = {
         {"kind": "ca2fl"},
         lambda w: collecting.ca2fl(w, 3, STEP),
     ),
+    "CA2FL, a buffer of one": (
+        {"kind": "buffered", "size": 1},
+        {"kind": "ca2fl"},
+        lambda w: collecting.ca2fl(w, 1, STEP),
+    ),
     "MindFlayer": (
         MINDFLAYER,
         {"divisor": sum(p * trials for trials, p in enumerate(P, start=1))},
@@ -155,6 +161,54 @@ METHODS: dict[str, Case] = {
 @pytest.mark.parametrize("name", METHODS)
 def test_events_and_models_are_those_of_the_twin(name: str) -> None:
     assert_like_twin(METHODS[name], too_old_is_applied=name == "ACED")
+
+
+BY_ARRAYS = [
+    *("asgd", "Ringmaster", "CA2FL", "CA2FL, a buffer of one", "clipped"),
+    *("Mishchenko", "Rescaled ASGD", "delay-adaptive"),
+]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_arrays_make_what_simpy_plays(name: str) -> None:
+    assert_players_agree(METHODS[name], in_arrays=name in BY_ARRAYS)
+
+
+def test_a_cache_with_a_buffer_of_one_is_no_table() -> None:
+    """CA2FL steps along h + (D - h_i), IA2SGD along h + (D - h_i) / n.
+
+    Gradients are b_i but for one job of client 0, whose is b_0 + e. While none changes
+    both move by the mean of b. That job moves IA2SGD by e / n more, and so does each
+    commit until the client's next one; CA2FL by e, e / n, and at its next one by
+    -(1 - 1 / n) e. Source: methods.md, section 6, which says that they are one.
+    """
+    b, e, n, tau = np.array([[1.0], [4.0], [-2.0]]), 6.0, 3, (1.0, 1.3, 1.7)
+    world = twin.World(
+        num_clients=n,
+        duration=lambda i, j: tau[i],
+        gradient=lambda i, j, x: b[i] + e * (i == 0 and j == 5),
+        start=np.zeros(1),
+        num_commits=20,
+    )
+    moves: list[dict[tuple[int, int], float]] = []
+    for found in (collecting.ia2sgd(world, 1.0), collecting.ca2fl(world, 1, 1.0)):
+        models = [0.0, *(commit.x[0] for commit in found.commits)]
+        sources = [commit.entered[-1] for commit in found.commits]
+        steps = zip(sources, -np.diff(models), strict=True)
+        moves.append({(s.client, s.job): move for s, move in steps})
+    since, until = (0, 5), (0, 6)  # at 6 s and at 7 s
+    compared = 0
+    for client, job in moves[0].keys() & moves[1].keys():
+        arrival = (job + 1) * tau[client]
+        if arrival <= max(tau):  # not everyone has arrived before
+            continue
+        table = b.mean() + e / n * (6.0 <= arrival < 7.0)
+        jump = ((client, job) == since) - ((client, job) == until)
+        assert moves[0][client, job] == pytest.approx(table)
+        assert moves[1][client, job] == pytest.approx(table + (1 - 1 / n) * e * jump)
+        compared += 1
+    assert compared > 12
+    assert {since, until} <= moves[0].keys() & moves[1].keys()
 
 
 ENGINES = ["stepwise", "batched", "shared"]

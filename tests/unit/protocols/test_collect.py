@@ -66,7 +66,11 @@ def test_a_restart_takes_its_time() -> None:
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("size", [1, 7, 60])
 def test_a_round_with_stops_is_as_long_as_the_formula_says(seed: int, size) -> None:
-    """Least t with sum_i floor(t / tau_i) >= S, and twice the harmonic bound at most.
+    """Least t with sum_i floor(t / tau_i) >= S, between half the harmonic bound and it.
+
+    Without stops it is at most twice as long: in t all clients i have at most one job
+    of an old round to end, and floor(2 t / tau_i) - 1 >= floor(t / tau_i) where that is
+    1 or more.
 
     Source: methods.md, section 2; ties by exact ticks.
     """
@@ -86,6 +90,11 @@ def test_a_round_with_stops_is_as_long_as_the_formula_says(seed: int, size) -> N
     bound = ((size + m) / np.cumsum(1 / fast)).min()
     assert 0.5 * bound <= float(long) <= bound
     check_conservation(rows, jobs, n)
+    rows, *_ = everything(played(Collect(count=size), clients, n, rounds=5))
+    rounds = np.diff(rows.time[rows.kind == Kind.COMMIT], prepend=0)
+    assert rounds[0] == float(long)
+    assert (float(long) <= rounds).all()
+    assert (rounds <= 2 * float(long)).all()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -93,7 +102,9 @@ def test_a_round_with_stops_is_as_long_as_the_formula_says(seed: int, size) -> N
 def test_a_round_of_means_is_within_its_bounds(seed: int, mean: float) -> None:
     """The harmonic mean is met by the last arrival, and the time is of Malenia's order.
 
-    Source: methods.md, section 3: the ratio to tau_n + mean(tau) S / n is at most 1.
+    The ratio to tau_n + mean(tau) S / n is in [1/2, 1]: counts b_i <= t / tau_i have a
+    harmonic mean of at most t / mean(tau), and t is at least tau_n; and after the bound
+    b_i >= mean(tau) S / n / tau_i. Source: methods.md, section 3.
     """
     r = np.random.default_rng(seed)
     n = int(r.integers(2, 9))
@@ -110,7 +121,7 @@ def test_a_round_of_means_is_within_its_bounds(seed: int, mean: float) -> None:
     rounds = np.diff(rows.time[rows.kind == Kind.COMMIT], prepend=0)
     bound = tau.max() + tau.mean() * mean
     assert (rounds <= bound * (1 + 1e-12)).all()
-    assert (rounds >= 0.5 * bound).all() or mean < n
+    assert (rounds >= 0.5 * bound * (1 - 1e-12)).all()
     check_conservation(rows, jobs, n)
 
 
@@ -181,6 +192,37 @@ def test_trials_are_given_up_after_their_time() -> None:
     rounds = np.diff(rows.time[rows.kind == Kind.COMMIT], prepend=0)
     assert rounds.max() <= 3 * 1.5 + 1e-9
     check_conservation(rows, jobs, 2)
+
+
+@pytest.mark.parametrize(("n", "trials"), [(1, 10), (10, 4)])
+def test_trials_pay_for_one_client_of_heavy_tails_and_not_for_ten(n, trials) -> None:
+    """Seconds of a round against Rennala's with the same mean batch, p n B = S.
+
+    A job takes 1 s and a time of Lomax(1.1), a trial at most its median m more: p is
+    1/2. Rounds are independent, since all begin anew; each sign holds by five standard
+    errors. For one client, whose times have no variance, Rennala's rounds are cut at
+    100 s, which can but shorten them; of ten all must be slow for a round to be, and
+    the variance is finite. E min(X, m) = 10 (1 - (1 + m)^-0.1).
+
+    Source: methods.md, section 7, against "consistently outperforms".
+    """
+    rounds, median = 400, 2 ** (1 / 1.1) - 1
+    clients = Clients.model_validate({"number": n, "world": "lomax"})
+    means, errors = [], []
+    for protocol in (
+        Collect(quota=trials, allotted=1 + median),
+        Collect(count=trials * n // 2, late="stop"),
+    ):
+        rows, *_ = everything(played(protocol, clients, n, rounds=rounds))
+        took = np.diff(rows.time[rows.kind == Kind.COMMIT], prepend=0)
+        took = np.minimum(took, 100) if n == 1 else took
+        means.append(took.mean())
+        errors.append(took.std(ddof=1) / rounds**0.5)
+    difference = (means[1] - means[0]) * (1 if n == 1 else -1)
+    assert difference > 5 * np.hypot(*errors)
+    if n == 1:
+        trial = 1 + 10 * (1 - (1 + median) ** -0.1)
+        assert abs(means[0] - trials * trial) < 5 * errors[0]
 
 
 def test_a_trial_that_takes_just_its_time_is_finished() -> None:
