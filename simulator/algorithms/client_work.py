@@ -10,7 +10,8 @@ from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from simulator.algorithms.base import Event, Info
 from simulator.algorithms.federated.part import Mechanism
-from simulator.algorithms.optimizers.rule import AnyRule, shapes_of
+from simulator.algorithms.optimizers.arrays import arrays_of_rows
+from simulator.algorithms.optimizers.rule import AnyRule
 from simulator.privacy import mechanisms
 from simulator.problems.horizontal import HorizontalProblem
 from simulator.problems.models.base import STATISTICS_KEPT
@@ -247,10 +248,10 @@ def _measured_steps(
     the step before. The sum that is contributed has zeros in their places.
     """
     learned = start.size - problem.model.num_statistics
-    shapes = shapes_of(problem.model)
+    arrays = arrays_of_rows(problem)
     state = None if local is None else local.state
     if local is not None and state is None:
-        state = local.rule.init(start, shapes)
+        state = local.rule.init(start, arrays)
     graded = jax.value_and_grad(problem.training_loss, has_aux=True)
 
     def once(q: Int[Array, ""], carried: tuple) -> tuple:
@@ -262,7 +263,7 @@ def _measured_steps(
         if proximal is not None:
             way = way + proximal * (weights - start)
         if local is not None:
-            way, state = local.rule.update(way, state, weights, local.made + q, shapes)
+            way, state = local.rule.update(way, state, weights, local.made + q, arrays)
         way = way.at[learned:].set(0)
         kept = running(weights[learned:], measured)
         moved = (weights - step_size * way).at[learned:].set(kept)
@@ -291,14 +292,14 @@ def _optimised_steps(
 ) -> Work:
     """Makes local steps in an optimiser's directions; contributes their sum."""
     start, (rule, state, made) = problem.narrowed(start), local
-    shapes = shapes_of(problem.model)
+    arrays = arrays_of_rows(problem)
     if state is None:
-        state = rule.init(start, shapes)
+        state = rule.init(start, arrays)
 
     def once(q: Int[Array, ""], carried: tuple) -> tuple:
         weights, total, loss, state = carried
         own, found = gradient(weights, q)
-        direction, state = rule.update(found, state, weights, made + q, shapes)
+        direction, state = rule.update(found, state, weights, made + q, arrays)
         return weights - step_size * direction, total + direction, loss + own, state
 
     zero = jnp.zeros((), start.dtype)

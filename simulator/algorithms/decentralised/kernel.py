@@ -14,7 +14,8 @@ from simulator.algorithms.client_work import Augment, Work
 from simulator.algorithms.decentralised.part import Adp2sgd, Augmentation
 from simulator.algorithms.decentralised.part import Decentralised as Config
 from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.rule import AnyRule, rule_of, shapes_of
+from simulator.algorithms.optimizers.arrays import arrays_of_rows
+from simulator.algorithms.optimizers.rule import AnyRule, rule_of
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.metrics import Models, metric
 from simulator.privacy import gossip_noise
@@ -133,7 +134,7 @@ class DecentralisedSgd(Probeable):
         keyed = keyed or problem.takes_key
         moments = None
         if self.optimizer is not None:
-            start = self.optimizer.init(weights, shapes_of(problem.model))
+            start = self.optimizer.init(weights, arrays_of_rows(problem))
             moments = optimizing.table(start, K)
         return DecentralisedState(
             models=models,
@@ -174,7 +175,7 @@ class DecentralisedSgd(Probeable):
                 reported = self.optimizer.scaled(step_size, job)
                 direction, moments = self.optimizer.update(
                     *(direction, moments, near.models[0], job),
-                    shapes_of(problem.model),
+                    arrays_of_rows(problem),
                 )
             near = near._replace(moments=moments)
             moved = _moved(problem, near.models[0], step_size, direction, work)

@@ -6,8 +6,12 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.optimizers.rule import AnyRule, shapes_of
-from simulator.problems.models.shapes import Shapes
+from simulator.algorithms.optimizers.arrays import (
+    ModelArrays,
+    arrays_of_party,
+    arrays_of_server,
+)
+from simulator.algorithms.optimizers.rule import AnyRule
 from simulator.problems.vertical import VerticalProblem
 
 
@@ -29,8 +33,8 @@ def start(rule: AnyRule | None, problem: VerticalProblem, block: PartyBlock) -> 
     if rule is None:
         return None
     return tuple(
-        jax.vmap(partial(rule.init, shapes=shapes))(numbers)
-        for numbers, shapes in _numbers(problem, block)
+        jax.vmap(partial(rule.init, arrays=arrays))(numbers)
+        for numbers, arrays in _numbers(problem, block)
     )
 
 
@@ -53,10 +57,10 @@ def directed(
         made: Local steps that each party has made.
     """
     found, after = [], []
-    for (numbers, shapes), slope, state in zip(
+    for (numbers, arrays), slope, state in zip(
         _numbers(problem, block), jax.tree.leaves(slopes), moments, strict=True
     ):
-        update = partial(rule.update, shapes=shapes)
+        update = partial(rule.update, arrays=arrays)
         direction, new = jax.vmap(update)(slope, state, numbers, made)
         found.append(direction)
         after.append(new)
@@ -65,9 +69,9 @@ def directed(
 
 def _numbers(
     problem: VerticalProblem, block: PartyBlock
-) -> list[tuple[Float[Array, "W ..."], Shapes | None]]:
-    """Returns the parts of a block that are there, with the shapes of their arrays."""
-    parts: list[tuple[Any, Any]] = [(block.weights, problem.embedding)]
+) -> list[tuple[Float[Array, "W ..."], ModelArrays]]:
+    """Returns the parts of a block that are there, with their arrays."""
+    parts: list[tuple[Any, ModelArrays]] = [(block.weights, arrays_of_party(problem))]
     if block.server is not None:
-        parts.append((block.server, problem.server))
-    return [(numbers, shapes_of(model)) for numbers, model in parts]
+        parts.append((block.server, arrays_of_server(problem)))
+    return parts

@@ -20,8 +20,9 @@ from simulator.algorithms.client_work import LocalRule, Privatiser, Work
 from simulator.algorithms.federated.part import Compensation
 from simulator.algorithms.federated.weights import Weight
 from simulator.algorithms.optimizers import rule as optimizing
+from simulator.algorithms.optimizers.arrays import arrays_of_rows
 from simulator.algorithms.optimizers.delayed import DelayedNesterovRule
-from simulator.algorithms.optimizers.rule import AnyRule, shapes_of
+from simulator.algorithms.optimizers.rule import AnyRule
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.problems.horizontal import HorizontalProblem
 from simulator.timeline import Kind
@@ -108,11 +109,11 @@ class FederatedKernel(Probeable):
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         adapts = self.compensation is not None and self.compensation.adaptive
-        shapes, of_server, local = shapes_of(problem.model), None, None
+        arrays, of_server, local = arrays_of_rows(problem), None, None
         if self.optimizer is not None:
-            of_server = self.optimizer.init(weights, shapes)
+            of_server = self.optimizer.init(weights, arrays)
         if self.local_optimizer is not None and self.keeps_local:
-            start = self.local_optimizer.init(weights, shapes)
+            start = self.local_optimizer.init(weights, arrays)
             local = optimizing.table(start, problem.num_clients)
         return FederatedState(
             weights=weights,
@@ -366,7 +367,7 @@ class FederatedKernel(Probeable):
         if self.optimizer is not None:
             direction, moments = self.optimizer.update(
                 *(direction, state.optimizer, state.weights, event.version),
-                shapes_of(problem.model),
+                arrays_of_rows(problem),
             )
             moments = optimizing.kept(applies, moments, state.optimizer)
             state = state._replace(optimizer=moments)

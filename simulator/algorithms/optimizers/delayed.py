@@ -6,8 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from simulator.algorithms.optimizers.arrays import ModelArrays
 from simulator.algorithms.optimizers.part import DelayedNesterov
-from simulator.problems.models.shapes import Shapes
 
 
 class DelayedState(NamedTuple):
@@ -39,9 +39,11 @@ class DelayedNesterovRule(eqx.Module):
         del count
         return step_size
 
-    def init(self, weights: Float[Array, "..."], shapes: Shapes | None) -> DelayedState:
+    def init(
+        self, weights: Float[Array, "..."], arrays: ModelArrays | None
+    ) -> DelayedState:
         """Returns the state before the first update of some weights."""
-        del shapes
+        del arrays
         return DelayedState(jnp.zeros_like(weights), jnp.zeros_like(weights))
 
     def update(
@@ -50,7 +52,7 @@ class DelayedNesterovRule(eqx.Module):
         state: DelayedState,
         weights: Float[Array, "..."],
         count: Int[Array, ""],
-        shapes: Shapes | None,
+        arrays: ModelArrays | None,
     ) -> tuple[Float[Array, "..."], DelayedState]:
         """Returns the direction against which weights move, and the state after it.
 
@@ -59,9 +61,9 @@ class DelayedNesterovRule(eqx.Module):
             state: State before.
             weights: Weights that it moves.
             count: Updates that were made.
-            shapes: Of no matter here.
+            arrays: Of no matter here.
         """
-        del weights, shapes
+        del weights, arrays
         period, decay, spread = (
             self.config.period,
             self.config.decay,

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -64,6 +64,14 @@ def options_of(function: Callable[..., Any]) -> dict[str, Any]:
         and not NO_NUMBER.search(name)
         and isinstance(parameter.default, int | float | None | type)
     }
+
+
+def muon_of(hidden: Sequence[bool]) -> dict[str, Any]:
+    """Returns the option that leaves all arrays but hidden matrices to Muon's AdamW."""
+    from optax.contrib import MuonDimensionNumbers
+
+    moved = tuple(MuonDimensionNumbers() if one else None for one in hidden)
+    return {"muon_weight_dimension_numbers": moved}
 
 
 def check(config: Any, key: str) -> None:

@@ -89,6 +89,25 @@ class Optax(_Named):
     """Learning rate: a number or a schedule of optax."""
     clip_norm: Positive | None = None
     """Largest l2 norm of a gradient, to which it is scaled before the optimiser."""
+    matrices: Literal["hidden", "all"] | None = None
+    """Which matrices `muon` moves, all else being AdamW's: the `hidden` ones between a
+    model's first and last layers, as its authors have it, which is the default, or
+    `all`, which is optax's."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _matrices_are_muons(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        given = data.get("matrices")
+        if data.get("kind") == "muon":
+            return {**data, "matrices": "hidden" if given is None else given}
+        if given is not None:
+            raise LocatedError(
+                f"matrices must be left out but of muon, got {shown(given)}; remove it",
+                ("matrices",),
+            )
+        return data
 
     @model_validator(mode="before")
     @classmethod

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from simulator.algorithms.optimizers import known
+from simulator.algorithms.optimizers.arrays import NO_HIDDEN, ModelArrays
 from simulator.algorithms.optimizers.delayed import DelayedNesterovRule
 from simulator.algorithms.optimizers.part import (
     DelayedNesterov,
@@ -17,7 +18,7 @@ from simulator.algorithms.optimizers.part import (
 )
 from simulator.config.errors import ScenarioError
 from simulator.problems.models.flat import split
-from simulator.problems.models.shapes import Shapes, size
+from simulator.problems.models.shapes import size
 
 Options = tuple[tuple[str, bool | int | float], ...]
 
@@ -36,9 +37,9 @@ class DirectionRule(eqx.Module):
         del count
         return step_size
 
-    def init(self, weights: Float[Array, "..."], shapes: Shapes | None) -> Any:
+    def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
         """Returns the state before the first update of some weights."""
-        del shapes
+        del arrays
         return transformation(self.config).init(weights)
 
     def update(
@@ -47,10 +48,10 @@ class DirectionRule(eqx.Module):
         state: Any,
         weights: Float[Array, "..."],
         count: Int[Array, ""],
-        shapes: Shapes | None,
+        arrays: ModelArrays | None,
     ) -> tuple[Float[Array, "..."], Any]:
         """Returns the direction against which weights move, and the state after it."""
-        del weights, count, shapes
+        del weights, count, arrays
         update: Any = transformation(self.config).update
         return update(gradient, state)
 
@@ -64,6 +65,7 @@ class OptaxRule(eqx.Module):
         kind: Optax's name of it.
         options: Its other options.
         schedule: Optax's name of the schedule, and its options.
+        matrices: Matrices that Muon moves, `hidden` or `all`; None of others.
     """
 
     learning_rate: Float[Array, ""] | None
@@ -71,6 +73,7 @@ class OptaxRule(eqx.Module):
     kind: str = eqx.field(static=True)
     options: Options = eqx.field(static=True)
     schedule: tuple[str, Options] | None = eqx.field(static=True)
+    matrices: str | None = eqx.field(static=True, default=None)
 
     def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
         """Returns the step size of an update times the learning rate.
@@ -81,15 +84,15 @@ class OptaxRule(eqx.Module):
         """
         return step_size * self._rate(count)
 
-    def init(self, weights: Float[Array, "..."], shapes: Shapes | None) -> Any:
+    def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
         """Returns the state before the first update of some weights.
 
         Args:
             weights: An array, or a flat vector of some.
-            shapes: Shapes of the arrays in the vector, if they are known.
+            arrays: Arrays in the vector, if they are known.
         """
-        rule = self._transformation(jnp.int32(0))
-        return rule.init(self._arrays(weights, shapes))
+        split_up = self._arrays(weights, arrays)
+        return self._transformation(jnp.int32(0), arrays).init(split_up)
 
     def update(
         self,
@@ -97,7 +100,7 @@ class OptaxRule(eqx.Module):
         state: Any,
         weights: Float[Array, "..."],
         count: Int[Array, ""],
-        shapes: Shapes | None,
+        arrays: ModelArrays | None,
     ) -> tuple[Float[Array, "..."], Any]:
         """Returns the direction against which weights move, and the state after it.
 
@@ -106,16 +109,16 @@ class OptaxRule(eqx.Module):
             state: State before.
             weights: Weights that it moves.
             count: Updates that were made.
-            shapes: As of `init`.
+            arrays: As of `init`.
         """
         if self.clip_norm is not None:
             import optax  # 0.1 s: only where a run needs it
 
             clip: Any = optax.clip_by_global_norm(self.clip_norm)
             gradient, _ = clip.update(gradient, clip.init(gradient))
-        rule = self._transformation(count)
+        rule = self._transformation(count, arrays)
         moved, after = rule.update(
-            self._arrays(gradient, shapes), state, self._arrays(weights, shapes)
+            self._arrays(gradient, arrays), state, self._arrays(weights, arrays)
         )
         flat = [self._turned(leaf).reshape(-1) for leaf in jax.tree.leaves(moved)]
         whole = (jnp.concatenate(flat) if len(flat) > 1 else flat[0]).astype(
@@ -131,15 +134,21 @@ class OptaxRule(eqx.Module):
         name, options = self.schedule
         return jnp.asarray(known.schedules()[name](**dict(options))(count), float)
 
-    def _transformation(self, count: Int[Array, ""]) -> Any:
+    def _transformation(self, count: Int[Array, ""], arrays: ModelArrays | None) -> Any:
         make = known.optimisers()[self.kind]
-        return make(learning_rate=self._rate(count), **dict(self.options))
+        options: dict[str, Any] = dict(self.options)
+        if self.matrices == "hidden" and arrays is not None:
+            options |= known.muon_of(arrays.hidden())
+        return make(learning_rate=self._rate(count), **options)
 
-    def _arrays(self, weights: Float[Array, "..."], shapes: Shapes | None) -> Any:
+    def _arrays(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
         """Returns weights as the optimiser takes them: in one, or array by array."""
+        shapes = None if arrays is None else arrays.shapes
         if self.kind not in known.BY_ARRAY:
             return weights
         if weights.ndim != 1:
+            if self.matrices == "hidden":  # its one layer is the first and the last
+                raise ScenarioError(NO_HIDDEN)
             return self._turned(weights)
         if shapes is None or size(shapes) != weights.size:
             raise ScenarioError(
@@ -207,12 +216,8 @@ def rule_of(
         kind=config.kind,
         options=tuple(sorted(config.parameters.items())),
         schedule=schedule,
+        matrices=config.matrices,
     )
-
-
-def shapes_of(model: Any) -> Shapes | None:
-    """Returns the shapes of a model's arrays, in the order of its flat vector."""
-    return getattr(getattr(model, "network", model), "shapes", None)
 
 
 def kept(applies: Bool[Array, "*W"], new: Any, old: Any) -> Any:

@@ -12,7 +12,8 @@ from jaxtyping import Array, Float, Int, Key
 from simulator.algorithms import client_work
 from simulator.algorithms.base import Event, Info, Kernel, norm, on_device
 from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.rule import AnyRule, rule_of, shapes_of
+from simulator.algorithms.optimizers.arrays import arrays_of_rows, shapes_of
+from simulator.algorithms.optimizers.rule import AnyRule, rule_of
 from simulator.algorithms.pipelined.part import Pipelined
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.config.errors import ScenarioError
@@ -65,10 +66,9 @@ class PipelinedKernel(Kernel):
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> PipelinedState:
         """Starts at the model's start; version 0 stands in register 0."""
-        weights, shapes = problem.start(key), shapes_of(problem.model)
-        state = None
+        weights, state = problem.start(key), None
         if self.optimizer is not None:
-            state = self.optimizer.init(weights, shapes)
+            state = self.optimizer.init(weights, arrays_of_rows(problem))
         return PipelinedState(
             weights=weights,
             ahead=weights,
@@ -98,7 +98,7 @@ class PipelinedKernel(Kernel):
             step_size = self.optimizer.scaled(step_size, event.version)
             direction, moments = self.optimizer.update(
                 *(gradient, state.optimizer, state.weights, event.version),
-                shapes_of(problem.model),
+                arrays_of_rows(problem),
             )
             moments = optimizing.kept(applies, moments, state.optimizer)
         own = self.step_size.at(event.version) / jnp.maximum(1, delay) ** jnp.asarray(

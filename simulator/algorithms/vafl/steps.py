@@ -7,10 +7,10 @@ import jax
 from jaxtyping import Array, Float, Int, Key
 
 from simulator.algorithms.base import Event
-from simulator.algorithms.optimizers.rule import AnyRule, kept, shapes_of
+from simulator.algorithms.optimizers.arrays import arrays_of_party, arrays_of_server
+from simulator.algorithms.optimizers.rule import AnyRule, kept
 from simulator.algorithms.vafl.noise import Draw, EmbeddingNoise, perturbed
 from simulator.algorithms.vafl.stores import SnapshotStore, TableStore
-from simulator.problems.models.shapes import Shapes
 from simulator.problems.vertical import VerticalProblem
 
 
@@ -69,8 +69,8 @@ def start(
     """Returns the states of all parties' optimisers and of the server's."""
     if rule is None:
         return None, None
-    of_party = partial(rule.init, shapes=shapes_of(problem.embedding))
-    return jax.vmap(of_party)(weights), rule.init(server, _shapes_of_server(problem))
+    of_party = partial(rule.init, arrays=arrays_of_party(problem))
+    return jax.vmap(of_party)(weights), rule.init(server, arrays_of_server(problem))
 
 
 def moved(
@@ -94,7 +94,7 @@ def moved(
         made: Steps that each has made.
     """
     if rule is not None:
-        update = partial(rule.update, shapes=shapes_of(problem.embedding))
+        update = partial(rule.update, arrays=arrays_of_party(problem))
         to_weights, moments = jax.vmap(update)(to_weights, moments, weights, made)
     return weights - step_size * to_weights, moments
 
@@ -121,14 +121,7 @@ def server_moved(
     """
     if rule is None:
         return server - step_size * to_server, None
-    shapes = _shapes_of_server(problem)
-    way, after = rule.update(to_server, moments, server, event.version, shapes)
+    arrays = arrays_of_server(problem)
+    way, after = rule.update(to_server, moments, server, event.version, arrays)
     present = event.present().any()
     return kept(present, (server - step_size * way, after), (server, moments))
-
-
-def _shapes_of_server(problem: VerticalProblem) -> Shapes | None:
-    """Returns the shapes of the server's arrays; its biases are one."""
-    if problem.server is None:
-        return ((problem.num_outputs,),)
-    return shapes_of(problem.server)

@@ -11,6 +11,7 @@ import optax.contrib
 import pytest
 
 from simulator.algorithms.optimizers import known
+from simulator.algorithms.optimizers.arrays import ModelArrays
 from simulator.algorithms.optimizers.part import Optax
 from simulator.algorithms.optimizers.rule import (
     OptaxRule,
@@ -29,6 +30,8 @@ from tests.runs import execute, prepared
 from tests.support import SGD
 
 SHAPES = ((3, 5), (3,), (4, 3), (4,))
+ARRAYS = ModelArrays(SHAPES)
+ALL = {"kind": "muon", "matrices": "all"}
 SIZE = 34
 RATE = 0.02
 
@@ -50,11 +53,11 @@ def moved_by(made: OptaxRule, steps: np.ndarray) -> np.ndarray:
     @jax.jit
     def run(made: OptaxRule, steps: jax.Array) -> jax.Array:
         start = jnp.linspace(-1, 1, SIZE, dtype=steps.dtype)
-        state = made.init(start, SHAPES)
+        state = made.init(start, ARRAYS)
 
         def once(t: jax.Array, now: Any) -> Any:
             weights, state = now
-            way, state = made.update(steps[t], state, weights, t, SHAPES)
+            way, state = made.update(steps[t], state, weights, t, ARRAYS)
             return weights - way, state
 
         return jax.lax.fori_loop(0, len(steps), once, (start, state))[0]
@@ -86,7 +89,7 @@ def test_every_name_makes_optaxs_steps_on_a_tree(kind: str) -> None:
         turned = {"muon_weight_dimension_numbers": as_outputs_by_inputs}
         options = turned if kind == "muon" else {}
         expected = by_optax(known.optimisers()[kind](RATE, **options), steps)
-        found = moved_by(rule(kind), steps)
+        found = moved_by(rule(**ALL) if kind == "muon" else rule(kind), steps)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert np.abs(found - np.linspace(-1, 1, SIZE)).max() > 1e-6
 
@@ -158,7 +161,7 @@ def test_muon_turns_matrices_and_leaves_vectors_to_adamw() -> None:
     """
     (step,) = gradients(1)
     with jax.enable_x64(True):
-        made = rule("muon", nesterov=False)
+        made = rule(**ALL, nesterov=False)
         start = np.linspace(-1, 1, SIZE)
         moved = (start - moved_by(made, step[None])) / RATE
         for moves, way, shape in zip(
@@ -178,8 +181,8 @@ def test_matrices_need_their_shapes() -> None:
     with pytest.raises(ScenarioError, match="with `shapes`, got 'muon'; ta"):
         rule("muon").init(jnp.zeros(SIZE), None)
     with pytest.raises(ScenarioError, match="with `shapes`"):
-        rule("lamb").init(jnp.zeros(SIZE), ((2, 3),))
-    rule("muon").init(jnp.zeros((2, 17)), None)  # a matrix is one array
+        rule("lamb").init(jnp.zeros(SIZE), ModelArrays(((2, 3),)))
+    rule(**ALL).init(jnp.zeros((2, 17)), None)  # a matrix is one array
     rule("adamw").init(jnp.zeros(SIZE), None)
 
 
@@ -205,7 +208,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], ...]] = {
         SGD,
         {"protocol": {"kind": "t_synchronous", "t": 2}},
         {"problem": {"model": {"kind": "dense", "hidden": [6]}}},
-        {"algorithm": NAMED | {"optimizer": ADAMW | {"kind": "muon"}}},
+        {"algorithm": NAMED | {"optimizer": ADAMW | ALL}},
     ),
     "sgd, local": (
         SGD,
@@ -238,7 +241,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], ...]] = {
     "vafl sync, muon": (
         {"protocol": {"kind": "synchronous"}},
         {"problem": {"model": {"kind": "mlp"}, "server": None}},
-        {"algorithm": NAMED | {"optimizer": ADAMW | {"kind": "muon"}}},
+        {"algorithm": NAMED | {"optimizer": ADAMW | ALL}},
     ),
     "fed_bcd": (
         {"protocol": {"kind": "rounds"}},

@@ -18,6 +18,7 @@ from simulator.problems.models.flat import joined, split
 from simulator.problems.models.python import checks
 from simulator.problems.models.python.functions import model_of
 from simulator.problems.models.python.interface import Functions
+from simulator.problems.models.shapes import Shapes
 from simulator.problems.outputs import OutputForm
 
 BLOCK = 1024
@@ -120,6 +121,11 @@ class OwnNetwork:
     def num_weights(self) -> int:
         """Length of the vector, statistics included."""
         return self.weights.size + self.statistics.size
+
+    @property
+    def leaf_shapes(self) -> Shapes:
+        """Shapes of the arrays in the vector: the tree's leaves, not layer by layer."""
+        return (*self.weights.shapes, *self.statistics.shapes)
 
     @property
     def num_noised(self) -> int:
