@@ -132,11 +132,15 @@ def whole_command() -> None:
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "million.json"
         file.write_text(json.dumps(tree))
-        command = [*STALESIM, "timeline", str(file), "--summary", "-o", f"{place}/out"]
-        started = time.perf_counter()
-        process = subprocess.Popen(command)
-        _, status, used = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - started
+        finished([*STALESIM, "timeline", str(file), "--summary", "-o", f"{place}/out"])
+
+
+def finished(command: list[str]) -> None:
+    """Runs a command and prints its status, times and memory."""
+    started = time.perf_counter()
+    process = subprocess.Popen(command)
+    _, status, used = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - started
     busy = used.ru_utime + used.ru_stime
     peak = used.ru_maxrss / 2**20
     print(

@@ -1,7 +1,7 @@
 """What is measured of each method in a world, over its bound or closed form.
 
-A check is a ratio and the interval in which it is proved to lie; those of means have a
-standard error, and are judged by a p-value with Bonferroni's correction over worlds.
+A check is a ratio and the interval in which it is proved to lie; those of means are
+judged by a p-value with Bonferroni's correction over worlds.
 """
 
 from collections.abc import Iterator
@@ -238,7 +238,24 @@ def _m_synchronous(world: RandomWorld) -> Iterator[Check]:
             wanted = expected_order_statistic(world.laws, m)
         except ValueError:  # the tail cannot be integrated
             return
-        yield _mean(method, "mean round / order statistic", np.diff(ends), wanted)
+        found = np.diff(ends)
+        # Of so heavy tails 200 rounds do not tell the mean: a t-test calls one world in
+        # 500 a violation at 1e-5. The law of a round is known, too.
+        p = float(stats.kstest(_chance(world, m, found), "uniform").pvalue)
+        yield Check(
+            method, "mean round / order statistic", float(found.mean() / wanted), p
+        )
+
+
+def _chance(world: RandomWorld, m: int, times: np.ndarray) -> np.ndarray:
+    """Returns the chances that the m-th of everyone's jobs ends before these times."""
+    done = np.zeros((world.size + 1, times.size))  # by how many are over
+    done[0] = 1
+    for law in world.laws:
+        over = law.cdf(times)
+        done[1:] = done[1:] * (1 - over) + done[:-1] * over
+        done[0] *= 1 - over
+    return done[m:].sum(axis=0)
 
 
 def _light(world: RandomWorld, m: int) -> bool:

@@ -56,6 +56,16 @@ def test_rounds_that_wait_for_times_without_a_mean_are_cut(monkeypatch) -> None:
     assert [(check.quantity, check.ratio) for check in found] == [(methods.CUT, 0.0)]
 
 
+def test_chances_of_rounds_are_those_of_order_statistics() -> None:
+    """Of alike clients: that of the m-th of n uniforms at F(t) is beta."""
+    law = worlds.HeavyLaw("weibull_min", 0.5, 0.2, 1.5)
+    made = worlds.world("heavy", 0)._replace(laws=(law,) * 5, tau=np.ones(5))
+    times = np.array([0.1, 0.3, 1.0, 4.0, 40.0])
+    for m in (1, 3, 5):
+        wanted = stats.beta.cdf(law.cdf(times), m, 6 - m)
+        np.testing.assert_allclose(methods._chance(made, m, times), wanted, atol=1e-12)
+
+
 def test_blocks_that_are_there_are_not_played_again(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(ratios, "BLOCK", 1)
     block = (tmp_path / "fixed-00000.csv", "fixed", 1, 2)
