@@ -10,6 +10,8 @@ entry in `docs/decisions.yaml`, and entries that nothing names, are refused; so 
 `--check`, experiments shown by a test that does not exist, or not run at every landing.
 """
 
+import csv
+import io
 import json
 import sys
 import tempfile
@@ -41,6 +43,7 @@ from generators import (
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
 from simulator.claims import ORIGINS
+from simulator.config import catalogue
 from simulator.trace import load
 
 ROOT = experiments.ROOT
@@ -250,6 +253,7 @@ def documents() -> dict[Path, str]:
         ROOT / decisions.PAGE: decisions.document(
             NOTE, decisions.read(ROOT / decisions.LISTED), decisions.named()
         ),
+        catalogue.LISTED: _listing(),
         ROOT / "docs" / "tables.md": formulas.document(NOTE),
         ROOT / "README.md": f"{before}{BEGIN}\n{readme_summary()}\n{END}{after}",
         ROOT / "docs" / "experiments.md": experiments_page(),
@@ -315,6 +319,14 @@ def documents() -> dict[Path, str]:
             f"{of_words(_claims_of(CALIBRATION))}\n"
         )
     return found
+
+
+def _listing() -> str:
+    """Returns the table that `stalesim list` shows."""
+    text = io.StringIO()
+    rows = catalogue.own_listing(*catalogue.KINDS)
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def _degrees() -> str:

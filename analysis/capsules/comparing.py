@@ -40,6 +40,13 @@ class Repetition(NamedTuple):
         return bool((self.verdicts["then"] == self.verdicts["now"]).all())
 
     @property
+    def same(self) -> bool:
+        """Whether all verdicts are as they were; without any, all traces."""
+        return self.same_verdicts and (
+            len(self.verdicts) > 0 or self.same_runs == self.runs
+        )
+
+    @property
     def same_machine(self) -> bool:
         """Whether machine and libraries are those of the capsule."""
         return not self.environment
@@ -51,8 +58,10 @@ def compare(capsule: Capsule, study: Study) -> Repetition:
     Raises:
         StudyError: A table of either is damaged.
     """
-    then = _by_claim(capsule.table(contents.CLAIMS))
-    now = _by_claim(claims.evaluate(study).astype(str))
+    then, now = {}, {}
+    if not contents.is_played(capsule.manifest):
+        then = _by_claim(capsule.table(contents.CLAIMS))
+        now = _by_claim(claims.evaluate(study).astype(str))
     names = [*dict.fromkeys([*then, *now])]
     rows = [(key[0], then.get(key, "none"), now.get(key, "none")) for key in names]
     before = _by_run(capsule.table(contents.RUNS))

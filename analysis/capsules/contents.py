@@ -10,6 +10,7 @@ from analysis import claims, tables
 from analysis.capsules import digests
 from analysis.frames import Study
 from analysis.page.writing import yaml_of
+from analysis.timelines.view import view
 from simulator.trace import StudyError
 
 SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
@@ -57,17 +58,17 @@ def entries(study: Study) -> list[PackedFile]:
     """Returns the files that a capsule of a study has, but for its metadata.
 
     Args:
-        study: Study that is complete.
+        study: Study or timeline that is complete.
 
     Raises:
-        StudyError: It is a timeline or not complete, a table is damaged, or the code of
-            a plug-in is no longer that of the study.
+        StudyError: It is not complete or was imported from a log, a table is damaged,
+            or the code of a plug-in is no longer that of the study.
     """
     manifest = study.manifest
-    if manifest.get("kind") == "timeline":
+    if "seed" not in manifest["scenario"]:
         raise StudyError(
-            f"{study.folder}: must be a study with numerics to be a capsule, but is a "
-            f"timeline; send its folder, which holds all of it"
+            f"{study.folder}: must be of a scenario to be a capsule, but was imported "
+            f"from a log, which nothing repeats; send the log"
         )
     if manifest["status"] != "complete":
         raise StudyError(
@@ -79,13 +80,28 @@ def entries(study: Study) -> list[PackedFile]:
             SCENARIO, yaml_of(manifest["scenario"]), "scenario, with all its entries"
         ),
         _text(MANIFEST, json.dumps(manifest, indent=1), "manifest of the study"),
-        _csv(RESULTS, tables.numbers(tables.results(study)), "results, by group"),
-        _csv(CLAIMS, claims.evaluate(study), "verdicts on the claims"),
+        *_results(study),
         _csv(RUNS, digests.of_runs(study), "runs, and the SHA-256 of their traces"),
     ]
     found += _modules(manifest)
     found += _figures(study.folder / FIGURES)
     return [*found, _text(README, _readme(manifest, found), "what this is")]
+
+
+def is_played(manifest: Mapping[str, Any]) -> bool:
+    """Says whether a manifest is of a timeline, which has no numerics and no claims."""
+    return manifest.get("kind") == "timeline"
+
+
+def _results(study: Study) -> list[PackedFile]:
+    if is_played(study.manifest):
+        measured = view(study).by_run
+        return [_csv(RESULTS, measured, "speed and staleness, by run")]
+    found = tables.numbers(tables.results(study))
+    return [
+        _csv(RESULTS, found, "results, by group"),
+        _csv(CLAIMS, claims.evaluate(study), "verdicts on the claims"),
+    ]
 
 
 def carried(manifest: Mapping[str, Any]) -> dict[str, dict[str, str]]:

@@ -15,7 +15,7 @@ from analysis.capsules import contents, metadata
 from simulator.storage import limits
 from simulator.trace import StudyError
 
-NEEDED = (contents.SCENARIO, contents.MANIFEST, contents.CLAIMS, contents.RUNS)
+NEEDED = (contents.SCENARIO, contents.MANIFEST, contents.RUNS)
 MOST_BYTES = 2**30
 """Bytes of all files of a capsule, unpacked."""
 
@@ -82,6 +82,8 @@ def read(path: str | Path) -> Capsule:
         raise _damaged(path, f"{contents.MANIFEST} is no manifest") from error
     if not isinstance(runs, list):
         raise _damaged(path, f"{contents.MANIFEST} is no manifest")
+    if contents.CLAIMS not in listed and not contents.is_played(manifest):
+        raise _damaged(path, f"{contents.CLAIMS} is missing")
     return Capsule(path, {name: files[name] for name in listed}, manifest)
 
 

@@ -116,7 +116,7 @@ class _Track:
             self._take(seen)
         except StudyError:
             pass  # files are being joined; the next look is at the joined ones
-        except Exception as error:
+        except Exception as error:  # whatever another program's client raises
             self._give_up(seen, error)
 
     def end(self) -> None:

@@ -59,7 +59,7 @@ def _executed() -> int:
     try:
         # Else Typer writes a box of several lines.
         status = app(standalone_mode=False)
-    except Exception as error:
+    except Exception as error:  # Typer's errors have no class of their own that lasts
         said = getattr(error, "format_message", lambda: None)()
         if said is None:
             raise

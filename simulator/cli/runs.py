@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -329,11 +329,7 @@ def timeline(
                 "--gantt and --chrome need every job, but the scenario says record: "
                 "summary; leave them out, or record everything"
             )
-        with (
-            folders.chosen_or_new(folder, f"{config.name}-timeline") as folder,
-            console.interruptible(folder),
-            console.progress(config.name) as hear,
-        ):
+        with _playing(folder, config.name, "timeline") as (folder, hear):
             study = record(config, folder, hear)
         printing.close_timeline(study, gantt, chrome, forms)
 
@@ -351,10 +347,19 @@ def _play_samples(
             "--gantt and --chrome show clients, but the scenario has samples; leave "
             "them out"
         )
-    with (
-        folders.chosen_or_new(folder, f"{config.name}-rollouts") as folder,
-        console.interruptible(folder),
-        console.progress(config.name) as hear,
-    ):
+    with _playing(folder, config.name, "rollouts") as (folder, hear):
         told = record_rollouts(config, folder, hear)
     printing.close_rollouts(told, folder, forms)
+
+
+@contextlib.contextmanager
+def _playing(
+    folder: Path | None, name: str, what: str
+) -> Iterator[tuple[Path, "Callable[[float], None]"]]:
+    """Yields the folder of what is played, and what hears how far it is."""
+    with (
+        folders.chosen_or_new(folder, f"{name}-{what}") as folder,
+        console.interruptible(folder),
+        console.progress(name) as hear,
+    ):
+        yield folder, hear

@@ -24,7 +24,7 @@ SHOWN = 3
 
 @app.command()
 def capsule(
-    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    folder: Annotated[Path, typer.Argument(help="folder of a study or timeline")],
     file: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="zip file; by default FOLDER/capsule.zip"),
@@ -72,11 +72,10 @@ def rerun(
 ) -> None:
     """Repeats the study of a capsule, and says whether its verdicts are the same here.
 
-    Ends with status 1 if one is not.
+    Ends with status 1 if one is not; without verdicts, if a trace is not.
     """
     from analysis import capsules
-    from simulator import studies
-    from simulator.scenario.reading import loads
+    from simulator.scenario.reading import loads, loads_any
 
     packed = capsules.read(file)
     if packed.modules and not run_code:
@@ -86,15 +85,22 @@ def rerun(
         )
     folder = folder or folders.new(f"{packed.manifest['name']}-again")
     _register(packed, folder)
-    scenario = loads(packed.files["scenario.yaml"].decode(), f"{file}:scenario.yaml")
-    if getattr(scenario, "algorithm", None) is None:
-        raise UserError(f"{file}: must hold a study with numerics; get it again")
+    is_played = packed.manifest.get("kind") == "timeline"
+    text, name = packed.files["scenario.yaml"].decode(), f"{file}:scenario.yaml"
+    scenario = loads_any(text, name) if is_played else loads(text, name)
     with console.interruptible(folder), console.progress(scenario.name) as hear:
-        study = studies.simulate(scenario, folder, jobs=jobs, progress=hear)
+        if is_played:
+            from simulator.timelines.saved import record
+
+            study = record(scenario, folder, hear)
+        else:
+            from simulator import studies
+
+            study = studies.simulate(scenario, folder, jobs=jobs, progress=hear)
     found = capsules.compare(packed, study)
     _show(found)
     out.say(f"Study: {folder}")
-    if not found.same_verdicts:
+    if not found.same:
         raise SystemExit(DIFFERENT)
 
 
@@ -117,7 +123,7 @@ def _register(packed: "Capsule", folder: Path) -> None:
 
 
 def _show(found: "Repetition") -> None:
-    """Says what is the same, and what differs."""
+    """Says what is the same, and what differs; a timeline has no verdicts."""
     for name, (then, now) in found.environment.items():
         out.say(f"{name} was {then}, is {now}")
     for name in found.inputs:
@@ -136,6 +142,8 @@ def _show(found: "Repetition") -> None:
         if then != now:
             err.say(f"{claim}: {then} then, {now} now", style="red")
     number = counted(len(found.verdicts), "verdict")
+    if found.verdicts.empty:
+        return
     if found.same_verdicts:
         out.say(f"the same verdicts: {number}", style="green")
     else:

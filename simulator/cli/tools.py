@@ -16,18 +16,15 @@ app = typer.Typer()
 @app.command("list")
 def list_() -> None:
     """Lists the laws, protocols, algorithms, models and data sets that exist."""
-    from simulator.config.catalogue import KINDS, parts, registered
-    from simulator.config.parts import OPEN, described, tag
+    from simulator.config.catalogue import listing
+    from simulator.config.parts import OPEN
 
-    sources = {p.part: p.source for kind in KINDS for p in registered(kind)}
-    table = Table("kind", "name", *["from"] * bool(sources), "what it is", box=None)
-    for kind in KINDS:
-        for part in parts(kind):
-            about = described(part)
-            name = tag(part)
-            name = "(any of scipy.stats)" if name == OPEN else name
-            source = [sources.get(part, "stalesim")] * bool(sources)
-            table.add_row(kind, name, *source, about)
+    rows = listing()
+    added = any(source != "stalesim" for _, _, source, _ in rows)
+    table = Table("kind", "name", *["from"] * added, "what it is", box=None)
+    for kind, name, source, about in rows:
+        shown = "(any of scipy.stats)" if name == OPEN else name
+        table.add_row(kind, shown, *[source] * added, about)
     out.print(table)
 
 

@@ -4,6 +4,7 @@ Classes are named as text, so that this module imports none of them, and any of 
 import this one.
 """
 
+import csv
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
@@ -16,9 +17,11 @@ from pydantic_core import core_schema
 from simulator.config import plugins
 from simulator.config.base import Config
 from simulator.config.errors import UserError
-from simulator.config.parts import OPEN, Part, tag
+from simulator.config.parts import OPEN, Part, described, tag
 from simulator.config.plugins import Plugin, PluginSource
 
+LISTED = Path(__file__).with_name("parts.csv")
+"""What `own_listing` returns of all kinds."""
 KINDS: dict[str, tuple[str, ...]] = {
     "laws": (
         "simulator.laws.constant:Constant",
@@ -221,6 +224,34 @@ def sources(used: Iterable[Config]) -> dict[str, PluginSource]:
     named = (one for each in used for one in (type(each), *each.named_parts()))
     names = {others[one] for one in named if one in others}
     return {name: plugins.source(name) for name in sorted(names)}
+
+
+def listing() -> list[list[str]]:
+    """Returns kind, name, source and description of all parts there are.
+
+    Without plug-ins they are read from a table, which `docs/generate.py` writes: to
+    import all parts takes most of a second.
+
+    Raises:
+        UserError: a plug-in is not as it should be.
+    """
+    if not plugins.are_there(KINDS):
+        with LISTED.open(encoding="utf-8", newline="") as file:
+            return list(csv.reader(file))
+    return [row for kind in KINDS for row in (*own_listing(kind), *_added(kind))]
+
+
+def own_listing(*kinds: str) -> list[list[str]]:
+    """Returns the same of this package's parts of some kinds, from their classes."""
+    return [_line(kind, part, "stalesim") for kind in kinds for part in own(kind)]
+
+
+def _added(kind: str) -> list[list[str]]:
+    return [_line(kind, plugin.part, plugin.source) for plugin in registered(kind)]
+
+
+def _line(kind: str, part: Any, source: str) -> list[str]:
+    return [kind, tag(part), source, described(part)]
 
 
 def register(*modules: str | Path) -> None:

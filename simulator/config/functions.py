@@ -136,7 +136,7 @@ def hand_over(name: str, given: Any) -> str:
 
     try:
         packed = cloudpickle.dumps(given)
-    except Exception as error:
+    except Exception as error:  # an object says by itself how it is pickled
         raise UserError(
             f"{name} must be something that can be pickled, so that it is known when "
             f"it changes, got {said(error)}; write it into a module, and name that by "
@@ -184,7 +184,7 @@ def calling(text: str, where: str, call: Callable[[], Any]) -> Any:
         return call()
     except UserError:
         raise
-    except Exception as error:
+    except Exception as error:  # the user's code may raise anything
         raise ScenarioError(
             f"{where} must be a function that can be called here, got {said(error)} "
             f"from {text!r}; mend it"

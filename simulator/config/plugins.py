@@ -121,6 +121,12 @@ def named() -> list[str]:
     return list(dict.fromkeys(name for name in given if name))
 
 
+def are_there(kinds: Iterable[str]) -> bool:
+    """Says whether a plug-in is named, or installed with entry points; imports none."""
+    groups = {f"stalesim.{kind}" for kind in kinds}
+    return bool(named()) or bool(groups & entry_points().groups)
+
+
 def located(module: str | Path) -> str:
     """Returns how the environment names a module, from whatever folder it is read."""
     text = str(module)
@@ -141,7 +147,7 @@ def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]
             place = f"the entry point {point.name!r} of {group} in {package!r}"
             try:
                 given = point.load()
-            except Exception as error:
+            except Exception as error:  # a package runs any code when imported
                 raise UserError(
                     f"{place} must be importable, got {_brief(error)}; mend or "
                     f"uninstall the package"

@@ -38,7 +38,7 @@ def check(named: UserFunction, run: Callable[..., Any], *arguments: Any) -> None
 
     try:
         one, two = traced(), traced()
-    except Exception as error:
+    except Exception as error:  # of the user's code, or JAX's plain one for a leak
         if "Leak" not in str(error):
             functions.calling(*named, traced)
             return

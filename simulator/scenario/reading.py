@@ -89,6 +89,19 @@ def loads(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
     return _loads_in_one_line(text, name, overrides, worlds=False)
 
 
+def loads_any(text: str, name: str) -> Any:
+    """Reads the text of a scenario, or of a world, as `read_any` does a file.
+
+    Args:
+        text: YAML.
+        name: Name of the file, for messages.
+
+    Raises:
+        ScenarioError: The same as in `read`.
+    """
+    return _loads_in_one_line(text, name, (), worlds=True)
+
+
 def validated(tree: Mapping[str, Any]) -> Scenario:
     """Validates a scenario that is there as nested mappings, and not in a file.
 

@@ -16,6 +16,9 @@ from analysis import capsules
 from analysis.capsules import digests
 from simulator.cli.commands import app
 from simulator.config.errors import UserError
+from simulator.scenario.reading import loads_any
+from simulator.timelines.imported import import_log
+from simulator.timelines.saved import record
 from simulator.trace import StudyError, load
 from tests.runs import tiny_study
 
@@ -256,6 +259,40 @@ def test_what_cannot_be_packed(folder: Path, tmp_path: Path) -> None:
     study.manifest["status"] = "incomplete"
     with pytest.raises(StudyError, match="must be complete to be a capsule"):
         capsules.write(study, tmp_path / "a.zip")
+
+
+WORLD = """\
+name: world
+clients: {number: 3, compute: {law: expon, scale: 1.0}}
+protocol: {kind: asynchronous}
+stop: {commits: 30}
+replicates: 2
+"""
+
+
+@pytest.mark.parametrize("kept", ["everything", "summary"])
+def test_a_timeline_is_packed_and_repeated(kept: str, tmp_path: Path) -> None:
+    scenario = loads_any(f"{WORLD}record: {kept}\n", "world")
+    path = capsules.write(record(scenario, tmp_path / "world"))
+    found = capsules.read(path)
+    assert "results/claims.csv" not in found.files
+    assert found.table("results/results.csv")["updates_per_s"].astype(float).gt(0).all()
+    code, output = _run("rerun", path, "-o", tmp_path / "again")
+    assert code == 0, output
+    assert "traces: 2 of 2 runs equal to the bit" in output
+    assert "verdict" not in output
+    text = f"{WORLD}record: {kept}\nseed: 7\n"
+    other = record(loads_any(text, "world"), tmp_path / "other")
+    again = capsules.compare(found, other)
+    assert (again.same_verdicts, again.same, again.same_runs) == (True, False, 0)
+
+
+def test_an_imported_timeline_is_no_capsule(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("client,read_time,arrived_time\n1,0,1\n2,0,2\n")
+    study = import_log(log, tmp_path / "timeline")
+    with pytest.raises(StudyError, match=r"imported from a log, .*; send the log"):
+        capsules.write(study)
 
 
 def test_a_capsule_that_is_too_large(tmp_path: Path, monkeypatch: Any) -> None:

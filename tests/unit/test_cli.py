@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from simulator.config import catalogue
 from simulator.config.errors import StudyError
 from simulator.trace import load
 
@@ -187,6 +188,7 @@ def test_dry_run_list_and_schema(scenario: Path) -> None:
     dry = stalesim("run", scenario, "--dry-run")
     assert "6 runs in 6 batches; nothing was run" in dry.stdout
     assert "t_synchronous" in stalesim("list").stdout
+    assert catalogue.listing() == catalogue.own_listing(*catalogue.KINDS)
     assert "properties" in json.loads(stalesim("schema").stdout)
 
 

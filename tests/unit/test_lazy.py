@@ -92,6 +92,19 @@ def test_what_is_quick_imports_nothing_large(code: str) -> None:
     assert not LARGE & set(done.stdout.splitlines()[-1].split())
 
 
+def test_the_list_imports_no_part() -> None:
+    """To import all parts takes most of a second."""
+    code = COMMAND.format(arguments=["list"])
+    code += "; import sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    *listed, modules = done.stdout.splitlines()
+    assert any("t_synchronous" in line for line in listed)
+    assert not {"numpy", "simpy", "simulator.laws.constant"} & set(modules.split())
+
+
 def test_what_a_name_is() -> None:
 
     from analysis import convergence, style

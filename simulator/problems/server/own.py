@@ -1,44 +1,21 @@
 """A model of a user's own as the server's network, over what the parties send."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from simulator.config.functions import UserFunction
 from simulator.problems.data.base import Field
-from simulator.problems.models.python.network import OwnNetwork, python_network
-from simulator.problems.models.shapes import Shapes
+from simulator.problems.models.around import Around
+from simulator.problems.models.python.network import python_network
 from simulator.problems.outputs import OutputForm
 
 
-class OwnServerNetwork(NamedTuple):
-    """A model whose rows are the vectors of all parties.
-
-    Attributes:
-        network: The model, of rows `[M, width]`, or of views `[M, V, width]`.
-    """
-
-    network: OwnNetwork
-
-    @property
-    def num_outputs(self) -> int:
-        """Number of logits, `C`."""
-        return self.network.num_outputs
-
-    @property
-    def num_weights(self) -> int:
-        """Length of the flat vector."""
-        return self.network.num_weights
-
-    @property
-    def shapes(self) -> Shapes:
-        """Shapes of the arrays in the vector."""
-        return self.network.weights.shapes
-
-    def init(self, key: Key[Array, ""]) -> Float[Array, " P0"]:
-        """Returns the weights at the start."""
-        return self.network.init(key)
+@dataclass(frozen=True)
+class OwnServerNetwork(Around):
+    """A model whose rows are the vectors of all parties: `[M, width]`, or views too."""
 
     def apply(self, weights: Float[Array, " P0"], h: Float[Array, "M D S"]) -> Any:
         """Returns the outputs of some samples, as the loss takes them.

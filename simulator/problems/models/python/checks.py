@@ -142,7 +142,7 @@ def _draws(
         return True
     try:
         jax.eval_shape(lambda *t: model.apply(*t, x, None, True), *trees)
-    except Exception:
+    except Exception:  # each library has its own error for a key that is missing
         key = jax.random.key(0)
         of_user.calling(
             *named,
