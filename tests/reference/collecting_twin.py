@@ -11,7 +11,14 @@ from typing import Literal
 
 import numpy as np
 
-from tests.reference.methods_twin import Run, Source, Vector, World, everyone, sum_of
+from tests.reference.methods_twin import (
+    Run,
+    Source,
+    Vector,
+    World,
+    everyone,
+    sum_of,
+)
 
 
 def collect(

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.reference.methods_twin import Run, Source, Vector, World, everyone, sum_of
+from tests.reference.methods_twin import (
+    Run,
+    Source,
+    Vector,
+    World,
+    everyone,
+    sum_of,
+)
 
 
 def fadas(

@@ -25,17 +25,21 @@ from tests.runs import execute, prepared
 from tests.support import everything, played
 from tests.unit.protocols.replay import check_conservation, kinds, workers
 
-VISITS, ROUNDS = 12, 3
+VISITS, ROUNDS, MIXING = 12, 3, 0.3
 LINKS = {
     "upload": {"law": "expon", "scale": 2.0},
     "download": {"law": "gamma", "a": 2.0, "scale": 0.4},
 }
 
 
-def tree(cloud: str) -> dict[str, Any]:
-    protocol = {"kind": "hierarchy", "edges": 2, "rounds": ROUNDS, "cloud": cloud}
-    algorithm = {"kind": "hierarchical", "mixing": 0.3, "local_steps": 2}
-    changes = {"protocol": protocol | LINKS, "algorithm": algorithm}
+def tree(cloud: str, within: str | None = None) -> dict[str, Any]:
+    protocol: dict[str, Any] = {"edges": 2, "rounds": ROUNDS, "cloud": cloud}
+    if within:
+        inner = {"edges": 2, "rounds": 2, "cloud": within}
+        protocol["within"] = {"kind": "hierarchy", **inner, **LINKS}
+    protocol |= {"kind": "hierarchy", **LINKS}
+    algorithm = {"kind": "hierarchical", "mixing": MIXING, "local_steps": 2}
+    changes = {"protocol": protocol, "algorithm": algorithm}
     return merge(
         merge(BASE, changes),
         {
@@ -56,10 +60,46 @@ def successive(draw: Callable[[int], float]) -> twin.Draw:
     return nth
 
 
-def link(scenario: Scenario, name: str, purpose: Purpose) -> twin.Draw:
-    law, streams = getattr(scenario.protocol, name), Streams(SEED)
-    made = law.make(Population(2, streams, 0, purpose.name.lower()))
-    return successive(StageDelays(made, purpose, streams, 2, None).next)
+def ways(level: Hierarchy, first: int, number: int) -> list[twin.Draw]:
+    """Returns the seconds of a level's ways up and down, by an edge's number."""
+    streams, found = Streams(SEED), []
+    for name, purpose in (("up", Purpose.EDGE_UP), ("down", Purpose.EDGE_DOWN)):
+        law = getattr(level, f"{name}load")
+        made = law.make(Population(number, streams, first, purpose.name.lower()))
+        stage = StageDelays(made, purpose, streams, number, None, first)
+        found.append(successive(stage.next))
+    return found
+
+
+def grown(
+    protocol: Hierarchy, clients: Any, seconds: twin.Draw, trained: twin.Train
+) -> twin.Branch:
+    """Returns the twin of a hierarchy; its cloud merges `VISITS` times."""
+
+    def no_way(*_: int) -> float:
+        return 0.0
+
+    root = twin.Branch(0, VISITS, None, [], no_way, no_way)
+    nodes: list[tuple[Any, Any]] = [(root, clients)]
+    first = 0
+    for level in protocol.levels:
+        number = len(nodes) * level.edges
+        up, down = ways(level, first, number)
+        below: list[tuple[Any, Any]] = []
+        for node, mine in nodes:
+            node.mixing = None if level.cloud == "synchronous" else MIXING
+            node.below = []
+            for part in np.array_split(mine, level.edges):
+                k = first + len(below)
+                edge: Any = twin.Branch(k, level.rounds, None, [], up, down)
+                if level.within is None:
+                    edge = twin.Leaf(
+                        k, part.tolist(), level.rounds, seconds, trained, up, down
+                    )
+                node.below.append(edge)
+                below.append((edge, part))
+        nodes, first = below, first + number
+    return root
 
 
 MODES = (
@@ -67,15 +107,25 @@ MODES = (
     pytest.param("stepwise", marks=pytest.mark.long),
     pytest.param("batched", marks=pytest.mark.long),
 )
+CLOUDS = [
+    ("synchronous", None),
+    ("asynchronous", None),
+    ("synchronous", "asynchronous"),
+    pytest.param("asynchronous", "synchronous", marks=pytest.mark.long),
+    pytest.param("synchronous", "synchronous", marks=pytest.mark.long),
+    pytest.param("asynchronous", "asynchronous", marks=pytest.mark.long),
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("cloud", ["synchronous", "asynchronous"])
-def test_models_and_times_are_those_of_the_twin(cloud: str, mode: str) -> None:
+@pytest.mark.parametrize(("cloud", "within"), CLOUDS)
+def test_models_and_times_are_those_of_the_twin(
+    cloud: str, within: str | None, mode: str
+) -> None:
     numbers = (0, 1) if mode == "batched" else (0,)
     with jax.enable_x64(True):
-        runs = [prepared(tree(cloud), seed=SEED + k, number=k) for k in numbers]
+        runs = [prepared(tree(cloud, within), seed=SEED + k, number=k) for k in numbers]
         memory, _ = execute(runs, mode)
     run = runs[0]
     scenario = run.run.scenario
@@ -90,17 +140,9 @@ def test_models_and_times_are_those_of_the_twin(cloud: str, mode: str) -> None:
             model = model - STEP * gradient
         return model
 
-    wanted = twin.play(
-        [[0, 1, 2], [3, 4]],
-        np.zeros(d),
-        ROUNDS,
-        VISITS,
-        successive(lambda c: world.draw(Purpose.COMPUTE, c)),
-        link(scenario, "upload", Purpose.EDGE_UP),
-        link(scenario, "download", Purpose.EDGE_DOWN),
-        trained,
-        None if cloud == "synchronous" else 0.3,
-    )
+    seconds = successive(lambda c: world.draw(Purpose.COMPUTE, c))
+    cloud_twin = grown(scenario.protocol, np.arange(K), seconds, trained)
+    wanted = twin.play(cloud_twin, np.zeros(d))
     rows, _, _ = everything(run.timeline)
     merges = rows.kind == Kind.COMMIT
     times = [visit.time_s for visit in wanted]
@@ -130,6 +172,40 @@ def test_one_edge_and_one_round_is_the_star(seed: int) -> None:
             for each in (jobs, others)
         )
         np.testing.assert_array_equal(mine, theirs, name)
+
+
+FLAT = {
+    "edges": 2,
+    "rounds": 3,
+    "cloud": "asynchronous",
+    "upload": {"law": "constant", "value": [2.0, 0.5]},
+}
+
+
+@pytest.mark.parametrize(
+    ("nested", "flat"),
+    [
+        ({"edges": 1, "within": {"edges": 1, "within": {"edges": 1}}}, {"edges": 1}),
+        ({"edges": 1, "within": FLAT}, FLAT),
+        ({**FLAT, "within": {"edges": 1}}, FLAT),
+        ({**FLAT, "rounds": 1, "within": {"edges": 1, "rounds": 3}}, FLAT),
+    ],
+)
+def test_a_level_of_one_child_is_none(
+    nested: dict[str, Any], flat: dict[str, Any]
+) -> None:
+    """A level whose edges have one edge each, and meet it each round, changes nothing.
+
+    Under a cloud, it passes models on; what it takes no time for takes none.
+    """
+    clients = Clients(compute=Scipy(law="expon", scale="m"))
+    runs = [
+        everything(played(Hierarchy.model_validate(each), clients, 5, 3, commits=20))
+        for each in (nested, flat)
+    ]
+    for part, wanted in zip(runs[0][:2], runs[1][:2], strict=True):
+        for mine, theirs in zip(part, wanted, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 def test_events_of_two_edges_come_in_this_order() -> None:
@@ -173,6 +249,7 @@ def test_a_cloud_that_waits_is_as_slow_as_its_slowest_edge() -> None:
     ("changes", "message"),
     [
         ({"protocol": {"edges": 9}}, "protocol.edges must be at most"),
+        ({"protocol": {"within": {"edges": 4}}}, "protocol.within.edges must be at"),
         ({"clients": {"selection": {"in_flight": 2}}}, "clients.selection must not"),
         ({"server": {"upload_bandwidth": 9}}, "server must not be set"),
         ({"protocol": {"upload": {"law": "constant", "value": -1}}}, "must be"),

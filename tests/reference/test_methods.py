@@ -214,9 +214,7 @@ def test_a_cache_with_a_buffer_of_one_is_no_table() -> None:
 ENGINES = ["stepwise", "batched", "shared"]
 NEW = [
     *("Rennala with stops", "Malenia", "Ringleader", "ACED", "CA2FL", "MindFlayer"),
-    *("Mishchenko", "Rescaled ASGD", "Generalized AsyncSGD", "delay-adaptive"),
 ]
-"""One of each kind of numerics; the others differ in their timelines."""
 
 
 @pytest.mark.long

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from simulator.algorithms import client_work
 from simulator.algorithms.base import Event, Info, Kernel, norm, on_device
@@ -14,7 +14,39 @@ from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.problems.constants import Constants
 from simulator.problems.horizontal import HorizontalProblem
 from simulator.setup import RunSetup
-from simulator.timeline import Kind
+
+Model = Float[Array, "..."]
+Models = Float[Array, "E ..."]
+
+
+class EdgeLevel(NamedTuple):
+    """How the edges of one level meet those above them.
+
+    Attributes:
+        edges: Edges under each one above.
+        rounds: Rounds of an edge between two visits above.
+        waits: Whether the one above waits for all of its edges.
+    """
+
+    edges: int
+    rounds: int
+    waits: bool
+
+
+class EdgesState(NamedTuple):
+    """The edges of one level.
+
+    Attributes:
+        models: Each edge's model.
+        made: Rounds that it has made since its last visit above.
+        away: Whether it waits for the model that comes back from there.
+        come: How many of them each one above has got in its round.
+    """
+
+    models: Models
+    made: Int[Array, " E"]
+    away: Bool[Array, " E"]
+    come: Int[Array, " A"]
 
 
 class HierarchicalState(NamedTuple):
@@ -22,81 +54,84 @@ class HierarchicalState(NamedTuple):
 
     Attributes:
         cloud: The cloud's model.
-        edges: Each edge's model.
-        sums: Sum of what each edge's clients have sent in its round.
+        levels: The edges, from the cloud down.
+        sums: Sum of what each lowest edge's clients have sent in its round.
         counts: How many they are.
         key: Key of what training draws; None without any.
     """
 
-    cloud: Float[Array, "..."]
-    edges: Float[Array, "E ..."]
-    sums: Float[Array, "E ..."]
+    cloud: Model
+    levels: tuple[EdgesState, ...]
+    sums: Models
     counts: Int[Array, " E"]
     key: Key[Array, ""] | None
 
 
 class HierarchicalKernel(Kernel):
-    """Applies each contribution at its client's edge, and merges edges at the cloud.
+    """Applies each contribution at its client's edge, and merges edges above.
 
     Attributes:
         step_size: Step size of the clients' local steps.
-        mixing: Part of an edge's model in the cloud's, where that does not wait.
-        edge_of: Edge of each client.
-        sizes: Number of each edge's clients.
+        mixing: Part of an edge's model in that of one above that does not wait.
+        edge_of: Lowest edge of each client.
+        sizes: Number of the clients of each edge, for every level.
+        levels: The levels, from the cloud down.
         local_steps: Q.
-        waits: Whether the cloud waits for all edges.
     """
 
     step_size: Schedule | Steps
     mixing: Float[Array, ""]
     edge_of: Int[Array, " K"]
-    sizes: Int[Array, " E"]
+    sizes: tuple[Int[Array, " E"], ...]
+    levels: tuple[EdgeLevel, ...] = eqx.field(static=True)
     local_steps: int = eqx.field(static=True)
-    waits: bool = eqx.field(static=True)
 
     def init(
         self, problem: HorizontalProblem, key: Key[Array, ""]
     ) -> HierarchicalState:
         """Starts all models at the model's start."""
         weights = problem.start(key)
-        edges = jnp.tile(weights, (self.sizes.size, *(1,) * weights.ndim))
+        states, above = [], 1
+        for sizes in self.sizes:
+            states.append(
+                EdgesState(
+                    models=jnp.tile(weights, (sizes.size, *(1,) * weights.ndim)),
+                    made=jnp.zeros_like(sizes),
+                    away=jnp.zeros(sizes.size, bool),
+                    come=jnp.zeros(above, sizes.dtype),
+                )
+            )
+            above = sizes.size
         return HierarchicalState(
             cloud=weights,
-            edges=edges,
-            sums=jnp.zeros_like(edges),
-            counts=jnp.zeros_like(self.sizes),
+            levels=tuple(states),
+            sums=jnp.zeros_like(states[-1].models),
+            counts=jnp.zeros_like(self.sizes[-1]),
             key=key if problem.takes_key else None,
         )
 
     def step(
         self, problem: HorizontalProblem, state: HierarchicalState, event: Event
     ) -> tuple[HierarchicalState, Info]:
-        """Takes the contribution of a CONTRIBUTE; of a COMMIT, at the cloud."""
+        """Takes a contribution as far up as it completes the rounds of edges."""
         there, worker = event.present()[0], event.worker[0]
         edge = self.edge_of.at[worker].get(mode="clip")
-        model = state.edges[edge]
+        lowest, sizes = state.levels[-1], self.sizes[-1]
+        model = lowest.models[edge]
         samples = client_work.samples_of(event, self.local_steps)[0]
         drawn = client_work.training_key(problem, state.key, worker, event.job[0])
         local = self.step_size.at(event.version)
         work = client_work.local_steps(problem, model, samples, local, key=drawn)
         total = state.sums[edge] + jnp.where(there, work.message, 0)
         count = state.counts[edge] + there
-        whole = count == self.sizes[edge]
-        direction = total / self.sizes[edge]
+        whole = count == sizes[edge]
+        direction = total / sizes[edge]
         moved = (model - local * direction).astype(model.dtype)
         model = jnp.where(whole & there, moved, model)
-        edges = state.edges.at[edge].set(model)
-        commits = (event.kind == Kind.COMMIT) & there
-        if self.waits:
-            share = (self.sizes / self.sizes.sum()).astype(model.dtype)
-            merged = jnp.tensordot(share, edges, 1)
-            cloud = jnp.where(commits, merged, state.cloud)
-            edges = jnp.where(commits, cloud[None], edges)
-        else:
-            part = self.mixing.astype(model.dtype)
-            merged = (1 - part) * state.cloud + part * model
-            cloud = jnp.where(commits, merged, state.cloud)
-            edges = edges.at[edge].set(jnp.where(commits, cloud, model))
+        lowest = lowest._replace(models=lowest.models.at[edge].set(model))
+        cloud, levels = self._upwards(
+            state.cloud, (*state.levels[:-1], lowest), edge, model, whole & there
+        )
         info = {
             "loss": jnp.where(there, work.loss, 0),
             "step_size": local,
@@ -104,13 +139,77 @@ class HierarchicalKernel(Kernel):
         }
         return HierarchicalState(
             cloud=cloud,
-            edges=edges,
+            levels=levels,
             sums=state.sums.at[edge].set(jnp.where(whole, 0, total)),
             counts=state.counts.at[edge].set(jnp.where(whole, 0, count)),
             key=state.key,
         ), info
 
-    def read_out(self, state: HierarchicalState) -> Float[Array, "..."]:
+    def _upwards(
+        self,
+        cloud: Model,
+        states: tuple[EdgesState, ...],
+        edge: Int[Array, ""],
+        model: Model,
+        ended: Bool[Array, ""],
+    ) -> tuple[Model, tuple[EdgesState, ...]]:
+        """Merges edges above as far as rounds are complete, and answers those below.
+
+        Args:
+            cloud: The cloud's model.
+            states: The levels, from the cloud down.
+            edge: Lowest edge of the contribution.
+            model: That edge's model.
+            ended: Whether it has ended a round of that.
+        """
+        found = list(states)
+        stays: list[Bool[Array, ""]] = []
+        places = [edge]
+        for d in reversed(range(len(states))):
+            level, here, at = self.levels[d], found[d], places[0]
+            made = here.made[at] + ended
+            goes = ended & (made == level.rounds)
+            stays.insert(0, ended & ~goes)
+            above = at // level.edges
+            come = here.come[above] + goes
+            ended = goes & ((come == level.edges) if level.waits else True)
+            found[d] = here._replace(
+                made=here.made.at[at].set(jnp.where(goes, 0, made)),
+                away=here.away.at[at].set(here.away[at] | goes),
+                come=here.come.at[above].set(jnp.where(ended, 0, come)),
+            )
+            theirs = found[d - 1].models[above] if d else cloud
+            merged = self._merged(d, theirs, here.models, at, model)
+            model = jnp.where(ended, merged, theirs)
+            if d:
+                models = found[d - 1].models.at[above].set(model)
+                found[d - 1] = found[d - 1]._replace(models=models)
+            else:
+                cloud = model
+            places.insert(0, above)
+        answers, models = ended[None], cloud[None]
+        for d, here in enumerate(found):
+            parents = jnp.arange(here.made.size) // self.levels[d].edges
+            back = here.away & answers[parents]
+            each = back.reshape(-1, *(1,) * cloud.ndim)
+            models = jnp.where(each, models[parents], here.models)
+            found[d] = here._replace(models=models, away=here.away & ~back)
+            answers = back.at[places[d + 1]].max(stays[d])
+        return cloud, tuple(found)
+
+    def _merged(
+        self, d: int, model: Model, below: Models, at: Int[Array, ""], newest: Model
+    ) -> Model:
+        """Returns what a model becomes when the newest one below it has come."""
+        if not self.levels[d].waits:
+            part = self.mixing.astype(model.dtype)
+            return (1 - part) * model + part * newest
+        sizes, edges = self.sizes[d], self.levels[d].edges
+        same = jnp.arange(sizes.size) // edges == at // edges
+        own = jnp.where(same, sizes, 0)
+        return jnp.tensordot((own / own.sum()).astype(model.dtype), below, 1)
+
+    def read_out(self, state: HierarchicalState) -> Model:
         """Returns the cloud's model."""
         return state.cloud
 
@@ -121,12 +220,19 @@ def build(
     """Builds the algorithm of a scenario."""
     step_size, _ = resolve(config.step_size, constants)
     protocol = setup.scenario.protocol
-    sizes = [len(part) for part in protocol.members(setup.shape.num_clients)]
+    lowest = [len(part) for part in protocol.members(setup.shape.num_clients)]
+    levels = tuple(
+        EdgeLevel(level.edges, level.rounds, level.cloud == "synchronous")
+        for level in protocol.levels
+    )
+    sizes = [np.array(lowest)]
+    for level in reversed(levels[1:]):
+        sizes.insert(0, sizes[0].reshape(-1, level.edges).sum(axis=1))
     return HierarchicalKernel(
         step_size=on_device(step_size),
         mixing=jnp.asarray(config.mixing, float),
-        edge_of=jnp.asarray(np.repeat(np.arange(len(sizes)), sizes), jnp.int32),
-        sizes=jnp.asarray(sizes, jnp.int32),
+        edge_of=jnp.asarray(np.repeat(np.arange(len(lowest)), lowest), jnp.int32),
+        sizes=tuple(jnp.asarray(each, jnp.int32) for each in sizes),
+        levels=levels,
         local_steps=config.local_steps,
-        waits=protocol.cloud == "synchronous",
     )

@@ -35,18 +35,20 @@ class HierarchyRecorder(Recorder):
         self._read_version[client] = version
         self._read_slot[client] = UNNAMED
 
-    def merge(self, time: Any, client: int, round_: int, edges: Container[int]) -> None:
-        """Applies what the clients of some edges have sent, the last one's included.
+    def merge(
+        self, time: Any, client: int, round_: int, others: Container[tuple[int, int]]
+    ) -> None:
+        """Applies what has come to the cloud, the last contribution included.
 
         Args:
             time: Time at the cloud, in the clock's unit.
             client: Client whose contribution ended its edge's last round.
             round_: Round of the cloud.
-            edges: Clients of the edges that are merged.
+            others: All other jobs whose work is in what is merged: (client, job).
         """
         waiting, self._held = self._held, []
         for entry in waiting:
-            into = self._buffered if entry[1] in edges else self._held
+            into = self._buffered if entry[1:3] in others else self._held
             into.append(entry)
         self.commit(time, (client,), round_)
 

@@ -145,9 +145,7 @@ class ArrivalsPlayer:
                 needed = np.ceil((until - paths.last[behind]) / mean) + 1
             # Powers of two, so that few different numbers are worked out at a time.
             cap = max(1, min(most // behind.size, size))
-            # As many again where no time has passed yet.
-            needed = np.where(np.isnan(needed), paths.jobs[behind], needed)
-            needed = np.clip(needed, 1, cap)
+            needed = np.nan_to_num(np.clip(needed, 1, cap), nan=1)
             powers = np.ceil(np.log2(needed)).astype(np.int64)
             for power in np.unique(powers).tolist():
                 some = behind[powers == power]

@@ -1,0 +1,198 @@
+"""A hierarchy that is played: the cloud, edges at all levels, and their clients."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from simulator.laws.base import AnyLaw, Population
+from simulator.protocols.hierarchy.recorder import HierarchyRecorder
+from simulator.streams import Purpose
+from simulator.world.cycle import Cycle
+from simulator.world.delays import StageDelays
+from simulator.world.world import World
+
+if TYPE_CHECKING:
+    from simulator.protocols.hierarchy.hierarchy import Hierarchy
+
+
+@dataclass(eq=False)
+class EdgeNode:
+    """An edge of whatever level, or the cloud.
+
+    Attributes:
+        number: Number among all edges, level by level; of the cloud, none.
+        parent: Where it sends its model; None of the cloud.
+        rounds: Rounds between two visits there.
+        up: Way to the parent; None takes no time.
+        down: Way back.
+        waits: Whether a round waits for all below; that of clients always does.
+        below: Edges within it.
+        clients: Clients right under it.
+        left: Rounds until its next visit.
+        awaited: How many of those below the round waits for still.
+        version: Version of the cloud that its model goes on from.
+        last: Client that ended its last round.
+        away: Whether its model is on the way to the parent and back.
+        asked: Edges within it that go on when it is back.
+        queue: Edges within it that have come since.
+        held: Jobs whose work it has: (client, job).
+    """
+
+    number: int
+    parent: "EdgeNode | None"
+    rounds: int = 0
+    up: StageDelays | None = None
+    down: StageDelays | None = None
+    waits: bool = True
+    below: list["EdgeNode"] = field(default_factory=list)
+    clients: list[int] = field(default_factory=list)
+    left: int = 0
+    awaited: int = 0
+    version: int = 0
+    last: int = 0
+    away: bool = False
+    asked: list["EdgeNode"] = field(default_factory=list)
+    queue: list["EdgeNode"] = field(default_factory=list)
+    held: list[tuple[int, int]] = field(default_factory=list)
+
+
+class EdgeTree:
+    """Lets clients work for their edges, and edges for those above.
+
+    Args:
+        levels: The hierarchies from the cloud down.
+        members: Clients of each edge of the lowest level.
+        world: World that is simulated.
+        recorder: Receiver of reads, and of the outcome of each job.
+    """
+
+    def __init__(
+        self,
+        levels: "Sequence[Hierarchy]",
+        members: Sequence[list[int]],
+        world: World,
+        recorder: HierarchyRecorder,
+    ) -> None:
+        self._world, self._recorder = world, recorder
+        self._env = world.env
+        cloud = EdgeNode(0, None)
+        nodes, first = [cloud], 0
+        for level in levels:
+            number = len(nodes) * level.edges
+            up = self._stage(level.upload, Purpose.EDGE_UP, first, number)
+            down = self._stage(level.download, Purpose.EDGE_DOWN, first, number)
+            for place, parent in enumerate(nodes):
+                parent.waits = level.cloud == "synchronous"
+                parent.awaited = level.edges
+                parent.below = [
+                    EdgeNode(
+                        first + k, parent, level.rounds, up, down, left=level.rounds
+                    )
+                    for k in range(place * level.edges, (place + 1) * level.edges)
+                ]
+            nodes = [node for parent in nodes for node in parent.below]
+            first += number
+        self._edges = nodes
+        self._edge_of: dict[int, EdgeNode] = {}
+        for edge, edge.clients in zip(nodes, members, strict=True):
+            self._edge_of |= dict.fromkeys(edge.clients, edge)
+        self._round = 0
+        arrive, lose = self._arrive, recorder.lose
+        self._cycle = Cycle(world, self._read, arrive, lose, selects=False)
+
+    def _stage(
+        self, law: AnyLaw | None, purpose: Purpose, first: int, number: int
+    ) -> StageDelays | None:
+        if law is None:
+            return None
+        streams = self._world.streams
+        made = law.make(Population(number, streams, first, purpose.name.lower()))
+        return StageDelays(made, purpose, streams, number, None, first)
+
+    def start(self) -> None:
+        """Starts all edges, each with the first model."""
+        for edge in self._edges:
+            self._answer(edge, [])
+
+    def _read(self, client: int) -> None:
+        version = self._edge_of[client].version
+        self._recorder.begin(client, self._env.now, version)
+
+    def _arrive(self, client: int) -> None:
+        edge = self._edge_of[client]
+        edge.awaited -= 1
+        if edge.awaited:
+            self._hold(edge, client)
+            return
+        if edge.left == 1:
+            self._recorder.arrive(client, self._env.now)
+        self._end_round(edge, client, [])
+
+    def _hold(self, node: EdgeNode, client: int) -> None:
+        """Writes down a contribution that comes no further than to a node, for now."""
+        node.held.append((client, self._recorder.current_job(client)))
+        self._recorder.contribute(self._env.now, client, self._round, held=True)
+
+    def _end_round(self, node: EdgeNode, client: int, asked: list[EdgeNode]) -> None:
+        """Lets a node go on with its own model, or visit the one above."""
+        node.left -= 1
+        if node.left:
+            self._hold(node, client)
+            self._answer(node, asked)
+            return
+        node.last, node.away, node.asked = client, True, asked
+        self._after(node.up, node, self._visit)
+
+    def _visit(self, node: EdgeNode) -> None:
+        """Lets a node come to its parent, which may be away."""
+        parent = node.parent
+        assert parent is not None
+        if parent.away:
+            parent.queue.append(node)
+            return
+        parent.held += node.held
+        node.held = []
+        asked = [node]
+        if parent.waits:
+            parent.awaited -= 1
+            if parent.awaited:
+                self._hold(parent, node.last)
+                return
+            parent.awaited, asked = len(parent.below), parent.below
+        if parent.parent is None:
+            self._merge(parent, node.last, asked)
+        else:
+            self._end_round(parent, node.last, asked)
+
+    def _merge(self, cloud: EdgeNode, client: int, asked: list[EdgeNode]) -> None:
+        self._recorder.merge(self._env.now, client, self._round, set(cloud.held))
+        self._round += 1
+        cloud.held, cloud.version = [], self._recorder.version
+        self._answer(cloud, asked)
+
+    def _answer(self, node: EdgeNode, asked: list[EdgeNode]) -> None:
+        """Lets those below go on from a node's model."""
+        if node.clients:
+            node.awaited = len(node.clients)
+            for client in node.clients:
+                self._cycle.begin(client)
+        for below in asked:
+            below.version = node.version
+            self._after(below.down, below, self._go_on)
+
+    def _go_on(self, node: EdgeNode) -> None:
+        """Lets a node that is back answer, and see to those that have come since."""
+        node.left, node.away = node.rounds, False
+        queue, node.queue = node.queue, []
+        self._answer(node, node.asked)
+        for below in queue:
+            self._visit(below)
+
+    def _after(
+        self, way: StageDelays | None, node: EdgeNode, then: Callable[[EdgeNode], None]
+    ) -> None:
+        delay = 0 if way is None else way.next(node.number)
+        if delay > 0:
+            self._world.call(delay, lambda _: then(node), 0)
+        else:
+            then(node)
