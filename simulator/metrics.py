@@ -271,6 +271,16 @@ TEST_AUC = Metric(
     takes=Takes.OUTPUTS,
     needs=(Need.CLASSES, Need.TWO_CLASSES),
 )
+EXPECTED_REWARD = Metric(
+    "expected_reward",
+    "simulator.problems.metrics:expected_reward",
+    meaning="of a policy that is rewarded for the right class: its exact mean over the "
+    "test rows",
+    label="Expected reward",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    needs=(Need.CLASSES, Need.LIKELIHOOD),
+)
 OBJECTIVE = Metric(
     "objective",
     "simulator.problems.metrics:objective",

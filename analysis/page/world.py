@@ -17,6 +17,7 @@ _CYCLE = ("idle", "read", "download", "compute", "upload")
 _NAMES = {"gossip": {"upload": "average"}, "rounds": {"compute": "local steps"}}
 _SERVERLESS = ("centralised", "gossip", "pipeline", "spanning_tree")
 _CLIENTLESS = ("centralised", "cyclic", "pipeline")
+ROLLOUTS = "rollouts"
 _POOLED = ("centralised", "pipeline")
 
 
@@ -37,6 +38,15 @@ def stages(scenario: Mapping[str, Any]) -> Rows:
     recording = (scenario.get("timeline") or {}).get("replay")
     if recording:
         return [("recording", f"read from {recording}"), _commit(kind)]
+    if kind == ROLLOUTS:
+        made, trainer = (scenario["protocol"][key] for key in ("generation", "trainer"))
+        tokens = f"tokens {shown(made['tokens'])}, each in virtual s "
+        tokens += shown(made["seconds_per_token"])
+        return [
+            ("generation", tokens),
+            ("training", shown(trainer["step"])),
+            _commit(kind),
+        ]
     if kind in _CLIENTLESS:
         return [("step", shown(scenario["protocol"].get("step"))), _commit(kind)]
     clients, found = scenario.get("clients") or {}, []
@@ -66,6 +76,8 @@ def components(scenario: Mapping[str, Any], num_clients: list[int]) -> Rows:
         entities += f": {', '.join(sizes)}"
     if kind in _POOLED:
         entities = "steps on pooled data, without clients"
+    if kind == ROLLOUTS:
+        entities = f"{numbers} slots that generate samples, and a trainer of batches"
     slow = [shown(one) for one in clients.get("slowdowns") or ()]
     activities = "the stages of 2.1"
     activities += f"; slowdowns: {listed(slow)}" if slow else ""
@@ -149,6 +161,8 @@ def _presence(clients: Mapping[str, Any]) -> Rows:
 
 
 def _resources(kind: str, server: Mapping[str, Any]) -> str:
+    if kind == ROLLOUTS:
+        return "the trainer, which makes one step after the other"
     if kind in _SERVERLESS:
         return "none; there is no server"
     found = [
@@ -165,6 +179,8 @@ def _resources(kind: str, server: Mapping[str, Any]) -> str:
 
 def _queues(kind: str, server: Mapping[str, Any]) -> str:
     ties = "events at one time have a fixed order"
+    if kind == ROLLOUTS:
+        return f"finished samples, as the protocol's entry queue has it; {ties}"
     if kind in _SERVERLESS or server.get("service") is None:
         return f"none; {ties}"
     return f"one at the server, first in, first out; {ties}"

@@ -114,7 +114,7 @@ class ScenarioWorld:
         self.selection: dict[str, Any] = common.get("selection") or {}
         self.slowdowns = common.get("slowdowns")
         self.groups: list[ScenarioGroup] = []
-        if self.protocol.get("kind") not in ("centralised", "pipeline"):
+        if self.protocol.get("kind") not in ("centralised", "pipeline", "rollouts"):
             self.groups = [
                 ScenarioGroup(common | group, int(group["number"]))
                 for group in groups.values() or [{"number": num_clients}]

@@ -48,6 +48,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.protocols.hierarchy.hierarchy:Hierarchy",
         "simulator.protocols.centralised:Centralised",
         "simulator.protocols.pipeline:Pipeline",
+        "simulator.protocols.rollouts:GenerateAndTrain",
     ),
     "algorithms": (
         "simulator.algorithms.vafl.part:Vafl",
@@ -68,6 +69,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.algorithms.edge_cloud.part:Mapa",
         "simulator.algorithms.pipelined.part:Pipelined",
         "simulator.algorithms.hierarchical.part:Hierarchical",
+        "simulator.algorithms.policy_gradient.part:PolicyGradient",
         "simulator.algorithms.decentralised.part:Psgd",
         "simulator.algorithms.decentralised.part:Adp2sgd",
         "simulator.algorithms.decentralised.part:Sgp",
@@ -127,6 +129,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.metrics:TEST_LOSS",
         "simulator.metrics:TEST_PERPLEXITY",
         "simulator.metrics:TEST_AUC",
+        "simulator.metrics:EXPECTED_REWARD",
         "simulator.metrics:OBJECTIVE",
         "simulator.metrics:GRADIENT_NORM_SQUARED",
         "simulator.metrics:OPTIMALITY_GAP",

@@ -86,6 +86,13 @@ def perplexity(problem: Any, model: Any, logits: Any) -> Number:
     return jnp.exp(loss(problem, model, logits))
 
 
+def expected_reward(problem: Any, model: Any, logits: Any) -> Number:
+    """Returns the mean chance of the right class of the test rows."""
+    del model
+    chance = jnp.exp(-losses.per_sample(problem.loss, logits, problem.y_test))
+    return chance.mean()
+
+
 def area_under_roc_curve(
     outputs: Float[Array, " S *C"], targets: Num[Array, " S *T"]
 ) -> Float[Array, ""]:

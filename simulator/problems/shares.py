@@ -62,7 +62,7 @@ def shares(
         config: The problem's configuration, a `simulator.scenario.scenario.Problem`.
         metrics: Names of the metrics that are evaluated.
         seed: Seed of the run.
-        clients: Number of clients, K; 1 where data are pooled.
+        clients: Number of clients, K; where data are pooled, of those who work on them.
         pooled: Whether all data are in one place.
 
     Raises:
@@ -91,7 +91,7 @@ def shares(
         num_outputs=form.num_outputs,
         pools=pools,
         num_samples=sizes * (clients // len(pools)),
-        num_features=features,
+        num_features=features * (clients // len(features)),
         counts=counts,
         num_exchanged=exchanged,
         labels=config.partition.labels(data) if divides else (),

@@ -15,6 +15,7 @@ from simulator.protocols.gossip import Gossip
 from simulator.protocols.hierarchy.hierarchy import Hierarchy
 from simulator.protocols.phases import Phases
 from simulator.protocols.pipeline import Pipeline
+from simulator.protocols.rollouts import GenerateAndTrain
 from simulator.protocols.rounds import Rounds
 from simulator.protocols.routed.routed import Routed
 from simulator.protocols.spanning_tree.spanning_tree import SpanningTree
@@ -29,6 +30,7 @@ __all__ = [
     "Centralised",
     "Collect",
     "Cyclic",
+    "GenerateAndTrain",
     "Gossip",
     "Hierarchy",
     "Phases",

@@ -62,6 +62,11 @@ class Protocol(Part):
     """Options in virtual seconds, which lie on no law's lattice."""
     pooled: ClassVar[bool] = False
     """Whether all data are in one place, without clients and messages."""
+    played_by: ClassVar[str] = "simulator.timelines.simulated:SimulatedTimeline"
+    """The kind of timeline that it makes of a world, as `"module:class"`."""
+    own_registers: ClassVar[bool] = False
+    """Whether a timeline has as many registers as it needs, each its own number: then
+    runs of different timelines are not executed together."""
     has_server: ClassVar[bool] = True
     common_batch: ClassVar[bool] = False
     """Whether the parties of a vertical problem meet over one batch in each row."""
@@ -117,6 +122,14 @@ class Protocol(Part):
         """
         del num_clients
         return Cadence(width=1, num_registers=in_flight + 1)
+
+    def num_workers(self, num_clients: int) -> int:
+        """Returns how many workers its rows tell of: one where data are pooled.
+
+        Args:
+            num_clients: Clients of the scenario.
+        """
+        return 1 if self.pooled else num_clients
 
     def messages_per_job(self, num_clients: int) -> Int[np.ndarray, "K 2"]:
         """Returns how many messages a job of each client sends, and how many it gets.

@@ -228,7 +228,7 @@ class RolloutArrays:
         size = self._slots + count - (not anew)
         row = np.arange(size)
         started = np.r_[np.zeros(self._slots), self._works[: size - self._slots]]
-        ends = np.array(self._ended[:count])
+        ends = np.array(self._ended[:count], np.int64)
         work = self._works[count - 1] if count and self._times[count - 1] == at else 0.0
         work = work or at / self._pace
         samples: dict[str, Any] = {

@@ -172,7 +172,8 @@ class BaseScenario(Varied):
                 f"fewer",
                 ("clients",),
             )
-        unmade = self.clients is None and protocol.step_law is None
+        timed = protocol.pooled or protocol.step_law is not None
+        unmade = self.clients is None and not timed
         if unmade and not self.replays:
             raise LocatedError(
                 "clients is missing; add it, unless the protocol is centralised",

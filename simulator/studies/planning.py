@@ -99,7 +99,9 @@ def plan(runs: list[Run], *, backend: str) -> list[Task]:
             else:
                 alone += same
         together = mode == "batched" or (mode == "auto" and backend != "cpu")
-        if together and len(alone) > 1 and not scenario.protocol.refresh_bound:
+        protocol = scenario.protocol
+        unlike = protocol.refresh_bound or protocol.own_registers
+        if together and len(alone) > 1 and not unlike:
             tasks += _batches("batched", alone)
         else:
             single = "stepwise" if mode == "stepwise" else "compiled"

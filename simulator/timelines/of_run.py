@@ -9,11 +9,13 @@ a protocol and a world make the timeline.
 from dataclasses import replace
 
 from simulator.config.errors import ScenarioError
+from simulator.config.named import function_at
 from simulator.privacy import ledger
 from simulator.problems.column_work import column_work
 from simulator.problems.sampler import Sampler
 from simulator.problems.shape import ProblemShape
 from simulator.problems.shares import Shares, shares
+from simulator.protocols.base import Protocol
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
@@ -37,8 +39,8 @@ def timeline(run: Run) -> RunTimeline:
         return set_up(run).timeline
     job = scenario.job
     pooled = scenario.protocol.pooled
-    num_clients = 1 if pooled else scenario.num_clients
-    return SimulatedTimeline(
+    num_clients = scenario.protocol.num_workers(scenario.num_clients)
+    return _kind(scenario.protocol)(
         clients=None if pooled else scenario.clients,
         protocol=scenario.protocol,
         num_clients=num_clients,
@@ -66,7 +68,7 @@ def set_up(run: Run) -> RunSetup:
     """
     scenario: Scenario = run.scenario
     algorithm, protocol = scenario.algorithm, scenario.protocol
-    clients = 1 if protocol.pooled else scenario.num_clients
+    clients = protocol.num_workers(scenario.num_clients)
     shared = shares(
         scenario.problem,
         scenario.evaluate.metrics,
@@ -96,7 +98,7 @@ def set_up(run: Run) -> RunSetup:
     if scenario.computes_flops:
         workload = replace(workload, flops=_flops(scenario))
     batch = sampler.batch if algorithm.uploads_batch else None
-    simulated = SimulatedTimeline(
+    simulated = _kind(protocol)(
         clients=None if protocol.pooled else scenario.clients,
         protocol=protocol,
         num_clients=clients,
@@ -115,6 +117,12 @@ def set_up(run: Run) -> RunSetup:
     if scenario.timeline is not None and scenario.timeline.replay is not None:
         played = replayed(simulated, scenario.timeline, run)
     return RunSetup(run, shared, shape, sampler, played)
+
+
+def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
+    """Imports and returns the class of a protocol's timelines."""
+    own = protocol.played_by.startswith("simulator.")
+    return function_at(protocol.played_by, "protocol.played_by", own=own)
 
 
 def _flops(scenario: Scenario) -> tuple[float, ...]:

@@ -76,6 +76,20 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "float32", "", "Euclidean norm of the gradient's noise"
         ),
         "stage": TraceColumn("float32", "", "of MAPA's server, from 1"),
+        "reward": TraceColumn("float32", "", "mean reward of the batch's samples"),
+        "ratio_max": TraceColumn(
+            "float32", "", "largest ratio of the policies' chances of a sample's action"
+        ),
+        "limited_fraction": TraceColumn(
+            "float32",
+            "fraction",
+            "of samples whose ratio was truncated or clipped",
+        ),
+        "effective_fraction": TraceColumn(
+            "float32",
+            "fraction",
+            "of the samples: (sum of weights)^2 / sum of squares, over their number",
+        ),
         "sensitivity": TraceColumn(
             "float32",
             "",

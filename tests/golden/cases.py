@@ -69,6 +69,12 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "routed": {"kind": "routed", "tasks": 4},
     "hierarchy": {"kind": "hierarchy", "edges": 2, "cloud": "asynchronous"},
     "pipeline": {"kind": "pipeline", "stages": 2},
+    "rollouts": {
+        "kind": "rollouts",
+        "generation": {"slots": 12, "tokens": EXPON, "group": 2},
+        "queue": {"capacity": 2},
+        "trainer": {"samples": 4, "step": {"law": "expon", "scale": 0.004}},
+    },
     "tree": {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
 }
 WORKERS = ["test_accuracy", "consensus_distance", "worker_accuracy", "worker_loss"]
@@ -160,6 +166,10 @@ def _cases() -> dict[str, dict[str, Any]]:
     cases["pipelined"] = _case("pipeline", deep, pipelined)
     levels = SGD | {"kind": "hierarchical", "local_steps": 2}
     cases["hierarchical"] = _case("hierarchy", HORIZONTAL, levels)
+    policy = {"kind": "policy_gradient", "step_size": 0.3, "correction": "truncated"}
+    cases["policy_gradient"] = _case(
+        *("rollouts", HORIZONTAL, policy), metrics=["expected_reward"]
+    )
     for kind, protocol in (
         *(("malenia", "means"), ("ringleader", "phases")),
         *(("ia2sgd", "warm"), ("ca2fl", "buffered")),

@@ -174,6 +174,12 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {"kind": "hierarchy", "edges": 2, "within": {"edges": 2, "cloud": "asynchronous"}},
     {"kind": "pipeline", "stages": 3, "step": {"law": "gamma", "a": 2.0}},
     {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
+    {
+        "kind": "rollouts",
+        "generation": {"slots": 6, "tokens": {"law": "expon"}, "group": 2},
+        "queue": {"capacity": 1},
+        "trainer": {"samples": 4, "step": {"law": "expon", "scale": 0.02}},
+    },
 )
 
 

@@ -230,6 +230,26 @@ TREES: dict[str, dict[str, Any]] = {
             "clients": None,
         },
     ),
+    "rollouts": merge(
+        SGD,
+        {
+            "protocol": {
+                "kind": "rollouts",
+                "generation": {
+                    "slots": 8,
+                    "tokens": {"law": "expon"},
+                    "group": 2,
+                    "max_async_level": 2,
+                    "failures": {"after": {"law": "expon"}, "down": {"law": "expon"}},
+                },
+                "queue": {"max_age": 3},
+                "trainer": {"samples": 4},
+                "weights": {"every": 2},
+            },
+            "algorithm": {"kind": "policy_gradient", "step_size": 0.1, "batch": 1},
+            "clients": None,
+        },
+    ),
     "spanning tree": merge(
         SGD,
         {

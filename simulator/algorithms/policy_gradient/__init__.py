@@ -1,0 +1,1 @@
+"""Policy gradients under staleness: options, `prompts`, `estimate`, `kernel`."""

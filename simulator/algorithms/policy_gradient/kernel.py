@@ -1,0 +1,188 @@
+"""The kernel of policy gradients: samples of older versions, drawn when trained."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from simulator.algorithms import client_work
+from simulator.algorithms.base import Event, Info, Kernel, norm, on_device
+from simulator.algorithms.optimizers import rule as optimizing
+from simulator.algorithms.optimizers.rule import AnyRule, rule_of, shapes_of
+from simulator.algorithms.policy_gradient import estimate
+from simulator.algorithms.policy_gradient.estimate import Weighted
+from simulator.algorithms.policy_gradient.part import PolicyGradient
+from simulator.algorithms.step_rules import Schedule, Steps, resolve
+from simulator.config.errors import ScenarioError
+from simulator.problems.constants import Constants
+from simulator.problems.horizontal import HorizontalProblem
+from simulator.setup import RunSetup
+
+OF_ACTIONS = 2**31 - 3
+"""Number of the keys by which actions are drawn, each by its job's number."""
+
+
+class PolicyState(NamedTuple):
+    """The trainer's policy, and the versions that samples may be of.
+
+    Attributes:
+        weights: Weights of the policy.
+        registers: Versions of it.
+        optimizer: State of the optimiser; None without one.
+        key: Key of the actions.
+    """
+
+    weights: Float[Array, "..."]
+    registers: Float[Array, "R ..."]
+    optimizer: Any
+    key: Key[Array, ""]
+
+
+class PolicyKernel(Kernel):
+    """Steps by the samples of a batch, each drawn by the version that it is of.
+
+    A sample that is never trained is never drawn: what it holds changes nothing.
+
+    Attributes:
+        step_size: Step size.
+        limit: c or epsilon of the correction.
+        optimizer: The optimiser; None for plain steps.
+        correction: Name of the correction.
+        advantage: Name of the advantage.
+        group: Samples of a group.
+        num_registers: Registers of the timeline.
+    """
+
+    step_size: Schedule | Steps
+    limit: Float[Array, ""]
+    optimizer: AnyRule | None
+    correction: str = eqx.field(static=True)
+    advantage: str = eqx.field(static=True)
+    group: int = eqx.field(static=True)
+    num_registers: int = eqx.field(static=True)
+
+    def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> PolicyState:
+        """Starts at the model's start; version 0 stands in register 0."""
+        weights, state = problem.start(key), None
+        if self.optimizer is not None:
+            state = self.optimizer.init(weights, shapes_of(problem.model))
+        return PolicyState(
+            weights=weights,
+            registers=problem.registers(self.num_registers, weights),
+            optimizer=state,
+            key=jax.random.fold_in(key, OF_ACTIONS),
+        )
+
+    def step(
+        self, problem: HorizontalProblem, state: PolicyState, event: Event
+    ) -> tuple[PolicyState, Info]:
+        """Applies one COMMIT."""
+        registers = client_work.keep(state.registers, state.weights, event)
+        behaviour = client_work.read(registers, event)
+        x, y, _ = client_work.gathered(problem, event.samples[:, 0])
+        actions, of_sample = self._sampled(problem, behaviour, x, state.key, event.job)
+        reward = (actions == y).astype(state.weights.dtype)
+        advantage = estimate.advantages(self.advantage, reward, self.group)
+
+        def surrogate(weights: Array) -> tuple[Array, Weighted]:
+            chances = estimate.log_policy(problem.model, weights, x)
+            own = _taken(chances, actions)
+            ratio = jnp.exp(jax.lax.stop_gradient(own) - of_sample)
+            limit = self.limit.astype(own.dtype)
+            found = estimate.weighted(self.correction, limit, ratio, advantage)
+            return -jnp.mean(found.weight * advantage * own), found
+
+        graded = jax.value_and_grad(surrogate, has_aux=True)
+        (loss, found), gradient = graded(state.weights)
+        gradient = gradient + problem.penalised(state.weights)
+        step_size = self.step_size.at(event.version)
+        direction, moments = gradient, state.optimizer
+        applies = event.present()[0]
+        if self.optimizer is not None:
+            direction, moments = self.optimizer.update(
+                *(gradient, state.optimizer, state.weights, event.version),
+                shapes_of(problem.model),
+            )
+            moments = optimizing.kept(applies, moments, state.optimizer)
+        moved = state.weights - (step_size * direction).astype(gradient.dtype)
+        if self.optimizer is not None:
+            step_size = self.optimizer.scaled(step_size, event.version)
+        total, squares = found.weight.sum(), (found.weight**2).sum()
+        info = {
+            "loss": loss,
+            "step_size": step_size,
+            "gradient_norm": norm(gradient),
+            "reward": reward.mean(),
+            "ratio_max": found.ratio.max(),
+            "limited_fraction": found.limited.mean(dtype=reward.dtype),
+            "effective_fraction": total**2
+            / jnp.maximum(squares * found.weight.size, estimate.SMALL),
+        }
+        return state._replace(
+            weights=jnp.where(applies, moved, state.weights),
+            registers=registers,
+            optimizer=moments,
+        ), info
+
+    def _sampled(
+        self,
+        problem: HorizontalProblem,
+        behaviour: Float[Array, "B ..."],
+        x: Float[Array, "B P"],
+        key: Key[Array, ""],
+        job: Int[Array, " B"],
+    ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
+        """Returns the samples' actions, and the logarithms of their chances.
+
+        Each by the version that the sample is of, and by the number of its job, so that
+        it is the same under all policies of the world.
+        """
+
+        def one(weights: Array, x: Array, job: Array) -> tuple[Array, Array]:
+            chances = estimate.log_policy(problem.model, weights, x[None])
+            own = jax.random.fold_in(key, job)
+            uniform = jax.random.uniform(own, (1,), x.dtype)
+            action = estimate.drawn(chances, uniform)
+            return action[0], _taken(chances, action)[0]
+
+        return jax.vmap(one)(behaviour, x, job)
+
+    def read_out(self, state: PolicyState) -> Float[Array, "..."]:
+        """Returns the trainer's policy."""
+        return state.weights
+
+
+def _taken(
+    chances: Float[Array, "C B"], actions: Int[Array, " B"]
+) -> Float[Array, " B"]:
+    """Returns the entry of each sample's action."""
+    return jnp.take_along_axis(chances, actions[None], axis=0)[0]
+
+
+def build(
+    config: PolicyGradient, setup: RunSetup, constants: Constants
+) -> PolicyKernel:
+    """Builds the algorithm of a scenario.
+
+    Raises:
+        ScenarioError: The data have no class for each row.
+    """
+    data = setup.shares.data
+    if not data.num_classes or data.y_train.ndim > 1:
+        raise ScenarioError(
+            f"problem.data must have a class for each row for the algorithm "
+            f"'policy_gradient', whose reward it decides, got {data.name}; take "
+            f"others, such as digits"
+        )
+    step_size, _ = resolve(config.step_size, constants)
+    return PolicyKernel(
+        step_size=on_device(step_size),
+        limit=jnp.asarray(config.limit, float),
+        optimizer=rule_of(config.optimizer),
+        correction=config.correction,
+        advantage=config.advantage,
+        group=setup.scenario.protocol.generation.group,
+        num_registers=setup.timeline.num_registers,
+    )

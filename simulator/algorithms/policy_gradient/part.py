@@ -1,0 +1,125 @@
+"""Policy gradients of samples of older versions. No JAX in here."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Int
+from pydantic import Field, model_validator
+
+from simulator.algorithms.optimizers.part import Optimizer, with_steps
+from simulator.algorithms.part import Algorithm, Message, ProblemShape
+from simulator.algorithms.policy_gradient.prompts import PromptSampler
+from simulator.config.base import LocatedError
+from simulator.problems.sampler import Sampler
+
+CAP = 2.0
+EPSILON = 0.2
+LIKELIHOODS = ("auto", "softmax", "sigmoid")
+"""Losses of models whose outputs are the logits of a policy."""
+
+
+class PolicyGradient(Algorithm):
+    """Gradients of the expected reward, of samples that older policies have generated.
+
+    A prompt is a row of the data and an action one of its classes, which the version
+    with which the sample began draws; its reward is 1 for the right class, else 0.
+    Where the model gives chances, this is a contextual bandit. A step follows
+
+        mean over the batch of w A grad log pi(a | x),    r = pi(a | x) / mu(a | x)
+
+    pi being the trainer's version and mu that of the sample. The weight w is 1 with
+    `none`, r with `importance`, min(r, cap) with `truncated` and, with `clipped`, r or
+    0: the gradient of min(r A, clip(r, 1 - epsilon, 1 + epsilon) A).
+
+    Source: Williams (1992), REINFORCE; `clipped`: Schulman et al., Proximal Policy
+    Optimization Algorithms (2017), eq. 7; `truncated`: Espeholt et al., IMPALA (2018),
+    section 4.1, rho_t; in post-training of language models Yao et al., Your Efficient
+    RL Framework Secretly Brings You Off-Policy RL Training (2025).
+    """
+
+    kind: Literal["policy_gradient"] = "policy_gradient"
+    made_by: ClassVar[str] = "simulator.algorithms.policy_gradient.kernel:build"
+    family: ClassVar[str] = "horizontal"
+    protocols: ClassVar[tuple[str, ...]] = ("rollouts",)
+    batch: Literal[1] = 1
+    """Rows of a sample: its prompt. The trainer says how many samples a step has."""
+    correction: Literal["none", "importance", "truncated", "clipped"] = "none"
+    """What makes up for the staleness of samples; dropping them is the queue's."""
+    cap: Annotated[float, Field(gt=0)] | None = None
+    """c of `truncated`, by default 2: largest weight of a sample."""
+    epsilon: Annotated[float, Field(gt=0)] | None = None
+    """Of `clipped`, by default 0.2: distance of the ratio from 1 beyond which a sample
+    no longer counts in its direction."""
+    advantage: Literal["reward", "leave_one_out", "group"] = "leave_one_out"
+    """A of a sample: its reward; less the mean of the others of its group (RLOO); or
+    less the group's mean, over its standard deviation plus 1e-6 (GRPO)."""
+    optimizer: Optimizer | None = None
+    """Optimiser of the trainer; by default the gradient is the direction."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rates_are_steps(cls, data: Any) -> Any:
+        return with_steps(data, optimizer="step_size")
+
+    @model_validator(mode="after")
+    def _limits_fit(self) -> "PolicyGradient":
+        for name, of in (("cap", "truncated"), ("epsilon", "clipped")):
+            if getattr(self, name) is not None and self.correction != of:
+                raise LocatedError(
+                    f"{name} must be left out with the correction "
+                    f"{self.correction!r}, got {getattr(self, name):g}; remove it, or "
+                    f"take {of}",
+                    (name,),
+                )
+        return self
+
+    @property
+    def limit(self) -> float:
+        """What limits ratios: `cap` or `epsilon`, if any does."""
+        if self.correction == "clipped":
+            return EPSILON if self.epsilon is None else self.epsilon
+        return CAP if self.cap is None else self.cap
+
+    def structure(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        found = super().structure()
+        for key in ("cap", "epsilon"):
+            found.pop(key)
+        return found
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses problems that have no policy, and groups that are not whole.
+
+        Raises:
+            LocatedError: saying where, what and what to do.
+        """
+        super().check(problem, protocol)
+        generation = protocol.generation
+        whole = generation.complete and generation.group > 1
+        if self.advantage != "reward" and not whole:
+            raise LocatedError(
+                f"algorithm.advantage must be reward where groups are of one sample, "
+                f"or not complete, got {self.advantage!r}; change it, or set "
+                f"protocol.generation.group",
+                ("algorithm", "advantage"),
+            )
+        if problem.loss not in LIKELIHOODS or problem.model.shaped:
+            raise LocatedError(
+                f"problem.loss must be softmax or sigmoid, of a model of this package, "
+                f"for the algorithm 'policy_gradient', whose policy is the chances of "
+                f"classes, got {problem.loss!r} and the model {problem.model.kind!r}; "
+                f"change them",
+                ("problem", "loss"),
+            )
+
+    def sampler(
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+    ) -> Sampler:
+        """Returns the prompts of a run."""
+        group = protocol.generation.group
+        return PromptSampler(seed, pools[0], group, self.sampling)
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns no messages: transfers of weights are the world's."""
+        del shape, common
+        return ()
