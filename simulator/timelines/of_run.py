@@ -7,6 +7,7 @@ a protocol and a world make the timeline.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from simulator.config.errors import ScenarioError
 from simulator.config.named import function_at
@@ -122,7 +123,8 @@ def set_up(run: Run) -> RunSetup:
 def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
     """Imports and returns the class of a protocol's timelines."""
     own = protocol.played_by.startswith("simulator.")
-    return function_at(protocol.played_by, "protocol.played_by", own=own)
+    kind: Any = function_at(protocol.played_by, "protocol.played_by", own=own)
+    return kind
 
 
 def _flops(scenario: Scenario) -> tuple[float, ...]:

@@ -10,7 +10,8 @@ from jaxtyping import Array, Float, Int, Key
 from simulator.algorithms import client_work
 from simulator.algorithms.base import Event, Info, Kernel, norm, on_device
 from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.rule import AnyRule, rule_of, shapes_of
+from simulator.algorithms.optimizers.arrays import arrays_of_rows
+from simulator.algorithms.optimizers.rule import AnyRule, rule_of
 from simulator.algorithms.policy_gradient import estimate
 from simulator.algorithms.policy_gradient.estimate import Weighted
 from simulator.algorithms.policy_gradient.part import PolicyGradient
@@ -67,7 +68,7 @@ class PolicyKernel(Kernel):
         """Starts at the model's start; version 0 stands in register 0."""
         weights, state = problem.start(key), None
         if self.optimizer is not None:
-            state = self.optimizer.init(weights, shapes_of(problem.model))
+            state = self.optimizer.init(weights, arrays_of_rows(problem))
         return PolicyState(
             weights=weights,
             registers=problem.registers(self.num_registers, weights),
@@ -103,7 +104,7 @@ class PolicyKernel(Kernel):
         if self.optimizer is not None:
             direction, moments = self.optimizer.update(
                 *(gradient, state.optimizer, state.weights, event.version),
-                shapes_of(problem.model),
+                arrays_of_rows(problem),
             )
             moments = optimizing.kept(applies, moments, state.optimizer)
         moved = state.weights - (step_size * direction).astype(gradient.dtype)

@@ -7,7 +7,7 @@ from jaxtyping import Int
 from pydantic import Field, model_validator
 
 from simulator.algorithms.optimizers.part import Optimizer, with_steps
-from simulator.algorithms.part import Algorithm, Message, ProblemShape
+from simulator.algorithms.part import Algorithm, Batch, Message, ProblemShape
 from simulator.algorithms.policy_gradient.prompts import PromptSampler
 from simulator.config.base import LocatedError
 from simulator.problems.sampler import Sampler
@@ -41,8 +41,8 @@ class PolicyGradient(Algorithm):
     made_by: ClassVar[str] = "simulator.algorithms.policy_gradient.kernel:build"
     family: ClassVar[str] = "horizontal"
     protocols: ClassVar[tuple[str, ...]] = ("rollouts",)
-    batch: Literal[1] = 1
-    """Rows of a sample: its prompt. The trainer says how many samples a step has."""
+    batch: Batch = 1
+    """Rows of a sample, 1: its prompt. `protocol.trainer.samples` is that of a step."""
     correction: Literal["none", "importance", "truncated", "clipped"] = "none"
     """What makes up for the staleness of samples; dropping them is the queue's."""
     cap: Annotated[float, Field(gt=0)] | None = None
@@ -63,6 +63,12 @@ class PolicyGradient(Algorithm):
 
     @model_validator(mode="after")
     def _limits_fit(self) -> "PolicyGradient":
+        if self.batch != 1:
+            raise LocatedError(
+                f"batch must be 1, for a sample has one prompt, got {self.batch}; "
+                f"remove it, and say the samples of a step by protocol.trainer.samples",
+                ("batch",),
+            )
         for name, of in (("cap", "truncated"), ("epsilon", "clipped")):
             if getattr(self, name) is not None and self.correction != of:
                 raise LocatedError(

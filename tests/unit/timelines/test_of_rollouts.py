@@ -104,7 +104,8 @@ def test_ends_by_time_and_by_contributions() -> None:
     rows, jobs, stop = everything(timeline(time=1e-6))
     assert (rows.time.size, stop) == (0, StopReason.TIME)
     assert (jobs.outcome == Outcome.IN_FLIGHT).all()
-    for limits in ({"bytes": 5}, {"commits": 10**9}):
+    endless: tuple[Any, ...] = ({"bytes": 5}, {"commits": 10**9})
+    for limits in endless:
         with pytest.raises(ScenarioError, match="stop must"):
             everything(timeline(**limits))
 
@@ -133,6 +134,7 @@ TREE = merge(
         ({"protocol": {"trainer": {"samples": 10**6}}}, "at most 65,536"),
         ({"protocol": {"generation": {"group": 1}}}, "algorithm.advantage must be"),
         ({"protocol": {"generation": {"complete": False}}}, "algorithm.advantage"),
+        ({"algorithm": {"batch": 4}}, "batch must be 1"),
         ({"algorithm": {"cap": 2}}, "cap must be left out"),
         ({"algorithm": {"epsilon": 0.1, "correction": "truncated"}}, "epsilon must"),
         ({"problem": {"loss": "hinge"}}, "problem.loss must be softmax or sigmoid"),
