@@ -33,8 +33,8 @@ class PolicyGradient(Algorithm):
 
     Source: Williams (1992), REINFORCE; `clipped`: Schulman et al., Proximal Policy
     Optimization Algorithms (2017), eq. 7; `truncated`: Espeholt et al., IMPALA (2018),
-    section 4.1, rho_t; in post-training of language models Yao et al., Your Efficient
-    RL Framework Secretly Brings You Off-Policy RL Training (2025).
+    section 4.1, rho_t; of language models the truncated importance sampling (TIS) of
+    Yao, Liu et al. (2025).
     """
 
     kind: Literal["policy_gradient"] = "policy_gradient"
