@@ -1,5 +1,6 @@
 """Tables and a figure of what attacks on the probed messages of a study recovered."""
 
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -191,7 +192,7 @@ def grid(recovered: pd.DataFrame, title: str) -> Figure:
             line[0].set_ylabel(style.text(group, 12), fontsize=8)
         for commit, cell in zip(commits, axes[0], strict=True):
             cell.set_title(f"commit {commit}", fontsize=8)
-        note = style.text(NOTE, int(17 * size[0]))
+        note = textwrap.fill(NOTE, int(17 * size[0]))
         figure.supxlabel(note, fontsize=7.5, x=0.01, ha="left", color="#505050")
     return figure
 
