@@ -19,7 +19,7 @@ os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 
 TURN = Path(__file__).parents[1] / ".ci" / "turn"
 """A number that `.ci/land` raises: whose turn it is of the long tests."""
-SHARES = 6
+SHARES = 10
 NUMERICS = ("jax", "jaxlib")
 
 
@@ -85,5 +85,5 @@ def asks_for_folders(config: pytest.Config) -> bool:
 
 
 def share(names: Iterable[str], turn: int) -> list[str]:
-    """Returns every sixth of some names, from another one at each of six turns."""
+    """Returns every tenth of some names, from another one at each of ten turns."""
     return sorted(names)[turn % SHARES :: SHARES]
