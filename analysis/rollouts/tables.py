@@ -132,3 +132,21 @@ def closing(told: dict[str, Any]) -> pd.DataFrame:
             ]
         table[name] = texts
     return table
+
+
+def fitted(told: dict[str, Any]) -> pd.DataFrame:
+    """Returns the laws that were fitted to a log, a row for each.
+
+    Args:
+        told: What is told of a log of samples.
+    """
+    return pd.DataFrame(
+        {
+            "entry": fit["key"],
+            "law": fit["says"],
+            "values": fit["values"],
+            "p": "" if fit["p"] is None else f"{fit['p']:.3g}",
+            "verdict": "refused" if fit["why"] else "taken",
+        }
+        for fit in told["fits"]
+    )

@@ -223,6 +223,22 @@ def close_rollouts(told: dict[str, Any], folder: Path, forms: Sequence[str]) -> 
     out.say(f"Samples: {folder}")
 
 
+def show_fits(told: dict[str, Any]) -> None:
+    """Shows the laws that were fitted to a log, and what a scenario has otherwise."""
+    from analysis.rollouts.tables import fitted
+
+    show_table(f"{told['name']}: what was fitted", fitted(told))
+    for fit in told["fits"]:
+        if fit["why"]:
+            out.say(
+                f"{fit['key']}: {fit['says']} is refused; {fit['why']}; the log's own "
+                f"values are taken",
+                style="yellow",
+            )
+    for remark in told["remarks"]:
+        out.say(f"Note: {remark}", style="yellow")
+
+
 def draw_timeline(
     study: "Study",
     seconds: float | None,

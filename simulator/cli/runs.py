@@ -264,10 +264,11 @@ def timeline(
         Path | None,
         typer.Option(
             "--import",
-            help="an event log in place of a scenario: .csv or .parquet, a row per job "
-            "of an asynchronous system, columns client (a number from 1 or a label), "
-            "read_time, arrived_time (seconds) and perhaps computed_time, sent_time, "
-            "outcome (applied, lost or rejected)",
+            help="an event log in place of a scenario: .csv, .jsonl or .parquet, a row "
+            "per job of an asynchronous system, columns client (a number from 1 or a "
+            "label), read_time, arrived_time (seconds) and perhaps computed_time, "
+            "sent_time, outcome (applied, lost or rejected); or a row per sample that "
+            "was generated (docs/rollouts.md), of which laws are fitted, too",
         ),
     ] = None,
     gantt: Annotated[
@@ -311,7 +312,15 @@ def timeline(
     forms = formats(form, plots=plots)
     if log is not None:
         from simulator.timelines.imported import import_log
+        from simulator.timelines.logs import is_of_samples
 
+        if is_of_samples(log):
+            _import_samples(log, folder, gantt or chrome, forms, set_ or ())
+            return
+        if set_:
+            raise UserError(
+                "--set must come with a scenario, or with a log of samples; leave it"
+            )
         with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
             study = import_log(log, folder)
         printing.close_timeline(study, gantt, chrome, forms)
@@ -334,6 +343,22 @@ def timeline(
         printing.close_timeline(study, gantt, chrome, forms)
 
 
+def _import_samples(
+    log: Path,
+    folder: Path | None,
+    pictures: object,
+    forms: Sequence[str],
+    overrides: Sequence[str],
+) -> None:
+    from simulator.timelines.sampled import import_samples
+
+    _refuse_pictures(pictures)
+    with _playing(folder, log.stem, "rollouts") as (folder, hear):
+        told = import_samples(log, folder, overrides, hear)
+    printing.show_fits(told)
+    printing.close_rollouts(told, folder, forms)
+
+
 def _play_samples(
     config: "RolloutScenario",
     folder: Path | None,
@@ -342,11 +367,7 @@ def _play_samples(
 ) -> None:
     from simulator.timelines.rollouts import record_rollouts
 
-    if pictures:
-        raise UserError(
-            "--gantt and --chrome show clients, but the scenario has samples; leave "
-            "them out"
-        )
+    _refuse_pictures(pictures)
     with _playing(folder, config.name, "rollouts") as (folder, hear):
         told = record_rollouts(config, folder, hear)
     printing.close_rollouts(told, folder, forms)
@@ -363,3 +384,10 @@ def _playing(
         console.progress(name) as hear,
     ):
         yield folder, hear
+
+
+def _refuse_pictures(pictures: object) -> None:
+    if pictures:
+        raise UserError(
+            "--gantt and --chrome show clients, but these are samples; leave them out"
+        )

@@ -94,6 +94,26 @@ def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, flo
     Returns:
         Numbers by name: staleness in versions, NaN where nothing was trained.
     """
+    started = int((found.samples["attempt"] == 0).sum())
+    drawn = RolloutDraws(world, seed).lengths(started)
+    slots, each = world.generation.num_slots, world.trainer.optimizer_steps
+    return measures(found, slots, each, drawn)
+
+
+def measures(
+    found: Rollouts, slots: int, each: int, drawn: Float[np.ndarray, " n"]
+) -> dict[str, float]:
+    """Returns what a record comes to, after its start.
+
+    Args:
+        found: The record.
+        slots: Of all machines.
+        each: Steps of the optimiser on a batch.
+        drawn: Lengths of all samples that were started, tokens.
+
+    Returns:
+        As `measured`.
+    """
     samples, steps = found.samples, found.steps
     trained, first = _measured(found)
     age = (samples["step"] - 1 - samples["start_version"])[trained]
@@ -104,9 +124,8 @@ def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, flo
     per_step = np.nan
     if ends.size > first + 1:
         per_step = (ends[-1] - ends[first]) / (ends.size - 1 - first)
-    slot_time = world.generation.num_slots * found.end_time or np.nan
+    slot_time = slots * found.end_time or np.nan
     busy = np.fmin(steps["end_time"], found.end_time) - steps["start_time"]
-    drawn = RolloutDraws(world, seed).lengths(int((samples["attempt"] == 0).sum()))
     with np.errstate(invalid="ignore", divide="ignore"):
         quantiles = np.quantile(age, QUANTILES) if age.size else [np.nan] * 3
         return {
@@ -122,7 +141,7 @@ def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, flo
             },
             "staleness_max": float(age.max()) if age.size else np.nan,
             "token_staleness_mean": _token_mean(found, trained),
-            "optimizer_steps_mean": _optimizer_mean(world, found, trained),
+            "optimizer_steps_mean": _optimizer_mean(each, found, trained),
             "samples_trained": counts[Fate.TRAINED],
             "samples_dropped": shares[Fate.DROPPED],
             "samples_aborted": shares[Fate.ABORTED],
@@ -145,7 +164,7 @@ def ages(found: Rollouts) -> dict[str, np.ndarray]:
     trained, _ = _measured(found)
     samples = found.samples
     age = (samples["step"] - 1 - samples["start_version"])[trained]
-    _, token_age, tokens = _pieces(found, trained)
+    _, token_age, tokens = pieces_of(found, trained)
     size = int(max(age.max(initial=-1), token_age.max(initial=-1))) + 1
     return {
         "staleness": np.arange(size),
@@ -182,10 +201,15 @@ def _wasted(found: Rollouts) -> float:
     return float((by_fate[Fate.DROPPED] + by_fate[Fate.ABORTED]) / ended)
 
 
-def _pieces(
+def pieces_of(
     found: Rollouts, some: Int[np.ndarray, " n"]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns samples' tokens by version: their sample, their staleness, how many."""
+    """Returns samples' tokens by version: their sample, their staleness, how many.
+
+    Args:
+        found: The record.
+        some: Numbers of the samples, from 0.
+    """
     samples, loads = found.samples, found.loads
     step = samples["step"]
     if found.pieces["sample"].size:
@@ -216,20 +240,19 @@ def _pieces(
 
 
 def _token_mean(found: Rollouts, trained: Int[np.ndarray, " n"]) -> float:
-    _, age, tokens = _pieces(found, trained)
+    _, age, tokens = pieces_of(found, trained)
     whole = tokens.sum()
     return float((age * tokens).sum() / whole) if whole else float("nan")
 
 
 def _optimizer_mean(
-    world: RolloutOptions, found: Rollouts, trained: Int[np.ndarray, " n"]
+    each: int, found: Rollouts, trained: Int[np.ndarray, " n"]
 ) -> float:
     """Returns the mean staleness in steps of the optimiser.
 
     A batch is divided into equal parts in the order in which its samples began, each
     for one step; those of earlier parts count for the later ones.
     """
-    each = world.trainer.optimizer_steps
     step = found.samples["step"][trained]
     age = step - 1 - found.samples["start_version"][trained]
     size = found.samples["step"]

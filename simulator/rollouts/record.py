@@ -1,5 +1,6 @@
 """The record of a world of samples: who made what when, and what became of it."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -43,8 +44,8 @@ class Rollouts(NamedTuple):
         slot_seconds: Seconds of all slots by what they did: `busy`, `paused` (by a
             load), `blocked` (by a full queue), `down`; the rest they were idle.
         end_time: Virtual seconds of the run.
-        stop: Why it ended: `steps`, `samples` or `time`.
-        player: `events` or `arrays`.
+        stop: Why it ended: `steps`, `samples` or `time`; of a real system, `log`.
+        player: `events` or `arrays`, or `log`.
     """
 
     samples: dict[str, np.ndarray]
@@ -75,7 +76,7 @@ TYPES: dict[str, Any] = {
 """Types of columns that are not float64."""
 
 
-def columns(lists: dict[str, list[Any]]) -> dict[str, np.ndarray]:
+def columns(lists: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Returns lists as arrays, each of its column's type."""
     return {
         name: np.asarray(values, TYPES.get(name, np.float64))

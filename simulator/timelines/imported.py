@@ -1,6 +1,6 @@
 """Turns the event log of a real system into a recorded timeline.
 
-A log is a CSV or Parquet file with a row per job and the columns
+A log is a CSV, JSON Lines or Parquet file with a row per job and the columns
 
 - `client`: a number from 1, or any label; clients are numbered from 1 in the order of
   their labels, which the table `clients` keeps;
@@ -16,15 +16,13 @@ made until then, those of the same instant among them. Times count from the firs
 
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simulator import inputs
-from simulator.config.errors import DataError
-from simulator.config.text import shown, suggestion
 from simulator.protocols import Asynchronous
-from simulator.storage import digests, limits, table
+from simulator.storage import digests
 from simulator.timeline import (
     NO_COMMIT,
     NO_SLOT,
@@ -37,6 +35,7 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
+from simulator.timelines.logs import LogTable
 from simulator.timelines.saved import TimelineSource, write_all
 from simulator.trace import Categorical, Study
 from simulator.world.workload import Workload
@@ -57,7 +56,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     """Writes the timeline of an event log into a folder.
 
     Args:
-        log: CSV or Parquet, as the module's description has it.
+        log: CSV, JSON Lines or Parquet, as the module's description has it.
         folder: New or empty.
 
     Returns:
@@ -67,10 +66,12 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         DataError: one line with the file, the row, what is wrong and the remedy.
     """
     path = Path(log)
-    frame = _checked(_read(path), path)
+    table = LogTable(path)
+    table.check_columns(NEEDED, OPTIONAL, "job")
+    frame = _checked(table)
     held = digests.of_file(path)
     labels, client = _numbered(frame["client"])
-    _check_overlaps(frame, client, path)
+    _check_overlaps(frame, client, table)
     # Logs count seconds from any origin; a timeline starts with its first read.
     began = float(frame["read_time"].min())
     times = {
@@ -118,75 +119,15 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     return write_all(Path(folder), scenario, [source], {"inputs": read})
 
 
-def _read(path: Path) -> "pd.DataFrame":
-    import pandas as pd
-
-    if path.suffix not in (".csv", ".parquet"):
-        raise DataError(f"{path}: must end in .csv or .parquet; convert or rename it")
-    try:
-        _check_size(path)
-        if path.suffix == ".parquet":
-            frame = pd.read_parquet(path)
-        else:
-            frame = pd.read_csv(path, skipinitialspace=True, skip_blank_lines=False)
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file; check the path") from None
-    except (OSError, ValueError) as error:
-        why = str(error).splitlines()[0]
-        raise DataError(f"{path}: must be a readable table, but {why}") from None
-    known = (*NEEDED, *OPTIONAL)
-    for name in NEEDED:
-        if name not in frame:
-            raise DataError(
-                f"{path}: must have the column {name}, but has "
-                f"{', '.join(map(str, frame.columns))}; add or rename it"
-            )
-    for name in frame.columns:
-        if name not in known:
-            raise DataError(
-                f"{path}: column {name!r} must be renamed or removed, because it is "
-                f"not a known one; {suggestion(name, known)}"
-            )
-    if frame.empty:
-        raise DataError(f"{path}: must have a row per job, but has none; add some")
-    return frame
-
-
-def _check_size(path: Path) -> None:
-    """Refuses a log that would take too much memory.
-
-    Raises:
-        ValueError: the log is too large; in one line.
-    """
-    from pyarrow import parquet
-
-    size = path.stat().st_size
-    if path.suffix == ".parquet":
-        with parquet.ParquetFile(path) as file:
-            table.check_parquet(file, file.schema_arrow.names, size)
-    elif size > limits.MOST_TEXT:
-        most = limits.shown(limits.MOST_TEXT)
-        raise ValueError(f"it has {limits.shown(size)}, where {most} are allowed")
-
-
-def _checked(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
+def _checked(table: LogTable) -> "pd.DataFrame":
     """Returns the log with all columns, in seconds; refuses what cannot have been."""
-    import pandas as pd
-
-    def refuse(wrong: Any, what: str, name: str, remedy: str) -> None:
-        wrong = np.asarray(wrong, bool)
-        if wrong.any():
-            row = int(wrong.argmax())
-            got = shown(written[name].iloc[row])
-            _refuse(path, row, f"{what}, got {got}", remedy)
-
-    written = frame
-    frame = frame.copy()
+    written, refuse = table.frame, table.refuse
+    frame = written.copy()
     refuse(frame["client"].isna(), "must name a client", "client", "fill it in")
     for name in ("read_time", "computed_time", "sent_time", "arrived_time"):
         if name not in frame:
             continue
-        seconds = pd.to_numeric(frame[name], errors="coerce").astype(np.float64)
+        seconds = table.numbers(name)
         wrong = ~np.isfinite(seconds)
         what = f"must have a finite number of seconds as {name}"
         refuse(wrong, what, name, "correct or remove the row")
@@ -233,7 +174,7 @@ def _label(label: Any) -> str:
     return str(int(label) if whole else label)
 
 
-def _check_overlaps(frame: "pd.DataFrame", client: np.ndarray, path: Path) -> None:
+def _check_overlaps(frame: "pd.DataFrame", client: np.ndarray, table: LogTable) -> None:
     read, arrived = (frame[f"{what}_time"].to_numpy() for what in ("read", "arrived"))
     order = np.lexsort((read, client))
     before, after = order[:-1], order[1:]
@@ -242,11 +183,10 @@ def _check_overlaps(frame: "pd.DataFrame", client: np.ndarray, path: Path) -> No
     if wrong.any():
         at = int(wrong.argmax())
         row, other = int(after[at]), int(before[at])
-        _refuse(
-            path,
+        table.refuse_row(
             row,
             f"must read after the client's earlier job has arrived, but job of row "
-            f"{_number(path, other)} arrived at {arrived[other]:g} and this read at "
+            f"{table.number(other)} arrived at {arrived[other]:g} and this read at "
             f"{read[row]:g}",
             "correct the rows, or give jobs that ran side by side clients of their own",
         )
@@ -348,13 +288,3 @@ def _job_numbers(client: np.ndarray, read_time: np.ndarray) -> np.ndarray:
     numbers = np.zeros(order.size, np.int32)
     numbers[order] = position - first
     return numbers
-
-
-def _number(path: Path, row: int) -> int:
-    """Returns a row's number as an editor shows it: of a CSV file, its line."""
-    return row + (2 if path.suffix == ".csv" else 1)
-
-
-def _refuse(path: Path, row: int, what: str, remedy: str) -> NoReturn:
-    where = "line" if path.suffix == ".csv" else "row"
-    raise DataError(f"{path}: {where} {_number(path, row)}: {what}; {remedy}")

@@ -5,17 +5,18 @@ tables `steps`, `ages` and `samples` as Parquet, and `scenario.yaml` to play it 
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from simulator import inputs
 from simulator.config.errors import StudyError
 from simulator.rollouts import Fate, Rollouts, play
-from simulator.rollouts.measures import ages, measured, workload
+from simulator.rollouts.measures import RolloutLoad, ages, measured, workload
 from simulator.scenario.rollouts import RolloutScenario
 from simulator.scenario.study import Run, expand
 from simulator.scenario.writing import to_yaml
@@ -38,6 +39,22 @@ SHOWN = (
 """Columns of the table of samples."""
 
 
+class LoggedRun(NamedTuple):
+    """A run of a real system, from its log.
+
+    Attributes:
+        found: Its record.
+        entry: What is told of it.
+        fits: What is told of the laws that were fitted.
+        remarks: What the scenario has otherwise, each in a line.
+    """
+
+    found: Rollouts
+    entry: dict[str, Any]
+    fits: list[dict[str, Any]]
+    remarks: list[str]
+
+
 def record_rollouts(
     scenario: RolloutScenario,
     folder: str | Path,
@@ -56,7 +73,42 @@ def record_rollouts(
     Raises:
         UserError: something in the scenario or the folder is wrong.
     """
-    folder, runs = Path(folder), expand(scenario)
+    folder = Path(folder)
+    with new_folder(folder):
+        return write_rollouts(scenario, folder, progress)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[None]:
+    """Holds a folder that is new or empty.
+
+    Raises:
+        StudyError: it is not.
+    """
+    with locked(folder):
+        if others := {*DISK.names(folder)} - {LOCK}:
+            raise StudyError(
+                f"{folder}: must be a new or empty folder, but there is "
+                f"{min(others)}; choose another by --out"
+            )
+        yield
+
+
+def write_rollouts(
+    scenario: RolloutScenario,
+    folder: Path,
+    progress: Callable[[float], None],
+    logged: LoggedRun | None = None,
+) -> dict[str, Any]:
+    """Writes what `record_rollouts` does into a folder that is held already.
+
+    Args:
+        scenario: The scenario.
+        folder: The folder.
+        progress: Called with the fraction that is played.
+        logged: Run of a real system that comes before those of the scenario.
+    """
+    runs = expand(scenario)
     told: dict[str, Any] = {
         "kind": "rollouts",
         "name": scenario.name,
@@ -67,25 +119,27 @@ def record_rollouts(
         **provenance(LIBRARIES),
     }
     tables: dict[str, list[dict[str, Any]]] = {"steps": [], "ages": [], "samples": []}
+    first = 0
+    if logged is not None:
+        first, told["fits"], told["remarks"] = 1, logged.fits, logged.remarks
+        told["runs"].append(logged.entry)
+        for name, columns in _tables(0, logged.found, whole=True).items():
+            tables[name].append(columns)
     read = inputs.collect(run.scenario for run in runs)
-    with locked(folder), inputs.held(read):
-        if others := {*DISK.names(folder)} - {LOCK}:
-            raise StudyError(
-                f"{folder}: must be a new or empty folder, but there is "
-                f"{min(others)}; choose another by --out"
-            )
+    with inputs.held(read):
         kept = 0
-        for number, run in enumerate(runs):
+        for number, run in enumerate(runs, first):
             found = play(run.scenario, run.seed)
             kept += found.samples["group"].size
             whole = scenario.record == "everything" and kept <= ROWS
-            told["runs"].append(_entry(run, found, whole=whole))
-            for name, columns in _tables(run.number, found, whole=whole).items():
+            entry = _played(run._replace(number=number), found, whole=whole)
+            told["runs"].append(entry)
+            for name, columns in _tables(number, found, whole=whole).items():
                 tables[name].append(columns)
-            progress((number + 1) / len(runs))
+            progress((number + 1 - first) / len(runs))
         for name, pieces in tables.items():
             if pieces:
-                _write(folder / f"{name}.parquet", pieces)
+                write_table(folder / f"{name}.parquet", pieces)
         with explained(folder):
             replace(DISK, folder / "scenario.yaml", to_yaml(scenario).encode())
             text = json.dumps(told, indent=1, allow_nan=False)
@@ -93,16 +147,35 @@ def record_rollouts(
     return told
 
 
-def _entry(run: Run, found: Rollouts, *, whole: bool) -> dict[str, Any]:
-    """Returns what is told of a run; numbers that there are not are null."""
-    known = workload(run.scenario, run.seed)._asdict()
+def _played(run: Run, found: Rollouts, *, whole: bool) -> dict[str, Any]:
+    known = workload(run.scenario, run.seed)
     values = measured(run.scenario, run.seed, found)
+    return entry(run.identity, found, known, values, whole=whole)
+
+
+def entry(
+    identity: dict[str, Any],
+    found: Rollouts,
+    known: RolloutLoad,
+    values: dict[str, float],
+    *,
+    whole: bool,
+) -> dict[str, Any]:
+    """Returns what is told of a run; numbers that there are not are null.
+
+    Args:
+        identity: Entries that tell it from others.
+        found: Its record.
+        known: What closed forms know of it.
+        values: Its measures.
+        whole: Whether its samples are in the table.
+    """
     return {
-        **run.identity,
+        **identity,
         "player": found.player,
         "stop": found.stop,
         "has_samples": whole,
-        "workload": {key: _finite(value) for key, value in known.items()},
+        "workload": {key: _finite(value) for key, value in known._asdict().items()},
         "measures": {key: _finite(value) for key, value in values.items()},
         "slot_seconds": found.slot_seconds,
     }
@@ -127,8 +200,13 @@ def _tables(run: int, found: Rollouts, *, whole: bool) -> dict[str, dict[str, An
     }
 
 
-def _write(path: Path, pieces: list[dict[str, Any]]) -> None:
-    """Writes a table; fates stand in it as words."""
+def write_table(path: Path, pieces: list[dict[str, Any]]) -> None:
+    """Writes a table; fates stand in it as words.
+
+    Args:
+        path: The file.
+        pieces: Columns of its parts, one after the other.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,0 +1,270 @@
+"""Laws of measured values, each with a test of fit that may refuse it.
+
+Of `expon`, `gamma`, `lognorm` and `weibull_min` that of the greatest likelihood is
+taken, by Akaike's criterion. Its Anderson-Darling test is calibrated by resamples that
+are fitted as the values are, because the usual levels hold for known parameters alone.
+Before it, a test of ranks refuses values that drift.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+LEVEL = 0.01
+"""Least p of a law that is kept, in each of the tests."""
+FEWEST = 20
+"""Values from which on a law is fitted."""
+MOST = 20_000
+"""Values that parameters are estimated from; of more, as many at random."""
+TESTED = 2_000
+"""Values that are tested; of more, as many at random."""
+RESAMPLES = 199
+
+
+class LawFit(NamedTuple):
+    """A law of measured values, or why there is none.
+
+    Attributes:
+        law: The law as a scenario has it; None if none is fitted.
+        p: Of the test of fit; NaN without one.
+        values: Number of measured values.
+        why: Why the law is refused; empty if it is not.
+    """
+
+    law: dict[str, Any] | None
+    p: float
+    values: int
+    why: str
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the law may stand for the values."""
+        return not self.why
+
+
+class _Family(NamedTuple):
+    """A family as SciPy has it, perhaps that of the logarithms.
+
+    Attributes:
+        name: Of the law.
+        base: Name of the family that is fitted.
+        of_logs: Whether that is of the logarithms.
+        fixed: Parameters that are known.
+        law: Returns the law's entries from shapes, location and scale of the base.
+    """
+
+    name: str
+    base: str
+    of_logs: bool
+    fixed: dict[str, float]
+    law: Callable[..., dict[str, float]]
+
+
+FAMILIES = (
+    _Family("expon", "expon", False, {"loc": 0}, lambda _, s: {"scale": s}),
+    _Family("gamma", "gamma", False, {"loc": 0}, lambda a, _, s: {"a": a, "scale": s}),
+    _Family(
+        *("lognorm", "norm", True, {}),
+        lambda m, s: {"s": s, "scale": float(np.exp(m))},
+    ),
+    _Family(
+        *("weibull_min", "gumbel_l", True, {}),
+        lambda m, s: {"c": 1 / s, "scale": float(np.exp(m))},
+    ),
+)
+
+
+def fit_law(
+    values: Float[np.ndarray, " n"],
+    censored: Bool[np.ndarray, " n"] | None = None,
+    *,
+    grain: float = 0.0,
+) -> LawFit:
+    """Fits a law to independent values, in the order in which they were measured.
+
+    Args:
+        values: Above 0.
+        censored: Which of them are known to be longer alone.
+        grain: Differences up to this are of rounding.
+    """
+    n = values.size
+    if censored is None:
+        censored = np.zeros(n, bool)
+    if n and np.ptp(values) <= grain and not censored.any():
+        value = shortest(float(np.median(values)), grain)
+        return LawFit({"law": "constant", "value": value}, 1.0, n, "")
+    known = n - int(censored.sum())
+    if known < FEWEST:
+        return LawFit(
+            None, np.nan, n, f"{FEWEST} values at least are needed, got {known}"
+        )
+    if values.min() <= 0:
+        return LawFit(None, np.nan, n, "values of 0 are of none of the laws")
+    if why := drift(values):
+        return LawFit(None, np.nan, n, why)
+    rng = np.random.default_rng(0)
+    chosen = _some(n, MOST, rng)
+    values, censored = _spread(values[chosen], rng), censored[chosen]
+    family, parameters = _likeliest(values, censored)
+    law = {"law": family.name, **{k: _six(v) for k, v in
+                                  family.law(*parameters).items()}}  # fmt: skip
+    whole = _completed(family, parameters, values, censored, rng)
+    p = _p_of(family, whole[_some(whole.size, TESTED, rng)], rng)
+    why = "" if p >= LEVEL else f"Anderson-Darling: p = {p:.3g} < {LEVEL:g}"
+    return LawFit(law, p, n, why)
+
+
+def fit_in_groups(values: Float[np.ndarray, "groups size"]) -> tuple[LawFit, LawFit]:
+    """Fits a log-normal law within groups, and one of a factor that a group shares.
+
+    The first member of each group is tested, whose law is that of the product, and the
+    difference of the logarithms of two members, which has no factor.
+
+    Args:
+        values: Above 0, a row per group in their order, of two or more.
+
+    Returns:
+        The law within a group, and that of the factor, whose median is 1.
+    """
+    groups, n = len(values), values.size
+    if groups < FEWEST:
+        why = f"{FEWEST} groups at least are needed, got {groups}"
+        return LawFit(None, np.nan, n, why), LawFit(None, np.nan, groups, why)
+    if why := drift(np.log(values).mean(axis=1)):
+        return LawFit(None, np.nan, n, why), LawFit(None, np.nan, groups, why)
+    logs = np.log(values)
+    between, within = _variances(logs)
+    inner, shared = (
+        {"law": "lognorm", "s": _six(variance**0.5), "scale": _six(scale)}
+        for variance, scale in ((within, np.exp(logs.mean())), (between, 1.0))
+    )
+    rng = np.random.default_rng(0)
+    some = _some(groups, TESTED, rng)
+    lognorm = FAMILIES[2]
+    whole = np.log(_spread(values[some, 0], rng))
+    apart = logs[some, 0] - logs[some, 1]
+    p = min(_p_of(lognorm, column, rng) for column in (whole, apart))
+    least = LEVEL / 2  # of two tests
+    why = "" if p >= least else f"Anderson-Darling: p = {p:.3g} < {least:g}"
+    return LawFit(inner, p, n, why), LawFit(shared, p, groups, why)
+
+
+def shares_factor(values: Float[np.ndarray, "groups size"]) -> bool:
+    """Says whether values of a group are more alike than those of others.
+
+    An analysis of variance of the ranks' normal scores, which holds for any law.
+    """
+    from scipy import special, stats
+
+    groups, size = values.shape
+    if size < 2 or groups < FEWEST or np.ptp(values) == 0:
+        return False
+    ranks = stats.rankdata(values, axis=None).reshape(values.shape)
+    scores = special.ndtri(ranks / (values.size + 1))
+    means = scores.mean(axis=1)
+    between = size * means.var(ddof=1)
+    within = ((scores - means[:, None]) ** 2).sum() / (values.size - groups)
+    if within == 0:
+        return True
+    return bool(stats.f.sf(between / within, groups - 1, values.size - groups) < LEVEL)
+
+
+def drift(values: Float[np.ndarray, " n"]) -> str:
+    """Says that values rise or fall in their order; nothing if they do not."""
+    from scipy import stats
+
+    if values.size < FEWEST or np.ptp(values) == 0:
+        return ""
+    found: Any = stats.spearmanr(np.arange(values.size), values)
+    if found.pvalue >= LEVEL:
+        return ""
+    fifth = values.size // 5
+    first, last = np.median(values[:fifth]), np.median(values[-fifth:])
+    return (
+        f"they drift, median {first:.4g} in the first fifth and {last:.4g} in the last "
+        f"(rank correlation {found.statistic:+.2f}, p = {found.pvalue:.2g})"
+    )
+
+
+def _variances(logs: np.ndarray) -> tuple[float, float]:
+    """Returns the variances between and within groups."""
+    means = logs.mean(axis=1)
+    within = float(logs.var(axis=1, ddof=1).mean())
+    return max(0.0, float(means.var(ddof=1)) - within / logs.shape[1]), within
+
+
+def _some(n: int, most: int, rng: np.random.Generator) -> Int[np.ndarray, " m"]:
+    """Returns the places of n values, in their order; of more, as many at random."""
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
+def _spread(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Spreads whole numbers over the units from which rounding has gathered them."""
+    if (values % 1).any():
+        return values
+    return values + rng.uniform(-0.5, 0.5, values.size)
+
+
+def _likeliest(
+    values: np.ndarray, censored: np.ndarray
+) -> tuple[_Family, tuple[float, ...]]:
+    from scipy import stats
+
+    logs = np.log(values)
+    best: tuple[float, Any, Any] = (np.inf, None, None)
+    for family in FAMILIES:
+        at = logs if family.of_logs else values
+        base = getattr(stats, family.base)
+        fixed = {f"f{name}": value for name, value in family.fixed.items()}
+        data = stats.CensoredData.right_censored(at, censored) if censored.any() else at
+        parameters = base.fit(data, **fixed)
+        chance = base.logpdf(at[~censored], *parameters).sum()
+        chance += base.logsf(at[censored], *parameters).sum()
+        if family.of_logs:
+            chance -= logs[~censored].sum()
+        criterion = len(parameters) - len(fixed) - chance
+        best = min(best, (criterion, family, parameters), key=lambda one: one[0])
+    return best[1], best[2]
+
+
+def _completed(
+    family: _Family,
+    parameters: tuple[float, ...],
+    values: np.ndarray,
+    censored: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Returns values in which what is censored is drawn from the fitted law."""
+    from scipy import stats
+
+    at = np.log(values) if family.of_logs else values.copy()
+    base = getattr(stats, family.base)
+    beyond = base.sf(at[censored], *parameters)
+    at[censored] = base.isf(rng.uniform(0, beyond), *parameters)
+    return at
+
+
+def _p_of(family: _Family, at: np.ndarray, rng: np.random.Generator) -> float:
+    """Returns the p of the Anderson-Darling test of a family, parameters unknown."""
+    from scipy import stats
+
+    base = getattr(stats, family.base)
+    found = stats.goodness_of_fit(
+        base, at, known_params=family.fixed, n_mc_samples=RESAMPLES, rng=rng
+    )
+    return float(found.pvalue)
+
+
+def shortest(value: float, grain: float) -> float:
+    """Returns the number of fewest digits that is at most `grain` away."""
+    for digits in range(1, 17):
+        found = float(f"{value:.{digits}g}")
+        if abs(found - value) <= grain:
+            return found
+    return value
+
+
+def _six(value: Any) -> float:
+    return float(f"{float(value):.6g}")

@@ -1,0 +1,179 @@
+"""Logs of real systems: tables that are read, and refused in one line.
+
+A log is a CSV, JSON Lines or Parquet file with a row per job of a client (`imported`),
+or a row per sample that was generated (`sampled`), which has the column `sample`.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from jaxtyping import Float64
+
+from simulator.config.errors import DataError
+from simulator.config.text import shown, suggestion
+from simulator.storage import limits, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".csv", ".jsonl", ".parquet")
+
+
+class LogTable:
+    """The rows of a log as they were written, and what refuses one of them.
+
+    Args:
+        path: File with one of the suffixes `SUFFIXES`.
+
+    Raises:
+        DataError: there is no such file, or it is no table.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.frame = path, _read(path)
+
+    def check_columns(
+        self, needed: Sequence[str], optional: Sequence[str], row: str
+    ) -> None:
+        """Refuses missing and unknown columns, and a log without rows.
+
+        Args:
+            needed: Columns that there must be.
+            optional: Columns that there may be.
+            row: What a row stands for, for the message.
+        """
+        path, frame = self.path, self.frame
+        known = (*needed, *optional)
+        for name in needed:
+            if name not in frame:
+                raise DataError(
+                    f"{path}: must have the column {name}, but has "
+                    f"{', '.join(map(str, frame.columns))}; add or rename it"
+                )
+        for name in frame.columns:
+            if name not in known:
+                raise DataError(
+                    f"{path}: column {name!r} must be renamed or removed, because it "
+                    f"is not a known one; {suggestion(name, known)}"
+                )
+        if frame.empty:
+            raise DataError(
+                f"{path}: must have a row per {row}, but has none; add some"
+            )
+
+    def numbers(self, name: str) -> Float64[np.ndarray, " n"]:
+        """Returns a column as numbers, NaN where there is none."""
+        import pandas as pd
+
+        found = pd.to_numeric(self.frame[name], errors="coerce")
+        return found.astype(np.float64).to_numpy()
+
+    def refuse(self, wrong: Any, what: str, name: str, remedy: str) -> None:
+        """Refuses the first row that is wrong, with what stands in a column of it.
+
+        Args:
+            wrong: Of each row, whether it is wrong.
+            what: What it must be.
+            name: The column.
+            remedy: What to do.
+
+        Raises:
+            DataError: some row is wrong.
+        """
+        wrong = np.asarray(wrong, bool)
+        if wrong.any():
+            row = int(wrong.argmax())
+            value = self.frame[name].iloc[row]
+            value = value.item() if isinstance(value, np.generic) else value
+            empty = value is None or value != value  # NaN
+            got = "an empty cell" if empty else shown(value)
+            self.refuse_row(row, f"{what}, got {got}", remedy)
+
+    def number(self, row: int) -> int:
+        """Returns a row's number as an editor shows it: of a CSV file, its line."""
+        return row + (2 if self.path.suffix == ".csv" else 1)
+
+    def refuse_row(self, row: int, what: str, remedy: str) -> NoReturn:
+        """Refuses a row.
+
+        Args:
+            row: Its number from 0.
+            what: What it must be, and what it is.
+            remedy: What to do.
+        """
+        where = "row" if self.path.suffix == ".parquet" else "line"
+        raise DataError(f"{self.path}: {where} {self.number(row)}: {what}; {remedy}")
+
+
+def is_of_samples(path: Path) -> bool:
+    """Says whether a log has a row per sample; what is damaged has none."""
+    from pyarrow import parquet
+
+    try:
+        if path.suffix == ".parquet":
+            return "sample" in parquet.read_schema(path).names
+        with path.open(encoding="utf-8-sig") as file:
+            first = file.readline(limits.MOST_TEXT)
+    except (OSError, ValueError):
+        return False
+    if path.suffix == ".jsonl":
+        return '"sample"' in first
+    return "sample" in (name.strip(' "\n') for name in first.split(","))
+
+
+def _read(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    if path.suffix not in SUFFIXES:
+        raise DataError(
+            f"{path}: must end in .csv, .jsonl or .parquet; convert or rename it"
+        )
+    try:
+        _check_size(path)
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        if path.suffix == ".jsonl":
+            return pd.DataFrame(list(_objects(path)))
+        return pd.read_csv(path, skipinitialspace=True, skip_blank_lines=False)
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file; check the path") from None
+    except (OSError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise DataError(f"{path}: must be a readable table, but {why}") from None
+
+
+def _objects(path: Path) -> Iterator[dict[str, Any]]:
+    """Yields the objects of a file of JSON lines, as they are written.
+
+    Raises:
+        ValueError: a line is none.
+    """
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                found = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"line {number} is no JSON: {error}") from None
+            if not isinstance(found, dict):
+                raise ValueError(f"line {number} is no JSON object")
+            yield found
+
+
+def _check_size(path: Path) -> None:
+    """Refuses a log that would take too much memory.
+
+    Raises:
+        ValueError: the log is too large; in one line.
+    """
+    from pyarrow import parquet
+
+    size = path.stat().st_size
+    if path.suffix == ".parquet":
+        with parquet.ParquetFile(path) as file:
+            table.check_parquet(file, file.schema_arrow.names, size)
+    elif size > limits.MOST_TEXT:
+        most = limits.shown(limits.MOST_TEXT)
+        raise ValueError(f"it has {limits.shown(size)}, where {most} are allowed")
