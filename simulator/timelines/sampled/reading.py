@@ -47,7 +47,7 @@ class SampleLog(NamedTuple):
     """What a log holds, checked; samples in the order of their starts.
 
     Times are seconds from the first start, on the grid; steps count from 1, versions in
-    batches from that of the first step, 0; a sample may have begun with an earlier one.
+    batches from that of the first step, 0; a sample may begin with an earlier one.
 
     Attributes:
         start: Times of starts.
