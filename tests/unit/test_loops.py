@@ -72,7 +72,7 @@ def test_of_folders_a_share_of_the_long_tests_is_run(
     arguments: tuple[str, ...], kept: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "turn").write_text("9\n")
+    (tmp_path / ".ci" / "turn").write_text("13\n")
     (tmp_path / "tests").mkdir()
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
     (tmp_path / "tests" / "test_a.py").write_text(TESTS)
