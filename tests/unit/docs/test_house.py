@@ -1,5 +1,7 @@
 """The house stays as it is measured: no circle, no class name twice, plain words."""
 
+from pathlib import Path
+
 import house
 
 
@@ -17,3 +19,13 @@ def test_nobody_else_asks_which_protocol_or_algorithm_it_is() -> None:
 
 def test_the_words_are_the_field_s() -> None:
     assert house.private_words() == []
+
+
+def test_lines_of_features_are_stated() -> None:
+    """To a tenth: the page has to be looked at again where a feature has grown."""
+    page = Path(house.ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines()]
+    stated = {row[0]: row[1] for row in rows if len(row) == 2}
+    for feature, number in house.feature_lines().items():
+        told = int(stated[feature].replace(",", ""))
+        assert abs(told - number) <= number / 10, (feature, number)
