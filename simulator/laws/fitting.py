@@ -146,8 +146,7 @@ def fit_in_groups(values: Float[np.ndarray, "groups size"]) -> tuple[LawFit, Law
     whole = np.log(_spread(values[some, 0], rng))
     apart = logs[some, 0] - logs[some, 1]
     p = min(_p_of(lognorm, column, rng) for column in (whole, apart))
-    least = LEVEL / 2  # of two tests
-    why = "" if p >= least else f"Anderson-Darling: p = {p:.3g} < {least:g}"
+    why = "" if p >= LEVEL else f"Anderson-Darling: p = {p:.3g} < {LEVEL:g}"
     return LawFit(inner, p, n, why), LawFit(shared, p, groups, why)
 
 

@@ -28,7 +28,7 @@ def _rising_table(table: dict[int, float]) -> dict[int, float]:
     if not table or min(table) < 1:
         raise ValueError(
             f"must have numbers of busy slots from 1 on as keys, got {sorted(table)}; "
-            f"write for example {{1: 0.01, 64: 0.02}}"
+            f'write for example {{"1": 0.01, "64": 0.02}}'
         )
     wrong = [v for v in table.values() if not (isfinite(v) and v > 0)]
     if wrong:

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from analysis import rollouts
-from simulator.config.errors import DataError
+from simulator.cli.commands import app
+from simulator.config.errors import DataError, UserError
 from simulator.scenario.reading import read_any
 from simulator.timelines.rollouts import record_rollouts
 from simulator.timelines.sampled import import_samples
@@ -144,6 +145,29 @@ def test_lines_that_are_no_json(tmp_path: Path) -> None:
     path.write_text('{"sample": 1', encoding="utf-8")
     with pytest.raises(DataError, match="line 1 is no JSON: Expecting"):
         read_samples(path)
+
+
+def test_the_command_says_what_was_fitted_refused_and_not_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.DataFrame(GOOD)
+    frame.loc[5] = ["f", 3, 9, 12, 30, 1, None, None, None, "dropped"]
+    path = written(tmp_path, frame)
+    command = ["timeline", "--import", str(path), "--no-plots", "--out"]
+    app([*command, str(tmp_path / "there")], standalone_mode=False)
+    said = capsys.readouterr().out
+    told = " ".join(said.split())
+    assert "generation.tokens: none is refused; 20 values at least are needed" in told
+    assert "Note: 1 samples were dropped; say how: --set queue.max_age=" in told
+    assert "replay" in said
+    app(
+        [*command, str(tmp_path / "again"), "--set", "queue.max_age=2"],
+        standalone_mode=False,
+    )
+    assert "were dropped" not in capsys.readouterr().out
+    with pytest.raises(UserError, match="--gantt and --chrome show clients"):
+        app([*command, str(tmp_path / "no"), "--gantt", "3"], standalone_mode=False)
+    assert not (tmp_path / "no").exists()
 
 
 def test_steps_begin_where_the_log_does_not_say(tmp_path: Path) -> None:

@@ -1,0 +1,111 @@
+"""Laws that are fitted to logs: known ones are found again, wrong ones refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis import rollouts
+from simulator.laws.fitting import fit_in_groups, fit_law, shares_factor
+from simulator.rollouts.options import Generation
+from simulator.scenario.reading import read_any
+from simulator.timelines.rollouts import record_rollouts
+from simulator.timelines.sampled import import_samples
+
+FOUR = 4.0
+"""Standard errors of an estimate that is near enough: 1 in 16,000 is not."""
+
+
+def test_a_known_law_is_found_and_kept() -> None:
+    rng, n = np.random.default_rng(1), 3000
+    found = fit_law(rng.lognormal(np.log(1000), 0.8, n))
+    assert found.accepted
+    assert found.law is not None
+    assert found.law["law"] == "lognorm"
+    # The errors of the maximum-likelihood estimates are s / sqrt(n), s / sqrt(2 n).
+    assert abs(found.law["s"] - 0.8) < FOUR * 0.8 / np.sqrt(2 * n)
+    assert abs(np.log(found.law["scale"] / 1000)) < FOUR * 0.8 / np.sqrt(n)
+
+
+def test_what_is_cut_off_counts_as_longer() -> None:
+    rng, n = np.random.default_rng(2), 3000
+    whole = rng.lognormal(np.log(1000), 0.8, n)
+    found = fit_law(np.minimum(whole, 2000), whole >= 2000)
+    assert found.accepted
+    assert found.law is not None
+    assert found.law["law"] == "lognorm"
+    # With a fifth cut off the errors are below twice those of the whole.
+    assert abs(found.law["s"] - 0.8) < 2 * FOUR * 0.8 / np.sqrt(2 * n)
+    assert abs(np.log(found.law["scale"] / 1000)) < 2 * FOUR * 0.8 / np.sqrt(n)
+
+
+def test_wrong_laws_are_refused_and_right_ones_seldom() -> None:
+    rng = np.random.default_rng(3)
+    two = np.r_[rng.normal(100, 5, 300), rng.normal(300, 5, 300)]
+    rng.shuffle(two)
+    found = fit_law(two)
+    assert not found.accepted
+    assert "Anderson-Darling: p = 0.005 < 0.01" in found.why
+    rising = rng.lognormal(0, 0.3, 200) * np.linspace(1, 2, 200)
+    assert "they drift, median 1" in fit_law(rising).why
+    assert "20 values at least are needed, got 3" in fit_law(np.arange(1.0, 4)).why
+    # Each of 12 is refused with a chance of at most 0.02: three are in 1 of 600.
+    refused = [not fit_law(rng.lognormal(5, 0.5, 50)).accepted for _ in range(12)]
+    assert sum(refused) < 3
+
+
+def test_a_factor_of_groups_is_found() -> None:
+    rng, groups, size = np.random.default_rng(4), 500, 4
+    alone = rng.lognormal(5, 0.8, (groups, size))
+    assert not shares_factor(alone)
+    table = alone * rng.lognormal(0, 0.5, (groups, 1))
+    assert shares_factor(table)
+    inner, shared = fit_in_groups(table)
+    assert inner.accepted
+    assert inner.law is not None
+    assert shared.law is not None
+    within, between = inner.law["s"] ** 2, shared.law["s"] ** 2
+    # Variances of normal values: chi squares of so many degrees of freedom.
+    error = 0.64 * np.sqrt(2 / (groups * (size - 1)))
+    assert abs(within - 0.64) < FOUR * error
+    error = np.hypot((0.25 + 0.16) * np.sqrt(2 / (groups - 1)), error / size)
+    assert abs(between - 0.25) < FOUR * error
+    assert not fit_in_groups(np.sqrt(table) + table.mean())[0].accepted
+
+
+WORLD = """\
+name: drains
+generation:
+  {{slots: 8, tokens: {{law: gamma, a: 2, scale: 50}}, group: 2, max_async_level: 0,
+  seconds_per_token: {speed}}}
+trainer: {{samples: 16, step: {{law: constant, value: 1.5}}, seconds_per_token: 0.01}}
+stop: {{steps: 40}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("speed", "law"),
+    [("0.01+0.002*m", str), ('{"1": 0.01, "4": 0.01, "8": 0.05}', dict)],
+)
+def test_times_of_tokens_and_steps_are_found(
+    speed: str, law: type, tmp_path: Path
+) -> None:
+    file = tmp_path / "drains.yaml"
+    file.write_text(WORLD.format(speed=speed), encoding="utf-8")
+    scenario = read_any(file)
+    record_rollouts(scenario, tmp_path / "played")
+    rollouts.log_of(tmp_path / "played").to_csv(tmp_path / "log.csv", index=False)
+    override = ["generation.max_async_level=0"]
+    told = import_samples(tmp_path / "log.csv", tmp_path / "there", override)
+    fits: dict[str, Any] = {fit["key"]: fit["value"] for fit in told["fits"]}
+    found = fits["generation.seconds_per_token"]
+    assert isinstance(found, law)
+    tree = {"slots": 8, "tokens": {"law": "expon"}, "seconds_per_token": found}
+    speeds = Generation.model_validate(tree).speeds()
+    # Times are rounded to 1e-6 s: of a sample's 0.1 s and more, 1e-5 in all.
+    np.testing.assert_allclose(speeds, scenario.generation.speeds(), rtol=1e-4)
+    assert fits["trainer.step"] == {"law": "constant", "value": 1.5}
+    assert fits["trainer.seconds_per_token"] == 0.01
+    again = read_any(tmp_path / "there" / "scenario.yaml")
+    assert list(again.variants) == ["fitted", "replay"]
