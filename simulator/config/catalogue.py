@@ -67,6 +67,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.algorithms.edge_cloud.part:Asgd",
         "simulator.algorithms.edge_cloud.part:Audp",
         "simulator.algorithms.edge_cloud.part:Mapa",
+        "simulator.algorithms.elastic.part:Easgd",
         "simulator.algorithms.pipelined.part:Pipelined",
         "simulator.algorithms.hierarchical.part:Hierarchical",
         "simulator.algorithms.policy_gradient.part:PolicyGradient",

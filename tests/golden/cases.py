@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from simulator.config.catalogue import own
+from simulator.config.parts import tag
+
 EXPON = {"law": "expon"}
 LINKS = {"upload": {"latency": EXPON, "bandwidth": 1e5}, "download": {"latency": EXPON}}
 VERTICAL: dict[str, Any] = {
@@ -232,6 +235,15 @@ def _cases() -> dict[str, dict[str, Any]]:
     cases["service"] = _case(
         *("asynchronous", HORIZONTAL, SGD), server={"service": EXPON}
     )
+    for part in own("algorithms"):  # those that nothing more need be said of
+        kind, pinned = tag(part), {case["algorithm"]["kind"] for case in cases.values()}
+        if kind not in pinned:
+            problem, usual = {
+                "vertical": (VERTICAL, VAFL),
+                "horizontal": (HORIZONTAL, SGD),
+            }[part.family]
+            plain = {"kind": kind, "step_size": 0.1, "batch": usual["batch"]}
+            cases[kind] = _case(part.protocols[0], problem, plain)
     return cases
 
 

@@ -23,6 +23,7 @@ from simulator.config.catalogue import KINDS, own
 from simulator.config.errors import ScenarioError, UserError
 from simulator.config.files import NESTED
 from simulator.config.messages import first_error
+from simulator.config.parts import tag
 from simulator.privacy.calibration import calibration
 from simulator.scenario.reading import loads, validated
 from simulator.scenario.scenario import Scenario
@@ -289,9 +290,6 @@ TREES: dict[str, dict[str, Any]] = {
     "table": merge(
         algorithm(SGD, kind="ia2sgd", max_age=3), {"protocol": {"warm_up": True}}
     ),
-    "phases": merge(
-        algorithm(SGD, kind="ringleader"), {"protocol": {"kind": "phases"}}
-    ),
     "cached": merge(
         algorithm(SGD, kind="ca2fl"), {"protocol": {"kind": "buffered", "size": 3}}
     ),
@@ -421,7 +419,20 @@ TREES: dict[str, dict[str, Any]] = {
     "buffered": merge(WORLD, {"protocol": {"kind": "buffered", "size": 2}}),
     "engine": merge(SGD, {"engine": {"mode": "batched", "chunk": 10}}),
 }
-"""Scenarios that together have every entry that may be a whole number."""
+"""Scenarios that together have every entry that may be a whole number; algorithms that
+need no more than a step size and a batch come by themselves."""
+TREES |= {
+    tag(part): merge(
+        {"vertical": VAFL, "horizontal": SGD}[part.family],
+        {
+            "protocol": {"kind": part.protocols[0]},
+            "algorithm": {"kind": tag(part), "step_size": 0.1, "batch": 8},
+        },
+    )
+    for part in own("algorithms")
+    if tag(part)
+    not in {tree.get("algorithm", {}).get("kind") for tree in [*TREES.values()]}
+}
 BIG_MODELS = (
     "mlp",
     "dense",

@@ -1,0 +1,61 @@
+"""Elastic averaging SGD. No JAX in here."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from simulator.algorithms.part import (
+    Algorithm,
+    Message,
+    ProblemShape,
+    model_and_gradient,
+)
+from simulator.config.base import LocatedError
+
+
+class Easgd(Algorithm):
+    """Elastic averaging: a client keeps its model, and a spring pulls it to a centre.
+
+    With x_i the client's model and c the server's, the centre, an arrival makes of both
+    at once x_i <- x_i - a (x_i - c) and c <- c + a (x_i - c). The client goes on with
+    its own model; the first gradient of its next job is taken where it was before.
+
+    Source: Zhang, Choromanska and LeCun, Deep Learning with Elastic Averaging SGD
+    (2015), Algorithm 1; synchronous: equations 2 and 3.
+    """
+
+    kind: Literal["easgd"] = "easgd"
+    made_by: ClassVar[str] = "simulator.algorithms.elastic.kernel:build"
+    family: ClassVar[str] = "horizontal"
+    protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "synchronous")
+    local_steps: Annotated[int, Field(ge=1)] = 1
+    """Communication period: steps of a client between two exchanges."""
+    moving_rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Part a of the distance by which client and centre move to each other; by default
+    0.9 over the number of clients, as in the paper's experiments."""
+
+    @property
+    def steps_per_job(self) -> int:
+        """Local steps of a job."""
+        return self.local_steps
+
+    def structure(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        found = super().structure()
+        found.pop("moving_rate")
+        return found
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses arrivals that wait: each one moves the centre at once."""
+        super().check(problem, protocol)
+        if protocol.gathers or getattr(protocol, "warm_up", False):
+            raise LocatedError(
+                "algorithm.kind must not be easgd where contributions gather before a "
+                "commit; leave out what lets them wait",
+                ("algorithm", "kind"),
+            )
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one exchange: a model up, and one down."""
+        del common
+        return model_and_gradient(shape)
