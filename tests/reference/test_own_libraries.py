@@ -5,6 +5,7 @@ to the bit and runs to rounding. Layers of batch statistics are compared with th
 of their own library, by hand.
 """
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -28,6 +29,10 @@ FORM, ROW = OutputForm("softmax", CLASSES), (Field("", (FEATURES,)),)
 DRAW = np.random.default_rng(1)
 ONE = DRAW.normal(size=(FEATURES, UNITS)).astype(np.float32) / 8
 TWO = DRAW.normal(size=(UNITS, CLASSES)).astype(np.float32) / 3
+HELD = 16
+"""Columns of each of four parties."""
+FIRST = {FEATURES: ONE, HELD: 2 * ONE[:HELD]}
+"""Matrices of the first layer, by the columns that it takes."""
 
 
 def fixed(array: np.ndarray) -> Any:
@@ -35,11 +40,11 @@ def fixed(array: np.ndarray) -> Any:
     return lambda *_: jnp.asarray(array)
 
 
-def plain() -> Any:
+def plain(width: int = FEATURES) -> Any:
     def init(key: Array) -> Any:
         del key
         zeros = jnp.zeros(UNITS), jnp.zeros(CLASSES)
-        return [(jnp.asarray(ONE), zeros[0]), (jnp.asarray(TWO), zeros[1])]
+        return [(jnp.asarray(FIRST[width]), zeros[0]), (jnp.asarray(TWO), zeros[1])]
 
     def apply(weights: Any, x: Array) -> Array:
         (one, first), (two, last) = weights
@@ -52,12 +57,12 @@ class OfEquinox(eqx.Module):
     one: eqx.nn.Linear
     two: eqx.nn.Linear
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = FEATURES) -> None:
         key = jax.random.key(0)
-        one = eqx.nn.Linear(FEATURES, UNITS, key=key)
+        one = eqx.nn.Linear(width, UNITS, key=key)
         two = eqx.nn.Linear(UNITS, CLASSES, key=key)
         at = lambda layer: (layer.weight, layer.bias)  # noqa: E731
-        self.one = eqx.tree_at(at, one, (jnp.asarray(ONE.T), jnp.zeros(UNITS)))
+        self.one = eqx.tree_at(at, one, (jnp.asarray(FIRST[width].T), jnp.zeros(UNITS)))
         self.two = eqx.tree_at(at, two, (jnp.asarray(TWO.T), jnp.zeros(CLASSES)))
 
     def __call__(self, x: Array) -> Array:
@@ -66,25 +71,28 @@ class OfEquinox(eqx.Module):
 
 class OfLinen(linen.Module):
     num_outputs: int
+    width: int = FEATURES
 
     @linen.compact
     def __call__(self, x: Array) -> Array:
-        hidden = jnp.tanh(linen.Dense(UNITS, kernel_init=fixed(ONE))(x))
+        first = linen.Dense(UNITS, kernel_init=fixed(FIRST[self.width]))
+        hidden = jnp.tanh(first(x))
         return linen.Dense(self.num_outputs, kernel_init=fixed(TWO))(hidden)
 
 
 class OfNnx(nnx.Module):
-    def __init__(self, *, rngs: nnx.Rngs) -> None:
-        self.one = nnx.Linear(FEATURES, UNITS, kernel_init=fixed(ONE), rngs=rngs)
+    def __init__(self, width: int = FEATURES, *, rngs: nnx.Rngs) -> None:
+        first = fixed(FIRST[width])
+        self.one = nnx.Linear(width, UNITS, kernel_init=first, rngs=rngs)
         self.two = nnx.Linear(UNITS, CLASSES, kernel_init=fixed(TWO), rngs=rngs)
 
     def __call__(self, x: Array) -> Array:
         return self.two(jnp.tanh(self.one(x)))
 
 
-def of_haiku() -> Any:
+def of_haiku(width: int = FEATURES) -> Any:
     def network(x: Array) -> Array:
-        hidden = jnp.tanh(hk.Linear(UNITS, w_init=fixed(ONE))(x))
+        hidden = jnp.tanh(hk.Linear(UNITS, w_init=fixed(FIRST[width]))(x))
         return hk.Linear(CLASSES, w_init=fixed(TWO))(hidden)
 
     return hk.without_apply_rng(hk.transform(network))
@@ -99,6 +107,37 @@ def model(name: str) -> dict[str, Any]:
 def test_the_same_network_in_every_library(name: str) -> None:
     few = {"stop": {"commits": 30}, "evaluate": {"every": {"commits": 10}}}
     assert_same(run(BASE, few, model("plain")), run(BASE, few, model(name)))
+
+
+plain_party, haiku_party = partial(plain, HELD), partial(of_haiku, HELD)
+equinox_party, linen_party = partial(OfEquinox, HELD), partial(OfLinen, width=HELD)
+
+
+def nnx_party(rngs: nnx.Rngs) -> OfNnx:
+    return OfNnx(HELD, rngs=rngs)
+
+
+COLUMNS = {
+    "problem": {
+        "data": BASE["problem"]["data"],
+        "partition": {"kind": "vertical", "parties": 4},
+        "loss": "softmax",
+    },
+    "algorithm": {"kind": "vafl", "step_size": 0.1, "batch": 7, "upload": "batch"},
+    "stop": {"commits": 12},
+    "evaluate": {"every": {"commits": 4}, "metrics": ["test_loss", "objective"]},
+}
+
+
+@pytest.mark.slow
+def test_a_module_of_every_library_at_each_party() -> None:
+    """Four parties of 16 columns, whose logits are added up; three engines."""
+    changes = [{k: v for k, v in BASE.items() if k != "problem"}, COLUMNS]
+    expected = run(*changes, model("plain_party"))
+    for name in ("equinox", "linen", "nnx", "haiku"):
+        assert_same(expected, run(*changes, model(f"{name}_party")))
+    for mode in ("stepwise", "batched"):
+        assert_same(expected, run(*changes, model("linen_party"), mode=mode))
 
 
 MOMENTUM = 0.8

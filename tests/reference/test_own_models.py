@@ -31,6 +31,7 @@ BASE: dict[str, Any] = {
     },
     "engine": {"precision": "float64", "chunk": 64},
 }
+BATCHES = {"step_size": 0.1, "batch": 11}
 GOSSIP = {
     "protocol": {"kind": "gossip"},
     "algorithm": {"kind": "psgd", "step_size": 0.3, "batch": 11},
@@ -57,6 +58,21 @@ BY_ROWS: dict[str, dict[str, Any]] = {
         "algorithm": {"kind": "fed_async", "step_size": 0.2, "mixing": 0.6, "batch": 11}
     },
     "gossip": GOSSIP,
+    "FedAvg": {
+        "protocol": {"kind": "synchronous"},
+        "algorithm": BATCHES | {"kind": "fed_avg", "local_epochs": 1},
+    },
+    "hierarchy": {
+        "protocol": {"kind": "hierarchy", "edges": 2},
+        "algorithm": BATCHES | {"kind": "hierarchical", "local_steps": 2},
+    },
+    "tree": {
+        "protocol": {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4}
+    },
+    "Ringleader": {
+        "protocol": {"kind": "phases"},
+        "algorithm": BATCHES | {"kind": "ringleader"},
+    },
 }
 # Noise is drawn in the order of the weights, which is another one: next to none.
 CLIPPED = {
