@@ -55,13 +55,16 @@ class RolloutTimeline(SimulatedTimeline):
     def num_registers(self) -> int:
         """Registers that suffice: for the largest staleness, and the current version.
 
+        A power of two, so that replicates mostly have the same program.
+
         Raises:
             ScenarioError: the world cannot be played.
         """
         read = self._rows_of.read_version
         if not read.size:
             return 1
-        return int((self._rows_of.version - read.min(axis=1)).max()) + 1
+        largest = int((self._rows_of.version - read.min(axis=1)).max())
+        return 1 << largest.bit_length()
 
     def chunks(self, num_rows: int) -> Iterator[Chunk]:
         """Plays the world and yields chunks of at most `num_rows` rows.

@@ -16,9 +16,9 @@ from simulator.scenario.study import expand
 SCENARIOS = sorted(
     path
     for path in (Path(__file__).parents[3] / "scenarios").rglob("*.yaml")
-    if path.parent.name != "rl"
+    if "\ngeneration:" not in path.read_text(encoding="utf-8")
 )
-"""Those of rollouts make no study, and so no page."""
+"""Rollouts alone make no study, and so no page."""
 ITEMS = [
     *("1.1", "1.2", "1.3"),
     *("2.1", "2.2", "2.3", "2.4", "2.5"),

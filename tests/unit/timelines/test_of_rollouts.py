@@ -55,7 +55,8 @@ def test_rows_and_jobs_are_those_of_the_world(weights: dict[str, Any]) -> None:
     assert stop is StopReason.COMMITS
     np.testing.assert_array_equal(rows.time, record.steps["end_time"][:30])
     replay_registers(rows)
-    assert plan.num_registers == (rows.version[:, None] - rows.read_version).max() + 1
+    largest = int((rows.version[:, None] - rows.read_version).max())
+    assert plan.num_registers / 2 < largest + 1 <= plan.num_registers
     for step in (1, 17, 30):
         here = (samples["step"] == step) & (samples["outcome"] == Fate.TRAINED)
         number = samples["prompt"] * GROUP + samples["member"]
