@@ -33,7 +33,7 @@ def judge(measured: Measured, claim: Critical, *groups: str) -> Judged:
         Numbers(*(column[these] for column in numbers))
         for numbers, these in zip(sides, rows, strict=True)
     )
-    to = f" in {over}"
+    to = f" in {over}, within {claim.within:g} of the best"
     if claim.by_at_least != 1:
         to += f", {claim.by_at_least:g} times"
     n = common.size

@@ -82,7 +82,7 @@ def critical_rates(measured: Measured) -> Figure:
         axes.set_xticks(ticks, [f"{one:g}" for one in ticks])
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.legend()
-    panels[0].set_ylabel(f"{ACCURACY}; 0: diverged")
+    panels[0].set(ylabel=f"{ACCURACY}; 0: diverged", ylim=(-0.05, 1.05))
     return figure
 
 
