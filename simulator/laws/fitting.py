@@ -176,6 +176,7 @@ def drift(values: Float[np.ndarray, " n"]) -> str:
 
     if values.size < FEWEST or np.ptp(values) == 0:
         return ""
+    values = values[_some(values.size, TESTED, np.random.default_rng(0))]
     found: Any = stats.spearmanr(np.arange(values.size), values)
     if found.pvalue >= LEVEL:
         return ""

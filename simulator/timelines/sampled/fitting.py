@@ -159,13 +159,13 @@ def _by_busy(
         guess = np.polyfit(at, 1 / rates, 1)[::-1]
         if (guess[0] + guess[1] * busy > 0).all():
             line = optimize.least_squares(off, guess, x_scale=np.abs(guess)).x
-    if line is not None and (line[0] + line[1] * busy > 0).all():
+    if line is not None and min(line[0] + line[1] * np.r_[1, busy]) > 0:
         apart = float((off(line) ** 2).sum())
         freedom = max(at.size - 2, 1), n - at.size
         gain = (apart - left) / freedom[0] / max(left / freedom[1], 1e-300)
         if apart / n < EXACT or stats.f.sf(gain, *freedom) >= LEVEL:
             a, b = map(_short, line)
-            text = f"{a:g} {'-' if b < 0 else '+'} {abs(b):g}*m"
+            text = f"{a!r} {'-' if b < 0 else '+'} {abs(b)!r}*m"
             return Fitted(key, text, text, n, np.nan, ""), _remark((apart / n) ** 0.5)
     table = {int(m): _short(1 / r) for m, r in zip(at, rates, strict=True)}
     says = ", ".join(f"{m}: {value:g}" for m, value in table.items())
@@ -205,7 +205,7 @@ def _time_at(
     for number in machines:
         mine = log.machine == number
         steps.append(levels(log.start[mine], until[mine]))
-    lasts = [np.diff(time, append=time[-1]) for time, _ in steps]
+    lasts = [np.diff(time, append=time[-1:]) for time, _ in steps]
     spent: Any = sum(
         np.bincount(busy, last, minlength=log.start.size + 1)
         for (_, busy), last in zip(steps, lasts, strict=True)

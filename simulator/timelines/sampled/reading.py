@@ -82,7 +82,7 @@ class SampleLog(NamedTuple):
     @property
     def end(self) -> float:
         """Time of the last event."""
-        return float(np.nanmax([*self.finish, *self.start, *self.step_end]))
+        return float(np.nanmax(np.r_[self.finish, self.start, self.step_end]))
 
 
 class _Steps(NamedTuple):

@@ -26,7 +26,7 @@ def slots(log: SampleLog) -> tuple[int, int]:
     for number in range(machines):
         mine = log.machine == number
         _, busy = levels(log.start[mine], until[mine])
-        most = max(most, int(busy.max()))
+        most = max(most, int(busy.max(initial=1)))
     return machines, most
 
 
@@ -35,8 +35,10 @@ def levels(
 ) -> tuple[Float[np.ndarray, " e"], Int[np.ndarray, " e"]]:
     """Returns the times at which samples start or end, and how many are then busy.
 
-    At one instant those that end come first.
+    At one instant those that end come first; what takes no time does not count.
     """
+    some = end > start
+    start, end = start[some], end[some]
     time = np.r_[end, start]
     change = np.r_[-np.ones(end.size, np.int64), np.ones(start.size, np.int64)]
     order = np.argsort(time, kind="stable")
@@ -173,6 +175,9 @@ def _slots(log: SampleLog, until: np.ndarray) -> list[int]:
         while busy and busy[0][0] <= start:
             _, where, slot = heappop(busy)
             heappush(free[where], slot)
+        if start == end:
+            found.append(machine * each)
+            continue
         slot = heappop(free[machine])
         found.append(slot)
         heappush(busy, (end, machine, slot))

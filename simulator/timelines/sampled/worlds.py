@@ -67,6 +67,8 @@ def world_of(
     own = {"law": "empirical", "path": str(folder / "samples_replayed.parquet")}
     own_step = {"law": "empirical", "path": str(folder / "steps_replayed.parquet")}
     own_step |= {"column": "seconds", "order": "replay"}
+    if not (log.step_end > log.step_start).any():
+        own_step = {"law": "constant", "value": 0}
     batch = _batch(found.steps["samples"], size if complete else 1, remarks)
     tree: dict[str, Any] = {
         "name": re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("._-") or "log",
@@ -88,7 +90,8 @@ def world_of(
     }
     instead = {
         "generation.tokens": resampled,
-        "trainer.step": {**own_step, "order": "resample"},
+        "trainer.step": own_step
+        | ({"order": "resample"} if "path" in own_step else {}),
     }
     for fit in fits:
         section, key = fit.key.split(".")

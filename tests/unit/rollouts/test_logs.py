@@ -1,5 +1,6 @@
 """Logs of samples: what is refused, what they say, and their replay."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from analysis import rollouts
 from simulator.cli.commands import app
 from simulator.config.errors import DataError, UserError
 from simulator.scenario.reading import read_any
+from simulator.scenario.rollouts import RolloutScenario
 from simulator.timelines.rollouts import record_rollouts
 from simulator.timelines.sampled import import_samples
 from simulator.timelines.sampled.reading import read_samples
+from tests.unit.rollouts.random_rollouts import random_world
 
 WORLDS = {
     "free": (
@@ -116,6 +119,28 @@ def test_a_log_says_what_was_played_and_its_replay_is_as_stale(
     assert ages["samples"].sum() == played["runs"][0]["measures"]["steps"] * 0.8 * (
         read_any(tmp_path / "world.yaml").trainer.samples
     )
+
+
+@pytest.mark.parametrize("seed", [0, 3, 8, 15])  # instant steps, no tokens, aborts
+def test_random_worlds_leave_logs_that_are_read(seed: int, tmp_path: Path) -> None:
+    world = random_world(seed)
+    tree = world.model_dump(mode="json")
+    scenario = RolloutScenario.model_validate(tree | {"name": "random"})
+    played = record_rollouts(scenario, tmp_path / "played")
+    path = written(tmp_path, rollouts.log_of(tmp_path / "played"), ".parquet")
+    known = [f"{name}={json.dumps(tree[name])}" for name in ("queue", "weights")]
+    known += [
+        f"generation.{name}={json.dumps(tree['generation'][name])}"
+        for name in ("max_async_level", "failures")
+        if tree["generation"][name] is not None
+    ]
+    told = import_samples(path, tmp_path / "there", known)
+    runs = [run["measures"] for run in (*played["runs"], *told["runs"])]
+    for key in ("staleness_mean", "samples_dropped", "samples_aborted"):
+        assert runs[1][key] == pytest.approx(runs[0][key])
+    stopped = world.weights.mode == "abort" or world.generation.failures is not None
+    if world.trainer.samples is not None and not stopped:
+        assert runs[3]["staleness_mean"] == runs[0]["staleness_mean"]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
