@@ -85,6 +85,13 @@ def set_up(run: Run) -> RunSetup:
             f"{scenario.engine.compute_dtype!r}; normalise layers or groups"
         )
     sampler = algorithm.sampler(run.seed, shared.pools, protocol)
+    if shared.counts.num_statistics and sampler.own_steps is not None:
+        raise ScenarioError(
+            "problem.model must keep no statistics of batches where clients have "
+            "batches or steps of their own (local_epochs, speeds, or fewer samples "
+            f"than a batch of {sampler.size}), whose padding they would count; give "
+            "all local_steps and a smaller batch, or normalise layers or groups"
+        )
     num_samples, num_features = shared.data.x_train.shape
     shape = ProblemShape(
         num_samples=num_samples,

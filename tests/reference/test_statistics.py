@@ -12,6 +12,7 @@ import pytest
 from flax import linen
 from jax import Array
 
+from simulator.config.errors import ScenarioError
 from simulator.engine.execute import Program
 from simulator.engine.runner import Runner
 from simulator.scenario.study import merge
@@ -185,3 +186,18 @@ def test_they_are_not_sent_as_if_they_were_private() -> None:
     noisy = {"algorithm": {"mechanism": {"clip_bound": 1.0, "multiplier": 0.5}}}
     with pytest.raises(ValueError, match=r"mechanism must be left out .* 128 numbers"):
         prepared(BASE, noisy)
+
+
+@pytest.mark.parametrize(
+    "uneven",
+    [
+        {"kind": "fed_avg", "local_epochs": 1},
+        {"kind": "fed_avg", "batch": 41, "local_steps": 2},
+    ],
+    ids=["epochs", "few rows"],
+)
+def test_padding_must_not_be_counted(uneven: dict[str, Any]) -> None:
+    """The last batch of an epoch is short, and so are batches larger than a share."""
+    waits = {"protocol": {"kind": "synchronous"}}
+    with pytest.raises(ScenarioError, match="no statistics of batches where clients"):
+        prepared(BASE, waits, {"algorithm": {"step_size": 0.3, "batch": 11} | uneven})
