@@ -18,9 +18,8 @@ from simulator.laws import Constant
 from simulator.rollouts.buffer import ReadyGroup, SampleBuffer
 from simulator.rollouts.draws import RolloutDraws
 from simulator.rollouts.options import RolloutOptions
-from simulator.rollouts.record import NO_STEP, Fate, Rollouts, columns
+from simulator.rollouts.record import NO_STEP, Fate, Rollouts, StepRows, columns
 
-NONE_ELSE = {"paused": 0.0, "blocked": 0.0, "down": 0.0}
 CHUNK = 65_536
 """Ends of samples that are worked out at once."""
 
@@ -69,8 +68,7 @@ class RolloutArrays:
         self._ready: dict[str, Any] = {"row": [], "time": [], "version": []}
         self._dropped: list[int] = []
         self._batches: list[list[int]] = []
-        names = ("start_time", "end_time", "samples", "tokens", "left")
-        self._steps: dict[str, list[Any]] = {name: [] for name in names}
+        self._steps = StepRows()
         self._left: dict[int, int] = {}
         self._is_ready = bytearray()
         self._first_left = 0
@@ -146,7 +144,7 @@ class RolloutArrays:
             self._end, version = inf, len(self._ends) + 1
             self._ends.append(now)
             self._counts.append(before)
-            self._steps["end_time"][-1] = now
+            self._steps.end(now)
             self._trained += len(self._batches[-1])
             if stop.steps is not None and version >= stop.steps:
                 self._stop = "steps"
@@ -210,9 +208,7 @@ class RolloutArrays:
         tokens = sum(self._lengths[row] for row in rows)
         took = self._draws.step(len(self._batches), tokens)
         left = sum(len(group.rows) for group in self._queue)
-        values = (now, np.nan, len(rows), tokens, left)
-        for name, value in zip(self._steps, values, strict=True):
-            self._steps[name].append(value)
+        self._steps.start(now, len(rows), tokens, left)
         self._batches.append(rows)
         self._end = now + took
 
@@ -263,10 +259,11 @@ class RolloutArrays:
                 samples["outcome"][rows] = Fate.TRAINED
         time, work_of, version = map(list, zip(*self._loads, strict=True))
         loads = {"time": time, "work": work_of, "version": version}
-        seconds = {"busy": self._slots * at, **NONE_ELSE}
+        seconds = {"busy": self._slots * at}
+        seconds |= dict.fromkeys(("paused", "blocked", "down"), 0.0)
         return Rollouts(
             columns(samples),
-            columns(self._steps),
+            columns(self._steps.columns),
             columns(loads),
             columns({"sample": [], "version": [], "tokens": []}),
             seconds,

@@ -10,7 +10,7 @@ After each of these the trainer takes a batch, if it is idle and there is one.
 
 from heapq import heappop, heappush
 from itertools import chain
-from math import inf, nan
+from math import inf
 from typing import Any
 
 from simulator.config.errors import ScenarioError
@@ -150,14 +150,11 @@ class RolloutEvents(SlotEvents):
     def _step(self, rows: list[int]) -> None:
         tokens = sum(self.samples["tokens"][row] for row in rows)
         self._training = rows
-        number = len(self.steps["start_time"])
-        took = self._draws.step(number, tokens)
         left = sum(len(group.rows) for group in self._queue)
-        values = (self.now, nan, len(rows), tokens, left)
-        for name, value in zip(self.steps, values, strict=True):
-            self.steps[name].append(value)
+        number = self.steps.start(self.now, len(rows), tokens, left)
+        took = self._draws.step(number - 1, tokens)
         for row in rows:
-            self.samples["step"][row] = number + 1
+            self.samples["step"][row] = number
         self._at(self.now + took, STEP_END, None)
 
     def _drop(self, groups: list[Any]) -> None:
@@ -177,7 +174,7 @@ class RolloutEvents(SlotEvents):
     def _end_step(self) -> None:
         rows = self._training or []
         self._training = None
-        self.steps["end_time"][-1] = self.now
+        self.steps.end(self.now)
         for row in rows:
             self.samples["outcome"][row] = Fate.TRAINED
         self._trained += len(rows)
@@ -243,7 +240,7 @@ class RolloutEvents(SlotEvents):
                 self._piece(row, made - done)
         return Rollouts(
             columns(self.samples),
-            columns(self.steps),
+            columns(self.steps.columns),
             columns(self.loads),
             columns(self.pieces),
             self.seconds,

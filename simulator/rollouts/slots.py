@@ -9,7 +9,7 @@ from typing import Any
 from simulator.rollouts.buffer import SampleBuffer
 from simulator.rollouts.draws import RolloutDraws
 from simulator.rollouts.options import RolloutOptions
-from simulator.rollouts.record import NO_STEP, Fate
+from simulator.rollouts.record import NO_STEP, Fate, StepRows
 
 LOADED, STEP_END, REPAIR, FINISH, FAIL = range(5)
 """Events, in their order at one instant."""
@@ -60,8 +60,7 @@ class SlotEvents(ABC):
         self._looked = -1, -1
         self._trained = 0
         self.samples: dict[str, list[Any]] = {name: [] for name in SAMPLE_COLUMNS}
-        names = ("start_time", "end_time", "samples", "tokens", "left")
-        self.steps: dict[str, list[Any]] = {name: [] for name in names}
+        self.steps = StepRows()
         self.loads: dict[str, list[Any]] = {"time": [0.0], "work": [0.0]}
         self.loads["version"] = [0]
         self.pieces: dict[str, list[Any]] = {"sample": [], "version": [], "tokens": []}
