@@ -36,6 +36,7 @@ from generators import (
     findings,
     first_screen,
     formulas,
+    methods,
     observatory,
     optimisers,
     refuted,
@@ -422,6 +423,7 @@ def main(arguments: list[str]) -> int:
         path.write_text(text, encoding="utf-8")
     findings.local_steps(RESULTS, ROOT / "docs" / "figures")
     optimisers.staleness(RESULTS, ROOT / "docs" / "figures")
+    methods.rates(RESULTS, ROOT / "docs" / "figures")
     observatory.figures(RESULTS, ROOT / "docs" / "figures")
     refuted.draw(RESULTS, ROOT / "docs" / "figures")
     computation_trees.draw(ROOT / "docs" / "figures")
