@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import threading
 import warnings
 from typing import Annotated, Any
 
@@ -36,6 +37,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, console.interrupt)
     sys.unraisablehook = console.repeat_interruption
+    threading.excepthook = console.forget_after_interruption
     warnings.showwarning = console.warn
     try:
         _check_arguments(sys.argv[1:])

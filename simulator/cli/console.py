@@ -82,6 +82,16 @@ def repeat_interruption(unraisable: Any) -> None:
         again.start()
 
 
+def forget_after_interruption(error: threading.ExceptHookArgs) -> None:
+    """Shows an error of a thread, unless it was interrupted.
+
+    A library's thread may miss a process that has been given up. To be Python's hook
+    for errors of threads.
+    """
+    if not _interrupted.is_set():
+        threading.__excepthook__(error)
+
+
 def warn(
     message: Warning | str,
     category: type[Warning],
@@ -112,11 +122,10 @@ def interruptible(folder: Path) -> Iterator[None]:
     except (KeyboardInterrupt, Exception) as error:
         if not (isinstance(error, KeyboardInterrupt) or _interrupted.is_set()):
             raise
-        err.say(
-            f"stalesim: interrupted; {folder} holds what was written, marked "
-            f"incomplete",
-            style="red",
-        )
+        there = f"{folder} holds what was written, marked incomplete"
+        if not folder.exists():
+            there = f"nothing had been written, {folder} does not exist"
+        err.say(f"stalesim: interrupted; {there}", style="red")
         raise SystemExit(INTERRUPTED) from None
 
 

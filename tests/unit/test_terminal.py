@@ -257,3 +257,30 @@ def test_an_error_that_follows_an_interruption_is_the_interruption(
     with pytest.raises(SystemExit) as end:
         study()
     assert end.value.code == console.INTERRUPTED
+
+
+def test_an_interruption_says_whether_anything_was_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, words in (
+        (tmp_path, "holds what was written"),
+        (tmp_path / "none", "nothing had been written"),
+    ):
+        with pytest.raises(SystemExit), console.interruptible(folder):
+            raise KeyboardInterrupt
+        assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_errors_of_threads_are_shown_unless_the_program_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[object] = []
+    monkeypatch.setattr(threading, "__excepthook__", shown.append)
+    monkeypatch.setattr(threading, "excepthook", console.forget_after_interruption)
+    monkeypatch.setattr(console, "_interrupted", threading.Event())
+    for _ in range(2):
+        thread = threading.Thread(target=lambda: 1 / 0)
+        thread.start()
+        thread.join()
+        console._interrupted.set()
+    assert len(shown) == 1
