@@ -66,6 +66,11 @@ def told(study: Study) -> dict[str, pd.DataFrame]:
     return found
 
 
+def shown(study: Study) -> dict[str, Any]:
+    """Returns everything that a study says."""
+    return tables(study) | told(study)
+
+
 def differs(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return any(not equals(one[name], other[name]) for name in one)
 
