@@ -138,6 +138,11 @@ class BaseScenario(Varied):
         """Number of clients or parties."""
 
     @property
+    def num_workers(self) -> int:
+        """Number of workers that rows tell of."""
+        return self.protocol.num_workers(self.num_clients)
+
+    @property
     def computes_flops(self) -> bool:
         """Whether some computing times are by the operations of a job."""
         clients = self.clients

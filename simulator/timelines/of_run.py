@@ -40,7 +40,7 @@ def timeline(run: Run) -> RunTimeline:
         return set_up(run).timeline
     job = scenario.job
     pooled = scenario.protocol.pooled
-    num_clients = scenario.protocol.num_workers(scenario.num_clients)
+    num_clients = scenario.num_workers
     return _kind(scenario.protocol)(
         clients=None if pooled else scenario.clients,
         protocol=scenario.protocol,
@@ -69,7 +69,7 @@ def set_up(run: Run) -> RunSetup:
     """
     scenario: Scenario = run.scenario
     algorithm, protocol = scenario.algorithm, scenario.protocol
-    clients = protocol.num_workers(scenario.num_clients)
+    clients = scenario.num_workers
     shared = shares(
         scenario.problem,
         scenario.evaluate.metrics,

@@ -86,6 +86,7 @@ def finish(process: subprocess.Popen[str], timeout_s: float = 600) -> Result:
         out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()  # closes its pipes
         return Result(None, "", "")
     return Result(process.returncode, out, err)
 

@@ -26,7 +26,8 @@ from tests.attacks.cases import scenario as written
 
 OPTIONS = ("-j", "2", "--no-plots", "--checkpoint", "1")
 HANGS_S = 60.0
-"""Seconds after which a process that was to end, or one that it started, hangs."""
+"""Seconds after which a process that was to end, or one that it started, hangs; those
+that a whole study takes here count thrice on top, since a machine may be busy."""
 ORPHANS_S = 3.0
 """Seconds in which a worker whose main process is gone may still write."""
 
@@ -100,7 +101,7 @@ def _interrupted(
         time.sleep(random.uniform(0.1, lasts))
         if process.poll() is None:
             KINDS[kind](process)
-        done = finish(process, timeout_s=HANGS_S)
+        done = finish(process, timeout_s=HANGS_S + 3 * lasts)
         if found := ugly(done):
             notes.append(found)
     again = call("run", scenario, "-o", place, *OPTIONS)
