@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simulator.algorithms.optimizers.arrays import arrays_of
 from simulator.algorithms.vafl import smoothed
 from simulator.algorithms.vafl.noise import AT_START, draw, inside
 from simulator.engine.execute import Program
@@ -118,7 +119,9 @@ def parties_of(plan: Prepared, weights: Any) -> list[vafl_deep_twin.Party]:
 
 
 def server_of(plan: Prepared, flat: Any) -> vafl_deep_twin.Server:
-    arrays = [np.array(a) for a in split(flat, plan.problem.server.shapes)]
+    arrays = [
+        np.array(a) for a in split(flat, arrays_of(plan.problem.server, ()).shapes)
+    ]
     factors = arrays.pop(0) if len(arrays) == 5 else None
     return vafl_deep_twin.Server(factors, *arrays)
 

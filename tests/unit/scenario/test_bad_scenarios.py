@@ -632,6 +632,7 @@ BAD = {
         [  # each name once, though many kinds of claims have the entry
             (
                 "one of test_accuracy, test_loss, test_perplexity, test_auc, "
+                "expected_reward, "
                 "objective, gradient_norm_squared, optimality_gap, "
                 "smoothed_gradient_norm_squared, consensus_distance, "
                 "worker_accuracy, worker_loss, client_accuracy, "
