@@ -100,6 +100,7 @@ def slow(plan: Prepared) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(weights), np.asarray(server)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_local_steps_are_those_of_the_whole_loss(name: str) -> None:
     plan = plan_of(name)

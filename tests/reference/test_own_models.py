@@ -205,7 +205,7 @@ OWN_SERVER = {
 OWN_LOSS = {"problem": {"loss": "tests.own_models:cross_entropy"}}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", WITH_SERVER)
 def test_the_server_s_network_written_again(name: str) -> None:
     base = {k: v for k, v in BASE.items() if k != "problem"}

@@ -189,6 +189,7 @@ def close(found: Any, expected: Any) -> None:
             np.testing.assert_allclose(one, other, 1e-9, 1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_the_kernel_is_the_twin(name: str) -> None:
     plan = plan_of(name)
@@ -205,6 +206,7 @@ def test_the_kernel_is_the_twin(name: str) -> None:
     assert np.abs(twin.server.A1 - start.A1).max() > 1e-3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["shared", "batched"])
 def test_runs_in_one_batch_are_the_twins(mode: str) -> None:
     """Two step sizes on one timeline, or two seeds; each has a twin of its own."""

@@ -161,6 +161,7 @@ def test_a_users_mistake_is_one_line_and_exit_2(scenario: Path) -> None:
     assert all(line.startswith("stalesim: ") for line in told), done.stderr
 
 
+@pytest.mark.long
 def test_replicates_are_added_until_claims_are_decided(
     scenario: Path, tmp_path: Path
 ) -> None:

@@ -155,6 +155,7 @@ def test_figures_show_names_as_they_are(ran: tuple[Path, str]) -> None:
             assert SPACED.sub("", shown) in words
 
 
+@pytest.mark.long
 def test_the_page_is_text_and_no_code_of_the_users(ran: tuple[Path, str]) -> None:
     folder, _ = ran
     everything(stalesim("report", folder))
@@ -168,6 +169,7 @@ def test_the_page_is_text_and_no_code_of_the_users(ran: tuple[Path, str]) -> Non
     assert text.count("7 * 7") >= 3
 
 
+@pytest.mark.long
 def test_exports_hold_names_and_no_formulas(ran: tuple[Path, str]) -> None:
     folder, _ = ran
     for target in ("csv", "tensorboard"):
@@ -192,6 +194,7 @@ def test_a_folder_of_another_study_is_refused_in_one_line(
     assert "its run '[/b]' differs: algorithm.batch was" in done.stderr
 
 
+@pytest.mark.long
 def test_a_timeline_is_literal(scenario: Path, tmp_path: Path) -> None:
     shown = everything(stalesim("timeline", scenario, "-o", tmp_path / "out"))
     for name in NAMES[:-1]:

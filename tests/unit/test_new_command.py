@@ -11,7 +11,7 @@ from simulator.cli import app, new
 from simulator.config.errors import UserError
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", new.kinds())
 def test_a_template_runs_and_passes_its_test(kind: str, tmp_path: Path) -> None:
     paths = new.write(kind, "slow_start", tmp_path / "mine")

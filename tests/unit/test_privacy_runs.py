@@ -386,6 +386,7 @@ def test_a_timeline_with_a_budget_can_be_recorded() -> None:
     assert everything(timeline(run))[2] is StopReason.PRIVACY
 
 
+@pytest.mark.long
 def test_calibrate_prints_the_noise_and_who_agrees() -> None:
     done = stalesim("calibrate", "--epsilon", 2, "--releases", 1000)
     assert done.returncode == 0, done.stderr

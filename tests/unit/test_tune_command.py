@@ -36,7 +36,7 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_search_ends_with_a_line_and_leaves_a_study(
     scenario: Path, tmp_path: Path
 ) -> None:

@@ -122,7 +122,7 @@ def numbers(carry: Any) -> np.ndarray:
 
 @pytest.mark.parametrize(
     "name",
-    [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in RUNS],
+    [n if n in QUICK else pytest.param(n, marks=pytest.mark.long) for n in RUNS],
 )
 def test_optimisation_changes_nothing(name: str) -> None:
     # Roundings of 1e-16 grow little in a few steps; a wrong number is off by its size.

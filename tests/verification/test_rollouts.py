@@ -48,7 +48,7 @@ def random_setting(seed: int) -> Any:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("block", range(4))
 def test_two_hundred_settings_stay_within_the_bounds_of_the_closed_forms(
     block: int,

@@ -280,6 +280,7 @@ def test_a_null_row_leaves_the_state_bit_identical(family: str) -> None:
     assert any((one != other).any() for one, other in zip(first, before, strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", MARKED)
 def test_engines_agree_and_rates_share_a_program(family: str) -> None:
     """Runs that differ in a learning rate alone are executed together."""

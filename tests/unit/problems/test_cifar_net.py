@@ -102,7 +102,7 @@ def test_the_plain_count_is_the_vectors_length(name, norm):
     assert (logits.shape, measured.shape) == ((7, 3), (model.num_statistics,))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("norm", ["group", "batch"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_network_is_its_twin_and_uses_every_number(name, norm, monkeypatch):

@@ -54,6 +54,7 @@ def party_of(name: str, views: int = 1, width: int = 3) -> Any:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_serves_a_party_with_views(name: str) -> None:
     model, columns = MODELS[name]
@@ -142,6 +143,7 @@ def test_a_partys_lstm_is_loops_over_frames() -> None:
     np.testing.assert_allclose(found, np.array(expected).T, 1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "sizes", "pieces"),
     [(Dense(hidden=(4,)), (6, 4), 1), (Lstm(layers=1, cells=3, frames=2), (6, 4), 2)],

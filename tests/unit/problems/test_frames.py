@@ -46,6 +46,7 @@ def slow_losses(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     return log_sum - z[y, rows, frames]
 
 
+@pytest.mark.long
 def test_losses_are_means_over_frames() -> None:
     with jax.enable_x64(True):
         change = {"problem": {"data": {"limit": 60}, "model": {"layers": 1}}}
@@ -125,7 +126,7 @@ def test_frames_are_no_columns_of_parties() -> None:
         prepared(change)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_neighbours_help() -> None:
     """A small LSTM beats what is learned of frames one by one, the linear optimum."""
     data = dataset(Speech(source="standin"))

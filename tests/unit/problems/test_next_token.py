@@ -71,7 +71,7 @@ def test_a_run_learns_what_comes_next() -> None:
     assert losses[-1] < 3.2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_engines_agree() -> None:
     short = {
         "engine": {"precision": "float64"},

@@ -254,7 +254,10 @@ WRONG: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.long) if n == "leak" else n for n in WRONG],
+)
 def test_wrong_models_are_refused_in_one_line(name: str) -> None:
     model, says = WRONG[name]
     with pytest.raises(ScenarioError, match=says) as error:
@@ -273,6 +276,7 @@ def test_a_name_that_is_not_there() -> None:
         python_network(UserFunction("memory:model@0", ENTRY), THREE, ROW)
 
 
+@pytest.mark.long
 def test_a_party_draws_nothing_and_keeps_nothing() -> None:
     with pytest.raises(ScenarioError, match="without dropout at a party"):
         Python(build="tests.own_models:Noisy").make(2, 5, "vertical")

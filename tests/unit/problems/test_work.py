@@ -87,6 +87,7 @@ def test_a_linear_model_takes_two_products() -> None:
     assert found.server == 0
 
 
+@pytest.mark.long
 def test_a_network_takes_three_products_a_layer_but_the_first() -> None:
     least, units = products(FEATURES, 16, 8, CLASSES), 16 + 8 + CLASSES
     assert least == 2 * (2 * 64 * 16 + 3 * 16 * 8 + 3 * 8 * 10)

@@ -81,6 +81,7 @@ def test_undisturbed_there_are_calls_of_every_kind(whole: fake_study.Study) -> N
     assert len(fake_study.TASKS) == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "torn"),
     [("full", 0.5), ("broken", 0), ("killed", 0), ("killed", 0.5), ("killed", 1)],
@@ -133,6 +134,7 @@ def check_what_is_there(files: Files) -> None:
             assert found.empty
 
 
+@pytest.mark.long
 def test_a_second_fault_while_resuming_is_mended_as_well(
     whole: fake_study.Study,
 ) -> None:

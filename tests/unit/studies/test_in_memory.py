@@ -43,7 +43,7 @@ def absolute(outputs: Any, targets: Any) -> Any:
     return jnp.abs(outputs - targets).sum(axis=1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_model_a_loss_and_data_of_several_inputs_in_two_processes(
     tmp_path: Path,
 ) -> None:
@@ -89,7 +89,7 @@ def test_names_of_arrays() -> None:
         in_memory.arrays((x, y, x))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_next_tokens_of_a_rule_are_learned() -> None:
     """Tokens follow one another by a rule, which the model learns."""
     start = DRAW.integers(0, 9, (200, 1))
