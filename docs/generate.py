@@ -304,6 +304,7 @@ def documents() -> dict[Path, str]:
             "on the data that the title names: compare ratios, not rounds. Verdicts\n"
             f"stand in [reproduction.md](reproduction.md).\n\n{compared}"
         )
+    found |= methods.pages(RESULTS, ROOT / "docs")
     if observatory.has_results(RESULTS):
         found[ROOT / "docs" / "observatory.md"] = observatory.document(NOTE, RESULTS)
     table = RESULTS / CALIBRATION / "calibration.csv"

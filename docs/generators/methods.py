@@ -1,14 +1,23 @@
-"""The figure of the studies of DiLoCo and of pipelines: final losses over rates."""
+"""The studies of DiLoCo and of pipelines: final losses over rates, and at the best.
+
+What is compared is each variant at the best of its own rates; a rate that is the least
+or the largest of those tried says so, because a better one may lie beyond.
+"""
 
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
+from analysis.bounds import EXACT
+from analysis.claims.measured import read_csv
 from analysis.figures import style
 from analysis.figures.files import save_figure
+from analysis.statistics import paired_t_interval
+from generators.formulas import markdown
 
 STUDIES = {
     "methods-diloco": "DiLoCo: test loss at 960 s",
@@ -16,6 +25,105 @@ STUDIES = {
 }
 METRIC = "final test_loss"
 SIZE = (9.6, 5.0)
+WAITS, DELAYED = "synchronous", "delayed Nesterov"
+PAGES = {
+    "methods-diloco": (
+        "methods.md",
+        (
+            ("DyLU, grace", WAITS),
+            ("DyLU, look-ahead", WAITS),
+            (f"{DELAYED}, DyLU", WAITS),
+            ("momentum at each arrival", WAITS),
+            (DELAYED, WAITS),
+            ("momentum at each arrival", DELAYED),
+            ("DyLU, look-ahead", f"{DELAYED}, DyLU"),
+        ),
+    ),
+    "methods-pipelines": (
+        "pipelines.md",
+        (
+            ("PipeDream", "one stage"),
+            ("AdamW", "one stage, AdamW"),
+            ("Muon", "one stage, Muon"),
+            ("PipeMare", "PipeDream"),
+        ),
+    ),
+}
+"""The page with the tables of a study, and the pairs of variants that are compared."""
+
+
+def at_best_rates(path: Path) -> pd.DataFrame:
+    """Returns the runs of each variant at its best rate, that of the least mean loss.
+
+    Args:
+        path: Values of a study, as `docs/generate.py` keeps them.
+
+    Returns:
+        A row per variant, the least mean first: `variant`, `rate`, `edge` (whether it
+        is the smallest or the largest that was tried; else empty), `mean`, and
+        `losses`, one of each replicate. A rate of which a run diverged is not chosen.
+    """
+    measured = read_csv(path)
+    exact = measured.bounds[METRIC] == EXACT
+    runs = measured.table.assign(
+        rate=[sum(each.values()) for each in measured.table["parameters"]],
+        loss=measured.numbers[METRIC].where(exact, np.inf),
+    )
+    rows = []
+    for variant, own in runs.sort_values("replicate").groupby("variant"):
+        means = own.groupby("rate")["loss"].mean()
+        rates, ends = means.index.to_numpy(np.float64), means.to_numpy(np.float64)
+        at = int(ends.argmin())
+        edge = {0: "the smallest", ends.size - 1: "the largest"}.get(at, "")
+        losses = own.loc[own["rate"] == rates[at], "loss"].to_numpy(np.float64)
+        rows.append((variant, rates[at], edge, ends[at], losses))
+    columns = ["variant", "rate", "edge", "mean", "losses"]
+    return pd.DataFrame(rows, columns=pd.Index(columns)).sort_values("mean")
+
+
+def tables(path: Path, pairs: tuple[tuple[str, str], ...]) -> str:
+    """Returns two tables: variants at their best rates, and differences of pairs.
+
+    Args:
+        path: As of `at_best_rates`.
+        pairs: A variant, and the one whose losses are taken from its own.
+    """
+    best = at_best_rates(path)
+    edges = best["edge"].map(lambda edge: edge and f", {edge}")
+    losses = best.set_index("variant")["losses"]
+    shown = pd.DataFrame(
+        {
+            "variant": best["variant"],
+            "best rate": best["rate"].map("{:.3g}".format) + edges,
+            "test loss": best["mean"].map("{:.3f}".format),
+        }
+    )
+    rows = []
+    for one, other in pairs:
+        found = paired_t_interval(losses[one], losses[other])
+        half = found.high - found.mean
+        decided = "yes" if abs(found.mean) > half else "no"
+        rows.append((one, other, f"{found.mean:.3f} ± {half:.3f}", decided))
+    columns = pd.Index(["variant", "less", "difference", "other than 0"])
+    differences = pd.DataFrame(rows, columns=columns)
+    return f"{markdown(shown)}\n\n{markdown(differences)}"
+
+
+def pages(results: Path, docs: Path) -> dict[Path, str]:
+    """Returns the pages with their tables as the results are, by file.
+
+    Args:
+        results: Folder of the results of studies.
+        docs: Folder of the pages, each of which marks where its tables stand.
+    """
+    found = {}
+    for study, (page, pairs) in PAGES.items():
+        first, last = f"<!-- {study}: generated -->", f"<!-- end of {study} -->"
+        before, rest = (docs / page).read_text(encoding="utf-8").split(first)
+        after = rest.split(last)[1]
+        text = tables(results / study / "values.csv", pairs)
+        found[docs / page] = f"{before}{first}\n\n{text}\n\n{last}{after}"
+    return found
 
 
 def rates(results: Path, folder: Path) -> None:

@@ -1,0 +1,85 @@
+"""An algorithm is one folder and one line: shown by the last one that was added."""
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import house
+from simulator.algorithms.part import Algorithm
+from simulator.config import catalogue
+
+LAST = "easgd"
+GENERATED = (catalogue.LISTED,)
+"""Files that `docs/generate.py` writes (`documents`)."""
+BY_HAND = (
+    "tests/golden/cases.py",
+    "tests/unit/scenario/test_sizes.py",
+    "tests/property/test_metamorphic_studies.py",
+)
+"""Tests that every algorithm was once written into."""
+ENDINGS = {".py", ".js", ".csv", ".toml", ".yaml", ".yml", ".j2", ".css", ".html"}
+
+
+def named(kind: str) -> tuple[type[Algorithm], str]:
+    """Returns the class of an algorithm, and the catalogue's text of it."""
+    for text in catalogue.KINDS["algorithms"]:
+        module, name = text.split(":")
+        found = getattr(import_module(module), name)
+        if found.model_fields["kind"].default == kind:
+            return found, text
+    raise AssertionError(kind)
+
+
+def places(kind: str) -> list[tuple[Path, str]]:
+    """Returns all lines outside its folder that name an algorithm or what is in it.
+
+    Its kind, its package, and all classes that its modules define.
+    """
+    found, _ = named(kind)
+    package = found.__module__.rpartition(".")[0]
+    folder = house.ROOT / package.replace(".", "/")
+    words = {kind, package}
+    for path in folder.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        words |= {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, words))})\b")
+    files = [house.ROOT / "pyproject.toml", house.ROOT / "stalesim.py"]
+    files += [house.ROOT / name for name in BY_HAND]
+    for part in house.PRODUCT:
+        inside = [*(house.ROOT / part).rglob("*")]
+        files += [path for path in inside if path.suffix in ENDINGS]
+    return [
+        (path, line)
+        for path in files
+        if folder not in path.parents
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if pattern.search(line)
+    ]
+
+
+def test_the_last_algorithm_is_its_folder_and_one_line() -> None:
+    outside = [place for place in places(LAST) if place[0] not in GENERATED]
+    assert len(outside) == 1, outside
+    path, line = outside[0]
+    assert path == Path(catalogue.__file__)
+    assert line.strip() == f'"{named(LAST)[1]}",'
+
+
+def test_an_algorithm_that_others_know_would_be_seen() -> None:
+    """SGD is named in checks of other parts, in cases of tests and in templates."""
+    assert len({path for path, _ in places("sgd")}) > 5
+
+
+@pytest.mark.parametrize("place", ["simulator/algorithms/elastic/", "tests/reference/"])
+def test_the_page_says_how_many_lines_that_took(place: str) -> None:
+    """To a tenth, as with the lines of features."""
+    page = (house.ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    told = re.search(rf"\| `({place}[\w.]*)`[^|]*\| (\d+) \|", page)
+    assert told is not None
+    path = house.ROOT / told[1]
+    files = path.glob("*.py") if path.is_dir() else [path]
+    number = sum(len(file.read_text().splitlines()) for file in files)
+    assert abs(int(told[2]) - number) <= number / 10
