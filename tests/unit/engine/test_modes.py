@@ -52,7 +52,7 @@ ALWAYS = ("vafl batch", "sgd", "mapa")
 @pytest.mark.parametrize(
     "family",
     [
-        name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow)
+        name if name in ALWAYS else pytest.param(name, marks=pytest.mark.long)
         for name in FAMILIES
     ],
 )

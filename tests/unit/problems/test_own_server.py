@@ -137,7 +137,7 @@ def test_messages_and_weights_are_counted_from_the_model() -> None:
     assert own.shares.num_weights == plain.shares.num_weights
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_program_hands_one_over() -> None:
     study = simulator.simulate(SCENARIO, server=own_models.server)
     named = {

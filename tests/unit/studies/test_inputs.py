@@ -467,6 +467,7 @@ def command(*words: str) -> Any:
     return subprocess.run(call, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 def test_a_study_goes_on_with_the_same_modules_alone(here: Path) -> None:
     module = here / "mine_of_inputs.py"
     module.write_text(MODULE.replace("FACTOR", "1.0"))
