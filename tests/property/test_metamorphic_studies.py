@@ -170,7 +170,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {"kind": "phases"},
     {"kind": "routed", "tasks": 4},
     {"kind": "routed", "tasks": 4, "reads": "service"},
-    {"kind": "hierarchy", "edges": 2, "rounds": 2},
+    {"kind": "hierarchy", "edges": 2, "rounds": 2, "edge": "asynchronous"},
     {"kind": "hierarchy", "edges": 2, "within": {"edges": 2, "cloud": "asynchronous"}},
     {"kind": "pipeline", "stages": 3, "step": {"law": "gamma", "a": 2.0}},
     {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},

@@ -32,11 +32,15 @@ LINKS = {
 }
 
 
-def tree(cloud: str, within: str | None = None) -> dict[str, Any]:
+def tree(
+    cloud: str, within: str | None = None, edge: str = "synchronous"
+) -> dict[str, Any]:
     protocol: dict[str, Any] = {"edges": 2, "rounds": ROUNDS, "cloud": cloud}
     if within:
-        inner = {"edges": 2, "rounds": 2, "cloud": within}
+        inner = {"edges": 2, "rounds": 2, "cloud": within, "edge": edge}
         protocol["within"] = {"kind": "hierarchy", **inner, **LINKS}
+    else:
+        protocol["edge"] = edge
     protocol |= {"kind": "hierarchy", **LINKS}
     algorithm = {"kind": "hierarchical", "mixing": MIXING, "local_steps": 2}
     changes = {"protocol": protocol, "algorithm": algorithm}
@@ -93,9 +97,16 @@ def grown(
                 k = first + len(below)
                 edge: Any = twin.Branch(k, level.rounds, None, [], up, down)
                 if level.within is None:
-                    edge = twin.Leaf(
-                        k, part.tolist(), level.rounds, seconds, trained, up, down
-                    )
+                    if level.edge == "synchronous":
+                        edge = twin.Leaf(
+                            k, part.tolist(), level.rounds, seconds, trained, up, down
+                        )
+                    else:
+                        edge.mixing = MIXING
+                        edge.below = [
+                            twin.Leaf(c, [c], 1, seconds, trained, no_way, no_way)
+                            for c in part.tolist()
+                        ]
                 node.below.append(edge)
                 below.append((edge, part))
         nodes, first = below, first + number
@@ -107,25 +118,30 @@ MODES = (
     pytest.param("stepwise", marks=pytest.mark.long),
     pytest.param("batched", marks=pytest.mark.long),
 )
+WAITS, GOES_ON = "synchronous", "asynchronous"
 CLOUDS = [
-    ("synchronous", None),
-    ("asynchronous", None),
-    ("synchronous", "asynchronous"),
-    pytest.param("asynchronous", "synchronous", marks=pytest.mark.long),
-    pytest.param("synchronous", "synchronous", marks=pytest.mark.long),
-    pytest.param("asynchronous", "asynchronous", marks=pytest.mark.long),
+    (WAITS, None, WAITS),
+    (GOES_ON, None, WAITS),
+    (WAITS, GOES_ON, WAITS),
+    (WAITS, None, GOES_ON),
+    pytest.param(GOES_ON, WAITS, WAITS, marks=pytest.mark.long),
+    pytest.param(WAITS, WAITS, WAITS, marks=pytest.mark.long),
+    pytest.param(GOES_ON, GOES_ON, WAITS, marks=pytest.mark.long),
+    pytest.param(GOES_ON, None, GOES_ON, marks=pytest.mark.long),
+    pytest.param(GOES_ON, GOES_ON, GOES_ON, marks=pytest.mark.long),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("cloud", "within"), CLOUDS)
+@pytest.mark.parametrize(("cloud", "within", "edge"), CLOUDS)
 def test_models_and_times_are_those_of_the_twin(
-    cloud: str, within: str | None, mode: str
+    cloud: str, within: str | None, edge: str, mode: str
 ) -> None:
     numbers = (0, 1) if mode == "batched" else (0,)
+    whole = tree(cloud, within, edge)
     with jax.enable_x64(True):
-        runs = [prepared(tree(cloud, within), seed=SEED + k, number=k) for k in numbers]
+        runs = [prepared(whole, seed=SEED + k, number=k) for k in numbers]
         memory, _ = execute(runs, mode)
     run = runs[0]
     scenario = run.run.scenario
@@ -208,6 +224,85 @@ def test_a_level_of_one_child_is_none(
             np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        (FLAT, {**FLAT, "within": {"edges": 3, "cloud": "asynchronous"}}),
+        ({"edges": 6, "rounds": 3}, {"edges": 6, "rounds": 3, "edge": WAITS}),
+        (
+            {"edges": 1, "within": FLAT},
+            {"edges": 1, "within": {**FLAT, "within": {"edges": 3, "cloud": GOES_ON}}},
+        ),
+    ],
+)
+def test_an_edge_that_does_not_wait_is_a_cloud_of_its_clients(
+    changed: dict[str, Any], same: dict[str, Any]
+) -> None:
+    """The edge goes on; six clients divide evenly into edges of one client each.
+
+    An edge of one client has but one to wait for.
+    """
+    found = Hierarchy.model_validate(changed)
+    lowest = found.levels[-1].model_copy(update={"edge": GOES_ON})
+    if found.within is not None:
+        lowest = found.model_copy(update={"within": lowest})
+    clients = Clients(compute=Scipy(law="expon", scale="m"))
+    runs = [
+        everything(played(each, clients, 6, 3, commits=40))
+        for each in (lowest, Hierarchy.model_validate(same))
+    ]
+    for part, wanted in zip(runs[0][:2], runs[1][:2], strict=True):
+        for mine, theirs in zip(part, wanted, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.slow
+def test_one_edge_that_does_not_wait_is_asynchronous_averaging() -> None:
+    """Events of `asynchronous`, models of FedAsync: the cloud is what its edge is."""
+    whole = tree(WAITS, None, GOES_ON)
+    whole["protocol"] = {"kind": "hierarchy", "edges": 1, "edge": GOES_ON}
+    plain = {"kind": "fed_async", "weight": {"kind": "constant"}, "proximal": 0}
+    star = {**whole, "algorithm": whole["algorithm"] | plain}
+    star["protocol"] = {"kind": "asynchronous"}
+    with jax.enable_x64(True):
+        runs = [prepared(each, seed=SEED) for each in (whole, star)]
+        objectives = [
+            execute([run])[0].column("evaluations", "objective", 0) for run in runs
+        ]
+    rows, wanted = (everything(run.timeline)[0] for run in runs)
+    for name in ("time", "kind", "worker", "job", "version", "read_version"):
+        np.testing.assert_array_equal(getattr(rows, name), getattr(wanted, name), name)
+    assert np.ptp(rows.version - rows.read_version[:, 0]) > 0
+    np.testing.assert_allclose(*objectives, rtol=1e-9)
+
+
+def test_clients_of_an_edge_that_is_away_wait_for_it() -> None:
+    """One edge of clients that take 1 s and 1.5 s; a visit every 2 rounds, 2 s away.
+
+    Rounds end at 1 s and 1.5 s, and the edge is back at 3.5 s. The first client has
+    begun anew at 1 s and has come at 2 s, so that its model is merged at 3.5 s; the
+    second, whose model the edge has taken along, begins then and is there at 5 s.
+    """
+    clients = Clients(compute=Constant(value=(1, 1.5)))
+    protocol = Hierarchy(
+        edges=1,
+        rounds=2,
+        edge=GOES_ON,
+        upload=Constant(value=1),
+        download=Constant(value=1),
+    )
+    rows, jobs, _ = everything(played(protocol, clients, 2, time=5.6))
+    con, com = "CONTRIBUTE", "COMMIT"
+    # At 4.5 s the first has come again: the second round, and the edge is away.
+    assert rows.time.tolist() == [1, 2.5, 3.5, 5.5]
+    assert kinds(rows) == [con, com, con, com]
+    assert workers(rows) == [(0,), (1,), (0,), (0,)]
+    assert rows.read_version[:, 0].tolist() == [0, 0, 0, 1]
+    done = jobs.outcome == Outcome.APPLIED
+    assert sorted(jobs.arrived_time[done].tolist()) == [1, 1.5, 2, 4.5]
+    check_conservation(rows, jobs, 2)
+
+
 def test_events_of_two_edges_come_in_this_order() -> None:
     """Edges of clients 1, 2 and 3, 4; two rounds of an edge, 1 s to the cloud.
 
@@ -254,6 +349,7 @@ def test_a_cloud_that_waits_is_as_slow_as_its_slowest_edge() -> None:
         ({"server": {"upload_bandwidth": 9}}, "server must not be set"),
         ({"protocol": {"upload": {"law": "constant", "value": -1}}}, "must be"),
         ({"algorithm": {"kind": "sgd", "step_size": 1, "batch": 2}}, "sgd"),
+        ({"protocol": {"edge": "asynchronous", "within": {"edges": 1}}}, "be left out"),
     ],
 )
 def test_what_a_hierarchy_is_not_is_refused(

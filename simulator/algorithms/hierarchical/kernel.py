@@ -23,12 +23,10 @@ class EdgeLevel(NamedTuple):
     """How the edges of one level meet those above them.
 
     Attributes:
-        edges: Edges under each one above.
         rounds: Rounds of an edge between two visits above.
         waits: Whether the one above waits for all of its edges.
     """
 
-    edges: int
     rounds: int
     waits: bool
 
@@ -70,11 +68,15 @@ class HierarchicalState(NamedTuple):
 class HierarchicalKernel(Kernel):
     """Applies each contribution at its client's edge, and merges edges above.
 
+    Where edges do not wait for their clients, these are one more level: each is an edge
+    of one client, which visits the one above with every model that it makes.
+
     Attributes:
         step_size: Step size of the clients' local steps.
         mixing: Part of an edge's model in that of one above that does not wait.
         edge_of: Lowest edge of each client.
         sizes: Number of the clients of each edge, for every level.
+        parents: Number of the one above each edge, for every level.
         levels: The levels, from the cloud down.
         local_steps: Q.
     """
@@ -83,6 +85,7 @@ class HierarchicalKernel(Kernel):
     mixing: Float[Array, ""]
     edge_of: Int[Array, " K"]
     sizes: tuple[Int[Array, " E"], ...]
+    parents: tuple[Int[Array, " E"], ...]
     levels: tuple[EdgeLevel, ...] = eqx.field(static=True)
     local_steps: int = eqx.field(static=True)
 
@@ -170,17 +173,18 @@ class HierarchicalKernel(Kernel):
             made = here.made[at] + ended
             goes = ended & (made == level.rounds)
             stays.insert(0, ended & ~goes)
-            above = at // level.edges
+            above = self.parents[d][at]
+            theirs = self.parents[d] == above
             come = here.come[above] + goes
-            ended = goes & ((come == level.edges) if level.waits else True)
+            ended = goes & ((come == theirs.sum()) if level.waits else True)
             found[d] = here._replace(
                 made=here.made.at[at].set(jnp.where(goes, 0, made)),
                 away=here.away.at[at].set(here.away[at] | goes),
                 come=here.come.at[above].set(jnp.where(ended, 0, come)),
             )
-            theirs = found[d - 1].models[above] if d else cloud
-            merged = self._merged(d, theirs, here.models, at, model)
-            model = jnp.where(ended, merged, theirs)
+            before = found[d - 1].models[above] if d else cloud
+            merged = self._merged(d, before, here.models, theirs, model)
+            model = jnp.where(ended, merged, before)
             if d:
                 models = found[d - 1].models.at[above].set(model)
                 found[d - 1] = found[d - 1]._replace(models=models)
@@ -189,25 +193,22 @@ class HierarchicalKernel(Kernel):
             places.insert(0, above)
         answers, models = ended[None], cloud[None]
         for d, here in enumerate(found):
-            parents = jnp.arange(here.made.size) // self.levels[d].edges
-            back = here.away & answers[parents]
+            back = here.away & answers[self.parents[d]]
             each = back.reshape(-1, *(1,) * cloud.ndim)
-            models = jnp.where(each, models[parents], here.models)
+            models = jnp.where(each, models[self.parents[d]], here.models)
             found[d] = here._replace(models=models, away=here.away & ~back)
             answers = back.at[places[d + 1]].max(stays[d])
         return cloud, tuple(found)
 
     def _merged(
-        self, d: int, model: Model, below: Models, at: Int[Array, ""], newest: Model
+        self, d: int, model: Model, below: Models, own: Bool[Array, " E"], newest: Model
     ) -> Model:
-        """Returns what a model becomes when the newest one below it has come."""
+        """Returns what a model becomes when the newest of its own below has come."""
         if not self.levels[d].waits:
             part = self.mixing.astype(model.dtype)
             return (1 - part) * model + part * newest
-        sizes, edges = self.sizes[d], self.levels[d].edges
-        same = jnp.arange(sizes.size) // edges == at // edges
-        own = jnp.where(same, sizes, 0)
-        return jnp.tensordot((own / own.sum()).astype(model.dtype), below, 1)
+        sizes = jnp.where(own, self.sizes[d], 0)
+        return jnp.tensordot((sizes / sizes.sum()).astype(model.dtype), below, 1)
 
     def read_out(self, state: HierarchicalState) -> Model:
         """Returns the cloud's model."""
@@ -221,18 +222,24 @@ def build(
     step_size, _ = resolve(config.step_size, constants)
     protocol = setup.scenario.protocol
     lowest = [len(part) for part in protocol.members(setup.shape.num_clients)]
-    levels = tuple(
-        EdgeLevel(level.edges, level.rounds, level.cloud == "synchronous")
-        for level in protocol.levels
-    )
+    levels, parents, number = [], [], 1
+    for level in protocol.levels:
+        levels.append(EdgeLevel(level.rounds, level.cloud == "synchronous"))
+        parents.append(np.repeat(np.arange(number), level.edges))
+        number *= level.edges
+    if protocol.levels[-1].edge == "asynchronous":
+        levels.append(EdgeLevel(1, waits=False))
+        parents.append(np.repeat(np.arange(number), lowest))
+        lowest = [1] * setup.shape.num_clients
     sizes = [np.array(lowest)]
-    for level in reversed(levels[1:]):
-        sizes.insert(0, sizes[0].reshape(-1, level.edges).sum(axis=1))
+    for above in reversed(parents[1:]):
+        sizes.insert(0, np.bincount(above, sizes[0]))
     return HierarchicalKernel(
         step_size=on_device(step_size),
         mixing=jnp.asarray(config.mixing, float),
         edge_of=jnp.asarray(np.repeat(np.arange(len(lowest)), lowest), jnp.int32),
         sizes=tuple(jnp.asarray(each, jnp.int32) for each in sizes),
-        levels=levels,
+        parents=tuple(jnp.asarray(each, jnp.int32) for each in parents),
+        levels=tuple(levels),
         local_steps=config.local_steps,
     )

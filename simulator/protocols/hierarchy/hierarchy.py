@@ -6,7 +6,7 @@ from math import prod
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_serializer
+from pydantic import Field, model_serializer, model_validator
 
 from simulator.config.base import LocatedError, without
 from simulator.laws.base import AnyLaw
@@ -27,9 +27,10 @@ class Hierarchy(GatheringRounds):
     """Clients make rounds at their edge, and edges meet at the cloud every so often.
 
     Clients are divided among the edges in order, as evenly as goes. An edge waits for
-    all of its clients; after so many of its rounds it sends its model to the cloud and
-    goes on with what it gets back. The cloud waits for all edges, or answers each one
-    as it comes. An edge may be such a cloud itself, of edges within it.
+    all of its clients, or answers each one as it comes; after so many of its rounds it
+    sends its model to the cloud and goes on with what it gets back. The cloud waits for
+    all edges, or answers each one as it comes. An edge may be such a cloud itself, of
+    edges within it.
 
     Source: Liu, Zhang, Song and Letaief, Client-Edge-Cloud Hierarchical Federated
     Learning (2020), Algorithm 1; with an asynchronous cloud as FedAsync has it.
@@ -47,13 +48,27 @@ class Hierarchy(GatheringRounds):
     """Law of virtual seconds from an edge to the cloud."""
     download: AnyLaw | None = None
     """Law of virtual seconds from the cloud to an edge."""
+    edge: Literal["synchronous", "asynchronous"] = "synchronous"
+    """Whether an edge waits for all of its clients, or merges each one's model as it
+    comes, which then is a round of it; for edges that are right above clients."""
     within: "Hierarchy | None" = None
     """The hierarchy of which each edge is the cloud; none where clients are under it. A
     round of the edge is then one model that it makes of those of its own edges."""
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), within=None)
+        return without(dump(self), within=None, edge="synchronous")
+
+    @model_validator(mode="after")
+    def _edge_of_clients(self) -> "Hierarchy":
+        if self.within is not None and self.edge != "synchronous":
+            raise LocatedError(
+                f"edge must be left out where edges have edges within them, got "
+                f"{self.edge!r}; write within: {{cloud: {self.edge}}}, or edge in the "
+                f"lowest within",
+                ("edge",),
+            )
+        return self
 
     @property
     def is_timed(self) -> bool:
@@ -81,7 +96,9 @@ class Hierarchy(GatheringRounds):
         """
         del in_flight
         levels = self.levels
-        applied = Fraction(num_clients, prod(level.edges for level in levels))
+        applied = Fraction(1)  # of one round of an edge
+        if levels[-1].edge == "synchronous":
+            applied *= Fraction(num_clients, prod(level.edges for level in levels))
         each = Fraction(1)
         for level in reversed(levels):
             applied *= level.rounds  # of one visit of an edge of this level

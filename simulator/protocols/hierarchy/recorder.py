@@ -18,7 +18,8 @@ ALWAYS = 1 << 60
 class HierarchyRecorder(Recorder):
     """The timeline of one run in which clients read the models of their edges.
 
-    An edge's model stays as it is while its clients work, so that it needs no register.
+    An edge's model stays as it is while its clients work, so that it needs no register;
+    one that does not wait for them gives each a copy, which stays as it is as well.
 
     Args:
         world_and_shape: As of `Recorder`.

@@ -25,7 +25,7 @@ class EdgeNode:
         rounds: Rounds between two visits there.
         up: Way to the parent; None takes no time.
         down: Way back.
-        waits: Whether a round waits for all below; that of clients always does.
+        waits: Whether a round waits for all edges below.
         below: Edges within it.
         clients: Clients right under it.
         left: Rounds until its next visit.
@@ -92,6 +92,12 @@ class EdgeTree:
                 ]
             nodes = [node for parent in nodes for node in parent.below]
             first += number
+        if levels[-1].edge == "asynchronous":  # each client is an edge of its own
+            for edge, clients in zip(nodes, members, strict=True):
+                edge.waits = False
+                edge.below = [EdgeNode(first + c, edge, 1, left=1) for c in clients]
+            nodes = [client for edge in nodes for client in edge.below]
+            members = [[client] for part in members for client in part]
         self._edges = nodes
         self._edge_of: dict[int, EdgeNode] = {}
         for edge, edge.clients in zip(nodes, members, strict=True):
