@@ -1,42 +1,121 @@
-"""Losses that have left the scale on which they began, though they stayed finite."""
+"""Losses that have left the scale on which they began, and runs that diverged."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, evaluations
+from analysis.frames import Study, evaluations, runs
+from simulator.config.text import counted
 from simulator.trace import is_summary
 
-LOSSES = (
-    *("test_loss", "objective", "worker_loss"),
-    *("optimality_gap", "gradient_norm_squared"),
-)
-"""Metrics that learning lowers; the first that was evaluated is looked at."""
-FAR = 1e6
-"""A loss that ends so many times as high as it began has left its scale."""
+FAR = {
+    "test_loss": 10.0,
+    "objective": 10.0,
+    "worker_loss": 10.0,
+    "optimality_gap": 10.0,
+    "gradient_norm_squared": 1e6,
+}
+"""A metric that ends more than so many times as high as it began has left its scale.
+
+Learning lowers all of them; the first that was evaluated is looked at. A gradient may
+begin small on a plateau.
+"""
+FAR_OF_BATCH = 1e6
+"""The same for losses of single batches, which are noisy."""
+
+
+class _Ends(NamedTuple):
+    """Losses at the ends of runs.
+
+    Attributes:
+        name: Name of the loss in words.
+        table: First and last finite value of each run, columns `first` and `last`.
+        far: Factor from which on it has left its scale.
+        unsound: Runs whose last evaluation is no finite number.
+    """
+
+    name: str
+    table: pd.DataFrame
+    far: float
+    unsound: list[int]
 
 
 def escapes(study: Study) -> pd.Series:
     """Returns how many times as high as it began the loss of each run ended.
 
-    The loss is the first of `LOSSES` that was evaluated, else that of the batches, if
-    those were recorded.
+    The loss is the first of `FAR` that was evaluated, else that of the batches, if
+    those were recorded. Only values that are finite are looked at.
 
     Args:
         study: Study, finished or not.
 
     Returns:
-        By run, those alone whose loss ended more than `FAR` times as high.
+        By run, those alone whose loss has left its scale.
     """
+    return _factors(_ends(study))
+
+
+def warnings(study: Study) -> Iterator[str]:
+    """Yields a line on runs that diverged, and one on losses that left their scale.
+
+    Each names a run with its numbers, the worst one, and says how many there are.
+
+    Args:
+        study: Study with at least one run that has ended.
+    """
+    table, ends = runs(study).set_index("run"), _ends(study)
+    unsound = table.index.isin(ends.unsound)
+    lost = table.loc[(table["stop"] == "diverged") | unsound]
+    if len(lost):
+        first = lost.iloc[0]
+        at = first.get("diverged_at_commit")
+        when = f" at commit {at:.0f}" if at is not None and np.isfinite(at) else ""
+        yield (
+            f"{_named(first)} diverged{when}: its loss is no finite number"
+            f"{_others(lost, table)}; a smaller step size may keep it"
+        )
+    factors = _factors(ends).drop(lost.index, errors="ignore")
+    if len(factors):
+        run: Any = factors.idxmax()
+        first, last = ends.table.loc[run, ["first", "last"]]
+        yield (
+            f"{_named(table.loc[run])} left the scale of its loss: {ends.name} began "
+            f"at {first:.4g} and ended at {last:.4g}, {factors[run]:.3g} times as high"
+            f"{_others(factors, table)}; a smaller step size may keep it"
+        )
+
+
+def _ends(study: Study) -> _Ends:
     table = evaluations(study)
-    metric = next((name for name in LOSSES if name in table), None)
-    if metric is None and is_summary(study.manifest):
-        return pd.Series(dtype=np.float64)
-    if metric is None:
-        table, metric = study.table("commits"), "loss"
+    metric = next((name for name in FAR if name in table), None)
+    name, far, unsound = str(metric), FAR.get(str(metric), FAR_OF_BATCH), []
+    if metric is not None:
+        ended = table.groupby("run").tail(1)
+        broken = ~np.isfinite(ended[metric].to_numpy(np.float64))
+        unsound = ended.loc[broken, "run"].tolist()
+    elif not is_summary(study.manifest):
+        table, metric, name = study.table("commits"), "loss", "the loss of a batch"
     if metric not in table:
-        return pd.Series(dtype=np.float64)
+        nothing = pd.DataFrame(columns=pd.Index(["first", "last"]), dtype=np.float64)
+        return _Ends(name, nothing, far, unsound)
     known = table.loc[np.isfinite(table[metric].to_numpy(np.float64))]
     ends = known.groupby("run")[metric].agg(["first", "last"]).astype(np.float64)
-    ends = ends.loc[ends["first"] > 0]
-    factors = ends["last"] / ends["first"]
-    return factors.loc[factors > FAR]
+    return _Ends(name, ends, far, unsound)
+
+
+def _factors(ends: _Ends) -> pd.Series:
+    known = ends.table.loc[ends.table["first"] > 0]
+    factors = known["last"] / known["first"]
+    return factors.loc[factors > ends.far]
+
+
+def _named(run: pd.Series) -> str:
+    return f"{run['group']} (replicate {run['replicate']})"
+
+
+def _others(these: pd.DataFrame | pd.Series, every: pd.DataFrame) -> str:
+    """Returns how many more runs are so, of how many."""
+    more = len(these) - 1
+    return f", and {more} more of {counted(len(every), 'run')}" if more else ""

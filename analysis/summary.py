@@ -164,7 +164,7 @@ def _stop(runs_of_group: pd.DataFrame, escaped: pd.Series) -> str:
     mine = runs_of_group.loc[runs_of_group["stop"] != "diverged", "run"]
     words = ",\n".join(dict.fromkeys(runs_of_group["stop"]))
     factors = escaped.reindex(mine).dropna()
-    return f"{words},\nloss\n× {factors.max():.0e}" if len(factors) else words
+    return f"{words},\nloss\n× {factors.max():.1e}" if len(factors) else words
 
 
 def _heading(target: MetricTarget) -> str:

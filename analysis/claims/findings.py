@@ -90,6 +90,10 @@ def evaluate(study: Study) -> pd.DataFrame:
 
     Returns:
         A column per attribute of `Finding`.
+
+    Raises:
+        StudyError: No run has ended, or (`DamageError`) a table that claims need is
+            not what was written: damage is no lack of evidence.
     """
     scenario = study.manifest["scenario"]
     told_of = metrics_told(study.manifest)

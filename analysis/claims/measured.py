@@ -18,7 +18,7 @@ from analysis.bounds import AT_LEAST, AT_MOST, EXACT
 from analysis.frames import Study, runs
 from simulator.claims import Claim, read
 from simulator.metrics import Metric, find, metric
-from simulator.trace import StudyError
+from simulator.trace import DamageError, StudyError
 from simulator.trace.measured import metrics_told
 
 OF_RUN = ["variant", "group", "parameters", "replicate", "stop"]
@@ -175,7 +175,8 @@ def measure(
         metrics: Metrics whose final values are measured besides.
 
     Raises:
-        StudyError: No run has ended.
+        StudyError: No run has ended, or (`DamageError`) a table is not what was
+            written.
     """
     table = runs(study)
     parameters = {run["run"]: run["parameters"] for run in study.manifest["runs"]}
@@ -189,6 +190,8 @@ def measure(
     for quantity, frame_of in wanted.items():
         try:
             frame = frame_of(study)
+        except DamageError:
+            raise
         except StudyError as error:  # it was not evaluated
             missing[quantity] = str(error)
             continue

@@ -5,8 +5,9 @@ Each figure has a module: a function that draws it and, if a report shows it,
 is the only one; `report` draws the standard figures in its order, then those of
 plug-ins (`plugin`). Modules share `style` (colours, names, Matplotlib's settings),
 `layout` (titles, legends, notes), `facets` (panels of many
-groups), `venues`, `captions`, `lines` (groups that a line joins), `names` and
-`files`; `gantt` is of timelines. Names are imported when they are used.
+groups), `venues`, `captions`, `lines` (groups that a line joins), `medians` (of what
+may not arrive), `names` and `files`; `gantt` is of timelines. Names are imported when
+they are used.
 """
 
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from analysis.figures.staleness import staleness_histogram
     from analysis.figures.fairness import client_accuracies
     from analysis.figures.speed_ups import speed_up_bars
+    from analysis.figures.target_times import time_to_target_over
     from analysis.figures.costs import cost_bars
     from analysis.figures.plugin import StudyFigure
     from analysis.figures.report import save, standard

@@ -12,11 +12,14 @@ from analysis.figures import facets, layout, style
 from analysis.figures.layout import Size
 from analysis.frames import Study, described, groups
 from analysis.targets import (
+    MetricTarget,
     default_target,
     time_to_target,
     times_to_target,
 )
 
+RATIO = "a ratio of medians (a claim's is the mean over pairs of replicates)"
+"""Words on the ratio, which is another number than that of a claim on speed."""
 ROOM = 2.0
 """Times the longest time, as far as intervals of others are drawn."""
 
@@ -57,8 +60,6 @@ def speed_up_bars(
     furthest = ROOM * max(float(ends.max()), float(horizons.max()))
     highs = table["high"].to_numpy(np.float64)[reached]
     cut = bool((highs > furthest).any())
-    sign = "≥" if described(study, metric).higher_is_better else "≤"
-    goal = style.in_words(metric, study)
     names = [style.text(layout.label(study, group), 26) for group in table.index]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
@@ -87,8 +88,9 @@ def speed_up_bars(
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
-        axes.set_xlabel(f"Virtual time to {goal} {sign} {value:.4g} (s)")
-        layout.add_note(figure, _bar_words(reached, highs, cut=cut))
+        axes.set_xlabel(axis_label(study, metric, value))
+        note = _bar_words(reached, highs, cut=cut)
+        layout.add_note(figure, [*note, target_words(study, metric, value)])
         if len(names) <= len(style.palette()):
             medians_said = (
                 f"{layout.name(study, group)} {median:.4g} s"
@@ -99,6 +101,19 @@ def speed_up_bars(
     return figure
 
 
+def axis_label(study: Study, metric: str, value: float) -> str:
+    """Returns the label of an axis of times to a target."""
+    sign = "≥" if described(study, metric).higher_is_better else "≤"
+    return f"Virtual time to {style.in_words(metric, study)} {sign} {value:.4g} (s)"
+
+
+def target_words(study: Study, metric: str, value: float) -> str:
+    """Returns words on a target the scenario leaves open; "" of one that it states."""
+    if default_target(study) != MetricTarget(metric, value, stated=False):
+        return ""
+    return "target: 95 % of the best group's final value"
+
+
 def _bar_words(reached: np.ndarray, highs: np.ndarray, *, cut: bool) -> list[str]:
     """Returns words on bars, lines and labels of times to a target."""
     arrow = ", an arrow where it goes on" if cut else ""
@@ -106,7 +121,7 @@ def _bar_words(reached: np.ndarray, highs: np.ndarray, *, cut: bool) -> list[str
     return [
         "Bars: median",
         f"lines: its 95 % interval{arrow}" if known else "",
-        "×: times as fast as the slowest",
+        f"×: times as fast as the slowest, {RATIO}",
         "(k of n): replicates that reached it",
         "" if reached.all() else "hatched: fewer than half did, to where they tried",
     ]

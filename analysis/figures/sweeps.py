@@ -24,13 +24,17 @@ FINAL = "Final: mean of the last tenth of a run's evaluations"
 RATIO = 20.0
 """Ratio of the largest to the smallest swept value; from there on the axis is
 logarithmic."""
+LEAST_GEOMETRIC = 3
+"""Values of which can be told how they grow."""
+EVEN = 1.5
+"""Ratio of the largest to the smallest step of logarithms that are still even."""
 MOST_TICKS = 8
 """Swept values that are ticks of a logarithmic axis."""
 
 
 CAPTIONS = {
-    "^(?!commits-over-).*-over-(?!.*-and-)": "Final values (of the last tenth of "
-    "evaluations) over what is swept, with 95 % intervals"
+    "^(?!(?:commits|time-to-target)-over-).*-over-(?!.*-and-)": "Final values (of the "
+    "last tenth of evaluations) over what is swept, with 95 % intervals"
 }
 """Captions of the standard figures, by a pattern of their names."""
 
@@ -151,6 +155,20 @@ def is_wide(values: Any) -> bool:
     return bool(known.min() > 0 and known.max() / known.min() > RATIO)
 
 
+def is_geometric(values: Any) -> bool:
+    """Says whether swept values grow by about the same factor from one to the next.
+
+    That is so of 1, 2, 4, 8 and of 10, 20, 50, 100, but not of 1, 2, 3 or 4, 6, 8.
+    """
+    known = np.unique(np.asarray(values, np.float64))
+    known = known[np.isfinite(known)]
+    if known.size < LEAST_GEOMETRIC or known[0] <= 0:
+        return False
+    steps, factors = np.diff(known), np.diff(np.log(known))
+    spread = factors.max() / factors.min()
+    return bool(spread < EVEN and spread < steps.max() / steps.min())
+
+
 def _make_logarithmic(axes: Axes, numbers: np.ndarray) -> None:
     """Makes the x axis logarithmic, with ticks at what was swept where there is room.
 
@@ -189,7 +207,7 @@ def figure_of_lines(
     labels = [style.text(line.label) for line in drawn.lines]
     looks = style.looks(line.label for line in drawn.lines)
     numbers = np.concatenate([line.numbers for line in drawn.lines])
-    wide, many = is_wide(numbers), len(drawn.lines)
+    wide, many = is_wide(numbers) or is_geometric(numbers), len(drawn.lines)
     width, height, _ = layout.legend_size(labels)
     size_in = size or (5.0 + width, max(3.6, 0.4 + height))
     figure = layout.titled(study, size_in, style.text(note, 80))

@@ -8,8 +8,17 @@ from rich import box
 from rich.table import Column, Table
 from rich.text import Text
 
+from simulator.cli import columns
 from simulator.cli.console import drawing, err, out
-from simulator.config.text import LONGEST, brief, counted, one_line, ranges, shortened
+from simulator.config.text import (
+    LONGEST,
+    brief,
+    counted,
+    one_line,
+    printable,
+    ranges,
+    shortened,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,12 +116,14 @@ def close(study: "Study", forms: Sequence[str]) -> None:
         study: Study with at least one run that has ended.
         forms: Formats of its figures; none are drawn in none.
     """
-    from analysis import claims, staleness, summary
+    from analysis import claims, escapes, staleness, summary
 
     metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
     show_table(f"{study.manifest['name']}: {metric}", summary.summary(study))
     for note in summary.notes(study):
         out.print(note, style="dim")
+    for warning in escapes.warnings(study):
+        err.say(f"stalesim: warning: {warning}", style="yellow")
     divided = staleness.by_client_group(study)
     if len(divided):
         show_table("staleness (commits) by groups of clients", divided)
@@ -255,15 +266,27 @@ def draw_timeline(
 
 
 def show_table(title: str, frame: "pd.DataFrame") -> None:
-    """Shows a table under its title."""
-    table = Table(
-        title=_named(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-    )
-    for column in frame.columns:
-        table.add_column(str(column), overflow="fold")
-    for row in frame.itertuples(index=False):
-        table.add_row(*(_text(value) for value in row))
-    out.print(table)
+    """Shows a table under its title, as several if the terminal is too narrow."""
+    every = [
+        columns.TableColumn(
+            printable(str(name)), [printable(_text(value)) for value in cells]
+        )
+        for name, cells in frame.items()
+    ]
+    for part in columns.parts(every, out.width):
+        table = Table(
+            title=_named(title),
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            padding=(0, columns.GAP - 1, 0, 0),
+            pad_edge=False,
+        )
+        for column, width in zip(part, columns.widths(part, out.width), strict=True):
+            table.add_column(column.title, overflow="fold", width=width)
+        for row in zip(*(column.cells for column in part), strict=True):
+            table.add_row(*row)
+        out.print(table)
+        title = f"{title} (continued)"
 
 
 def show_claims(found: "pd.DataFrame") -> None:
@@ -280,6 +303,12 @@ def show_claims(found: "pd.DataFrame") -> None:
         out.say(
             f"    {brief(claim.claim)}; {claim.measured}; {claim.replicates} "
             f"replicates; {brief(claim.why)}"
+        )
+    if found["measured"].str.startswith("times ").any():
+        out.print(
+            "times faster, times fewer: a mean (geometric) over replicates, pair by "
+            "pair; figures of times show ratios of medians",
+            style="dim",
         )
     if len({*found["origin"]}) > 1:
         out.say(f"claims by origin: {claims.in_words(found)}")

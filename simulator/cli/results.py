@@ -157,8 +157,9 @@ def check(
                 f"{folder}: must be a study with numerics to have claims, but is a "
                 f"timeline; run its scenario by `stalesim run`"
             )
+        found = claims.evaluate(study)  # damage is told before anything is judged
         out.say(study.manifest["name"], style="bold")
-        printing.show_claims(claims.evaluate(study))
+        printing.show_claims(found)
 
 
 @app.command()

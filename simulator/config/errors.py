@@ -24,3 +24,7 @@ class DataError(UserError):
 
 class StudyError(UserError):
     """A study folder that cannot be read or written."""
+
+
+class DamageError(StudyError):
+    """A file of a study that is not what was written: nothing follows from it."""

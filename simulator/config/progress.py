@@ -36,6 +36,11 @@ class StandingLike(Protocol):
         ...
 
     @property
+    def failed(self) -> int:
+        """Runs among those that have ended which failed."""
+        ...
+
+    @property
     def commits(self) -> int:
         """Commits that were made."""
         ...
@@ -53,11 +58,12 @@ def in_words(now: StandingLike, speed: "Speed") -> str:
 
 
 def counted_runs(now: StandingLike) -> str:
-    """Returns how many runs have ended, and one that is under way; "" of one run."""
+    """Returns how many runs have ended and failed, and one under way; "" of one run."""
     if now.runs == 1:
         return ""
     at = f" (at {shortened(one_line(now.at), LONGEST_LABEL)})" if now.at else ""
-    return f"{now.ended} of {now.runs} runs{at}"
+    failed = f", {now.failed} failed" if now.failed else ""
+    return f"{now.ended} of {now.runs} runs{failed}{at}"
 
 
 class Speed:

@@ -24,7 +24,6 @@ Hear = Callable[[int, Heard], None]
 """Called with a task and how far it is."""
 STARTED = 1e-9
 """Fraction of a task that was started and has not done anything yet."""
-OVER = Heard(1.0)
 KILLED = "its process was killed, perhaps because memory ran out"
 TELL_S = 1.0
 """Real seconds from one message of a cluster's task on how far it is to the next."""
@@ -97,30 +96,43 @@ def execute(
     sizes = np.array([len(task.runs) for task in tasks])
     all_runs = int(sizes.sum())
     done, made = np.zeros(len(tasks)), np.zeros(len(tasks), np.int64)
+    failures = 0
 
     def hear(index: int, now: Heard) -> None:
         if done[index] >= 1:  # a cluster's message may come after the result
             return
         done[index], made[index] = now.fraction, max(now.commits, made[index])
+        tell()
+
+    def tell() -> None:
         under_way = np.flatnonzero((done > 0) & (done < 1)).tolist()
         label = tasks[under_way[0]].runs[0].label if under_way else ""
         part, ended = float(done @ sizes) / all_runs, int(sizes[done >= 1].sum())
         at_work = tuple(
             AtWork(tasks[i].number, float(done[i]), int(made[i])) for i in under_way
         )
-        progress(Standing(part, ended, all_runs, label, int(made.sum()), at_work))
+        commits = int(made.sum())
+        progress(Standing(part, ended, all_runs, label, commits, at_work, failures))
+
+    def note(index: int, found: Done) -> None:
+        nonlocal failures
+        failures += sum(end["stop"] == "failed" for end in found.ends.values())
+        done[index] = 1.0
+        tell()
 
     left = dict(enumerate(tasks))
     while left:
         try:
             for index, found in workers.execute(dict(left), folder, hear):
                 del left[index]
-                hear(index, OVER)
+                note(index, found)
                 yield found
         except WorkerDiedError as death:
             # Which of them killed the process is not known: each gets one of its own.
             for index in [i for i in death.started if i in left] or list(left):
-                yield _alone(workers, index, left.pop(index), folder, hear, disk)
+                found = _alone(workers, index, left.pop(index), folder, hear, disk)
+                note(index, found)
+                yield found
 
 
 def _in_order(tasks: list[Task]) -> list[Task]:
@@ -148,7 +160,6 @@ def _alone(
         ((_, found),) = workers.execute({index: task}, folder, hear)
     except WorkerDiedError:
         found = failed(task, folder, KILLED, disk)
-    hear(index, OVER)
     return found
 
 

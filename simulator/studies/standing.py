@@ -40,6 +40,7 @@ class Standing(NamedTuple):
         at: Label of a run under way; "" while none is known.
         commits: Commits that were made in this session.
         tasks: Tasks that are under way.
+        failed: Runs among those that have ended which failed.
     """
 
     fraction: float
@@ -48,6 +49,7 @@ class Standing(NamedTuple):
     at: str = ""
     commits: int = 0
     tasks: tuple[AtWork, ...] = ()
+    failed: int = 0
 
 
 Progress = Callable[[Standing], None]

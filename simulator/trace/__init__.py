@@ -8,7 +8,7 @@ was done since it was written. All of it goes through `disk`, and whatever is re
 what was written, by its checksum.
 """
 
-from simulator.config.errors import StudyError
+from simulator.config.errors import DamageError, StudyError
 from simulator.trace.columns import COLUMNS, TraceColumn
 from simulator.trace.disk import DISK, Disk
 from simulator.trace.journal import Files, StudyWarning
@@ -23,6 +23,7 @@ __all__ = [
     "DISK",
     "LEFT_OUT",
     "Categorical",
+    "DamageError",
     "Disk",
     "Files",
     "Study",

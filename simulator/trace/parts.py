@@ -5,7 +5,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simulator.config.errors import StudyError
+from simulator.config.errors import DamageError
 from simulator.trace.columns import COLUMNS
 from simulator.trace.disk import PARTIAL, Disk, explained, replace
 from simulator.trace.journal import Files
@@ -92,7 +92,7 @@ def read(
         filters: Conditions on columns, as PyArrow has them; by default all rows.
 
     Raises:
-        StudyError: it is missing, or is not what was written.
+        DamageError: it is missing, or is not what was written.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -110,9 +110,9 @@ def read(
     )
 
 
-def _lost(path: Path, why: str) -> StudyError:
+def _lost(path: Path, why: str) -> DamageError:
     folder = path.parent.parent
-    return StudyError(
+    return DamageError(
         f"{path}: must be as it was written, but {why}; restore it from a copy, or "
         f"repeat the runs whose rows it held by stalesim resume {folder}"
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulator.config.errors import StudyError
+from simulator.config.errors import DamageError, StudyError
 from simulator.trace import journal, parts, told
 from simulator.trace.columns import COLUMNS, ORDERS
 from simulator.trace.disk import DISK, Disk
@@ -58,7 +58,8 @@ class Study:
             name: a key of `COLUMNS`.
 
         Raises:
-            StudyError: there is no such table, or rows of it are missing or damaged.
+            StudyError: there is no such table, or (`DamageError`) rows of it are
+                missing or damaged.
         """
         frame = self.arrow(name).to_pandas(strings_to_categorical=False)
         for column in frame.columns:
@@ -77,7 +78,8 @@ class Study:
             run: Alone; by default all of the study.
 
         Raises:
-            StudyError: there is no such table, or rows of it are missing or damaged.
+            StudyError: there is no such table, or (`DamageError`) rows of it are
+                missing or damaged.
         """
         if name not in COLUMNS:
             raise StudyError(f"table must be one of {', '.join(COLUMNS)}, got {name!r}")
@@ -116,7 +118,7 @@ class Study:
         """Refuses a table that has not the rows that its runs have left.
 
         Raises:
-            StudyError: naming the first run of which rows are missing or too many.
+            DamageError: naming the first run of which rows are missing or too many.
         """
         counts = np.bincount(runs, minlength=1)
         for entry in self.manifest["runs"]:
@@ -126,7 +128,7 @@ class Study:
             expected = entry["rows"].get(name, 0)
             there = int(counts[number]) if number < counts.size else 0
             if there != expected:
-                raise StudyError(
+                raise DamageError(
                     f"{self.folder}: table {name} must have {expected} rows of run "
                     f"{number} ({entry['label']}), but has {there}; restore it from a "
                     f"copy, or repeat the run by stalesim resume {self.folder}"

@@ -27,6 +27,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
+from simulator.config.text import nearest
 from tests.golden.cases import CASES
 
 ROOT = Path(__file__).parents[2]
@@ -199,6 +200,12 @@ def _exactly(name: str) -> list[str]:
 def main(order: str = "compare", *names: str) -> int:
     """Writes or compares pins; returns the number of differences."""
     chosen = names or NAMES
+    if unknown := [name for name in chosen if name not in NAMES]:
+        near = nearest(unknown[0], NAMES)
+        known = f"did you mean {near!r}?" if near else "they are files in scenarios/"
+        raise SystemExit(f"NAME must be that of a case, got {unknown[0]!r}; {known}")
+    if order not in ("compare", "write"):
+        raise SystemExit(f"pins must be asked to compare or write, got {order!r}")
     if order == "write":
         new = {"cases": {}, "machine": machine(), "written_elsewhere": {}}
         pins = _pinned() if FILE.exists() and names else new

@@ -36,6 +36,13 @@ def test_a_change_is_seen() -> None:
         assert found == [f"{name}/base/jobs: pinned {before}, now {after}"] * seen
 
 
+def test_an_unknown_case_is_one_line() -> None:
+    with pytest.raises(SystemExit, match="got 'harsh deadlin'; did you mean 'harsh d"):
+        pins.main("compare", "harsh deadline", "harsh deadlin")
+    with pytest.raises(SystemExit, match="must be asked to compare or write, got 'x'"):
+        pins.main("x")
+
+
 def test_a_case_that_is_pinned_on_another_machine_says_so_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

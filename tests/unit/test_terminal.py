@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -48,6 +49,30 @@ def test_text_is_neither_markup_nor_an_order(text: str, terminal: io.StringIO) -
     said = terminal.getvalue()
     assert said.count(shown) == 11
     assert text == shown or text not in said
+
+
+def test_a_table_breaks_no_word_and_is_divided_where_it_is_too_wide(
+    terminal: io.StringIO,
+) -> None:
+    names = [f"{n} (slow-android)" for n in range(4)]
+    measures = ("stale mean", "max", "utilisation", "available", "wait (s)", "uploads")
+    frame = pd.DataFrame({"client": names, **dict.fromkeys(measures, "12.67 [4.333]")})
+    printing.show_table("clients", frame)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 80
+    words = [word for line in lines for word in line.split()]
+    for text in (*measures, *names, "[4.333]"):
+        assert {*text.split()} <= {*words}
+    assert "(continued)" not in words
+    assert words.count("12.67") == 6 * 4
+    wide = frame.assign(**dict.fromkeys(("incidents", "contributions"), "1"))
+    printing.show_table("clients", wide)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 80
+    words = [word for line in lines for word in line.split()]
+    assert words.count("(continued)") == 1
+    assert words.count("(slow-android)") == 3 * 4  # it stands in both of the parts
+    assert {"incidents", "contributions"} <= {*words}
 
 
 def test_a_plan_says_which_replicates_a_batch_has(terminal: io.StringIO) -> None:
@@ -137,6 +162,9 @@ def test_the_bar_counts_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     with console.progress("study") as hear:
         hear(Standing(0.3, 4, 15, "[/b]async"))
     assert "4 of 15 runs (at [/b]async)" in file.getvalue()
+    with console.progress("study") as hear:
+        hear(Standing(0.4, 6, 15, "sync", failed=2))
+    assert "6 of 15 runs, 2 failed (at sync)" in file.getvalue()
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then(

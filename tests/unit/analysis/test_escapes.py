@@ -1,10 +1,15 @@
 """Losses that left their scale."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
+import pytest
 
 from analysis import summary
-from analysis.escapes import escapes
+from analysis.escapes import escapes, warnings
+from simulator.cli import printing
+from simulator.cli.console import Terminal
 from tests.unit.analysis.studies import Curves, arrives
 
 
@@ -17,10 +22,17 @@ def study_of(last: list[float]) -> Curves:
     return study
 
 
-def test_a_loss_that_ends_a_million_times_as_high_has_left_its_scale() -> None:
-    found = escapes(study_of([4e29, 1.9e6, 0.1]))
+def test_a_loss_that_ends_ten_times_as_high_has_left_its_scale() -> None:
+    found = escapes(study_of([4e29, 19.0, 0.1]))
     assert found.to_dict() == {0: 2e29}
-    assert escapes(study_of([2.1e6, 2.0e6, 1.0])).index.tolist() == [0]
+    assert escapes(study_of([20.1, 20.0, 1.0])).index.tolist() == [0]
+
+
+def test_a_gradient_may_begin_small() -> None:
+    study = study_of([1.9e6, 2.1e6, 0.1])
+    table = study.tables["evaluations"]
+    table["gradient_norm_squared"] = table.pop("test_loss")
+    assert escapes(study).index.tolist() == [1]
 
 
 def test_where_no_loss_was_evaluated_that_of_the_batches_counts() -> None:
@@ -45,7 +57,7 @@ def test_where_no_loss_was_evaluated_that_of_the_batches_counts() -> None:
 
 def test_the_closing_table_says_so_and_diverged_runs_say_it_themselves() -> None:
     study = study_of([4e29, 3e8, 0.1])
-    assert summary.summary(study)["stop"].tolist() == ["time,\nloss\n× 2e+29"]
+    assert summary.summary(study)["stop"].tolist() == ["time,\nloss\n× 2.0e+29"]
     assert any(note.startswith("loss ×: ") for note in summary.notes(study))
     for run in study.manifest["runs"][:2]:
         run["stop"] = "diverged"
@@ -53,3 +65,33 @@ def test_the_closing_table_says_so_and_diverged_runs_say_it_themselves() -> None
     calm = study_of([1.0, 1.0, 1.0])
     assert summary.summary(calm)["stop"].tolist() == ["time"]
     assert not any(note.startswith("loss ×: ") for note in summary.notes(calm))
+
+
+def test_a_warning_names_the_worst_run_with_its_numbers() -> None:
+    assert list(warnings(study_of([2.0, 19.0, 0.1]))) == []
+    study = study_of([30.0, 62.0, 0.1])
+    (said,) = warnings(study)
+    assert said == (
+        "a (replicate 1) left the scale of its loss: test_loss began at 2 and ended at "
+        "62, 31 times as high, and 1 more of 3 runs; a smaller step size may keep it"
+    )
+    study.manifest["runs"][1] |= {"stop": "diverged", "diverged_at_commit": 40}
+    table = study.tables["evaluations"]
+    table.loc[table.index[-1], "test_loss"] = np.nan  # of replicate 2
+    diverged, left = warnings(study)
+    assert diverged == (
+        "a (replicate 1) diverged at commit 40: its loss is no finite number, and 1 "
+        "more of 3 runs; a smaller step size may keep it"
+    )
+    assert left.startswith("a (replicate 0) left the scale of its loss: test_loss ")
+
+
+def test_a_run_says_at_its_end_what_left_its_scale(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study: Any = study_of([30.0, 1.0, 0.1])
+    study.folder = "there"
+    monkeypatch.setattr(printing, "err", Terminal(stderr=True))
+    printing.close(study, ())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("stalesim: warning: a (replicate 0) left the scale of its")

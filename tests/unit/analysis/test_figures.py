@@ -13,7 +13,7 @@ from analysis import figures, staleness, style
 from analysis.figures import report
 from analysis.figures import staleness as staleness_figures
 from analysis.figures.files import DOTS_PER_INCH, save_figure
-from analysis.targets import final_values
+from analysis.targets import default_target, final_values
 from simulator.trace import StudyError
 from tests.support import SGD, scenario
 from tests.unit.analysis.studies import REPLICATES, SPEEDS, Fake
@@ -351,9 +351,15 @@ def test_intervals_of_times_are_closed_where_all_arrived() -> None:
     assert ">" not in markers
     assert markers.count("|") == 4
     assert note_of(figure) == (
-        "Bars: median; lines: its 95 % interval; ×: times as fast as the slowest; "
+        "Bars: median; lines: its 95 % interval; ×: times as fast as the slowest, a "
+        "ratio of medians (a claim's is the mean over pairs of replicates); "
         "(k of n): replicates that reached it"
     )
+    open_one = Fake()
+    open_one.manifest["scenario"]["stop"] = {}
+    best = default_target(open_one)
+    of_best = figures.speed_up_bars(open_one, best.metric, best.value)
+    assert note_of(of_best).endswith("target: 95 % of the best group's final value")
     some = figures.speed_up_bars(Fake(), "test_accuracy", 0.8)
     assert note_of(some).endswith("; hatched: fewer than half did, to where they tried")
     slow = Fake(("async", "sync"))

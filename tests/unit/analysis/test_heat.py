@@ -132,7 +132,7 @@ def test_the_report_draws_grids_alone() -> None:
     assert "test_accuracy-over-algorithm.q-and-clients.compute" in names
     zipped = Grid([("a", {"x": n, "y": n}, [0.5]) for n in range(4)])
     names = [name for name, _ in report.standard(zipped) if "-over-" in name]
-    assert names == ["test_accuracy-over-x"]
+    assert names == ["test_accuracy-over-x", "time-to-target-over-x"]
 
 
 def test_cells_at_an_instant() -> None:

@@ -413,6 +413,8 @@ def test_captions_of_figures() -> None:
         "loss-over-a-and-b": f"{swept}, means over replicates",
         "loss-over-a": f"{swept}, with 95 % intervals",
         "commits-over-a": "Commits until the target over what is swept",
+        "time-to-target-over-a": "Virtual time until the target over what is swept, "
+        "with 95 % intervals of medians",
         "loss-against-privacy": f"{final} against what clients spent of their privacy",
         "convergence-commits-loss": "Mean over replicates with its 95 % interval",
         "time-to-target": "Virtual time until the target; interval of the median",

@@ -161,15 +161,110 @@ def test_commits_to_a_target_are_medians_of_replicates_alone() -> None:
             run["stop"] = "commits"
     figure = analysis.commits_over(study, "clients.compute.b")
     lines = bars(figure.axes[0])
-    np.testing.assert_allclose(lines[0][1], [200 * b / 0.01 for b in BS[:2]])
+    medians = [*(200 * b / 0.01 for b in BS[:2]), math.nan]
+    np.testing.assert_allclose(lines[0][1], medians)
     np.testing.assert_allclose(lines[1][1], [200 * b / 0.1 for b in BS])
-    triangles = [
-        line for line in figure.axes[0].get_lines() if line.get_marker() == "^"
-    ]
-    assert [list(np.asarray(line.get_ydata())) for line in triangles] == [[120_000], []]
+    assert missed(figure.axes[0]) == [[40_000, 80_000, 120_000]]
     note = figure.get_supxlabel().replace("\n", " ")
-    assert "△: not reached by then" in note
+    assert "△: one that did not arrive, at its end (k of n did)" in note
     assert "medians over 3 replicates" in note
+
+
+def missed(axes: Axes) -> list[list[float]]:
+    """Returns where replicates that did not arrive are drawn, line by line."""
+    lines = (line for line in axes.get_lines() if line.get_marker() == "^")
+    return [sorted(np.asarray(line.get_ydata()).tolist()) for line in lines]
+
+
+def timed(central: float = 0.9) -> Grid:
+    """Returns a study of two keys in which replicate r arrives at (r + 1) b / step s.
+
+    It is looked at for twice as long. With the small step none arrives at b = 4, and
+    the last one does not at b = 2. A variant that is not swept takes 100 (r + 1) s.
+    """
+    arrive = {(4.0, 0.01): 0, (2.0, 0.01): 2}
+    points = [
+        (
+            "base",
+            {"clients.compute.b": b, "algorithm.step_size": step},
+            [0.9 if r < arrive.get((b, step), 3) else 0.2 for r in range(3)],
+        )
+        for b, step in itertools.product(BS, STEPS)
+    ]
+    study = Grid([*points, ("central", {}, [central] * 3)])
+    seconds = {}
+    for run in study.manifest["runs"]:
+        b, step = run["parameters"].values() or (100.0, 1.0)
+        seconds[run["run"]] = (1 + run["replicate"]) * b / step
+    table = study.tables["evaluations"]
+    table["time"] *= table["run"].map(seconds)
+    return study
+
+
+TO_08 = ("clients.compute.b", "test_accuracy", 0.8)
+
+
+def test_times_to_a_target_are_medians_of_replicates_alone() -> None:
+    figure = analysis.time_to_target_over(timed(), *TO_08)
+    (axes,) = figure.axes
+    small, large = bars(axes)
+    assert labels(figure) == ["base, step_size=0.01", "base, step_size=0.1", "central"]
+    np.testing.assert_allclose(small[1], [220, 400, math.nan])
+    np.testing.assert_allclose(large[1], [22, 40, 80])
+    # Means of logarithms of 1, 2 and 3, and the t-interval about it.
+    logs = np.log([1, 2, 3])
+    half = T * logs.std(ddof=1) / math.sqrt(3)
+    ends = 40 * np.exp([logs.mean() - half, logs.mean() + half]) / 2
+    np.testing.assert_allclose(large[2][1][:, 1], ends, rtol=1e-6)
+    heights = [np.asarray(line.get_ydata()).tolist() for line in axes.get_lines()]
+    assert [200, 200] in heights
+    assert axes.get_ylabel() == "Virtual time\nto test accuracy ≥ 0.8 (s)"
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    alone = analysis.time_to_target_over(
+        timed(), *TO_08, at={"algorithm.step_size": 0.1}
+    )
+    assert len(bars(alone.axes[0])) == 1
+
+
+def test_replicates_that_do_not_arrive_are_drawn_and_counted() -> None:
+    figure = analysis.time_to_target_over(timed(central=0.5), *TO_08)
+    (axes,) = figure.axes
+    never = [800, 1600, 2400]
+    assert missed(axes) == [sorted([*never, 1200]), [200, 400, 600]]
+    assert [text.get_text() for text in axes.texts] == ["2 of 3", "0 of 3", "0 of 3"]
+    assert labels(figure)[2] == "central"  # though it has no line
+    told = str(figure.get_label())
+    assert "no median where fewer than half did" in told
+    assert "compute.b=2.0, algorithm.step_size=0.01 2 of 3" in told
+    assert told.endswith(", of the others all")
+    calm = Grid([("a", {"x": x}, [0.9, 0.9]) for x in (1, 2, 3)])
+    all_there = analysis.time_to_target_over(calm, "x", "test_accuracy", 0.8)
+    assert "△" not in str(all_there.get_label())
+    assert "arrived" not in str(all_there.get_label())
+    assert all_there.axes[0].get_ylim()[0] == 0
+    drawn = dict(report.standard(calm))["time-to-target-over-x"]
+    assert "target: 95 % of the best group's final value" in str(drawn.get_label())
+
+
+@pytest.mark.parametrize(
+    ("values", "geometric"),
+    [
+        ((1, 2, 4, 8), True),
+        ((10, 20, 50, 100), True),
+        ((8, 16, 33, 65, 130), True),  # rounded
+        ((1, 2, 3), False),
+        ((0.8, 1.2, 1.6), False),
+        ((1, 2, 3, 5), False),
+        ((0, 1, 2, 4), False),
+        ((1, 10), False),
+    ],
+)
+def test_an_axis_is_logarithmic_where_the_sweep_is(
+    values: tuple[float, ...], *, geometric: bool
+) -> None:
+    study = Grid([("a", {"x": x}, [0.5, 0.6]) for x in values])
+    axis = sweeps.final_over(study, "x").axes[0]
+    assert axis.get_xscale() == ("log" if geometric else "linear")
 
 
 @pytest.mark.parametrize(
@@ -288,4 +383,5 @@ def test_the_name_of_a_key_is_no_path() -> None:
     key = "clients.groups.../../x.n"
     study = Grid([("a", {key: x}, [0.8]) for x in (1, 2)])
     names = [name for name, _ in report.standard(study) if "-over-" in name]
-    assert names == ["test_accuracy-over-clients.groups...-..-x.n"]
+    plain = "clients.groups...-..-x.n"
+    assert names == [f"test_accuracy-over-{plain}", f"time-to-target-over-{plain}"]

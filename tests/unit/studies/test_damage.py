@@ -16,11 +16,19 @@ import pytest
 
 from analysis import claims, summary
 from simulator import studies
+from simulator.cli.results import check
 from simulator.config.errors import UserError
 from simulator.scenario.reading import validated
 from simulator.scenario.setting import WorldScenario
 from simulator.timelines.saved import record
-from simulator.trace import COLUMNS, Study, StudyError, StudyWarning, load
+from simulator.trace import (
+    COLUMNS,
+    DamageError,
+    Study,
+    StudyError,
+    StudyWarning,
+    load,
+)
 from simulator.trace.manifest import NAME
 from tests.support import SGD, VAFL
 
@@ -211,6 +219,29 @@ def test_runs_whose_rows_are_damaged_are_repeated(
         again = studies.resume(tmp_path / "s")
     for name in COLUMNS:
         pd.testing.assert_frame_equal(again.table(name), study.table(name))
+
+
+@pytest.mark.parametrize("damage", [flip, delete])
+def test_damage_is_no_verdict(
+    damage: Any, study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, folder = tmp_path / "whole", tmp_path / "s"
+    shutil.copytree(study.folder, whole)
+    shutil.copytree(study.folder, folder)
+    (path,) = folder.glob("evaluations/*.parquet")
+    data = damage(path.read_bytes(), np.random.default_rng(1))
+    path.unlink()
+    if data is not None:
+        path.write_bytes(data)
+    check([whole])
+    assert ": so" in capsys.readouterr().out
+    with pytest.raises(DamageError) as error:
+        check([folder])
+    said = str(error.value)
+    assert "\n" not in said
+    assert said.startswith(f"{path}: must be as it was written, but is ")
+    assert said.endswith(f"by stalesim resume {folder}")
+    assert capsys.readouterr().out == ""
 
 
 def test_damage_of_one_task_repeats_its_runs_alone(

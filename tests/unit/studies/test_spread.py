@@ -16,6 +16,7 @@ import yaml
 from analysis import summary
 from simulator import studies
 from simulator.config.errors import StudyError, UserError
+from simulator.config.progress import counted_runs
 from simulator.scenario.reading import validated
 from simulator.studies import executors
 from simulator.studies.planning import Task
@@ -182,12 +183,17 @@ def test_a_task_that_kills_its_process_is_the_one_that_fails(
     monkeypatch.setattr(dying, "__module__", "__main__")  # is sent as it stands here
     monkeypatch.setattr(executors, "_work_elsewhere", dying)
     ends: dict[int, Any] = {}
-    for done in executors.execute(tasks, tmp_path, executors.Processes(2)):
+    heard: list[Standing] = []
+    workers = executors.Processes(2)
+    for done in executors.execute(tasks, tmp_path, workers, heard.append):
         ends |= done.ends
     assert sorted(ends) == [0, 1, 2, 3]
     failed = {run: end for run, end in ends.items() if end["stop"] == "failed"}
     assert set(failed) == {tasks[0].runs[0].number}
     assert {end["stop_reason"] for end in failed.values()} == {executors.KILLED}
+    assert (heard[-1].ended, heard[-1].failed) == (4, 1)
+    assert counted_runs(heard[-1]) == "4 of 4 runs, 1 failed"
+    assert max(now.failed - now.ended for now in heard) <= 0
 
 
 def test_one_of_each_variant_is_started_first() -> None:

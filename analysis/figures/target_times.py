@@ -1,0 +1,75 @@
+"""Times to a target over a swept number."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.figures.layout import Size
+from analysis.figures.lines import swept_key
+from analysis.figures.medians import Taken, medians_over
+from analysis.figures.names import plain
+from analysis.figures.speed_ups import axis_label, target_words
+from analysis.frames import Study
+from analysis.targets import default_target, times_to_target
+
+LOW = 3.0
+"""Inches below which a figure is low."""
+CAPTIONS = {
+    "^time-to-target-over-": "Virtual time until the target over what is swept, with "
+    "95 % intervals of medians"
+}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields the time to the study's target over the swept number, if there is one."""
+    key = swept_key(study)
+    if key is not None:
+        target = default_target(study)
+        figure = time_to_target_over(study, key, target.metric, target.value)
+        yield f"time-to-target-over-{plain(key)}", figure
+
+
+def time_to_target_over(
+    study: Study,
+    key: str,
+    metric: str,
+    value: float,
+    at: Mapping[str, Any] | None = None,
+    size: Size | None = None,
+) -> Figure:
+    """Draws the virtual time to a target against a swept number.
+
+    Kaplan-Meier medians with 95 % intervals. A replicate that did not reach the target
+    is a hollow triangle at its end, or at the study's if it diverged or stalled; a line
+    has a gap where fewer than half of them did. Lines are those of `final_over`: only
+    replicates are pooled.
+
+    Args:
+        study: Study, finished or not.
+        key: Key swept over numbers.
+        metric: Column of the table `evaluations`.
+        value: Value of the metric to reach.
+        at: Values of other keys that are swept, to which the figure is confined.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            legend needs.
+
+    Raises:
+        StudyError: The key is not swept over numbers, others have too many values, the
+            metric was not evaluated or cannot have the value.
+    """
+    taken = {
+        str(group): Taken(
+            rows["time"].to_numpy(np.float64), rows["reached"].to_numpy(bool)
+        )
+        for group, rows in times_to_target(study, metric, value).groupby("group")
+    }
+    said = target_words(study, metric, value)
+    figure, axes = medians_over(study, key, taken, said, at, size)
+    # The label is longer than the axis, in a low figure also in two lines.
+    breaks = r" (?=to )| (?=[≥≤])" if figure.get_figheight() < LOW else r" (?=to )"
+    axes.set_ylabel(re.sub(breaks, "\n", axis_label(study, metric, value)))
+    return figure

@@ -1,0 +1,77 @@
+"""Columns of a table in a terminal: how wide each is, and which have no room."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+GAP = 2
+"""Characters between columns, and of the empty edges of a table together."""
+LONGEST_WORD = 24
+"""Characters from which on a word may be broken."""
+
+
+class TableColumn(NamedTuple):
+    """A column as text.
+
+    Attributes:
+        title: Heading.
+        cells: Cell of each row.
+    """
+
+    title: str
+    cells: Sequence[str]
+
+    @property
+    def least(self) -> int:
+        """Characters of its longest word."""
+        words = (word for text in (self.title, *self.cells) for word in text.split())
+        return min(LONGEST_WORD, max(map(cell_len, words), default=1))
+
+    @property
+    def natural(self) -> int:
+        """Characters that it takes if nothing is wrapped."""
+        lines = (line for t in (self.title, *self.cells) for line in t.split("\n"))
+        return max(map(cell_len, lines), default=1)
+
+
+def parts(columns: Sequence[TableColumn], room: int) -> Iterator[list[TableColumn]]:
+    """Yields the columns of one table, or of several that each have room.
+
+    The first column says what a row is and stands in all of them.
+
+    Args:
+        columns: At least one column.
+        room: Characters of a line.
+    """
+    first, *others = columns
+    part = [first]
+    for column in others:
+        if len(part) > 1 and _width([*part, column]) > room:
+            yield part
+            part = [first]
+        part.append(column)
+    yield part
+
+
+def _width(columns: Sequence[TableColumn]) -> int:
+    return sum(column.least + GAP for column in columns)
+
+
+def widths(columns: Sequence[TableColumn], room: int) -> list[int]:
+    """Returns the width of each column: no word is broken if all have room.
+
+    What is left goes to columns that would wrap, first to those that need least.
+
+    Args:
+        columns: Columns of a table.
+        room: Characters of a line.
+    """
+    found = [column.least for column in columns]
+    left = max(0, room - _width(columns))
+    needs = [max(c.natural, c.least) - c.least for c in columns]
+    for number in sorted(range(len(columns)), key=needs.__getitem__):
+        given = min(needs[number], left)
+        found[number] += given
+        left -= given
+    return found
