@@ -274,8 +274,8 @@ TEST_AUC = Metric(
 EXPECTED_REWARD = Metric(
     "expected_reward",
     "simulator.problems.metrics:expected_reward",
-    meaning="of a policy that is rewarded for the right class: its exact mean over the "
-    "test rows",
+    meaning="of a policy that is rewarded for the right class, or answer: its exact "
+    "mean over the test rows",
     label="Expected reward",
     higher_is_better=True,
     bounds=(0.0, 1.0),

@@ -92,6 +92,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "simulator.problems.data.mfeat.part:Mfeat",
         "simulator.problems.data.physionet2012.part:PhysioNet2012",
         "simulator.problems.data.text.part:Text",
+        "simulator.problems.data.arithmetic:Arithmetic",
         "simulator.problems.data.synthetic_logistic:SyntheticLogistic",
         "simulator.problems.data.quadratic:Quadratic",
         "simulator.problems.data.user_npz:Npz",

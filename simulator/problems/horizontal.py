@@ -31,6 +31,7 @@ class HorizontalProblem(eqx.Module):
         reduction: Way to combine the losses of a batch, `mean` or `sum`.
         num_clients: Number of clients that share the samples.
         spare: Number of columns of zeros at the end of `x`, by which rows are aligned.
+        answer: Frames at the end of a row that are its answer, if any are.
     """
 
     x: Float[Array, "N P"]
@@ -44,6 +45,7 @@ class HorizontalProblem(eqx.Module):
     reduction: str = eqx.field(static=True)
     num_clients: int = eqx.field(static=True)
     spare: int = eqx.field(static=True, default=0)
+    answer: int = eqx.field(static=True, default=0)
 
     @property
     def takes_key(self) -> bool:
@@ -197,4 +199,5 @@ def build(
         reduction=reduction,
         num_clients=num_clients,
         spare=spare,
+        answer=dataset.answer,
     )

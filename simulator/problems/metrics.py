@@ -87,10 +87,16 @@ def perplexity(problem: Any, model: Any, logits: Any) -> Number:
 
 
 def expected_reward(problem: Any, model: Any, logits: Any) -> Number:
-    """Returns the mean chance of the right class of the test rows."""
+    """Returns the mean chance of the right class, or answer, of the test rows.
+
+    That of an answer is the product of the chances of its tokens, each given the prompt
+    and the right tokens before it.
+    """
     del model
-    chance = jnp.exp(-losses.per_sample(problem.loss, logits, problem.y_test))
-    return chance.mean()
+    each = losses.per_sample(problem.loss, logits, problem.y_test)
+    if length := getattr(problem, "answer", 0):
+        each = each.reshape(len(problem.x_test), -1)[:, -length:].sum(axis=1)
+    return jnp.exp(-each).mean()
 
 
 def area_under_roc_curve(

@@ -75,10 +75,13 @@ def twin_of(run: Prepared) -> twin.PolicyRun:
         own = jax.random.fold_in(key, prompt * GROUP + member)
         return float(jax.random.uniform(own, (1,), jnp.float64)[0])
 
+    start = np.zeros((3, x.shape[1]))
+    decay = L2 * np.ones_like(start)
+    decay[:, -1] = 0
     learner = twin.Learner(
-        algorithm.correction, algorithm.advantage, algorithm.limit, STEP, L2
+        algorithm.correction, algorithm.advantage, algorithm.limit, STEP, decay
     )
-    return twin.learned(record, learner, np.zeros((3, x.shape[1])), context, uniform)
+    return twin.learned(record, learner, start, twin.Bandit(context, uniform))
 
 
 CASES = (
@@ -106,7 +109,7 @@ def test_kernel_is_like_its_twin(algorithm: dict[str, Any]) -> None:
     x, y = np.asarray(run.problem.x_test), np.asarray(run.problem.y_test)
     places = range(len(y))
     wanted = [
-        np.mean([twin.chances(policy, x[place])[y[place]] for place in places])
+        np.mean([twin.shares(policy @ x[place])[y[place]] for place in places])
         for policy in found.policies
     ]
     got = memory.column("evaluations", "expected_reward")

@@ -1,1 +1,4 @@
-"""Policy gradients under staleness: options, `prompts`, `estimate`, `kernel`."""
+"""Policy gradients under staleness.
+
+`part` (options), `prompts`, `policies`, `supervised` (start), `estimate`, `kernel`.
+"""

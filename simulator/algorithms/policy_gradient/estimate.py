@@ -14,20 +14,20 @@ class Weighted(NamedTuple):
     """Samples as they count in a step.
 
     Attributes:
-        weight: w of each sample.
-        ratio: r of each sample.
+        weight: w of each sample, or of each token of its answer.
+        ratio: r of each.
         limited: Whether it was truncated or clipped.
     """
 
-    weight: Float[Array, " B"]
-    ratio: Float[Array, " B"]
-    limited: Bool[Array, " B"]
+    weight: Float[Array, " B *L"]
+    ratio: Float[Array, " B *L"]
+    limited: Bool[Array, " B *L"]
 
 
 def log_policy(
     model: Any, weights: Float[Array, "..."], x: Float[Array, "S P"]
-) -> Float[Array, "C S"]:
-    """Returns the logarithms of the chances of all actions.
+) -> Float[Array, "C _"]:
+    """Returns the logarithms of the chances of all actions, of rows or their tokens.
 
     A single output is the log odds of the second of two actions.
     """
@@ -44,6 +44,13 @@ def drawn(
     cumulated = jnp.cumsum(jnp.exp(log_chance), axis=0)
     below = (cumulated < uniform[None]).sum(axis=0, dtype=jnp.int32)
     return jnp.minimum(below, len(log_chance) - 1)
+
+
+def taken(
+    chances: Float[Array, "C B"], actions: Int[Array, " B"]
+) -> Float[Array, " B"]:
+    """Returns the entry of each sample's action."""
+    return jnp.take_along_axis(chances, actions[None], axis=0)[0]
 
 
 def advantages(kind: str, reward: Float[Array, " B"], group: int) -> Float[Array, " B"]:
@@ -68,16 +75,16 @@ def advantages(kind: str, reward: Float[Array, " B"], group: int) -> Float[Array
 def weighted(
     correction: str,
     limit: Float[Array, ""],
-    ratio: Float[Array, " B"],
-    advantage: Float[Array, " B"],
+    ratio: Float[Array, " B *L"],
+    advantage: Float[Array, " B *one"],
 ) -> Weighted:
-    """Returns what samples count by.
+    """Returns what samples, or tokens of their answers, count by.
 
     Args:
         correction: As of `PolicyGradient.correction`.
         limit: c of `truncated`, epsilon of `clipped`.
-        ratio: r of each sample.
-        advantage: A of each sample.
+        ratio: r of each.
+        advantage: A of each sample, the same for all of its tokens.
     """
     limited = jnp.zeros(ratio.shape, bool)
     if correction == "none":

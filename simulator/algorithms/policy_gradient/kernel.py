@@ -5,16 +5,25 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
 from simulator.algorithms import client_work
-from simulator.algorithms.base import Event, Info, Kernel, norm, on_device
+from simulator.algorithms.base import (
+    Event,
+    Info,
+    Kernel,
+    broadcast_flags,
+    norm,
+    on_device,
+)
 from simulator.algorithms.optimizers import rule as optimizing
 from simulator.algorithms.optimizers.arrays import arrays_of_rows
 from simulator.algorithms.optimizers.rule import AnyRule, rule_of
 from simulator.algorithms.policy_gradient import estimate
 from simulator.algorithms.policy_gradient.estimate import Weighted
 from simulator.algorithms.policy_gradient.part import PolicyGradient
+from simulator.algorithms.policy_gradient.policies import policy_of
+from simulator.algorithms.policy_gradient.supervised import started
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.config.errors import ScenarioError
 from simulator.problems.constants import Constants
@@ -54,6 +63,7 @@ class PolicyKernel(Kernel):
         advantage: Name of the advantage.
         group: Samples of a group.
         num_registers: Registers of the timeline.
+        supervised_steps: Steps of the supervised start.
     """
 
     step_size: Schedule | Steps
@@ -63,10 +73,16 @@ class PolicyKernel(Kernel):
     advantage: str = eqx.field(static=True)
     group: int = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
+    supervised_steps: int = eqx.field(static=True)
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> PolicyState:
-        """Starts at the model's start; version 0 stands in register 0."""
+        """Starts at the model's start; version 0 stands in register 0.
+
+        If there is a supervised start, version 0 is what has come of it.
+        """
         weights, state = problem.start(key), None
+        if self.supervised_steps:
+            weights = started(problem, weights, self.supervised_steps, key)
         if self.optimizer is not None:
             state = self.optimizer.init(weights, arrays_of_rows(problem))
         return PolicyState(
@@ -83,13 +99,16 @@ class PolicyKernel(Kernel):
         registers = client_work.keep(state.registers, state.weights, event)
         behaviour = client_work.read(registers, event)
         x, y, _ = client_work.gathered(problem, event.samples[:, 0])
-        actions, of_sample = self._sampled(problem, behaviour, x, state.key, event.job)
-        reward = (actions == y).astype(state.weights.dtype)
+        policy = policy_of(problem)
+        # By the number of its job, a sample is the same under all policies of a world.
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(state.key, event.job)
+        actions, of_sample = jax.vmap(policy.draw)(behaviour, x, keys)
+        reward = policy.reward(actions, y, state.weights.dtype)
         advantage = estimate.advantages(self.advantage, reward, self.group)
+        advantage = broadcast_flags(advantage, actions)
 
         def surrogate(weights: Array) -> tuple[Array, Weighted]:
-            chances = estimate.log_policy(problem.model, weights, x)
-            own = _taken(chances, actions)
+            own = policy.log_chance(weights, x, actions)
             ratio = jnp.exp(jax.lax.stop_gradient(own) - of_sample)
             limit = self.limit.astype(own.dtype)
             found = estimate.weighted(self.correction, limit, ratio, advantage)
@@ -127,39 +146,9 @@ class PolicyKernel(Kernel):
             optimizer=moments,
         ), info
 
-    def _sampled(
-        self,
-        problem: HorizontalProblem,
-        behaviour: Float[Array, "B ..."],
-        x: Float[Array, "B P"],
-        key: Key[Array, ""],
-        job: Int[Array, " B"],
-    ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-        """Returns the samples' actions, and the logarithms of their chances.
-
-        Each by the version that the sample is of, and by the number of its job, so that
-        it is the same under all policies of the world.
-        """
-
-        def one(weights: Array, x: Array, job: Array) -> tuple[Array, Array]:
-            chances = estimate.log_policy(problem.model, weights, x[None])
-            own = jax.random.fold_in(key, job)
-            uniform = jax.random.uniform(own, (1,), x.dtype)
-            action = estimate.drawn(chances, uniform)
-            return action[0], _taken(chances, action)[0]
-
-        return jax.vmap(one)(behaviour, x, job)
-
     def read_out(self, state: PolicyState) -> Float[Array, "..."]:
         """Returns the trainer's policy."""
         return state.weights
-
-
-def _taken(
-    chances: Float[Array, "C B"], actions: Int[Array, " B"]
-) -> Float[Array, " B"]:
-    """Returns the entry of each sample's action."""
-    return jnp.take_along_axis(chances, actions[None], axis=0)[0]
 
 
 def build(
@@ -168,14 +157,14 @@ def build(
     """Builds the algorithm of a scenario.
 
     Raises:
-        ScenarioError: The data have no class for each row.
+        ScenarioError: The data have neither a class nor an answer for each row.
     """
     data = setup.shares.data
-    if not data.num_classes or data.y_train.ndim > 1:
+    if not data.num_classes or (data.y_train.ndim > 1 and not data.answer):
         raise ScenarioError(
-            f"problem.data must have a class for each row for the algorithm "
-            f"'policy_gradient', whose reward it decides, got {data.name}; take "
-            f"others, such as digits"
+            f"problem.data must have a class or an answer for each row for the "
+            f"algorithm 'policy_gradient', whose reward it decides, got {data.name}; "
+            f"take others, such as digits or arithmetic"
         )
     step_size, _ = resolve(config.step_size, constants)
     return PolicyKernel(
@@ -186,4 +175,5 @@ def build(
         advantage=config.advantage,
         group=setup.scenario.protocol.generation.group,
         num_registers=setup.timeline.num_registers,
+        supervised_steps=config.supervised_steps,
     )

@@ -66,6 +66,8 @@ class Dataset(NamedTuple):
         no_classes: Reason why targets are no classes, as the message of a loss that
             needs them; "" where they are.
         groupings: What the training rows belong to, by each column that says it.
+        answer: Frames at the end of a row whose labels answer what stands before them;
+            0 where all labels are alike.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Dataset(NamedTuple):
     fields: tuple[Field, ...] = ()
     no_classes: str = ""
     groupings: tuple[Grouping, ...] = ()
+    answer: int = 0
 
     @property
     def num_frames(self) -> int | None:

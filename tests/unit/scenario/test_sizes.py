@@ -389,6 +389,7 @@ TREES: dict[str, dict[str, Any]] = {
     "lstm": model(data(kind="speech", source="standin"), kind="lstm"),
     "digits, spoken": model(data(kind="spoken_digits", source="standin"), kind="lstm"),
     "text": model(data(kind="text", scale="raw", block=8), kind="transformer"),
+    "sums": model(data(kind="arithmetic", scale="raw"), kind="transformer"),
     "views": merge(
         VAFL,
         {
@@ -442,6 +443,7 @@ BIG_MODELS = (
     "lstm",
     "digits, spoken",
     "text",
+    "sums",
 )
 Keys = tuple[str | int, ...]
 

@@ -6,22 +6,22 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int32
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from simulator.config.base import FilePath, LocatedError
+from simulator.config.base import FilePath
 from simulator.config.errors import DataError, ScenarioError
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.base import Field as Input
 from simulator.problems.data.classes import Samples
-from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.split import finished
 from simulator.problems.data.text.record import NAME, PUBLISHED, shipped
+from simulator.problems.data.token_rows import TokenRows
 from simulator.storage import files, limits
 from simulator.storage.published import Published
 
 
-class Text(Data):
+class Text(TokenRows):
     """Characters of a text: the user's own, or 1.1 million of Shakespeare's that ship.
 
     A row is a block of successive characters, each a number; its labels are the
@@ -31,6 +31,7 @@ class Text(Data):
     """
 
     kind: Literal["text"] = "text"
+    tokens: ClassVar[str] = "characters"
     published: ClassVar[Published | None] = PUBLISHED
     path: FilePath | None = None
     """Text file in UTF-8, gzipped or not; by default the text that ships."""
@@ -38,24 +39,6 @@ class Text(Data):
     """Number of characters of a row. Blocks do not overlap."""
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.1
     """Fraction of the characters, the last ones, that are for testing."""
-    scale: Scale = "raw"
-    """`raw`, and nothing else: characters are numbered, not measured."""
-
-    @model_validator(mode="after")
-    def _all_characters(self) -> "Text":
-        if self.scale != "raw":
-            raise LocatedError(
-                f"scale must be raw for text, whose characters are numbered, got "
-                f"{self.scale!r}; leave it out",
-                ("scale",),
-            )
-        if self.classes is not None:
-            raise LocatedError(
-                "classes must not be set for text, each of whose characters is one; "
-                "leave it out",
-                ("classes",),
-            )
-        return self
 
     def make(self) -> Dataset:
         """Returns the blocks of the text's first part, and of its last for testing.
