@@ -124,6 +124,7 @@ def _with_numerics(setup: RunSetup) -> Prepared:
         constants, config, problem, precision, setup.run.seed
     )
     _refuse_uneven_statistics(setup, problem)
+    _refuse_coupled_rows(setup)
     kernel = algorithm.make(setup, constants)
     for part, key in (
         (config.partition, "problem.partition"),
@@ -155,6 +156,31 @@ def _refuse_uneven_statistics(setup: RunSetup, problem: Any) -> None:
             f"{setup.scenario.algorithm.batch} for shares of "
             f"{min(setup.shares.num_samples)} samples and more; lower it, or normalise "
             "groups"
+        )
+
+
+def _refuse_coupled_rows(setup: RunSetup) -> None:
+    """Refuses rows that look at each other where they must stand for themselves.
+
+    Raises:
+        ScenarioError: The loss would count the padding of batches, or be of one row.
+    """
+    scenario = setup.scenario
+    if setup.sampler.own_steps is not None:
+        where = (
+            "batches are filled up (local_epochs, speeds, or clients with fewer "
+            "samples than a batch)"
+        )
+        remedy = "give all local_steps and a smaller batch"
+    elif scenario.algorithm.clips_samples:
+        where, remedy = "each sample's gradient is clipped", "clip what is sent"
+    else:
+        return
+    coupled = building.coupling(scenario.problem, scenario.engine.precision)
+    if coupled is not None:
+        raise coupled.refused(
+            f"must give each row a loss of its own where {where}, got {coupled}, by "
+            f"which rows of a batch look at each other; {remedy}"
         )
 
 
@@ -191,6 +217,7 @@ def check(run: Run) -> None:
             scenario.evaluate.metrics,
             scenario.engine.compute_dtype,
         )
+        _refuse_coupled_rows(setup)
 
 
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:

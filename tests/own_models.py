@@ -30,6 +30,12 @@ def linear(num_outputs: int, num_features: int) -> Any:
     return init, apply
 
 
+def centred(num_outputs: int, num_features: int) -> Any:
+    """The linear model of rows from which the mean of the batch is taken."""
+    init, apply = linear(num_outputs, num_features)
+    return init, lambda weights, x: apply(weights, x - x.mean(axis=0)[None])
+
+
 def party(num_outputs: int, num_features: int) -> Any:
     """The linear model of a party, without biases."""
 
@@ -135,6 +141,12 @@ def cross_entropy(outputs: Array, targets: Array) -> Array:
     """The loss softmax."""
     right = jnp.take_along_axis(outputs, targets[:, None], axis=1)[:, 0]
     return jax.nn.logsumexp(outputs, axis=1) - right
+
+
+def energy(outputs: Array, targets: Array) -> Array:
+    """A loss of single rows, whatever their outputs are."""
+    del targets
+    return (outputs.reshape(len(outputs), -1) ** 2).sum(axis=1)
 
 
 def largest_error(outputs: Array, targets: Array) -> Array:

@@ -281,6 +281,11 @@ class Algorithm(Part):
         return (self.step_size, None, None)
 
     @property
+    def clips_samples(self) -> bool:
+        """Whether the gradient of each sample is clipped by itself."""
+        return False
+
+    @property
     def uploads_batch(self) -> bool:
         """Whether an upload carries its batch's samples alone, which a server keeps."""
         return False

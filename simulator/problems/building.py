@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from simulator.config.functions import UserFunction
 from simulator.keys import key_of
 from simulator.problems import (
     convex,
@@ -75,11 +76,29 @@ def check_functions(
     """
     if not own_functions.given(config, metrics):
         return
-    data = own_functions.first_rows(dataset(config.data))
-    few = of_data(config, data, precision, with_minimum=False, bias=True)
+    few = _few(config, precision)
     if compute_dtype:
         few = _mixed(config, few)
     own_functions.check(config, few, metrics)
+
+
+@cached_by_content
+def coupling(config: Any, precision: str) -> UserFunction | None:
+    """Returns what lets rows of a batch look at each other, if anything does.
+
+    Args:
+        config: The problem's configuration.
+        precision: `float32` or `float64`.
+    """
+    if not own_functions.of_problem(config) or config.transfer is not None:
+        return None
+    return own_functions.coupling(config, _few(config, precision))
+
+
+def _few(config: Any, precision: str) -> Any:
+    """Returns the problem of the first rows alone."""
+    data = own_functions.first_rows(dataset(config.data))
+    return of_data(config, data, precision, with_minimum=False, bias=True)
 
 
 def of_data(
@@ -251,6 +270,17 @@ def _smoothness_of_parties(config: Any) -> tuple[float, ...]:
 
 @cached_by_content
 def _estimates(config: Any, precision: str, seed: int) -> Estimates:
-    """Measures a horizontal problem's constants where a run of this seed starts."""
+    """Measures a horizontal problem's constants where a run of this seed starts.
+
+    Raises:
+        ScenarioError: Rows have no loss of their own.
+    """
+    coupled = coupling(config, precision)
+    if coupled is not None:
+        raise coupled.refused(
+            f"must give each row a loss of its own where smoothness, sigma or "
+            f"clip_bound are taken from the data, got {coupled}, by which rows look at "
+            f"each other; give these numbers"
+        )
     problem = build(config, precision, with_minimum=False)
     return estimate(problem, key_of(seed))

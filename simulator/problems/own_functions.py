@@ -18,6 +18,10 @@ FEW = 7
 """Training rows that a function is looked at with; their axis is known by it."""
 FEW_TESTED = 13
 """Test rows that it is looked at with."""
+FEWER = 3
+"""Rows of which losses are compared with those among all that are looked at."""
+NEAR = 1e-4
+"""Share of the largest number that rounding may change."""
 ON_TEST_ROWS = (Models.READ_OUT, Models.EACH_WORKER)
 """Models of which metrics are computed on the test rows."""
 
@@ -59,9 +63,7 @@ def check(config: Any, problem: Any, metrics: Sequence[str]) -> None:
     """
     if not given(config, metrics):
         return
-    model: Any = problem.start(key_of(0))
-    if config.partition.family == "vertical":
-        model = (model, problem.start_server(key_of(0)))
+    model = _start(config, problem)
     few = problem.first(FEW)
     found = of_problem(config)
     if found:
@@ -69,6 +71,60 @@ def check(config: Any, problem: Any, metrics: Sequence[str]) -> None:
     named = [metric(name) for name in metrics]
     for each in [each for each in named if each.models in ON_TEST_ROWS]:
         _check_metric(each, problem, model)
+
+
+def coupling(config: Any, problem: Any) -> UserFunction | None:
+    """Returns what lets rows of a batch look at each other, as a contrastive loss does.
+
+    Outputs and losses of the first rows are compared with those that the same rows have
+    among more, at a model that is not special as the start may be.
+
+    Args:
+        config: The problem's configuration.
+        problem: The problem on the device, of some rows.
+
+    Returns:
+        The user's model or loss; None where a row's loss follows from itself, and for
+        models and losses of this package, of which it always does.
+    """
+    found = of_problem(config)
+    if not found:
+        return None
+    key = jax.random.key(0)
+    model = jax.tree.map(
+        lambda leaf: leaf + jax.random.normal(key, leaf.shape, leaf.dtype) / 2,
+        _start(config, problem),
+    )
+
+    def of_first(count: int) -> tuple[list[Any], Any]:
+        few = problem.first(count)
+        outputs = functions.calling(*found[0], lambda: few.outputs(model))
+        y = few.y.reshape(-1) if losses.by_position(few.loss) else few.y
+        each = functions.calling(
+            *found[0], lambda: losses.per_sample(few.loss, outputs, y)
+        )
+        return jax.tree.leaves(losses.rows_first(few.loss, outputs)), each
+
+    (outputs, each), (among, each_among) = of_first(FEWER), of_first(FEW)
+    of_model = [named for named in found if named.entry != "problem.loss"]
+    if of_model and not all(map(_alike, outputs, among)):
+        return of_model[0]
+    return None if _alike(each, each_among) else found[0]
+
+
+def _alike(few: Any, more: Any) -> bool:
+    """Says whether numbers of the first rows are those that these have among more."""
+    same = more[: len(few)]
+    most = float(jnp.nan_to_num(jnp.abs(few), posinf=0.0).max(initial=0.0))
+    return bool(jnp.allclose(few, same, NEAR, NEAR * most, equal_nan=True))
+
+
+def _start(config: Any, problem: Any) -> Any:
+    """Returns a problem's model at a start, with the server's where columns are."""
+    model = problem.start(key_of(0))
+    if config.partition.family == "vertical":
+        return model, problem.start_server(key_of(0))
+    return model
 
 
 def _is_own(record: Metric) -> bool:

@@ -145,7 +145,7 @@ class Adp2sgd(_Merging):
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses to clip samples that are normalised together."""
-        if problem.model.normalises_batches and self.noise.clip == "sample":
+        if problem.model.normalises_batches and self.clips_samples:
             raise LocatedError(
                 "algorithm.noise.clip must be none where samples are normalised "
                 "together, got 'sample'; change it, or problem.model.norm to group",
@@ -155,11 +155,16 @@ class Adp2sgd(_Merging):
 
     def check_model(self, counts: ModelCounts) -> None:
         """Refuses to clip samples that are normalised together."""
-        if counts.num_statistics and self.noise.clip == "sample":
+        if counts.num_statistics and self.clips_samples:
             raise ScenarioError(
                 "algorithm.noise.clip must be none where samples are normalised "
                 "together, got 'sample'; change it, or the model's normalisation"
             )
+
+    @property
+    def clips_samples(self) -> bool:
+        """Whether the gradient of each sample is clipped by itself."""
+        return self.noise.clip == "sample"
 
     @property
     def noise_law(self) -> str:

@@ -134,6 +134,11 @@ class _Private(_Asynchronous):
         return self.noised == "first_convolution"
 
     @property
+    def clips_samples(self) -> bool:
+        """Whether the gradient of each sample is clipped by itself."""
+        return self.clip == "sample"
+
+    @property
     def noise_law(self) -> str:
         """Law of the noise on gradients."""
         return self.noise

@@ -177,7 +177,12 @@ class Federated(Algorithm):
     @property
     def shortens(self) -> bool:
         """Whether short batches are allowed: where no noise is for the full ones."""
-        return self.mechanism is None or self.mechanism.clip == "contribution"
+        return not self.clips_samples
+
+    @property
+    def clips_samples(self) -> bool:
+        """Whether the gradient of each sample is clipped by itself."""
+        return self.mechanism is not None and self.mechanism.clip == "sample"
 
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
@@ -301,8 +306,7 @@ class Federated(Algorithm):
 
     @model_validator(mode="after")
     def _samples_are_clipped_in_one_step(self) -> "Federated":
-        mechanism = self.mechanism
-        by_sample = mechanism is not None and mechanism.clip == "sample"
+        by_sample = self.clips_samples
         steps, epochs = self.local_steps or 1, self.local_epochs
         if by_sample and (steps > 1 or epochs is not None):
             given = f"local_steps {steps}" if epochs is None else "local_epochs"

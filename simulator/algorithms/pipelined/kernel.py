@@ -177,7 +177,14 @@ def build(config: Pipelined, setup: RunSetup, constants: Constants) -> Pipelined
     delays = scenario.protocol.delays
     network = scenario.problem.model.of_rows(data, form(scenario.problem, data))
     shapes = shapes_of(network)
-    matrices = sum(len(shape) > 1 for shape in shapes or ())
+    if shapes is None:
+        raise ScenarioError(
+            f"problem.model must be one whose layers have an order for the protocol "
+            f"'pipeline', got {scenario.problem.model.kind!r}, which does not say "
+            f"which of its arrays is of which stage; take another, such as dense or "
+            f"transformer"
+        )
+    matrices = sum(len(shape) > 1 for shape in shapes)
     if matrices < len(delays):
         raise ScenarioError(
             f"protocol.stages must be at most the number of the model's matrices "
