@@ -1,15 +1,16 @@
 """Plays the worlds, block by block, and judges every ratio in its proved interval."""
 
-import csv
-import os
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from math import isnan
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.observatory.files import write_once
 from benchmarks.observatory.methods import PROVED, checks
 from benchmarks.observatory.worlds import KINDS, world
 
@@ -41,19 +42,15 @@ def play(folder: Path, worlds: int, processes: int) -> pd.DataFrame:
 
 def _play(block: tuple[Path, str, int, int]) -> Path:
     path, kind, first, last = block
-    if path.exists():  # another process was faster
-        return path
-    part = path.with_suffix(f".{os.getpid()}")
-    with part.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(FIELDS)
+
+    def rows() -> Iterator[tuple[Any, ...]]:
         for number in range(first, last):
             made = world(kind, number)
             for method, quantity, ratio, p in checks(made):
                 row = (kind, number, made.size, method, quantity, repr(float(ratio)))
-                writer.writerow((*row, "" if isnan(p) else repr(p)))
-    part.replace(path)
-    return path
+                yield (*row, "" if isnan(p) else repr(p))
+
+    return write_once(path, FIELDS, rows)
 
 
 def judged(found: pd.DataFrame) -> pd.DataFrame:

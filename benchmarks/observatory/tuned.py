@@ -8,8 +8,6 @@ form; asynchronous updates are replayed row by row for all steps together, the m
 of the iterates exactly and their variance by `DRAWS` draws of the noise.
 """
 
-import csv
-import os
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from benchmarks.observatory.files import write_once
 from simulator.config.stop import Stop
 from simulator.protocols import Asynchronous
 from simulator.protocols.collect.collect import Collect
@@ -212,15 +211,7 @@ def measured(cell: TunedWorld) -> list[tuple[Any, ...]]:
 
 
 def _play(path: Path, cell: TunedWorld) -> Path:
-    if path.exists():  # another process was faster
-        return path
-    part = path.with_suffix(f".{os.getpid()}")
-    with part.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(FIELDS)
-        writer.writerows(measured(cell))
-    part.replace(path)
-    return path
+    return write_once(path, FIELDS, lambda: measured(cell))
 
 
 def play(folder: Path, processes: int) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, Num
 from simulator.algorithms.base import Event, Info
 from simulator.algorithms.federated.part import Mechanism
 from simulator.algorithms.optimizers.arrays import arrays_of_rows
-from simulator.algorithms.optimizers.rule import AnyRule
+from simulator.algorithms.optimizers.base import UpdateRule
 from simulator.privacy import mechanisms
 from simulator.problems.horizontal import HorizontalProblem
 from simulator.problems.models.base import STATISTICS_KEPT
@@ -63,7 +63,7 @@ class LocalRule(NamedTuple):
         made: Local steps of the client's jobs before this one.
     """
 
-    rule: AnyRule
+    rule: UpdateRule
     state: Any
     made: Int[Array, ""]
 

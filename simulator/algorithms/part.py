@@ -249,6 +249,8 @@ class Algorithm(Part):
     """How the data must be divided: `horizontal` (by rows) or `vertical`."""
     protocols: ClassVar[tuple[str, ...]]
     """Names of the protocols that it runs on."""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Options, besides step sizes, in which runs of one program may differ."""
     worker_metrics: ClassVar[bool] = False
     """Whether workers have models of their own that metrics can speak of."""
     keeps_statistics: ClassVar[bool] = False
@@ -433,7 +435,8 @@ class Algorithm(Part):
 
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""
-        rest = self.model_dump(mode="json", exclude={"step_size", "server_step_size"})
+        numbers = {"step_size", "server_step_size", *self.numbers}
+        rest = self.model_dump(mode="json", exclude=numbers)
         return rest | programs(self)
 
     @abstractmethod

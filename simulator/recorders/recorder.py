@@ -320,12 +320,13 @@ class Recorder:
         work = np.array(self._work, np.int64).reshape(-1, _WORK)
         take = head.shape[0] - keep
         taken = int(counts[:take].sum())
-        rows = self._build_rows(head[:take], work[:taken], seconds)
+        times = seconds(self._row_times[:take])
+        rows = rows_of(head[:take], work[:taken], times, self.width)
         self._row_times = self._row_times[take:]
         self._rows = self._rows[take * _ROW :]
         self._work = self._work[taken * _WORK :]
         self.num_rows = keep
-        return rows, self._build_jobs(seconds, final=final)
+        return self._finished(rows), self._build_jobs(seconds, final=final)
 
     def _asleep(self) -> list[tuple[int, int, Any, int]]:
         """Returns worker, number, time and version of reads that wait for their client.
@@ -361,14 +362,9 @@ class Recorder:
             return started, computed, NEVER, NEVER, 0
         return started, computed, sent, arrived if arrived <= now else NEVER, uploads
 
-    def _build_rows(
-        self,
-        head: Int[np.ndarray, "T 5"],
-        work: Int[np.ndarray, "J 4"],
-        seconds: Callable[[Any], np.ndarray],
-    ) -> Rows:
-        times = seconds(self._row_times[: head.shape[0]])
-        return rows_of(head, work, times, self.width)
+    def _finished(self, rows: Rows) -> Rows:
+        """Returns finished rows as they are handed over."""
+        return rows
 
     def _build_jobs(self, seconds: Callable[[Any], np.ndarray], *, final: bool) -> Jobs:
         under_way = []

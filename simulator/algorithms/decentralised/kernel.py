@@ -15,7 +15,8 @@ from simulator.algorithms.decentralised.part import Adp2sgd, Augmentation
 from simulator.algorithms.decentralised.part import Decentralised as Config
 from simulator.algorithms.optimizers import rule as optimizing
 from simulator.algorithms.optimizers.arrays import arrays_of_rows
-from simulator.algorithms.optimizers.rule import AnyRule, rule_of
+from simulator.algorithms.optimizers.base import UpdateRule
+from simulator.algorithms.optimizers.rule import rule_of
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.metrics import Models, metric
 from simulator.privacy import gossip_noise
@@ -115,7 +116,7 @@ class DecentralisedSgd(Probeable):
     by_age: bool = eqx.field(static=True)
     pushes: bool = eqx.field(static=True)
     num_workers: int = eqx.field(static=True)
-    optimizer: AnyRule | None = None
+    optimizer: UpdateRule | None = None
     augmenting: Augmenting | None = eqx.field(static=True, default=None)
 
     @property

@@ -27,6 +27,7 @@ class Easgd(Algorithm):
     kind: Literal["easgd"] = "easgd"
     made_by: ClassVar[str] = "simulator.algorithms.elastic.kernel:build"
     family: ClassVar[str] = "horizontal"
+    numbers: ClassVar[tuple[str, ...]] = ("moving_rate",)
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "synchronous")
     local_steps: Annotated[int, Field(ge=1)] = 1
     """Communication period: steps of a client between two exchanges."""
@@ -38,12 +39,6 @@ class Easgd(Algorithm):
     def steps_per_job(self) -> int:
         """Local steps of a job."""
         return self.local_steps
-
-    def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
-        found = super().structure()
-        found.pop("moving_rate")
-        return found
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses arrivals that wait: each one moves the centre at once."""

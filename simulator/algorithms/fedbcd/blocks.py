@@ -11,7 +11,7 @@ from simulator.algorithms.optimizers.arrays import (
     arrays_of_party,
     arrays_of_server,
 )
-from simulator.algorithms.optimizers.rule import AnyRule
+from simulator.algorithms.optimizers.base import UpdateRule
 from simulator.problems.vertical import VerticalProblem
 
 
@@ -28,7 +28,7 @@ class PartyBlock(NamedTuple):
     server: Float[Array, "*W P0"] | None
 
 
-def start(rule: AnyRule | None, problem: VerticalProblem, block: PartyBlock) -> Any:
+def start(rule: UpdateRule | None, problem: VerticalProblem, block: PartyBlock) -> Any:
     """Returns the states of all parties' optimisers; None without any."""
     if rule is None:
         return None
@@ -40,7 +40,7 @@ def start(rule: AnyRule | None, problem: VerticalProblem, block: PartyBlock) -> 
 
 def directed(
     problem: VerticalProblem,
-    rule: AnyRule,
+    rule: UpdateRule,
     block: PartyBlock,
     slopes: PartyBlock,
     moments: Any,

@@ -16,7 +16,7 @@ from simulator.algorithms.base import Event, Info, Kernel, broadcast_flags, norm
 from simulator.algorithms.fedbcd import blocks
 from simulator.algorithms.fedbcd.blocks import PartyBlock
 from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.rule import AnyRule
+from simulator.algorithms.optimizers.base import UpdateRule
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl.ages import age_info
 from simulator.algorithms.vafl.stores import TableStore, Upload, rows
@@ -83,7 +83,7 @@ class BlockDescentKernel(Kernel):
     step_size: Schedule | Steps
     proximal: Float[Array, ""] | None
     step_bound: Float[Array, ""]
-    optimizer: AnyRule | None
+    optimizer: UpdateRule | None
     local_steps: int = eqx.field(static=True)
     frozen: bool = eqx.field(static=True)
     stored: bool = eqx.field(static=True)

@@ -20,9 +20,7 @@ from simulator.algorithms.client_work import LocalRule, Privatiser, Work
 from simulator.algorithms.federated.part import Compensation
 from simulator.algorithms.federated.weights import Weight
 from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.arrays import arrays_of_rows
-from simulator.algorithms.optimizers.delayed import DelayedNesterovRule
-from simulator.algorithms.optimizers.rule import AnyRule
+from simulator.algorithms.optimizers.base import UpdateRule
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.problems.horizontal import HorizontalProblem
 from simulator.timeline import Kind
@@ -95,8 +93,8 @@ class FederatedKernel(Probeable):
     threshold: Float[Array, ""] | None
     strength: Float[Array, " 2"] | None
     privatiser: Privatiser | None
-    optimizer: AnyRule | None
-    local_optimizer: AnyRule | None
+    optimizer: UpdateRule | None
+    local_optimizer: UpdateRule | None
     local_steps: int = eqx.field(static=True)
     uneven: bool = eqx.field(static=True)
     moves: bool = eqx.field(static=True)
@@ -109,11 +107,9 @@ class FederatedKernel(Probeable):
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         adapts = self.compensation is not None and self.compensation.adaptive
-        arrays, of_server, local = arrays_of_rows(problem), None, None
-        if self.optimizer is not None:
-            of_server = self.optimizer.init(weights, arrays)
-        if self.local_optimizer is not None and self.keeps_local:
-            start = self.local_optimizer.init(weights, arrays)
+        local = None
+        if self.keeps_local:
+            start = optimizing.start(self.local_optimizer, problem, weights)
             local = optimizing.table(start, problem.num_clients)
         return FederatedState(
             weights=weights,
@@ -122,7 +118,7 @@ class FederatedKernel(Probeable):
             buffered=jnp.int32(0) if self.buffers else None,
             mass=jnp.zeros((), weights.dtype) if self._has_mass else None,
             squares=jnp.zeros_like(weights) if adapts else None,
-            optimizer=of_server,
+            optimizer=optimizing.start(self.optimizer, problem, weights),
             key=key if self.privatiser or problem.takes_key else None,
             local=local,
             counts=jnp.zeros(problem.num_clients, jnp.int32)
@@ -279,7 +275,7 @@ class FederatedKernel(Probeable):
 
     def _kept(self, state: FederatedState, event: Event) -> FederatedState:
         offered = state.weights
-        if isinstance(self.optimizer, DelayedNesterovRule):
+        if self.optimizer is not None:
             step_size = self.step_size.at(event.version)
             offered = self.optimizer.ahead(offered, state.optimizer, step_size)
         registers = client_work.keep(state.registers, offered, event)
@@ -364,13 +360,11 @@ class FederatedKernel(Probeable):
         count = problem.model.num_statistics
         statistics = direction[-count:] if count else None
         direction = direction.at[-count:].set(0) if count else direction
-        if self.optimizer is not None:
-            direction, moments = self.optimizer.update(
-                *(direction, state.optimizer, state.weights, event.version),
-                arrays_of_rows(problem),
-            )
-            moments = optimizing.kept(applies, moments, state.optimizer)
-            state = state._replace(optimizer=moments)
+        direction, moments = optimizing.directed(
+            *(self.optimizer, problem, direction, state.optimizer),
+            *(state.weights, event.version, applies),
+        )
+        state = state._replace(optimizer=moments)
         moved = state.weights - step_size * direction
         moved = _placed(moved, statistics, jnp.int32(1))
         return state._replace(weights=jnp.where(applies, moved, state.weights))

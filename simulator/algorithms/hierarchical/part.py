@@ -1,6 +1,6 @@
 """Hierarchical averaging. No JAX in here."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -28,6 +28,7 @@ class Hierarchical(Algorithm):
     kind: Literal["hierarchical"] = "hierarchical"
     made_by: ClassVar[str] = "simulator.algorithms.hierarchical.kernel:build"
     family: ClassVar[str] = "horizontal"
+    numbers: ClassVar[tuple[str, ...]] = ("mixing",)
     protocols: ClassVar[tuple[str, ...]] = ("hierarchy",)
     local_steps: Annotated[int, Field(ge=1)] = 1
     """Steps that a client makes on its own copy, each on a batch of its own."""
@@ -39,12 +40,6 @@ class Hierarchical(Algorithm):
     def steps_per_job(self) -> int:
         """Local steps of a job."""
         return self.local_steps
-
-    def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
-        found = super().structure()
-        found.pop("mixing")
-        return found
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution, between a client and its edge."""

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from simulator.algorithms.optimizers.arrays import ModelArrays
+from simulator.algorithms.optimizers.base import UpdateRule
 from simulator.algorithms.optimizers.part import DelayedNesterov
 
 
@@ -22,7 +23,7 @@ class DelayedState(NamedTuple):
     buffer: Float[Array, "..."]
 
 
-class DelayedNesterovRule(eqx.Module):
+class DelayedNesterovRule(UpdateRule):
     """Steps of 1 / N of each gradient, and of the momentum by the shares of a period.
 
     Attributes:
@@ -34,15 +35,10 @@ class DelayedNesterovRule(eqx.Module):
 
     config: DelayedNesterov = eqx.field(static=True)
 
-    def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
-        """Returns the step size of an update: the one that it is given."""
-        del count
-        return step_size
-
     def init(
         self, weights: Float[Array, "..."], arrays: ModelArrays | None
     ) -> DelayedState:
-        """Returns the state before the first update of some weights."""
+        """Returns a state without momentum."""
         del arrays
         return DelayedState(jnp.zeros_like(weights), jnp.zeros_like(weights))
 
@@ -54,15 +50,7 @@ class DelayedNesterovRule(eqx.Module):
         count: Int[Array, ""],
         arrays: ModelArrays | None,
     ) -> tuple[Float[Array, "..."], DelayedState]:
-        """Returns the direction against which weights move, and the state after it.
-
-        Args:
-            gradient: Difference between what a client read and what it made of it.
-            state: State before.
-            weights: Weights that it moves.
-            count: Updates that were made.
-            arrays: Of no matter here.
-        """
+        """Returns the direction, with the momentum's share, and the state after it."""
         del weights, arrays
         period, decay, spread = (
             self.config.period,

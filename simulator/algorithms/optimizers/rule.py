@@ -8,7 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from simulator.algorithms.optimizers import known
-from simulator.algorithms.optimizers.arrays import NO_HIDDEN, ModelArrays
+from simulator.algorithms.optimizers.arrays import (
+    NO_HIDDEN,
+    ModelArrays,
+    arrays_of_rows,
+)
+from simulator.algorithms.optimizers.base import UpdateRule
 from simulator.algorithms.optimizers.delayed import DelayedNesterovRule
 from simulator.algorithms.optimizers.part import (
     DelayedNesterov,
@@ -17,13 +22,14 @@ from simulator.algorithms.optimizers.part import (
     RateSchedule,
 )
 from simulator.config.errors import ScenarioError
+from simulator.problems.horizontal import HorizontalProblem
 from simulator.problems.models.flat import split
 from simulator.problems.models.shapes import size
 
 Options = tuple[tuple[str, bool | int | float], ...]
 
 
-class DirectionRule(eqx.Module):
+class DirectionRule(UpdateRule):
     """A direction alone: what a step size multiplies.
 
     Attributes:
@@ -32,13 +38,8 @@ class DirectionRule(eqx.Module):
 
     config: Direction = eqx.field(static=True)
 
-    def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
-        """Returns the step size of an update: the one that it is given."""
-        del count
-        return step_size
-
     def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
-        """Returns the state before the first update of some weights."""
+        """Returns optax's state."""
         del arrays
         return transformation(self.config).init(weights)
 
@@ -50,13 +51,13 @@ class DirectionRule(eqx.Module):
         count: Int[Array, ""],
         arrays: ModelArrays | None,
     ) -> tuple[Float[Array, "..."], Any]:
-        """Returns the direction against which weights move, and the state after it."""
+        """Returns optax's direction, and its state after it."""
         del weights, count, arrays
         update: Any = transformation(self.config).update
         return update(gradient, state)
 
 
-class OptaxRule(eqx.Module):
+class OptaxRule(UpdateRule):
     """An optimiser of optax with its learning rate.
 
     Attributes:
@@ -76,21 +77,11 @@ class OptaxRule(eqx.Module):
     matrices: str | None = eqx.field(static=True, default=None)
 
     def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
-        """Returns the step size of an update times the learning rate.
-
-        Args:
-            step_size: What multiplies the direction.
-            count: Updates that were made.
-        """
+        """Returns the step size of an update times the learning rate."""
         return step_size * self._rate(count)
 
     def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
-        """Returns the state before the first update of some weights.
-
-        Args:
-            weights: An array, or a flat vector of some.
-            arrays: Arrays in the vector, if they are known.
-        """
+        """Returns optax's state."""
         split_up = self._arrays(weights, arrays)
         return self._transformation(jnp.int32(0), arrays).init(split_up)
 
@@ -102,15 +93,7 @@ class OptaxRule(eqx.Module):
         count: Int[Array, ""],
         arrays: ModelArrays | None,
     ) -> tuple[Float[Array, "..."], Any]:
-        """Returns the direction against which weights move, and the state after it.
-
-        Args:
-            gradient: Gradient, as large as the weights.
-            state: State before.
-            weights: Weights that it moves.
-            count: Updates that were made.
-            arrays: As of `init`.
-        """
+        """Returns the direction of a gradient that is clipped first, and the state."""
         if self.clip_norm is not None:
             import optax  # 0.1 s: only where a run needs it
 
@@ -163,9 +146,6 @@ class OptaxRule(eqx.Module):
         return array.T if self.kind == "muon" and array.ndim == 2 else array
 
 
-AnyRule = DirectionRule | OptaxRule | DelayedNesterovRule
-
-
 def transformation(config: Direction) -> Any:
     """Returns the `optax.GradientTransformation` that makes a direction.
 
@@ -189,7 +169,7 @@ def transformation(config: Direction) -> Any:
 
 def rule_of(
     config: Direction | DelayedNesterov | Optax | None, key: str = "algorithm.optimizer"
-) -> AnyRule | None:
+) -> UpdateRule | None:
     """Builds the optimiser of a scenario, if there is one.
 
     Args:
@@ -218,6 +198,42 @@ def rule_of(
         schedule=schedule,
         matrices=config.matrices,
     )
+
+
+def start(
+    rule: UpdateRule | None, problem: HorizontalProblem, weights: Float[Array, "..."]
+) -> Any:
+    """Returns the state of the optimiser of a model of rows; None without one."""
+    if rule is None:
+        return None
+    return rule.init(weights, arrays_of_rows(problem))
+
+
+def directed(
+    rule: UpdateRule | None,
+    problem: HorizontalProblem,
+    gradient: Float[Array, "..."],
+    state: Any,
+    weights: Float[Array, "..."],
+    count: Int[Array, ""],
+    applies: Bool[Array, ""],
+) -> tuple[Float[Array, "..."], Any]:
+    """Returns an optimiser's direction in place of a gradient, and its state.
+
+    Args:
+        rule: Optimiser; without one the direction is the gradient.
+        problem: Problem, whose clients hold rows.
+        gradient: Gradient.
+        state: State before; None without an optimiser.
+        weights: Weights that it moves.
+        count: Updates that were made.
+        applies: Whether the update is made; else the state stays as it is.
+    """
+    if rule is None:
+        return gradient, state
+    arrays = arrays_of_rows(problem)
+    direction, after = rule.update(gradient, state, weights, count, arrays)
+    return direction, kept(applies, after, state)
 
 
 def kept(applies: Bool[Array, "*W"], new: Any, old: Any) -> Any:

@@ -12,8 +12,9 @@ from jaxtyping import Array, Float, Int, Key
 from simulator.algorithms import client_work
 from simulator.algorithms.base import Event, Info, Kernel, norm, on_device
 from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.arrays import arrays_of_rows, shapes_of
-from simulator.algorithms.optimizers.rule import AnyRule, rule_of
+from simulator.algorithms.optimizers.arrays import shapes_of
+from simulator.algorithms.optimizers.base import UpdateRule
+from simulator.algorithms.optimizers.rule import rule_of
 from simulator.algorithms.pipelined.part import Pipelined
 from simulator.algorithms.step_rules import Schedule, Steps, resolve
 from simulator.config.errors import ScenarioError
@@ -60,21 +61,19 @@ class PipelinedKernel(Kernel):
     step_size: Schedule | Steps
     delay_power: Float[Array, ""]
     look_ahead: Float[Array, ""]
-    optimizer: AnyRule | None
+    optimizer: UpdateRule | None
     delays: tuple[int, ...] = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> PipelinedState:
         """Starts at the model's start; version 0 stands in register 0."""
-        weights, state = problem.start(key), None
-        if self.optimizer is not None:
-            state = self.optimizer.init(weights, arrays_of_rows(problem))
+        weights = problem.start(key)
         return PipelinedState(
             weights=weights,
             ahead=weights,
             registers=problem.registers(self.num_registers, weights),
             places=jnp.zeros(max(self.delays) + 1, jnp.int32),
-            optimizer=state,
+            optimizer=optimizing.start(self.optimizer, problem, weights),
             key=key if problem.takes_key else None,
         )
 
@@ -92,15 +91,13 @@ class PipelinedKernel(Kernel):
         )
         loss, gradient = client_work.gradient_of(problem, read, samples, drawn)
         step_size = self.step_size.at(event.version)
-        direction, moments = gradient, state.optimizer
         applies = event.present()[0]
         if self.optimizer is not None:
             step_size = self.optimizer.scaled(step_size, event.version)
-            direction, moments = self.optimizer.update(
-                *(gradient, state.optimizer, state.weights, event.version),
-                arrays_of_rows(problem),
-            )
-            moments = optimizing.kept(applies, moments, state.optimizer)
+        direction, moments = optimizing.directed(
+            *(self.optimizer, problem, gradient, state.optimizer),
+            *(state.weights, event.version, applies),
+        )
         own = self.step_size.at(event.version) / jnp.maximum(1, delay) ** jnp.asarray(
             self.delay_power, state.weights.dtype
         )

@@ -26,6 +26,7 @@ class Pipelined(Algorithm):
     kind: Literal["pipelined"] = "pipelined"
     made_by: ClassVar[str] = "simulator.algorithms.pipelined.kernel:build"
     family: ClassVar[str] = "horizontal"
+    numbers: ClassVar[tuple[str, ...]] = ("delay_power", "look_ahead")
     protocols: ClassVar[tuple[str, ...]] = ("pipeline",)
     delay_power: Annotated[float, Field(ge=0)] = 0.0
     """Power of a stage's delay by which its step is divided; 0 for the same step."""
@@ -38,13 +39,6 @@ class Pipelined(Algorithm):
     @classmethod
     def _rates_are_steps(cls, data: Any) -> Any:
         return with_steps(data, optimizer="step_size")
-
-    def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
-        found = super().structure()
-        for key in ("delay_power", "look_ahead"):
-            found.pop(key)
-        return found
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns no messages: the model is in one place."""

@@ -17,8 +17,8 @@ from simulator.algorithms.base import (
     on_device,
 )
 from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.arrays import arrays_of_rows
-from simulator.algorithms.optimizers.rule import AnyRule, rule_of
+from simulator.algorithms.optimizers.base import UpdateRule
+from simulator.algorithms.optimizers.rule import rule_of
 from simulator.algorithms.policy_gradient import estimate
 from simulator.algorithms.policy_gradient.estimate import Weighted
 from simulator.algorithms.policy_gradient.part import PolicyGradient
@@ -68,7 +68,7 @@ class PolicyKernel(Kernel):
 
     step_size: Schedule | Steps
     limit: Float[Array, ""]
-    optimizer: AnyRule | None
+    optimizer: UpdateRule | None
     correction: str = eqx.field(static=True)
     advantage: str = eqx.field(static=True)
     group: int = eqx.field(static=True)
@@ -80,15 +80,13 @@ class PolicyKernel(Kernel):
 
         If there is a supervised start, version 0 is what has come of it.
         """
-        weights, state = problem.start(key), None
+        weights = problem.start(key)
         if self.supervised_steps:
             weights = started(problem, weights, self.supervised_steps, key)
-        if self.optimizer is not None:
-            state = self.optimizer.init(weights, arrays_of_rows(problem))
         return PolicyState(
             weights=weights,
             registers=problem.registers(self.num_registers, weights),
-            optimizer=state,
+            optimizer=optimizing.start(self.optimizer, problem, weights),
             key=jax.random.fold_in(key, OF_ACTIONS),
         )
 
@@ -118,14 +116,11 @@ class PolicyKernel(Kernel):
         (loss, found), gradient = graded(state.weights)
         gradient = gradient + problem.penalised(state.weights)
         step_size = self.step_size.at(event.version)
-        direction, moments = gradient, state.optimizer
         applies = event.present()[0]
-        if self.optimizer is not None:
-            direction, moments = self.optimizer.update(
-                *(gradient, state.optimizer, state.weights, event.version),
-                arrays_of_rows(problem),
-            )
-            moments = optimizing.kept(applies, moments, state.optimizer)
+        direction, moments = optimizing.directed(
+            *(self.optimizer, problem, gradient, state.optimizer),
+            *(state.weights, event.version, applies),
+        )
         moved = state.weights - (step_size * direction).astype(gradient.dtype)
         if self.optimizer is not None:
             step_size = self.optimizer.scaled(step_size, event.version)

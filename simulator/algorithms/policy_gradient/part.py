@@ -51,6 +51,7 @@ class PolicyGradient(Algorithm):
     kind: Literal["policy_gradient"] = "policy_gradient"
     made_by: ClassVar[str] = "simulator.algorithms.policy_gradient.kernel:build"
     family: ClassVar[str] = "horizontal"
+    numbers: ClassVar[tuple[str, ...]] = ("cap", "epsilon")
     protocols: ClassVar[tuple[str, ...]] = ("rollouts",)
     batch: Batch = 1
     """Rows of a sample, 1: its prompt. `protocol.trainer.samples` is that of a step."""
@@ -104,13 +105,6 @@ class PolicyGradient(Algorithm):
         if self.correction == "clipped":
             return EPSILON if self.epsilon is None else self.epsilon
         return CAP if self.cap is None else self.cap
-
-    def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
-        found = super().structure()
-        for key in ("cap", "epsilon"):
-            found.pop(key)
-        return found
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses problems that have no policy, and groups that are not whole.

@@ -30,6 +30,7 @@ class TableMethod(Algorithm):
     """Step size of the local steps; by default `step_size`."""
 
     family: ClassVar[str] = "horizontal"
+    numbers: ClassVar[tuple[str, ...]] = ("local_step_size",)
 
     @property
     def steps_per_job(self) -> int:
@@ -40,12 +41,6 @@ class TableMethod(Algorithm):
     def step_sizes(self) -> tuple[StepSize | None, ...]:
         """The server's step size and that of local steps."""
         return (self.step_size, self.local_step_size, None)
-
-    def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
-        found = super().structure()
-        found.pop("local_step_size", None)
-        return found
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: the model down, as much up."""

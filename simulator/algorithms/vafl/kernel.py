@@ -21,7 +21,7 @@ from simulator.algorithms.base import (
     norms_of,
 )
 from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.rule import AnyRule
+from simulator.algorithms.optimizers.base import UpdateRule
 from simulator.algorithms.step_rules import Schedule, Steps
 from simulator.algorithms.vafl import steps
 from simulator.algorithms.vafl.ages import age_info
@@ -90,7 +90,7 @@ class VaflKernel(Kernel):
     step_size: Schedule | Steps
     server_step_size: Schedule | Steps
     noise: EmbeddingNoise | None
-    optimizer: AnyRule | None
+    optimizer: UpdateRule | None
     coordinated: bool = eqx.field(static=True)
     upload_all: bool = eqx.field(static=True)
     snapshots: bool = eqx.field(static=True)

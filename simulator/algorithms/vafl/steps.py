@@ -8,7 +8,8 @@ from jaxtyping import Array, Float, Int, Key
 
 from simulator.algorithms.base import Event
 from simulator.algorithms.optimizers.arrays import arrays_of_party, arrays_of_server
-from simulator.algorithms.optimizers.rule import AnyRule, kept
+from simulator.algorithms.optimizers.base import UpdateRule
+from simulator.algorithms.optimizers.rule import kept
 from simulator.algorithms.vafl.noise import Draw, EmbeddingNoise, perturbed
 from simulator.algorithms.vafl.stores import SnapshotStore, TableStore
 from simulator.problems.vertical import VerticalProblem
@@ -61,7 +62,7 @@ def pull(
 
 
 def start(
-    rule: AnyRule | None,
+    rule: UpdateRule | None,
     problem: VerticalProblem,
     weights: Float[Array, "M ..."],
     server: Float[Array, " P0"],
@@ -74,7 +75,7 @@ def start(
 
 
 def moved(
-    rule: AnyRule | None,
+    rule: UpdateRule | None,
     problem: VerticalProblem,
     step_size: Float[Array, ""],
     weights: Float[Array, "W ..."],
@@ -100,7 +101,7 @@ def moved(
 
 
 def server_moved(
-    rule: AnyRule | None,
+    rule: UpdateRule | None,
     problem: VerticalProblem,
     step_size: Float[Array, ""],
     server: Float[Array, " P0"],

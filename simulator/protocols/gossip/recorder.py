@@ -1,10 +1,8 @@
 """Writes a timeline of workers that have a model each, and no server."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Int
 
 from simulator.recorders.recorder import Recorder
 from simulator.timeline import NO_SLOT, NO_WORKER, SERVER, Kind, Rows
@@ -70,13 +68,7 @@ class GossipRecorder(Recorder):
         """Rows that rounds are counted in so far: commits, and averagings of all."""
         return self.version + self._num_mixings
 
-    def _build_rows(
-        self,
-        head: Int[np.ndarray, "T 5"],
-        work: Int[np.ndarray, "J 4"],
-        seconds: Callable[[Any], np.ndarray],
-    ) -> Rows:
-        rows = super()._build_rows(head, work, seconds)
+    def _finished(self, rows: Rows) -> Rows:
         averaged = rows.kind == Kind.AVERAGE
         everyone = rows.kind == Kind.AVERAGE_ALL
         node = np.where(everyone, SERVER, rows.worker[:, 0]).astype(np.int32)

@@ -1,10 +1,7 @@
 """The timeline of contributions that wait at their edges for a visit at the cloud."""
 
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import Any
-
-import numpy as np
-from jaxtyping import Int
 
 from simulator.recorders.recorder import Recorder
 from simulator.timeline import NO_SLOT, Rows
@@ -53,12 +50,6 @@ class HierarchyRecorder(Recorder):
             into.append(entry)
         self.commit(time, (client,), round_)
 
-    def _build_rows(
-        self,
-        head: Int[np.ndarray, "T 5"],
-        work: Int[np.ndarray, "J 4"],
-        seconds: Callable[[Any], np.ndarray],
-    ) -> Rows:
-        rows = super()._build_rows(head, work, seconds)
+    def _finished(self, rows: Rows) -> Rows:
         rows.read_slot[rows.read_slot == UNNAMED] = NO_SLOT
         return rows
