@@ -168,7 +168,26 @@ def caption(study: Study) -> str:
         f"run's evaluations, with 95 % t-intervals over replicates; times are medians "
         f"(Kaplan-Meier) with 95 % intervals; in parentheses, where not all replicates "
         f"count, how many do. Staleness in commits, MB up and down."
+        f"{_unfinished(study)}{_stopped_early(study)}"
     )
+
+
+def _unfinished(study: Study) -> str:
+    """Returns a sentence on runs that have not ended, "" if all have."""
+    planned, ended = len(study.manifest["runs"]), len(runs(study))
+    if ended == planned:
+        return ""
+    return (
+        f" Incomplete: {ended} of {planned} runs have ended; the others are counted "
+        f"nowhere (stalesim resume)."
+    )
+
+
+def _stopped_early(study: Study) -> str:
+    """Returns a sentence on runs that ended at their target, "" if none did."""
+    if not (runs(study)["stop"] == "target").any():
+        return ""
+    return " Runs that reached stop.target ended there: their final values are of then."
 
 
 def _costs(study: Study, known: list[str]) -> dict[str, list[float]]:

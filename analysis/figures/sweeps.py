@@ -15,7 +15,7 @@ from analysis.figures import layout, style
 from analysis.figures.layout import Size
 from analysis.figures.lines import Line, Lines, lines_over, pinned, swept_key
 from analysis.figures.names import plain
-from analysis.frames import Study
+from analysis.frames import Study, runs
 from analysis.instants import Instant, too_late, values_at
 from analysis.statistics import t_interval
 from analysis.targets import final_values
@@ -84,6 +84,8 @@ def final_over(
     when = None if after is None else Instant(against, after)
     samples = _samples(study, metric, when)
     label, told = style.final_label(metric, study), FINAL
+    if (runs(study)["stop"] == "target").any():
+        told += "; where a run reached stop.target, it ended there"
     if when is not None:
         label = f"{style.metric_label(metric, study)} after {when}"
         told = f"After {when}: the last evaluation up to then"

@@ -111,18 +111,22 @@ def warn(
 
 
 @contextlib.contextmanager
-def interruptible(folder: Path) -> Iterator[None]:
+def interruptible(folder: Path, remedy: str = "") -> Iterator[None]:
     """Ends with one line, not a traceback, where the user interrupts a run.
 
     An error after an interruption counts as the interruption: a library that is
     interrupted half-way may make an error of its own of it.
+
+    Args:
+        folder: Folder that is written.
+        remedy: Words on how to go on, the end of the line.
     """
     try:
         yield
     except (KeyboardInterrupt, Exception) as error:
         if not (isinstance(error, KeyboardInterrupt) or _interrupted.is_set()):
             raise
-        there = f"{folder} holds what was written, marked incomplete"
+        there = f"{folder} holds what was written, marked incomplete{remedy}"
         if not folder.exists():
             there = f"nothing had been written, {folder} does not exist"
         err.say(f"stalesim: interrupted; {there}", style="red")

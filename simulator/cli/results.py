@@ -160,6 +160,8 @@ def check(
         found = claims.evaluate(study)  # damage is told before anything is judged
         out.say(study.manifest["name"], style="bold")
         printing.show_claims(found)
+        if found.empty:
+            out.say("no claims to be judged; a scenario states its own as claims")
 
 
 @app.command()

@@ -213,7 +213,7 @@ def _simulate(
     from simulator import studies
 
     with (
-        console.interruptible(folder),
+        console.interruptible(folder, f"; go on by stalesim resume {folder}"),
         _tracked(folder, track),
         console.progress(config.name) as hear,
     ):

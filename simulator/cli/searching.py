@@ -23,7 +23,8 @@ def search(
     from analysis import racing
     from simulator.studies import tuning
 
-    with console.interruptible(folder), console.progress(config.name) as hear:
+    remedy = f"; go on by stalesim resume {folder}"
+    with console.interruptible(folder, remedy), console.progress(config.name) as hear:
         found = tuning.tune(
             config,
             folder=folder,

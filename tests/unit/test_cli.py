@@ -216,7 +216,7 @@ def test_an_interrupted_study_is_readable_and_marked(
     assert table["test_accuracy"].between(0, 1).all()
     if number is not signal.SIGKILL:
         assert process.returncode == 130
-        assert "marked incomplete" in errors
+        assert f"marked incomplete; go on by stalesim resume {folder}" in errors
         assert "Traceback" not in errors
         assert study.manifest["interrupted"]
 

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis import tables
+from analysis.frames import UNFINISHED
 from analysis.statistics import t_interval
 from simulator.cli import tabulating
 from simulator.cli.commands import app
@@ -50,6 +51,18 @@ def test_words_say_what_is_missing() -> None:
     assert table.loc["b", "test accuracy after 2 s"] == "0.6 ± 0 (2/3)"
     assert table.loc["b", "s to test accuracy 0.7"] == "never (0/3)"
     assert table.loc["a", "final test accuracy"] == "0.8667 ± 0.14"
+
+
+def test_captions_say_which_runs_are_missing_or_ended_early() -> None:
+    study = curves()
+    assert "Incomplete" not in tables.caption(study)
+    assert "stop.target" not in tables.caption(study)
+    for run in study.manifest["runs"][:2]:
+        run["stop"] = "target"
+    assert "Runs that reached stop.target ended there" in tables.caption(study)
+    for run in study.manifest["runs"][1:]:
+        run["stop"] = UNFINISHED[0]
+    assert "Incomplete: 1 of 6 runs have ended" in tables.caption(study)
 
 
 def test_a_column_per_number() -> None:
