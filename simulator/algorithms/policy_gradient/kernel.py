@@ -103,7 +103,7 @@ class PolicyKernel(Kernel):
         actions, of_sample = jax.vmap(policy.draw)(behaviour, x, keys)
         reward = policy.reward(actions, y, state.weights.dtype)
         advantage = estimate.advantages(self.advantage, reward, self.group)
-        advantage = broadcast_flags(advantage, actions)
+        advantage = broadcast_flags(advantage, of_sample)
 
         def surrogate(weights: Array) -> tuple[Array, Weighted]:
             own = policy.log_chance(weights, x, actions)
