@@ -73,14 +73,16 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
     Returns:
         Columns client, count, mean, 50 %, 95 % (commits); `clients` has the maxima.
     """
-    table = joined(study, "staleness")
+    table, who = joined(study, "staleness"), measured(study)
     table = table.loc[table["group"] == group]
     quantity = quantity or default_quantity(table)
     rows = []
     for client, mine in table.loc[table["quantity"] == quantity].groupby("client"):
         frame = _summed(mine, quantity)
+        own = who.loc[(who["group"] == group) & (who["client"] == client)]
         places = [quantile(frame, part) for part in QUANTILES]
-        rows.append((client, int(frame["count"].sum()), mean(frame), *places))
+        count = int(frame["count"].sum())
+        rows.append((client, count, exact(own, quantity)[0], *places))
     columns = pd.Index(["client", "count", "mean", *PARTS_SHOWN])
     return pd.DataFrame(rows, columns=columns)
 
@@ -97,7 +99,7 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
         it has), count, mean, 50 %, 95 %, max (commits). Groups of runs whose scenario
         does not divide its clients are left out.
     """
-    stale, who = joined(study, "staleness"), joined(study, "clients")
+    stale, who = joined(study, "staleness"), measured(study)
     columns = ["group", "clients", "count", "mean", *PARTS_SHOWN, "max"]
     rows: list[tuple[Any, ...]] = []
     if GROUP not in who:
@@ -108,7 +110,6 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
             continue
         table = stale.loc[stale["group"] == group]
         what = quantity or default_quantity(table)
-        largest = f"{'embedding_' if what == 'embedding' else ''}staleness_max"
         for part in (None, *sizes):
             own = mine if part is None else mine.loc[mine[GROUP] == part]
             ages = table if part is None else table.loc[table[GROUP] == part]
@@ -116,9 +117,42 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
             name = "all" if part is None else f"{part} ({sizes[part]})"
             places = [quantile(frame, each) for each in QUANTILES]
             count = int(frame["count"].sum())
-            found = (mean(frame), *places, own[largest].max())
-            rows.append((group, name, count, *found))
+            average, largest = exact(own, what)
+            rows.append((group, name, count, average, *places, largest))
     return pd.DataFrame(rows, columns=pd.Index(columns))
+
+
+def measured(study: Study) -> pd.DataFrame:
+    """Returns the table `clients` with `uses`: how often an embedding of one was used.
+
+    Args:
+        study: Study, finished or not.
+    """
+    tallied = joined(study, "staleness")
+    uses = tallied.loc[tallied["quantity"] == "embedding"]
+    uses = uses.groupby(["run", "client"])["count"].sum().rename("uses")
+    return joined(study, "clients").join(uses, on=["run", "client"])
+
+
+def exact(table: pd.DataFrame, quantity: str | None = None) -> tuple[float, float]:
+    """Returns mean and maximum of a staleness, commits; NaN where none was measured.
+
+    They are not of histograms, whose bins hold several integers each.
+
+    Args:
+        table: Rows of `measured`.
+        quantity: Quantity, as in `histogram`.
+    """
+    of_embeddings = "embedding_staleness_mean" in table and bool(
+        table["embedding_staleness_mean"].notna().any()
+    )
+    name, weight = "staleness", table["num_applied"]
+    if quantity == "embedding" or (quantity is None and of_embeddings):
+        name, weight = "embedding_staleness", table["uses"].fillna(0)
+    means = table[f"{name}_mean"]
+    total = float(weight[means.notna()].sum())
+    average = float((means * weight).sum()) / total if total else float("nan")
+    return average, float(table[f"{name}_max"].max())
 
 
 def staleness_law(study: Study, group: str) -> Law | None:

@@ -5,6 +5,7 @@ import pandas as pd
 
 from analysis.escapes import escapes
 from analysis.frames import Study, described, evaluations, groups, joined, runs
+from analysis.staleness import exact, measured
 from analysis.statistics import Interval, t_interval
 from analysis.targets import MetricTarget, default_target, final_values, time_to_target
 from simulator.config.text import ranges
@@ -114,24 +115,8 @@ def staleness(study: Study) -> pd.DataFrame:
     uses of stored embeddings where there are any.
     NaN where nothing was measured.
     """
-    table = joined(study, "clients")
-    tallied = joined(study, "staleness")
-    uses = tallied.loc[tallied["quantity"] == "embedding"]
-    uses = uses.groupby(["run", "client"])["count"].sum().rename("uses")
-    table = table.join(uses, on=["run", "client"])
-    rows = {}
-    for group, mine in table.groupby("group", sort=False):
-        quantity, weight = "staleness", mine["num_applied"]
-        if "embedding_staleness_mean" in mine and bool(
-            mine["embedding_staleness_mean"].notna().any()
-        ):
-            quantity, weight = "embedding_staleness", mine["uses"].fillna(0)
-        means = mine[f"{quantity}_mean"]
-        total = float(weight[means.notna()].sum())
-        rows[group] = (
-            float((means * weight).sum()) / total if total else float("nan"),
-            float(mine[f"{quantity}_max"].max()),
-        )
+    table = measured(study)
+    rows = {g: exact(mine) for g, mine in table.groupby("group", sort=False)}
     columns = pd.Index(["mean", "max"])
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 

@@ -12,6 +12,7 @@ from simulator.cli import console, folders, printing
 from simulator.cli.console import err, out
 from simulator.cli.drawing import Formats, formats
 from simulator.config.errors import UserError
+from simulator.config.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,6 +180,7 @@ def resume(
 ) -> None:
     """Runs what is left of a study: what was interrupted, and what failed."""
     from simulator.studies.running import scenario_of, where_started
+    from simulator.trace import load
 
     forms = formats(form, plots=plots)
     with where_started(folder):
@@ -190,7 +192,17 @@ def resume(
             again = planned(scenario)
             searching.search(again, folder, jobs, scheduler, checkpoint, forms)
             return
+        out.say(_left(load(folder)))
         _simulate(scenario, folder, jobs, scheduler, checkpoint, forms, track)
+
+
+def _left(study: "Study") -> str:
+    """Returns the line that says what is kept of a study, and what is left to run."""
+    from simulator.studies.entries import OPEN
+
+    runs = study.manifest["runs"]
+    left = sum(run["stop"] in OPEN for run in runs)
+    return f"{len(runs) - left} of {counted(len(runs), 'run')} kept, {left} to be run"
 
 
 def _all_decided(study: "Study") -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -45,12 +46,13 @@ def new_(
     for path in paths:
         out.say(f"Written: {path}")
     (test,) = (path for path in paths if path.name.startswith("test_"))
-    out.say(f"Next: pytest {test}")
     (file,) = (path for path in paths if path.suffix == ".yaml")
     parts = [path for path in paths if path.suffix == ".py" and path != test]
     learns = "problem:" in file.read_text(encoding="utf-8")
     called = " ".join(["stalesim", *(f"--import {path}" for path in parts)])
-    out.say(f"Or: {called} {'run' if learns else 'timeline'} {file}")
+    out.say(f"Next: {called} {'run' if learns else 'timeline'} {file}")
+    first = "" if find_spec("pytest") else "pip install pytest && "
+    out.say(f"Test: {first}pytest {test}")
 
 
 @app.command()

@@ -56,8 +56,9 @@ def tune(
     flatter. A search that was interrupted goes on by the same command, or by resume.
     """
     from simulator.scenario.reading import read
-    from simulator.studies import tuning
+    from simulator.studies import proposals, tuning
 
+    proposals.library()  # its absence is told before what else a search needs
     forms = formats(form, plots=plots)
     given = dict(map(searched, over or ()))
     read_in = read(scenario, set_ or ())

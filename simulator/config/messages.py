@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from simulator.config.base import LocatedError, Rule
-from simulator.config.catalogue import AnyName, AnyPart
+from simulator.config.catalogue import KINDS, AnyName, AnyPart
+from simulator.config.plugins import IMPORTED
 from simulator.config.text import nearest, one_line, shown, suggestion
 
 Path = tuple[str | int, ...]
@@ -158,8 +159,11 @@ def _message(
         return f"{key} is missing; {suggestion('', _kinds(path[:-1], tree, root))}"
     if kind == "union_tag_invalid":
         got = context["tag"]
-        near = suggestion(got, _kinds(path[:-1], tree, root))
-        return f"{key} must be a known one, got {shown(got)}; {near}"
+        known = _kinds(path[:-1], tree, root)
+        remedy = suggestion(got, known)
+        if nearest(got, known) is None and _has_own(path[:-1]):
+            remedy += f", and yours after {IMPORTED}"
+        return f"{key} must be a known one, got {shown(got)}; {remedy}"
     if kind == "literal_error":
         words = [str(word) for word in _words_at(path, tree, root)]
         near = nearest(value, words)
@@ -257,6 +261,12 @@ def _mapping(
 
 def _kinds(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[str]:
     return [_name(m) for m in _models_at(path, tree, root)[1] if _tag(m) == "kind"]
+
+
+def _has_own(path: Path) -> bool:
+    """Says whether users may add kinds of their own to the entry at a path."""
+    key = str(path[-1]) if path else ""
+    return key in KINDS or f"{key}s" in KINDS
 
 
 def _tag(model: type[BaseModel]) -> str:

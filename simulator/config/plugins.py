@@ -27,6 +27,8 @@ from simulator.config.text import one_line, shown, suggestion
 
 VARIABLE = "STALESIM_IMPORT"
 """Dotted modules and paths of .py files, separated as in PYTHONPATH."""
+IMPORTED = "stalesim --import FILE (in Python stalesim.register)"
+"""How a user's own parts are made known, as a message says it."""
 ATTRIBUTE = "STALESIM"
 """The attribute of a module that lists its parts."""
 

@@ -23,6 +23,7 @@ from simulator.config.catalogue import parts
 from simulator.config.errors import ScenarioError
 from simulator.config.expressions import Number
 from simulator.config.parts import OPEN, tag
+from simulator.config.plugins import IMPORTED
 from simulator.config.text import nearest, shown, suggestion
 from simulator.laws.base import ClosedForm, Draws, Durations, Law, Population, Who
 from simulator.laws.parameters import (
@@ -171,7 +172,11 @@ def family(law: str, name: str) -> Any:
     raise LocatedError(
         f"{name}.law must be {', '.join(sorted(own_names()))} or a distribution of "
         f"scipy.stats, got {shown(law)}; "
-        + (f"did you mean {near!r}?" if near else "such as expon, gamma or lognorm"),
+        + (
+            f"did you mean {near!r}?"
+            if near
+            else f"write for example expon or gamma; yours is known after {IMPORTED}"
+        ),
         keys(f"{name}.law"),
     )
 

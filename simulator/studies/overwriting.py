@@ -14,10 +14,10 @@ from simulator.trace.study import journal_session
 
 OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, LIVE, TIMELINES, *COLUMNS}
 """Names of what is in the folder of a study while it is run."""
-MADE = {"figures", "attack", "report.html"}
-"""Names of what commands make of a study."""
-FOR_OTHERS = ("export-", "track-")
-"""Beginnings of the names of folders for other programs."""
+MADE = {"figures", "attack", "report.html", "capsule.zip"}
+"""Names of what commands make of a study in its folder."""
+FOR_OTHERS = ("export-", "track-", "checklist-")
+"""Beginnings of the names of what commands make for others."""
 
 
 def clear(folder: Path, disk: Disk = DISK) -> None:

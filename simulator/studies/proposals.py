@@ -25,6 +25,22 @@ def waves(trials: int) -> list[int]:
     return [first, *more]
 
 
+def library() -> Any:
+    """Returns the module `optuna`.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    try:
+        import optuna
+    except ImportError:
+        raise UserError(
+            "stalesim tune must have optuna, which is not installed; "
+            'pip install "stalesim[tune]"'
+        ) from None
+    return optuna
+
+
 class Proposals:
     """Proposes points by Optuna's tree-structured Parzen estimator.
 
@@ -40,13 +56,7 @@ class Proposals:
     """
 
     def __init__(self, tune: Tune, seed: int) -> None:
-        try:
-            import optuna
-        except ImportError:
-            raise UserError(
-                "stalesim tune must have optuna, which is not installed; "
-                'pip install "stalesim[tune]"'
-            ) from None
+        optuna = library()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         entropy = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(b"tune"),))
         sampler = optuna.samplers.TPESampler(

@@ -172,9 +172,11 @@ def locked(folder: Path, disk: Disk = DISK) -> Iterator[None]:
                 disk.make(folder, parents=True)
                 held.enter_context(disk.lock(folder / LOCK))
             except OSError as error:
+                is_file = isinstance(error, FileExistsError | NotADirectoryError)
+                says = "is a file" if is_file else error.strerror or str(error)
                 raise StudyError(
-                    f"{folder}: must be a folder that can be written, but "
-                    f"{error.strerror or error}; {remedy}"
+                    f"{folder}: must be a folder that can be written, but {says}; "
+                    f"{remedy}"
                 ) from None
             try:
                 yield

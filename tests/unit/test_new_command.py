@@ -45,9 +45,9 @@ def test_it_is_said_how_a_template_is_run(
     kind: str, command: str, tmp_path: Path
 ) -> None:
     done = CliRunner().invoke(app, ["new", kind, "mine", "--out", str(tmp_path)])
-    *_, tests, run = done.output.splitlines()
-    assert tests == f"Next: pytest {tmp_path / 'test_mine.py'}"
-    assert run == f"Or: {command.format(tmp_path / 'mine')}"
+    *_, run, tests = done.output.splitlines()
+    assert run == f"Next: {command.format(tmp_path / 'mine')}"
+    assert tests == f"Test: pytest {tmp_path / 'test_mine.py'}"
 
 
 @pytest.mark.parametrize(

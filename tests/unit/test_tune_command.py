@@ -96,5 +96,8 @@ def test_without_optuna_the_extra_is_named(
     from simulator.studies.proposals import Proposals
 
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(UserError, match=r'pip install "stalesim\[tune\]"'):
+    told = pytest.raises(UserError, match=r'pip install "stalesim\[tune\]"')
+    with told:  # before the file is looked for, and what else is missing told
+        tuning.tune(tmp_path / "none.yaml")
+    with told:
         Proposals(Tune.model_validate({"over": {"a": [1, 2]}}), 1)

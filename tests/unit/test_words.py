@@ -35,6 +35,7 @@ def test_our_words_are_names_of_parts_keys_or_laws_and_none_is_anothers() -> Non
         ("fedavg", ["sgd", "fed_sgd", "fed_avg"], "fed_avg"),
         ("FedProx", ["sgd", "fed_sgd", "fed_avg"], "fed_avg"),
         ("lr", ["batch"], None),
+        ("imagenet", ["mnist", "modelnet40"], None),
         ("bacth", ["batch", "step_size"], "batch"),
     ],
 )

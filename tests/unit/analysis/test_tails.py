@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import figures, frames
+from analysis import figures, frames, summary
 from analysis.figures.tails import tail
 from analysis.staleness import by_client_group
 from simulator.trace import StudyError
@@ -29,6 +29,10 @@ def test_rows_of_clients_have_their_groups() -> None:
     assert set(table["variant"]) == {"async", "sync"}
     parts = by_client_group(study)["clients"]
     assert parts.tolist() == ["all", "fast (1)", "slow (2)"] * 2
+    assert by_client_group(study)["mean"].tolist()[::3] == [
+        pytest.approx(summary.staleness(study).loc[name, "mean"])
+        for name in ("async", "sync")
+    ]
     plain = frames.joined(Fake(("async",)), "staleness")
     assert "client_group" not in plain
     assert "client_group" not in frames.joined(study, "evaluations")

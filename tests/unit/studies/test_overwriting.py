@@ -26,7 +26,8 @@ def test_a_study_and_what_was_made_of_it_are_removed(folder: Path) -> None:
     for name in ("figures", "attack", "export-csv"):
         (folder / name).mkdir()
         (folder / name / "a.txt").write_text("a")
-    (folder / "report.html").write_text("")
+    for name in ("report.html", "capsule.zip", "checklist-neurips.md"):
+        (folder / name).write_text("")
     (folder / "manifest.json.partial").write_text("")
     overwriting.clear(folder)
     assert not folder.exists() or [p.name for p in folder.iterdir()] == [".lock"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,6 +70,9 @@ def finished_tasks(folder: Path) -> int:
     return len(journal.read_bytes().splitlines()) if journal.exists() else 0
 
 
+KEPT = re.compile(r"(\d+) of (\d+) runs kept, (\d+) to be run")
+
+
 def closing(folder: Path) -> pd.DataFrame:
     return summary.summary(load(folder)).drop(columns=["updates/s"])
 
@@ -95,6 +99,9 @@ def test_a_study_killed_in_the_middle_is_resumed_to_the_same_summary(
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    kept, runs, left = map(int, KEPT.findall(done.stdout)[0])
+    assert kept + left == runs == len(load(folder).manifest["runs"])
+    assert kept >= 2
     pd.testing.assert_frame_equal(closing(folder), closing(undisturbed))
     for table in ("commits", "evaluations"):
         one, other = load(folder).table(table), load(undisturbed).table(table)
