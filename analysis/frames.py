@@ -186,6 +186,20 @@ def short(value: Any) -> Any:
     return value
 
 
+def first_metric(manifest: Mapping[str, Any]) -> str:
+    """Returns the metric that a study is about.
+
+    That of a search's objective, else the first that is evaluated.
+
+    Args:
+        manifest: Manifest of a study with numerics.
+    """
+    scenario = manifest["scenario"]
+    sought = (scenario.get("tune") or {}).get("objective") or ""
+    metric, known = sought.partition("@")[0].strip(), scenario["evaluate"]["metrics"]
+    return metric if metric in known else known[0]
+
+
 def groups(study: Study) -> list[str]:
     """Returns the groups of a study in the order of their first runs."""
     return list(dict.fromkeys(runs(study)["group"]))

@@ -112,6 +112,14 @@ def first_reached(
     return float(times[-1]), False
 
 
+MEDIANS = (
+    "where a replicate did not arrive they are of Kaplan and Meier, with bounds of the "
+    "survival function (log-log); else the interval is between two of the times, or, "
+    "of fewer than six, the t-interval of their logarithms"
+)
+"""How medians of times and their intervals are found, as captions say it."""
+
+
 def kaplan_meier_median(
     times: Float[np.ndarray, " n"], reached: Bool[np.ndarray, " n"]
 ) -> Interval:

@@ -4,7 +4,15 @@ import numpy as np
 import pandas as pd
 
 from analysis.escapes import escapes
-from analysis.frames import Study, described, evaluations, groups, joined, runs
+from analysis.frames import (
+    Study,
+    described,
+    evaluations,
+    first_metric,
+    groups,
+    joined,
+    runs,
+)
 from analysis.staleness import exact, measured
 from analysis.statistics import Interval, t_interval
 from analysis.targets import MetricTarget, default_target, final_values, time_to_target
@@ -13,6 +21,9 @@ from simulator.config.text import ranges
 WIDTH = 7
 """Characters of a number, so that names of 16 and all columns fit into 80."""
 IN_BRACKETS = WIDTH - 2
+
+BUNDLED = "mnist5k"
+"""Name of the part of MNIST that a library has, in place of its files."""
 
 
 def summary(study: Study) -> pd.DataFrame:
@@ -31,7 +42,7 @@ def summary(study: Study) -> pd.DataFrame:
     its interval is a 95 % t-interval over the replicates that did not diverge, which
     are counted where some did.
     """
-    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    metric = first_metric(study.manifest)
     target = default_target(study)
     times = time_to_target(study, target.metric, target.value)
     times = times.set_index("group").to_dict("index")
@@ -73,14 +84,17 @@ def notes(study: Study) -> list[str]:
     goal = f"{target.metric} {target.value:.3g}"
     if not target.stated:
         goal += ", 95 % of the best group's final value"
+    named = f"{target.value:.3g}"
+    if not target.is_known:
+        goal, named = "a target, of which there is none: all runs diverged", "target"
     to_target = f"virtual seconds to {goal}; median, and how many replicates reached it"
     final = "mean of the last tenth of a run's evaluations, ± 95 % t-interval"
     megabytes = "megabytes sent by then, up and down"
-    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    metric = first_metric(study.manifest)
     known = described(study, metric)
     unit = f" in {known.unit}" if known.unit else ""
     found = [
-        f"s to {target.value:.3g}: {to_target}",
+        f"s to {named}: {to_target}",
         f"final: {metric}{unit}, {known.direction}; {final} over replicates",
         "stale: age in commits of what was used; mean and, in brackets, largest",
         f"commits (MB): made by the end and, in brackets, {megabytes}",
@@ -92,7 +106,7 @@ def notes(study: Study) -> list[str]:
     found += [
         f"data: {name}, in place of files that are not here (stalesim data list)"
         for name in sorted(names)
-        if "-standin" in name
+        if "-standin" in name or name.startswith(BUNDLED)
     ]
     if len(escapes(study)):
         found.append(
@@ -154,6 +168,8 @@ def _stop(runs_of_group: pd.DataFrame, escaped: pd.Series) -> str:
 
 def _heading(target: MetricTarget) -> str:
     value = f"{target.value:.3g}"
+    if not target.is_known:
+        return "s to\ntarget"
     return f"s to\n{value}" if target.stated else f"s to\n95 % of\nbest,\n{value}"
 
 

@@ -14,10 +14,10 @@ import pandas as pd
 
 from analysis import claims, instants
 from analysis.figures import style
-from analysis.frames import Study, groups, runs
+from analysis.frames import Study, first_metric, groups, runs
 from analysis.instants import Instant
 from analysis.markup import markdown
-from analysis.statistics import t_interval
+from analysis.statistics import MEDIANS, t_interval
 from analysis.summary import staleness
 from analysis.targets import default_target, final_values, time_to_target
 from simulator.config.text import printable
@@ -76,7 +76,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     Raises:
         StudyError: No run has ended, or a table is damaged.
     """
-    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    metric = first_metric(study.manifest)
     known = groups(study)
     columns: dict[str, list[Any]] = {"group": list(known)}
     finals = final_values(study, metric).groupby("group")["value"]
@@ -92,7 +92,8 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
         ]
     target = default_target(study)
     times: Any = time_to_target(study, target.metric, target.value).set_index("group")
-    columns[f"s to {style.in_words(target.metric)} {target.value:.3g}"] = [
+    goal = f"{style.in_words(target.metric)} {target.value:.3g}"
+    columns[f"s to {goal if target.is_known else 'target'}"] = [
         _cell(times.loc[group], symmetric=False) for group in known
     ]
     stale = staleness(study).reindex(known)
@@ -166,7 +167,7 @@ def caption(study: Study) -> str:
     return (
         f"{study.manifest['name']}. Final values are means of the last tenth of a "
         f"run's evaluations, with 95 % t-intervals over replicates; times are medians "
-        f"(Kaplan-Meier) with 95 % intervals; in parentheses, where not all replicates "
+        f"with 95 % intervals ({MEDIANS}); in parentheses, where not all replicates "
         f"count, how many do. Staleness in commits, MB up and down."
         f"{_unfinished(study)}{_stopped_early(study)}"
     )

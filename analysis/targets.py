@@ -1,5 +1,6 @@
 """Time to a target: k of n replicates, and a median that knows of the others."""
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -7,7 +8,15 @@ import numpy as np
 import pandas as pd
 
 from analysis.bounds import AT_LEAST, AT_MOST, EXACT
-from analysis.frames import Study, described, evaluations, groups, metric_of, runs
+from analysis.frames import (
+    Study,
+    described,
+    evaluations,
+    first_metric,
+    groups,
+    metric_of,
+    runs,
+)
 from analysis.phases import evaluations_by
 from analysis.statistics import Interval, first_reached, kaplan_meier_median
 from simulator.trace import StudyError
@@ -32,6 +41,11 @@ class MetricTarget(NamedTuple):
     metric: str
     value: float
     stated: bool
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is one, which there is not where all runs diverged."""
+        return not math.isnan(self.value)
 
 
 def final(values: np.ndarray) -> float:
@@ -158,6 +172,9 @@ def final_quantities(
 def default_target(study: Study) -> MetricTarget:
     """Returns the metric and value that time-to-target tables use.
 
+    Where all runs diverged and none is stated there is no such value: it is NaN, which
+    nothing reaches.
+
     The scenario's own target, else that of its first claim that has one, else the
     final value that is 95 % of the best group's mean (or, of a loss, that value over
     0.95; below zero the other way round). Targets in a metric that was not evaluated
@@ -171,7 +188,7 @@ def default_target(study: Study) -> MetricTarget:
         for metric, value in (target or {}).items():
             if metric in evaluated:
                 return MetricTarget(metric, float(value), stated=True)
-    metric = evaluated[0]
+    metric = first_metric(study.manifest)
     means = final_values(study, metric).groupby("group")["value"].mean()
     if described(study, metric).higher_is_better:
         best = float(means.max())
@@ -205,7 +222,8 @@ def times_to_target(
         StudyError: The metric was not evaluated, or cannot have the value.
     """
     known = described(study, metric)
-    if rule := known.range_missed(value):
+    rule = None if math.isnan(value) else known.range_missed(value)
+    if rule:  # NaN is that of `default_target`
         raise StudyError(
             f"the target of {metric} must be {rule}, got {value:g}; change it"
         )
@@ -280,6 +298,8 @@ def _by_run(
     x = metric_of(table, against).to_numpy(np.float64, na_value=np.nan)
     y = metric_of(table, metric).to_numpy(np.float64, na_value=np.nan)
     known = ~(np.isnan(x) | np.isnan(y))
+    if not known.any():
+        return {}
     x, y, run = x[known], y[known], table["run"].to_numpy()[known]
     order = np.argsort(run, kind="stable")
     numbers, first = np.unique(run[order], return_index=True)

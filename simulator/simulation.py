@@ -23,7 +23,7 @@ from simulator.config.errors import ScenarioError
 from simulator.engine import compiler
 from simulator.engine import execute as execution
 from simulator.engine.execute import Program
-from simulator.engine.row_stream import RowStream
+from simulator.engine.row_stream import EvaluationPoint, RowStream
 from simulator.engine.runner import Runner
 from simulator.keys import key_of
 from simulator.metrics import Need, metric
@@ -290,11 +290,19 @@ def execute(
                 result.restore(state)
         before = sum(result.commits for result in results)
         pauses = (lambda: False) if keeper is None else keeper.due
-        for record in runner.records(pauses):
+
+        def tell() -> None:
+            part = sum(result.fraction for result in results) / len(results)
+            progress(part, sum(result.commits for result in results) - before)
+
+        def passed(run: int, point: EvaluationPoint) -> None:
+            results[run].pass_by(point)
+            tell()
+
+        for record in runner.records(pauses, passed):
             if record is not None:
                 results[record.run].add(record)
-                part = sum(result.fraction for result in results) / len(results)
-                progress(part, sum(result.commits for result in results) - before)
+                tell()
             elif keeper is not None:
                 keeper.save(
                     {

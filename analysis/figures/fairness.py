@@ -12,8 +12,7 @@ from analysis.frames import Study, groups
 
 CAPTIONS = {
     "^fairness$": "Share of the clients that end at or below a test accuracy, each for "
-    "its own mix of labels; all replicates together, triangles at the mean of "
-    "the worst tenth. The steeper a line, the more equal the clients."
+    "its own mix of labels. The steeper a line, the more equal the clients"
 }
 
 

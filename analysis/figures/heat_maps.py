@@ -15,12 +15,13 @@ from matplotlib.patches import Rectangle
 
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
-from analysis.figures.lines import fixed_values, pinned
+from analysis.figures.lines import fixed_values, pinned, words_on_followers
 from analysis.figures.names import plain
 from analysis.figures.sweeps import RATIO
 from analysis.frames import (
     Study,
     described,
+    first_metric,
     ordered,
     runs,
     short,
@@ -48,7 +49,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields final values of the first metric over two keys swept across each other."""
     keys = grid_keys(study)
     if keys is not None:
-        metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+        metric = first_metric(study.manifest)
         name = f"{metric}-over-{plain(keys[0])}-and-{plain(keys[1])}"
         yield name, heat_map(study, metric, keys)
 
@@ -128,7 +129,15 @@ def heat_map(
         label = mpl.rcParams["axes.labelsize"]
         names = [style.key_label(str(key), study) for key in (x, y)]
         layout.say(figure, f"to the right: {names[0]}; upwards: {names[1]}")
-        layout.say(figure, f"cells: of {layout.replicates(swept['replicates'])}")
+        for key, name in zip((x, y), names, strict=True):
+            layout.say(figure, words_on_followers(study, str(key), name))
+        layout.say(
+            figure,
+            f"cells: means over {layout.replicates(swept['replicates'])}, without "
+            f"intervals, which final_over draws"
+            if target is None
+            else f"cells: medians of {layout.replicates(swept['replicates'])}",
+        )
         for place, name in zip(
             (figure.supxlabel, figure.supylabel), names, strict=True
         ):
@@ -159,6 +168,11 @@ def cells(
         raise StudyError("a heat map has either target or after, got both; leave one")
     fixed = fixed_values(at)
     several = swept_axes(study)
+    if isinstance(keys, str):
+        raise StudyError(
+            f"keys must be two swept keys, got {keys!r}; write "
+            f'heat_map(study, keys=("KEY", "KEY"))'
+        )
     if keys is None and len(several) == 2:
         keys = several[0], several[1]
     if keys is None:

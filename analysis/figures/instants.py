@@ -13,7 +13,7 @@ from analysis.figures.layout import Size
 from analysis.figures.lines import swept_key
 from analysis.figures.names import plain
 from analysis.figures.sweeps import final_over
-from analysis.frames import Study
+from analysis.frames import Study, first_metric
 from analysis.instants import Instant, stated, too_late, value_at
 from simulator.trace import StudyError
 
@@ -30,7 +30,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 
 def at_times(study: Study, times: Sequence[float]) -> Iterator[tuple[str, Figure]]:
     """Yields the study's first metric at some virtual seconds."""
-    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    metric = first_metric(study.manifest)
     for time in times:
         yield _drawn(study, metric, Instant("time", time))
 

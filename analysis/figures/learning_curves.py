@@ -14,7 +14,7 @@ from analysis.curves import mean_curves
 from analysis.figures import facets, layout, style
 from analysis.figures.layout import Size
 from analysis.figures.sweeps import is_wide
-from analysis.frames import Study, evaluations, groups, metric_of, runs
+from analysis.frames import Study, evaluations, first_metric, groups, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.targets import (
     final_values,
@@ -24,6 +24,9 @@ from simulator.trace import StudyError, metric_of_study
 CAPTIONS = {"^convergence-": "Mean over replicates with its 95 % interval"}
 """Captions of the standard figures, by a pattern of their names."""
 
+MOST_ENTRIES = 12
+"""Values of a swept number that a legend names; colours tell those in between."""
+
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields the first metric against time and commits, the others against commits.
@@ -31,7 +34,9 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     Where all protocols have rounds, these are counted in place of commits: a sequential
     round has several commits, a parallel one has one.
     """
-    first, *others = study.manifest["scenario"]["evaluate"]["metrics"]
+    first = first_metric(study.manifest)
+    every = study.manifest["scenario"]["evaluate"]["metrics"]
+    others = [metric for metric in every if metric != first]
     counted = "rounds" if set(runs(study)["protocol"]) == {"rounds"} else "commits"
     for against in ("time", counted):
         yield f"convergence-{against}", convergence(study, first, against)
@@ -169,6 +174,8 @@ def _of_panels(drawn: _Curves, divided: facets.Facets, size: Size | None) -> Fig
     study, panels = drawn.study, divided.panels
     rows, columns = facets.grid(len(panels), None if size is None else size[0])
     wanted = 0.6 + 2.1 * columns, 1.2 + 1.6 * rows
+    if columns == 1:  # of a size that the legend below leaves room in
+        wanted = 5.2, 4.0
     figure = layout.titled(study, (size and (size[0], wanted[1])) or wanted)
     layout.say(figure, divided.left_out())
     every = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
@@ -192,10 +199,13 @@ def _of_panels(drawn: _Curves, divided: facets.Facets, size: Size | None) -> Fig
             axes.set_xlabel(drawn.axis.label)
         if number % columns == 0:
             axes.set_ylabel(style.metric_label(drawn.metric, study))
-    labels = sorted(filter(None, handles), key=float)
+    known = sorted(filter(None, handles), key=float)
     if divided.key:
+        labels = facets.spread(known, MOST_ENTRIES)
         entries = [handles[label] for label in labels]
         title = style.key_label(divided.key, study)
+        if len(labels) < len(known):
+            title += f" ({len(labels)} of {len(known)} are named)"
         width = figure.get_figwidth()
         layout.add_legend(figure, entries, labels, (width, 0), title)
     return figure

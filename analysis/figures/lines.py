@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.figures import layout
+from analysis.figures import layout, style
 from analysis.frames import (
     Study,
     follow,
@@ -157,6 +157,18 @@ def split(
 def worded(value: Any) -> str:
     """Returns a swept value as figures show it."""
     return f"{value:g}" if isinstance(value, float) else str(short(value))
+
+
+def words_on_followers(study: Study, key: str, name: str) -> str:
+    """Returns words on keys that change with a swept one, as zipped ones; else "".
+
+    Args:
+        study: Study, finished or not.
+        key: Swept key.
+        name: Its name in the figure.
+    """
+    others = [style.key_label(other, study) for other in follow(study, key)]
+    return f"with {name} changes {', '.join(others)}" if others else ""
 
 
 def pinned(at: Mapping[str, Any] | None) -> str:

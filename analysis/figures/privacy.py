@@ -11,7 +11,7 @@ from analysis.figures import layout, style
 from analysis.figures.layout import Size
 from analysis.figures.lines import split
 from analysis.figures.sweeps import is_wide
-from analysis.frames import Study, runs, swept_columns
+from analysis.frames import Study, first_metric, runs, swept_columns
 from analysis.statistics import t_interval
 from analysis.targets import final_quantities, final_values
 from simulator.trace import StudyError
@@ -58,7 +58,7 @@ CAPTIONS = {
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields the first metric against epsilon, where that differs between groups."""
-    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    metric = first_metric(study.manifest)
     if _differs(study, metric):
         yield f"{metric}-against-privacy", privacy_utility(study, metric)
 

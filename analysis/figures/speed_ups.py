@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from analysis.figures import facets, layout, style
 from analysis.figures.layout import Size
 from analysis.frames import Study, described, groups
+from analysis.statistics import MEDIANS
 from analysis.targets import (
     MetricTarget,
     default_target,
@@ -24,14 +25,14 @@ ROOM = 2.0
 """Times the longest time, as far as intervals of others are drawn."""
 
 
-CAPTIONS = {"^time-to-target$": "Virtual time until the target; interval of the median"}
+CAPTIONS = {"^time-to-target$": f"Virtual time until the target: medians; {MEDIANS}"}
 """Captions of the standard figures, by a pattern of their names."""
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields the time to the study's target, where there are groups to compare."""
-    if len(groups(study)) > 1:
-        target = default_target(study)
+    target = default_target(study)
+    if len(groups(study)) > 1 and target.is_known:
         yield "time-to-target", speed_up_bars(study, target.metric, target.value)
 
 

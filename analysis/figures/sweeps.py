@@ -15,7 +15,7 @@ from analysis.figures import layout, style
 from analysis.figures.layout import Size
 from analysis.figures.lines import Line, Lines, lines_over, pinned, swept_key
 from analysis.figures.names import plain
-from analysis.frames import Study, runs
+from analysis.frames import Study, first_metric, runs
 from analysis.instants import Instant, too_late, values_at
 from analysis.statistics import t_interval
 from analysis.targets import final_values
@@ -43,7 +43,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields the first metric over the swept number, if there is one."""
     key = swept_key(study)
     if key is not None:
-        metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+        metric = first_metric(study.manifest)
         yield f"{metric}-over-{plain(key)}", final_over(study, key, metric)
 
 

@@ -13,22 +13,22 @@ from analysis.figures.medians import Taken, medians_over
 from analysis.figures.names import plain
 from analysis.figures.speed_ups import axis_label, target_words
 from analysis.frames import Study
+from analysis.statistics import MEDIANS
 from analysis.targets import default_target, times_to_target
 
 LOW = 3.0
 """Inches below which a figure is low."""
 CAPTIONS = {
     "^time-to-target-over-": "Virtual time until the target over what is swept, with "
-    "95 % intervals of medians"
+    f"95 % intervals of medians; {MEDIANS}"
 }
 """Captions of the standard figures, by a pattern of their names."""
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields the time to the study's target over the swept number, if there is one."""
-    key = swept_key(study)
-    if key is not None:
-        target = default_target(study)
+    key, target = swept_key(study), default_target(study)
+    if key is not None and target.is_known:
         figure = time_to_target_over(study, key, target.metric, target.value)
         yield f"time-to-target-over-{plain(key)}", figure
 

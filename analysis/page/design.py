@@ -6,6 +6,7 @@ from typing import Any
 from analysis.page import world
 from analysis.page.item import Item, Marked, Rows
 from analysis.page.words import about, entries, listed, shown
+from analysis.statistics import MEDIANS
 from simulator.config.text import counted
 from simulator.trace import metric_of_study
 
@@ -72,7 +73,7 @@ def _outputs(manifest: dict[str, Any]) -> tuple[list[str], Rows]:
         f"Evaluated at the start and then every {every}. A final value is the mean of "
         f"the last tenth of a run's evaluations. Means and 95 % t-intervals are over "
         f"replicates, differences between groups are paired; times to a target are "
-        f"medians in which runs that did not reach it are censored (Kaplan-Meier)."
+        f"medians, in which runs that did not reach it are censored; {MEDIANS}."
     )
     return [text], rows
 

@@ -10,7 +10,7 @@ from analysis import claims
 from analysis.frames import Study
 from analysis.page import runs
 from analysis.page.words import duration, listed
-from analysis.statistics import LEVEL
+from analysis.statistics import LEVEL, MEDIANS
 from simulator.config.catalogue import parts
 from simulator.config.parts import tag
 from simulator.config.text import counted
@@ -25,8 +25,11 @@ RESOLVED = (
     "capsule, and at the end of the report."
 )
 PAIRED = (
-    "A replicate has its own delays, batches and initial weights, common to all groups."
+    "A replicate has a seed of its own, common to all groups, from which all is drawn "
+    "that is random in the scenario: delays, batches, the division of the data, "
+    "initial weights."
 )
+REPLAYED = "Delays are the recorded ones in all replicates: the timeline is replayed."
 
 
 class Answer(NamedTuple):
@@ -249,8 +252,9 @@ def _statistics(study: Study) -> list[str]:
     return [
         f"{replicates} independent replicates of each group{planned}.",
         PAIRED,
+        *[REPLAYED] * bool((scenario.get("timeline") or {}).get("replay")),
         f"Error bars and bands: {level} t-intervals of the mean over replicates.",
-        f"Times to a target: {level} intervals of the Kaplan-Meier median.",
+        f"Times to a target: medians with {level} intervals; {MEDIANS}.",
         "Claims are judged by paired t-tests, corrected by Holm for their number.",
         "Each figure's `.txt` file says what its bars and bands are.",
     ]

@@ -11,6 +11,7 @@ import pandas as pd
 from analysis import claims, staleness, summary, timelines
 from analysis.figures import report as study_report
 from analysis.files import write_text
+from analysis.frames import first_metric
 from analysis.page import method, pictures, repeating, runs
 from analysis.page.item import Marked
 from analysis.page.world import imported
@@ -118,7 +119,7 @@ def yaml_of(scenario: Mapping[str, Any]) -> str:
 
 
 def _tables(study: Study) -> Iterator[TextTable]:
-    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    metric = first_metric(study.manifest)
     title = f"Final values are of {metric}."
     yield _table(title, summary.summary(study), summary.notes(study))
     divided = staleness.by_client_group(study)

@@ -13,7 +13,7 @@ from analysis import clients
 from analysis.curves import mean_curves
 from analysis.figures import gantt, layout, learning_curves, style
 from analysis.figures import staleness as histograms
-from analysis.frames import Study
+from analysis.frames import Study, first_metric
 from analysis.page.pictures import Picture, picture
 from analysis.timelines import chrome
 from analysis.timelines import report as timeline_report
@@ -36,7 +36,7 @@ def curves(seen: Watched) -> list[Picture]:
         return [
             picture(name, figure, f"{caption}: {_of(name)}") for name, figure in known
         ]
-    metric = seen.manifest["scenario"]["evaluate"]["metrics"][0]
+    metric = first_metric(seen.manifest)
     under_way = seen.rows["run"].nunique()
     caption = (
         f"{style.in_words(metric).capitalize()} so far: solid lines are means over "

@@ -114,6 +114,8 @@ def broadcast_flags(flags: Array, weights: Float[Array, "W ..."]) -> Array:
     return flags.reshape(-1, *(1,) * (weights.ndim - 1))
 
 
-def on_device(schedule: Schedule | Steps) -> Any:
-    """Returns a schedule whose numbers are arrays, so that runs may differ in them."""
+def on_device(schedule: Schedule | Steps | float) -> Any:
+    """Returns a number or a schedule as arrays, so that runs may differ in them."""
+    if isinstance(schedule, int | float):
+        return jnp.asarray(schedule, float)
     return type(schedule)(*(jnp.asarray(number, float) for number in schedule))

@@ -35,22 +35,25 @@ class TableColumn(NamedTuple):
         return max(map(cell_len, lines), default=1)
 
 
-def parts(columns: Sequence[TableColumn], room: int) -> Iterator[list[TableColumn]]:
+def parts(
+    columns: Sequence[TableColumn], room: int, names: int = 1
+) -> Iterator[list[TableColumn]]:
     """Yields the columns of one table, or of several that each have room.
 
-    The first column says what a row is and stands in all of them.
+    The first columns say what a row is and stand in all of them.
 
     Args:
-        columns: At least one column.
+        columns: At least as many as names.
         room: Characters of a line.
+        names: How many columns say what a row is.
     """
-    first, *others = columns
-    part = [first]
+    first, others = [*columns[:names]], columns[names:]
+    part = first
     for column in others:
-        if len(part) > 1 and _width([*part, column]) > room:
+        if len(part) > len(first) and _width([*part, column]) > room:
             yield part
-            part = [first]
-        part.append(column)
+            part = first
+        part = [*part, column]
     yield part
 
 

@@ -1,5 +1,6 @@
 """The program `stalesim`: its commands, and how it ends."""
 
+import re
 import signal
 import sys
 import threading
@@ -69,8 +70,24 @@ def _executed() -> int:
             return USER_ERROR
         command: Any = getattr(error, "ctx", None)
         of = f"; see {command.command_path} --help" if command else ""
-        raise UserError(f"{said.strip().rstrip('.')}{of}") from None
+        told = said.strip().rstrip(".")
+        raise UserError(f"{told}{of}{_as_entry(told)}") from None
     return status if isinstance(status, int) else 0
+
+
+def _as_entry(told: str) -> str:
+    """Returns how an option that does not exist is set as an entry; "" if it is none.
+
+    Args:
+        told: What Typer says of it.
+    """
+    option = re.match(r"No such option: --([a-z_-]+)", told)
+    if option is None:
+        return ""
+    from simulator.scenario.scenario import Scenario
+
+    key = option[1].replace("-", "_")
+    return f"; an entry is set by -s {key}=VALUE" * (key in Scenario.model_fields)
 
 
 def _check_arguments(arguments: list[str]) -> None:

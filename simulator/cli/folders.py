@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from simulator.scenario.scenario import Scenario
 
 
-def of_study(scenario: "Scenario", name: str | None = None) -> tuple[Path, bool]:
+def of_study(
+    scenario: "Scenario", name: str | None = None, *, looked: bool = False
+) -> tuple[Path, bool]:
     """Returns the folder of a study, and whether the study is there already.
 
     That of the same study, if it was started before; else a new one.
@@ -20,13 +22,14 @@ def of_study(scenario: "Scenario", name: str | None = None) -> tuple[Path, bool]
     Args:
         scenario: Scenario of the study, or of a search.
         name: Name of the folder; by default the scenario's.
+        looked: Whether the study is one of looks at its claims (--until-decided).
     """
     from simulator.studies import existing
 
     for folder in _named(name or scenario.name):
         if not folder.exists():
             break
-        if existing.is_there(scenario, folder):
+        if existing.is_there(scenario, folder, looked=looked):
             return folder, True
     return new(name or scenario.name), False
 

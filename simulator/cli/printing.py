@@ -1,5 +1,6 @@
 """Shows results: plans, closing tables, figures and claims."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,8 +118,9 @@ def close(study: "Study", forms: Sequence[str]) -> None:
         forms: Formats of its figures; none are drawn in none.
     """
     from analysis import claims, escapes, staleness, summary
+    from analysis.frames import first_metric
 
-    metric = study.manifest["scenario"]["evaluate"]["metrics"][0]
+    metric = first_metric(study.manifest)
     show_table(f"{study.manifest['name']}: {metric}", summary.summary(study))
     for note in summary.notes(study):
         out.print(note, style="dim")
@@ -265,6 +267,10 @@ def draw_timeline(
         out.say(f"Figure: {path}")
 
 
+NAMES = ("group", "clients", "measure")
+"""Columns that say what a row of a table is."""
+
+
 def show_table(title: str, frame: "pd.DataFrame") -> None:
     """Shows a table under its title, as several if the terminal is too narrow."""
     every = [
@@ -273,7 +279,8 @@ def show_table(title: str, frame: "pd.DataFrame") -> None:
         )
         for name, cells in frame.items()
     ]
-    for part in columns.parts(every, out.width):
+    names = sum(1 for _ in itertools.takewhile(NAMES.__contains__, frame))
+    for part in columns.parts(every, out.width, max(names, 1)):
         table = Table(
             title=_named(title),
             title_justify="left",

@@ -140,7 +140,7 @@ def run(
         folder = folder or folders.usual(config.name)
         overwriting.clear(folder)
     if folder is None:
-        folder, is_there = folders.of_study(config)
+        folder, is_there = folders.of_study(config, looked=until_decided)
         if is_there:
             out.say(
                 f"The study is in {folder}; what has ended there is not run again "

@@ -125,7 +125,8 @@ def _explained(path: Path, groups: Mapping[Path, list[Any]]) -> bool:
         meant = any(nearest(name, [str(path[-1])]) is not None for name in names)
         return meant or nearest(path[-1], names) is not None
     deeper = any(len(o) > len(path) and o[: len(path)] == path for o in groups)
-    return deeper and all(detail["type"] in MISMATCHES for detail in details)
+    follows = (*MISMATCHES, "too_short")  # wrong items are counted as missing ones
+    return deeper and all(detail["type"] in follows for detail in details)
 
 
 def _strangers(path: Path, groups: Mapping[Path, list[Any]]) -> list[Path]:
@@ -250,6 +251,11 @@ def _mapping(
     tags = {_tag(model) for model in models}
     if "law" in tags and isinstance(value, int | float):
         return f"write {key}: {{law: constant, value: {value}}}"
+    if "law" in tags and isinstance(value, str) and not value.isidentifier():
+        return (
+            f"write {key}: {{law: constant, value: 0.1}}, a number without its unit; "
+            f"times are seconds"
+        )
     for tag in ("law", "kind"):
         if tag in tags:
             example = value if isinstance(value, str) else _name(models[0])

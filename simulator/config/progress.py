@@ -87,7 +87,8 @@ class Speed:
         if after == before or spent < LEAST_SPEED_S:
             return ""
         speed = (after - before) / spent
-        return f"{speed:,.0f} updates/s" if speed >= 100 else f"{speed:.3g} updates/s"
+        number = f"{speed:,.0f}" if speed >= 100 else f"{speed:.3g}"
+        return f"{number} updates/s in all"
 
 
 class TimeLeft:
@@ -95,11 +96,13 @@ class TimeLeft:
 
     def __init__(self) -> None:
         self._first: tuple[float, float] | None = None
+        self._end: tuple[float, float] | None = None  # at what part it was estimated
 
     def words(self, fraction: float, now: float) -> str:
         """Returns how long the rest takes, in words; "" while it cannot be told.
 
-        What is compiled before anything is done does not count.
+        What is compiled before anything is done does not count. From one part to the
+        next it counts down, and says nothing once that is over.
 
         Args:
             fraction: Part that is done, in [0, 1].
@@ -109,10 +112,17 @@ class TimeLeft:
             if fraction > 0:
                 self._first = now, fraction
             return ""
+        if self._end is not None and self._end[0] == fraction:
+            return self._counted_down(now)
         since, before = self._first
         spent, done = now - since, fraction - before
         known = done >= LEAST_PART and spent >= LEAST_S
         if not (known or (spent >= LONG_S and done >= LEAST_OF_LONG)):
             return ""
-        seconds = spent * (1 - fraction) / done
-        return f"about {dt.timedelta(seconds=round(seconds))} left"
+        self._end = fraction, now + spent * (1 - fraction) / done
+        return self._counted_down(now)
+
+    def _counted_down(self, now: float) -> str:
+        assert self._end is not None
+        seconds = round(self._end[1] - now)
+        return f"about {dt.timedelta(seconds=seconds)} left" if seconds >= 0 else ""

@@ -22,6 +22,14 @@ from simulator.problems.fairness import label_mix
 from simulator.setup import RunSetup
 from simulator.timeline import Kind, Rows, StopReason
 
+Passed = Callable[[int, EvaluationPoint], None]
+"""Called with the number of a run and an evaluation that it has passed."""
+
+
+def _unheard(run: int, point: EvaluationPoint) -> None:
+    """Hears how far a run is, and does nothing."""
+    del run, point
+
 
 def _of_run(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
     """Returns what makes the values of the metrics that depend on a run's clients."""
@@ -106,19 +114,21 @@ class Runner:
         )
 
     def records(
-        self, pauses: Callable[[], bool] = lambda: False
+        self, pauses: Callable[[], bool] = lambda: False, passed: Passed = _unheard
     ) -> Iterator[Record | None]:
         """Yields what happened, in order within each run.
 
         Args:
             pauses: says whether to pause: then None is yielded as soon as everything
                 that was executed has been, and `state` may be asked for.
+            passed: is called with each evaluation when the device has passed it, which
+                may be minutes before its record is yielded.
         """
         ahead = self._dispatch()
         while ahead is not None:
             pausing = pauses()
             done, ahead = ahead, None if pausing else self._dispatch()
-            yield from self._collect(done)
+            yield from self._collect(done, passed)
             if pausing:
                 yield None
                 ahead = self._dispatch()
@@ -212,7 +222,8 @@ class Runner:
                 metrics.append(program.evaluate(self._carry, self._metrics))
         return _Buffer(placed, segments, infos, metrics, revealed)
 
-    def _collect(self, buffer: _Buffer) -> Iterator[Record]:
+    def _collect(self, buffer: _Buffer, passed: Passed) -> Iterator[Record]:
+        self._wait(buffer, passed)
         infos = {name: np.asarray(value) for name, value in buffer.infos.items()}
         metrics = [{k: np.asarray(v) for k, v in m.items()} for m in buffer.metrics]
         evaluated = [segment for segment in buffer.segments if segment.points]
@@ -252,6 +263,17 @@ class Runner:
                 self._ended[run], record = record.stop, record._replace(stop=None)
             self._alive[run] = record.stop is None
             yield record
+
+    def _wait(self, buffer: _Buffer, passed: Passed) -> None:
+        """Waits for a buffer's evaluations, and tells of each run's."""
+        calls = (call for call in buffer.segments if call.points)
+        for call, values in zip(calls, buffer.metrics, strict=True):
+            jax.block_until_ready(values)
+            for run, alive in enumerate(self._alive):
+                feed = 0 if len(self._feeds) == 1 else run
+                point = (call.points or {}).get(feed)
+                if alive and point is not None:
+                    passed(run, point)
 
     def _of_run(self, run: int, values: np.ndarray) -> np.ndarray:
         """Returns one run's share of values that have the axis of rows first."""

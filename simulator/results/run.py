@@ -29,6 +29,7 @@ class Results:
 
     Attributes:
         fraction: Part of the run's horizon that is done.
+        commits: Commits up to the last evaluation that is done.
         stop: Why the run ended; None until it has.
         diverged_at: Commit at which it diverged; None if it did not.
     """
@@ -40,7 +41,7 @@ class Results:
         self._num_features = setup.shares.num_features
         self._num_samples = setup.shares.num_samples
         self._labels = setup.shares.labels
-        self.fraction = 0.0
+        self.fraction, self.commits = 0.0, 0
         self.stop: StopReason | None = None
         self.diverged_at: int | None = None
         self._last = START
@@ -51,11 +52,6 @@ class Results:
         self._jobs = JobTables(
             run, played, writer if self._whole else None, self._privacy.send
         )
-
-    @property
-    def commits(self) -> int:
-        """Commits up to the last evaluation."""
-        return self._last.commits
 
     def state(self) -> dict[str, Any]:
         """Returns what the rest of the run adds to: arrays, numbers and words."""
@@ -78,7 +74,12 @@ class Results:
         self._staleness.restore(state["staleness"])
         self._privacy.restore(state["privacy"])
         self._jobs.restore(state["jobs"])
-        self.fraction = 1.0 if self.stop else self._progress()
+        self.fraction = 1.0 if self.stop else self._progress(self._last)
+        self.commits = self._last.commits
+
+    def pass_by(self, point: EvaluationPoint) -> None:
+        """Takes note of an evaluation that is done; its record comes later."""
+        self.fraction, self.commits = self._progress(point), point.commits
 
     def add(self, record: Record) -> None:
         """Writes one record."""
@@ -99,7 +100,8 @@ class Results:
                 self.diverged_at = int(record.rows.version[-1]) + 1
             if record.early:
                 self._end_early(record)
-        self.fraction = 1.0 if self.stop else self._progress()
+        self.fraction = 1.0 if self.stop else self._progress(self._last)
+        self.commits = self._last.commits
 
     def finish(self) -> dict[str, Any]:
         """Writes the tables of the whole run; returns its end for the manifest."""
@@ -223,8 +225,8 @@ class Results:
             columns["embedding_staleness_max"] = embeddings.largest
         self._writer.append("clients", columns)
 
-    def _progress(self) -> float:
-        stop, last = self._played.stop, self._last
+    def _progress(self, last: EvaluationPoint) -> float:
+        stop = self._played.stop
         workload = self._played.workload
         fractions = (
             last.time / stop.time if stop.time else 0.0,

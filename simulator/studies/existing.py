@@ -11,7 +11,7 @@ from simulator.studies.origins import of_this_program
 from simulator.trace.manifest import read_manifest
 
 
-def is_there(scenario: Scenario, folder: Path) -> bool:
+def is_there(scenario: Scenario, folder: Path, *, looked: bool = False) -> bool:
     """Says whether a folder holds the study that a scenario would give here and now.
 
     Its runs may have ended or not. The scenario is the same in every word, the files
@@ -21,11 +21,19 @@ def is_there(scenario: Scenario, folder: Path) -> bool:
     Args:
         scenario: Scenario of the study.
         folder: Any folder.
+        looked: Whether it is to be one that was started by looks at its claims, of
+            which the number of its replicates is a result.
     """
     try:
         manifest = read_manifest(folder)
     except StudyError:
         return False
+    if looked:
+        known = manifest["scenario"]
+        if not known.get("looks"):
+            return False
+        now = {"looks": tuple(known["looks"]), "replicates": known["replicates"]}
+        scenario = scenario.model_copy(update=now)
     if scenario.tune is not None and not scenario.sweep:
         swept = manifest["scenario"].get("sweep", {})
         scenario = scenario.model_copy(update={"sweep": swept})

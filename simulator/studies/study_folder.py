@@ -374,9 +374,10 @@ class StudyFolder:
             now = scenario.model_dump(mode="json")
             told = difference(entry["scenario"], now, leaving=WORDS)
             what = f"differs: {told}" if told else "has another seed"
+        run = f"replicate {entry['replicate']} of its run {entry['label']!r}"
         return StudyError(
-            f"{self.path}: must be new or empty, or hold this very study, but its run "
-            f"{entry['label']!r} {what}; choose another folder by --out, or replace "
+            f"{self.path}: must be new or empty, or hold this very study, but {run} "
+            f"{what}; choose another folder by --out, or replace "
             f"the study by --overwrite"
         )
 

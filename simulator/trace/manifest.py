@@ -82,7 +82,7 @@ def read_manifest(folder: Path, disk: Disk = DISK) -> dict[str, Any]:
     path = folder / NAME
     try:
         manifest = json.loads(disk.read(path).decode())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise StudyError(
             f"{folder}: must be the folder of a study, but has no {NAME}; give the "
             f"folder that `stalesim run` printed"

@@ -282,6 +282,12 @@ class Clients(Behaviour):
         parts: tuple[Any, ...] = tuple(self.groups.values()) or (self,)
         if all(part.compute is None for part in (self, *parts)):
             raise ValueError("must say how long a job takes; add compute: {law: ...}")
+        if self.groups and self.number not in (None, self.total):
+            raise LocatedError(
+                f"number must be the {self.total} clients of all groups, got "
+                f"{self.number}; leave it out, or change the numbers of the groups",
+                ("number",),
+            )
         return self
 
     @property

@@ -266,6 +266,13 @@ def test_a_mistyped_command_is_one_line(arguments: tuple[str], said: str) -> Non
     assert line.endswith(" --help")
 
 
+def test_a_mistake_of_place_says_where_it_belongs() -> None:
+    told = stalesim("run", "x.yaml", "--replicates", "3").stderr
+    assert told.strip().endswith("; an entry is set by -s replicates=VALUE")
+    told = stalesim("check", __file__).stderr
+    assert "must be the folder of a study, but has no manifest.json; give" in told
+
+
 def test_the_version_is_that_of_the_package() -> None:
     assert stalesim("--version").stdout == f"stalesim {version('stalesim')}\n"
 

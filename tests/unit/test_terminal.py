@@ -192,6 +192,10 @@ def test_the_time_left_is_told_once_it_can_be() -> None:
     assert left.words(0.0201, 62.0) == ""  # far, but not for long
     assert left.words(0.0101, 70.0) == "about 0:16:30 left"
     assert left.words(0.5001, 110.0) == "about 0:00:50 left"
+    # It counts down while nothing is heard, and says nothing when it was wrong.
+    assert left.words(0.5001, 130.0) == "about 0:00:30 left"
+    assert left.words(0.5001, 161.0) == ""
+    assert left.words(0.7501, 185.0) == "about 0:00:42 left"
     slow = TimeLeft()
     assert slow.words(0.001, 0.0) == ""
     assert slow.words(0.003, 59.0) == ""
@@ -226,7 +230,7 @@ def test_the_speed_is_that_of_the_last_half_minute(
             hear(Standing(second / 240, 0, 1, "base", made))
     lines = [line.split(", ")[1] for line in file.getvalue().splitlines()]
     speeds = ("10", "10", "1,000", "500")
-    assert lines == [f"{speed} updates/s" for speed in speeds]
+    assert lines == [f"{speed} updates/s in all" for speed in speeds]
 
 
 def test_a_single_run_and_a_download_are_not_counted(

@@ -100,6 +100,8 @@ def test_a_third_key_must_be_named() -> None:
         heat_maps.heat_map(study)
     with pytest.raises(StudyError, match=r"more than x and y is swept; .* by at: z"):
         heat_maps.heat_map(study, keys=("x", "y"))
+    with pytest.raises(StudyError, match="keys must be two swept keys, got 'x'"):
+        heat_maps.heat_map(study, "test_accuracy", "x")  # pyright: ignore
     with pytest.raises(StudyError, match="w is not swept; known are x, y, z"):
         heat_maps.heat_map(study, keys=("x", "w"))
     axes, *_ = heat_maps.heat_map(study, keys=("x", "y"), at={"z": 0.2}).axes

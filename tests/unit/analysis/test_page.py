@@ -18,6 +18,7 @@ import simulator
 from analysis import page
 from analysis.figures import report
 from analysis.page import pictures, writing
+from analysis.statistics import MEDIANS
 from analysis.summary import summary
 from simulator.config.errors import StudyError
 from simulator.scenario.reading import loads
@@ -414,10 +415,10 @@ def test_captions_of_figures() -> None:
         "loss-over-a": f"{swept}, with 95 % intervals",
         "commits-over-a": "Commits until the target over what is swept",
         "time-to-target-over-a": "Virtual time until the target over what is swept, "
-        "with 95 % intervals of medians",
+        f"with 95 % intervals of medians; {MEDIANS}",
         "loss-against-privacy": f"{final} against what clients spent of their privacy",
         "convergence-commits-loss": "Mean over replicates with its 95 % interval",
-        "time-to-target": "Virtual time until the target; interval of the median",
+        "time-to-target": f"Virtual time until the target: medians; {MEDIANS}",
         "unheard-of": "unheard-of",
     }
     assert {name: report.caption(name) for name in known} == known

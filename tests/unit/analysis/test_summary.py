@@ -9,7 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from analysis import staleness, summary
+from analysis import figures, staleness, summary, tables
+from analysis.frames import first_metric
 from analysis.markup import markdown
 from analysis.statistics import t_interval
 from analysis.targets import final_values
@@ -48,6 +49,33 @@ def test_summary() -> None:
     assert table.loc["async", "commits\n(MB)"] == "250\n(250.2)"  # 250 * 1.001
     assert table.loc["async", "updates/s"] == 500
     assert table.loc["async", "stop"] == "time"
+
+
+def test_a_study_of_which_all_runs_diverged_has_a_table_and_no_target() -> None:
+    study = Fake(("async", "sync"))
+    for run in study.manifest["runs"]:
+        run["stop"] = "diverged"
+    study.manifest["scenario"] |= {"claims": []}
+    study.manifest["scenario"]["stop"] = {"time": 10}
+    evaluations = study.tables["evaluations"]
+    study.tables["evaluations"] = evaluations.assign(test_accuracy=math.nan)
+    table = summary.summary(study)
+    assert table["s to\ntarget"].tolist() == ["never\n(0/5)"] * 2
+    assert table["final"].str.startswith("none").all()
+    assert any("all runs diverged" in note for note in summary.notes(study))
+    assert "s to target" in tables.results(study)
+    assert "time-to-target" not in dict(figures.standard(study))
+
+
+def test_a_search_is_about_its_objective() -> None:
+    study = Fake()
+    tune = {"over": {"a": [1, 2]}, "objective": "test_loss@30s"}
+    study.manifest["scenario"] |= {"tune": tune}
+    metrics = ["test_accuracy", "test_loss"]
+    study.manifest["scenario"]["evaluate"]["metrics"] = metrics
+    assert first_metric(study.manifest) == "test_loss"
+    study.manifest["scenario"]["tune"]["objective"] = None
+    assert first_metric(study.manifest) == metrics[0]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
+import stalesim
 from simulator.cli import app
 from simulator.scenario.reading import read, read_any
 from simulator.scenario.scenario import Scenario
@@ -51,6 +52,39 @@ def examples(kind: str) -> list[tuple[str, str]]:
         for found, text in FENCED.findall(path.read_text(encoding="utf-8"))
         if found == kind
     ]
+
+
+@pytest.mark.long
+def test_the_tutorials_numbers_are_those_of_its_scenario(tmp_path: Path) -> None:
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    path = tmp_path / "delays.yaml"
+    path.write_text(dict(FENCED.findall(text))["yaml"], encoding="utf-8")
+    study = stalesim.simulate(path, tmp_path / "study")
+    told = [
+        row.split(" | ") for row in text.splitlines() if row.startswith("| async, ")
+    ]
+    told += [
+        row.split(" | ") for row in text.splitlines() if row.startswith("| sync, ")
+    ]
+    times = stalesim.time_to_target(study, "test_accuracy", 0.85)
+    finals = stalesim.final_values(study, "test_accuracy").groupby("group", sort=False)
+    commits = stalesim.runs(study).groupby("group", sort=False)["commits"].mean()
+    measured = zip(times["median"], finals["value"].mean(), commits, strict=True)
+    for row, (time, final, made) in zip(told, measured, strict=True):
+        assert float(row[1]) == pytest.approx(time, abs=4)  # two evaluations
+        assert float(row[2]) == pytest.approx(final, abs=0.01)
+        assert float(row[4].rstrip(" |")) == pytest.approx(made, abs=0.5)
+    (verdict,) = stalesim.claims.evaluate(study).itertuples()
+    ratio, low, high = map(
+        float, re.findall(r"times faster: ([\d.]+) \[([\d.]+), ([\d.]+)\]", text)[0]
+    )
+    assert verdict.verdict == "holds"
+    for printed, found in (
+        (ratio, verdict.estimate),
+        (low, verdict.low),
+        (high, verdict.high),
+    ):
+        assert printed == pytest.approx(found, rel=0.1)
 
 
 def test_every_mark_of_a_page_is_known_and_replaced(pages: Any) -> None:

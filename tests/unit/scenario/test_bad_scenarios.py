@@ -70,6 +70,13 @@ BAD = {
         "algorithm.wholly_different",
         ["is not a known key; known are", "(and 1 more)"],
     ),
+    "a metric that has another name here": (
+        "evaluate: {every: {time: 1}}",
+        "evaluate: {every: {time: 1}, metrics: [accuracy]}",
+        17,
+        "evaluate.metrics.0",
+        ["did you mean 'test_accuracy'?"],
+    ),
     "an accuracy in percent": (
         "stop: {time: 10}",
         "stop: {time: 10, target: {test_accuracy: 90}}",

@@ -33,6 +33,10 @@ STANDING = "crashes: {after: {law: constant, value: 0}, down: {law: expon}}"
         ("groups: {a: {number: 4, upload: {bandwith: 3}}}", "did you mean 'bandwidth'"),
         ("upload: {bandwidth: -3}", "clients.upload.bandwidth must be > 0, got -3"),
         ("upload: {latency: {law: norm}}", "durations >= 0, got 'norm'"),
+        (
+            "upload: {latency: 100ms}",
+            r"latency: \{law: constant, value: 0.1\}, a number",
+        ),
         ("leave: -5", "clients.leave must be >= 0, got -5"),
         ("join: {law: gamma}", "clients.join.a is missing"),
         ("idle: {law: truncated, of: {law: expon}, high: 0}", "high must be > 0"),
@@ -50,6 +54,16 @@ def test_one_line_says_what_and_where(tmp_path: Path, entry: str, message: str) 
     said = str(caught.value)
     assert said.startswith(f"{file}:5: ")
     assert "\n" not in said
+
+
+def test_groups_count_the_clients(tmp_path: Path) -> None:
+    file = tmp_path / "world.yaml"
+    file.write_text(WORLD.format("groups: {a: {number: 3}, b: {number: 2}}"))
+    told = (
+        r"3: clients\.number must be the 5 clients of all groups, got 4; leave it out"
+    )
+    with pytest.raises(ScenarioError, match=told):
+        read_any(file)
 
 
 def test_a_server_does_not_gossip(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from simulator.studies.standing import Standing
 from simulator.trace import live
 from tests.unit.studies.watched import WATCHED
 
+EVERY_100 = {"every": {"commits": 100}}
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -63,6 +65,17 @@ def test_the_standing_is_noted_and_goes_when_the_study_is_interrupted(
     assert found[0]["session"] == 1
     assert 0 <= found[0]["fraction"] < 1
     assert not (folder / live.LIVE).exists()
+
+
+def test_each_evaluation_of_a_buffer_of_rows_is_heard_of(tmp_path: Path) -> None:
+    short = {**WATCHED, "stop": {"commits": 400}, "evaluate": EVERY_100}
+    for key in ("variants", "claims", "engine"):
+        del short[key]
+    heard: list[Standing] = []
+    studies.simulate(short, tmp_path / "s", progress=heard.append)
+    assert {(now.commits, now.fraction) for now in heard} >= {
+        (100, 0.25), (200, 0.5), (300, 0.75), (400, 1.0),
+    }  # fmt: skip
 
 
 @pytest.mark.long

@@ -55,8 +55,8 @@ def test_the_bar_is_drawn_twice_a_second(
         now[0] = 0.1 * step
         hear(Standing(step / 200, 0, 2, "[async]", 50 * step))
     assert len(shown) == 21
-    said = "study: 25 %, 0 of 2 runs (at [async]), 500 updates/s, about 0:00:15 left"
-    assert repr(shown[10]) == said
+    said = "study: 28 %, 0 of 2 runs (at [async]), 500 updates/s in all"
+    assert repr(shown[11]) == f"{said}, about 0:00:14 left"
 
 
 def test_elsewhere_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from simulator import studies
 from simulator.config.errors import StudyError
 from simulator.scenario.scenario import Scenario
 from simulator.studies import staged
+from simulator.studies.existing import is_there
 from simulator.trace import Study, load
 from tests.unit.studies.test_studies import assert_same
 
@@ -93,6 +94,13 @@ def test_replicates_are_added_until_all_is_decided(tmp_path: Path) -> None:
     assert (scenario["replicates"], scenario["looks"]) == (8, [5, 8, 12, 20])
     whole = studies.simulate(TREE | {"replicates": 8}, tmp_path / "whole")
     assert_same(study, whole)
+    # The command finds each again without --out, and takes neither for the other.
+    same = Scenario.model_validate(TREE)
+    eight = same.model_copy(update={"replicates": 8})
+    assert is_there(same, tmp_path / "s", looked=True)
+    assert not is_there(eight, tmp_path / "s")
+    assert is_there(eight, tmp_path / "whole")
+    assert not is_there(eight, tmp_path / "whole", looked=True)
 
 
 def test_the_last_look_is_the_end(tmp_path: Path) -> None:

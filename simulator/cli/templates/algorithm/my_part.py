@@ -1,35 +1,35 @@
-"""An algorithm: steps by the signs of gradients, which are all that clients send."""
+"""An algorithm: asynchronous SGD whose steps fade with staleness."""
 
-from math import ceil
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+from pydantic import Field
 
 from simulator.algorithms import base, client_work
-from simulator.algorithms.part import Algorithm, Message
+from simulator.algorithms.part import Algorithm, model_and_gradient
 from simulator.algorithms.step_rules import resolve
 
 
 class MyPart(Algorithm):
-    """Steps by the signs of a gradient.
+    """Steps by a gradient, divided by 1 + fade s, where s is its staleness.
 
-    Source: Bernstein et al., signSGD (2018), Algorithm 1.
+    Source: the paper, its section and equation.
     """
 
     kind: Literal["my_part"] = "my_part"
     family: ClassVar[str] = "horizontal"
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous",)
+    fade: Annotated[float, Field(ge=0)] = 0.5
+    """How much each commit of staleness shortens a step; 0 is plain SGD."""
 
     def messages(self, shape, *, common):
-        return (
-            Message("signs", "up", ceil(shape.num_weights / 8)),
-            Message("model", "down", 4 * shape.num_weights),
-        )
+        return model_and_gradient(shape)
 
     def make(self, setup, constants):
         step_size, _ = resolve(self.step_size, constants)
-        return MyPartKernel(base.on_device(step_size), setup.timeline.num_registers)
+        numbers = base.on_device(step_size), base.on_device(self.fade)
+        return MyPartKernel(*numbers, setup.timeline.num_registers)
 
 
 class State(NamedTuple):
@@ -39,6 +39,7 @@ class State(NamedTuple):
 
 class MyPartKernel(base.Kernel):
     step_size: Any
+    fade: Any
     num_registers: int = eqx.field(static=True)
 
     def init(self, problem, key):
@@ -50,8 +51,9 @@ class MyPartKernel(base.Kernel):
         seen = client_work.read(registers, event)[0]
         samples = client_work.samples_of(event, 1)[0, 0]
         loss, gradient = client_work.gradient_of(problem, seen, samples)
-        step_size = self.step_size.at(event.version)
-        moved = state.weights - step_size * jnp.sign(gradient)
+        fresh = self.step_size.at(event.version)
+        step_size = fresh / (1 + self.fade * event.staleness[0])
+        moved = state.weights - step_size * gradient
         # A row may be padding, which changes nothing.
         weights = jnp.where(event.present()[0], moved, state.weights)
         return State(weights, registers), {"loss": loss, "step_size": step_size}

@@ -1,8 +1,10 @@
-"""It learns, and a message weighs a bit for each weight."""
+"""It learns, and each step is as short as its staleness makes it."""
 
 import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
 
 import stalesim
 
@@ -16,5 +18,7 @@ def test_my_part(tmp_path):
     subprocess.run([sys.executable, *command, *asked], check=True)
     study = stalesim.load(folder)
     assert study.table("evaluations")["test_accuracy"].iloc[-1] > 0.8
-    jobs = study.table("jobs").query("outcome == 'APPLIED'")
-    assert set(jobs["upload_bytes"]) == {-(-(64 * 10 + 10) // 8)}
+    commits = study.table("commits")
+    assert commits["staleness_mean"].nunique() > 3
+    expected = 0.1 / (1 + 0.5 * commits["staleness_mean"])
+    np.testing.assert_allclose(commits["step_size"], expected, rtol=1e-6)
