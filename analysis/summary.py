@@ -15,7 +15,12 @@ from analysis.frames import (
 )
 from analysis.staleness import exact, measured
 from analysis.statistics import Interval, t_interval
-from analysis.targets import MetricTarget, default_target, final_values, time_to_target
+from analysis.targets import (
+    MetricTarget,
+    default_target,
+    final_values,
+    time_to_default,
+)
 from simulator.config.text import ranges
 
 WIDTH = 7
@@ -43,8 +48,7 @@ def summary(study: Study) -> pd.DataFrame:
     are counted where some did.
     """
     metric = first_metric(study.manifest)
-    target = default_target(study)
-    times = time_to_target(study, target.metric, target.value)
+    target, times = time_to_default(study)
     times = times.set_index("group").to_dict("index")
     finals = final_values(study, metric)
     stale = staleness(study).reindex(groups(study)).to_dict("index")

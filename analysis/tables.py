@@ -19,7 +19,7 @@ from analysis.instants import Instant
 from analysis.markup import markdown
 from analysis.statistics import MEDIANS, t_interval
 from analysis.summary import staleness
-from analysis.targets import default_target, final_values, time_to_target
+from analysis.targets import final_values, time_to_default
 from simulator.config.text import printable
 
 SPECIAL = {
@@ -90,8 +90,8 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
         columns[f"{style.in_words(of)} after {when}"] = [
             _cell(of_group.loc[group], symmetric=True) for group in known
         ]
-    target = default_target(study)
-    times: Any = time_to_target(study, target.metric, target.value).set_index("group")
+    target, reached = time_to_default(study)
+    times: Any = reached.set_index("group")
     goal = f"{style.in_words(target.metric)} {target.value:.3g}"
     columns[f"s to {goal if target.is_known else 'target'}"] = [
         _cell(times.loc[group], symmetric=False) for group in known

@@ -222,8 +222,7 @@ def times_to_target(
         StudyError: The metric was not evaluated, or cannot have the value.
     """
     known = described(study, metric)
-    rule = None if math.isnan(value) else known.range_missed(value)
-    if rule:  # NaN is that of `default_target`
+    if rule := known.range_missed(value):
         raise StudyError(
             f"the target of {metric} must be {rule}, got {value:g}; change it"
         )
@@ -279,6 +278,20 @@ def time_to_target(
         rows.append((group, *median, int(mine["reached"].sum()), len(mine)))
     columns = pd.Index(["group", "median", "low", "high", "reached", "replicates"])
     return pd.DataFrame(rows, columns=columns)
+
+
+def time_to_default(study: Study) -> tuple[MetricTarget, pd.DataFrame]:
+    """Returns the study's default target, and `time_to_target` to it.
+
+    Where there is none, no group has reached it.
+    """
+    target = default_target(study)
+    if target.is_known:
+        return target, time_to_target(study, target.metric, target.value)
+    counts = runs(study).groupby("group", sort=False).size()
+    never = {"median": math.inf, "low": math.nan, "high": math.nan, "reached": 0}
+    frame = pd.DataFrame({"group": counts.index, **never})
+    return target, frame.assign(replicates=counts.to_numpy())
 
 
 _NOTHING = (np.zeros(0), np.zeros(0))

@@ -23,7 +23,8 @@ from analysis.statistics import kaplan_meier_median
 ROOM = 2.0
 """Times the largest amount, as far as intervals are drawn."""
 MOST_TOLD = 12
-"""Groups of which the caption says how many replicates arrived."""
+"""Groups of which the caption says how many replicates arrived, and points of a line
+that say it of themselves."""
 
 
 class Taken(NamedTuple):
@@ -77,7 +78,8 @@ def medians_over(
     groups = [group for line in drawn.lines for group in line.groups]
     amounts = np.concatenate([taken[group].amounts for group in groups])
     ceiling = ROOM * float(amounts.max())
-    few = len(drawn.lines) <= len(style.palette())
+    longest = max(len(line.groups) for line in drawn.lines)
+    few = len(drawn.lines) <= len(style.palette()) and longest <= MOST_TOLD
     open_ends: list[bool] = []
 
     def draw(axes: Axes, line: Line, x: np.ndarray, look: dict) -> Artist:

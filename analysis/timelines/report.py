@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis import clients
-from analysis.figures import gantt, layout, style
+from analysis.figures import captions, gantt, layout, style
 from analysis.figures.files import save_figure
 from analysis.figures.formats import chosen_formats
 from analysis.files import replaced
@@ -128,6 +128,8 @@ def save(
 ) -> list[Path]:
     """Draws the Gantt picture and the staleness of a timeline into `folder/figures`.
 
+    Next to each is its caption, as text.
+
     Args:
         study: Timeline with at least one run that has ended.
         folder: Parent of the folder `figures`, which is created if missing.
@@ -144,12 +146,13 @@ def save(
         UserError: There is no such format or style.
     """
     forms, where = chosen_formats(forms), Path(folder) / "figures"
+    seen, paths = view(study), []
     with style.using(*styles):
-        return [
-            path
-            for name, figure in standard(study, seconds)
-            for path in save_figure(figure, where / name, forms)
-        ]
+        for name, figure in standard(seen, seconds):
+            paths += save_figure(figure, where / name, forms)
+            text = captions.caption_text(seen.study, name, figure, caption(name))
+            captions.write(text, where / name)
+    return paths
 
 
 def export(study: Study | View, file: str | Path) -> None:

@@ -1,5 +1,6 @@
 """A study in a few words, as a prompt or a notebook shows it."""
 
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -43,13 +44,20 @@ def pairs(folder: Path, manifest: Mapping[str, Any], tables: Iterable[str]) -> P
     of_each = "replicate" if replicates == "1" else "replicates"
     return [
         ("study", one_line(manifest["name"])),
-        ("folder", one_line(str(folder))),
+        ("folder", f"{one_line(str(folder))}{_passing(folder)}"),
         ("runs", f"{ended} of {counted(len(runs), 'run')} ended{failed}"),
         ("groups", f"{', '.join(names[:MOST_GROUPS])}{more}"),
         ("of each", f"{replicates} {of_each}"),
         ("tables", ", ".join(tables)),
         ("next", NEXT_OF_TIMELINE if is_timeline else NEXT),
     ]
+
+
+def _passing(folder: Path) -> str:
+    """Returns words on a folder that `simulate` has made; "" of others."""
+    made = folder.name.startswith("stalesim-")
+    mine = made and folder.parent == Path(tempfile.gettempdir())
+    return " (removed with this object)" * mine
 
 
 def text(of: Pairs) -> str:

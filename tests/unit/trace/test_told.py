@@ -1,5 +1,6 @@
 """A study in a few words."""
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,12 @@ def test_many_groups_are_counted_and_a_timeline_has_no_curves() -> None:
     assert "group 11, ... (40 in all)" in words
     assert "1 replicate\n" in words
     assert words.endswith(f"next:    {told.NEXT_OF_TIMELINE}")
+
+
+def test_a_folder_that_goes_with_its_study_is_told() -> None:
+    made = Path(tempfile.gettempdir()) / "stalesim-x1"
+    manifest = {"name": "small", "runs": [run(0, "async")]}
+    assert f"{made} (removed with this object)" in repr(Study(made, manifest, {}))
 
 
 def test_names_are_no_markup_and_move_no_cursor() -> None:
