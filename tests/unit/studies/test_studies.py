@@ -119,9 +119,7 @@ def test_a_study_of_other_runs_is_not_touched(tmp_path: Path) -> None:
         {"replicates": 1},
         {"seed": 2},
     ):
-        with pytest.raises(
-            StudyError, match="hold this very study, but replicate 0 of its run"
-        ):
+        with pytest.raises(StudyError, match=r"this very study, but .* of its run"):
             studies.simulate(TREE | change, tmp_path / "s")
     assert_same(study, load(tmp_path / "s"))
     (tmp_path / "full").mkdir()
