@@ -105,8 +105,8 @@ def read(
         raise _lost(path, f"cannot be read ({error.strerror or error})") from None
     if [len(data), zlib.crc32(data)] != list(seal):
         raise _lost(path, "is damaged (its checksum differs)")
-    # Arrow's threads may let go of a buffer after the read. For Python's memory they need
-    # the interpreter, and abort the program if that is ending; so it is Arrow's own.
+    # Arrow's threads may let go of a buffer after the read. For Python's memory they
+    # need the interpreter, and abort a program that is ending; so it is Arrow's own.
     own = pa.allocate_buffer(len(data))
     memoryview(own).cast("B")[:] = data  # pyright: ignore[reportArgumentType]
     return pq.read_table(
