@@ -22,6 +22,8 @@ PARTS_SHOWN = tuple(f"{100 * part:g} %" for part in QUANTILES)
 """Quantiles that tables show besides the mean."""
 BEYOND = 1e-6
 """Probability beyond the last age at which a law is given."""
+WEIGHTS = {"contribution": "num_applied", "embedding": "uses"}
+"""How often a client's staleness of a quantity counts: a column of `measured`."""
 UPLOADED = ("all", "upload_first")
 """Upload and order of an algorithm whose embeddings' ages have a known law."""
 NO_MATTER = (
@@ -96,7 +98,9 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
 
     Returns:
         Columns group (of runs), clients (`all`, or the name of their group and how many
-        it has), count, mean, 50 %, 95 %, max (commits). Groups of runs whose scenario
+        it has), count (of contributions applied, or uses of embeddings), mean, 50 %,
+        95 % (of histograms, which also have what a buffer still held at the end; within
+        a bin of several integers as if evenly filled), max (commits). Groups of runs whose scenario
         does not divide its clients are left out.
     """
     stale, who = joined(study, "staleness"), measured(study)
@@ -116,7 +120,7 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
             frame = _summed(ages, what)
             name = "all" if part is None else f"{part} ({sizes[part]})"
             places = [quantile(frame, each) for each in QUANTILES]
-            count = int(frame["count"].sum())
+            count = int(own[WEIGHTS[what]].sum())
             average, largest = exact(own, what)
             rows.append((group, name, count, average, *places, largest))
     return pd.DataFrame(rows, columns=pd.Index(columns))
@@ -146,9 +150,9 @@ def exact(table: pd.DataFrame, quantity: str | None = None) -> tuple[float, floa
     of_embeddings = "embedding_staleness_mean" in table and bool(
         table["embedding_staleness_mean"].notna().any()
     )
-    name, weight = "staleness", table["num_applied"]
-    if quantity == "embedding" or (quantity is None and of_embeddings):
-        name, weight = "embedding_staleness", table["uses"].fillna(0)
+    quantity = quantity or ("embedding" if of_embeddings else "contribution")
+    name = "embedding_staleness" if quantity == "embedding" else "staleness"
+    weight = table[WEIGHTS[quantity]].fillna(0)
     means = table[f"{name}_mean"]
     total = float(weight[means.notna()].sum())
     average = float((means * weight).sum()) / total if total else float("nan")

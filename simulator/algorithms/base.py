@@ -110,7 +110,7 @@ def norms_of(weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
 
 
 def broadcast_flags(flags: Array, weights: Float[Array, "W ..."]) -> Array:
-    """Returns one flag per worker in a shape that broadcasts to its weights."""
+    """Returns one flag or number per worker, shaped to broadcast to its weights."""
     return flags.reshape(-1, *(1,) * (weights.ndim - 1))
 
 

@@ -18,6 +18,13 @@ PORT = 8520
 """Port of `serve`, that of `analysis.serving`."""
 
 
+def _venues(incomplete: str) -> list[str]:
+    """Returns what a shell completes."""
+    from analysis.figures.venues import VENUES
+
+    return [name for name in VENUES if name.startswith(incomplete)]
+
+
 @app.command()
 def plot(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
@@ -28,6 +35,7 @@ def plot(
             "--style",
             help="a venue (neurips, icml, ieee, ...; docs/how-to/figures.md), or "
             "a style of Matplotlib, its name or a file; may be repeated",
+            autocompletion=_venues,
         ),
     ] = None,
     at: Annotated[

@@ -29,10 +29,20 @@ def list_() -> None:
     out.print(table)
 
 
+def _kinds(incomplete: str) -> list[str]:
+    """Returns what a shell completes."""
+    from simulator.cli import new
+
+    return [kind for kind in new.kinds() if kind.startswith(incomplete)]
+
+
 @app.command("new")
 def new_(
     kind: Annotated[
-        str, typer.Argument(help="study, law, protocol, algorithm or model")
+        str,
+        typer.Argument(
+            help="study, law, protocol, algorithm or model", autocompletion=_kinds
+        ),
     ],
     name: Annotated[str, typer.Argument(help="its name, as of a Python module")],
     folder: Annotated[

@@ -277,10 +277,20 @@ def test_the_version_is_that_of_the_package() -> None:
     assert stalesim("--version").stdout == f"stalesim {version('stalesim')}\n"
 
 
-def test_a_shell_completes_commands_and_options() -> None:
-    words = {"COMP_WORDS": "stalesim cal", "COMP_CWORD": "1"}
+@pytest.mark.parametrize(
+    ("typed", "place", "completed"),
+    [
+        ("stalesim cal", 1, ["calibrate"]),
+        ("stalesim new al", 2, ["algorithm"]),
+        ("stalesim plot x --style icml-", 4, ["icml-wide"]),
+    ],
+)
+def test_a_shell_completes_commands_and_names(
+    typed: str, place: int, completed: list[str]
+) -> None:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(place)}
     asked = ENVIRONMENT | {"_STALESIM_COMPLETE": "complete_bash"} | words
     # The name of the program says which variable asks.
     command = [sys.executable, "-c", "import sys; sys.argv = ['stalesim']; " + MAIN]
     found = subprocess.run(command, capture_output=True, text=True, env=asked)
-    assert found.stdout.split() == ["calibrate"]
+    assert found.stdout.split() == completed

@@ -75,6 +75,19 @@ def test_a_table_breaks_no_word_and_is_divided_where_it_is_too_wide(
     assert {"incidents", "contributions"} <= {*words}
 
 
+def test_all_columns_that_name_a_row_stand_in_each_part(terminal: io.StringIO) -> None:
+    names = {"clients": ["phones (30)"] * 2, "measure": ["stale mean", "utilisation"]}
+    wide = dict.fromkeys(
+        ("mean", "min", "10 %", "50 %", "90 %", "max"), "12.67 [4.333]"
+    )
+    printing.show_table(
+        "clients", pd.DataFrame({**names, **wide, "sum": "12345678901"})
+    )
+    words = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).split()
+    assert words.count("(continued)") == 1
+    assert words.count("phones") == words.count("utilisation") * 2 == 4
+
+
 def test_a_plan_says_which_replicates_a_batch_has(terminal: io.StringIO) -> None:
     from simulator.scenario.study import expand
 
