@@ -100,8 +100,8 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
         Columns group (of runs), clients (`all`, or the name of their group and how many
         it has), count (of contributions applied, or uses of embeddings), mean, 50 %,
         95 % (of histograms, which also have what a buffer still held at the end; within
-        a bin of several integers as if evenly filled), max (commits). Groups of runs whose scenario
-        does not divide its clients are left out.
+        a bin of several integers as if evenly filled), max (commits). Groups of runs
+        whose scenario does not divide its clients are left out.
     """
     stale, who = joined(study, "staleness"), measured(study)
     columns = ["group", "clients", "count", "mean", *PARTS_SHOWN, "max"]
