@@ -1,5 +1,7 @@
 """The closing table of a study."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 
@@ -19,6 +21,7 @@ from analysis.targets import (
     MetricTarget,
     default_target,
     final_values,
+    share_of_best,
     time_to_default,
 )
 from simulator.config.text import ranges
@@ -49,6 +52,7 @@ def summary(study: Study) -> pd.DataFrame:
     """
     metric = first_metric(study.manifest)
     target, times = time_to_default(study)
+    share = share_of_best(study, target.metric)
     times = times.set_index("group").to_dict("index")
     finals = final_values(study, metric)
     stale = staleness(study).reindex(groups(study)).to_dict("index")
@@ -66,7 +70,7 @@ def summary(study: Study) -> pd.DataFrame:
         rows.append(
             {
                 "group": group,
-                _heading(target): f"{median}\n{reached}",
+                _heading(target, share): f"{median}\n{reached}",
                 "final": _plus_minus(final),
                 "stale\n(max)": _two(mean, largest) if np.isfinite(mean) else "",
                 "commits\n(MB)": _two(commits, megabytes),
@@ -87,7 +91,8 @@ def notes(study: Study) -> list[str]:
     target = default_target(study)
     goal = f"{target.metric} {target.value:.3g}"
     if not target.stated:
-        goal += ", 95 % of the best group's final value"
+        share = share_of_best(study, target.metric)
+        goal += f", {share} the best group's final value"
     named = f"{target.value:.3g}"
     if not target.is_known:
         goal, named = "a target, of which there is none: all runs diverged", "target"
@@ -106,24 +111,33 @@ def notes(study: Study) -> list[str]:
     if epsilons(study):
         found.append("epsilon: of the client that spent most, by the first accountant")
     found.append("updates/s: commits per second of real time")
-    names = {run.get("dataset") or "" for run in study.manifest["runs"]}
-    found += [
-        f"data: {name}, in place of files that are not here (stalesim data list)"
-        for name in sorted(names)
-        if "-standin" in name or name.startswith(BUNDLED)
-    ]
+    found += words_on_data({run.get("dataset") or "" for run in study.manifest["runs"]})
     if len(escapes(study)):
         found.append(
             "loss ×: the loss left its scale and ended so many times as high as it "
             "began; a smaller step size may keep it"
         )
-    if regrouped := study.manifest.get("regrouped"):
+    searched = study.manifest["scenario"].get("tune")  # its trials are added by design
+    if (regrouped := study.manifest.get("regrouped")) and not searched:
         found.append(
             f"runs {ranges(regrouped)} of the manifest were not executed together with "
             f"those that share their timeline, because the study was extended: they "
             f"may differ from a study run at once in the last digits of float32"
         )
     return found
+
+
+def words_on_data(names: Iterable[str]) -> list[str]:
+    """Returns a line on each data set that takes the place of files.
+
+    Args:
+        names: Names of data sets.
+    """
+    return [
+        f"data: {name}, in place of files that are not here (stalesim data list)"
+        for name in sorted(names)
+        if "-standin" in name or name.startswith(BUNDLED)
+    ]
 
 
 def staleness(study: Study) -> pd.DataFrame:
@@ -170,11 +184,13 @@ def _stop(runs_of_group: pd.DataFrame, escaped: pd.Series) -> str:
     return f"{words},\nloss\n× {factors.max():.1e}" if len(factors) else words
 
 
-def _heading(target: MetricTarget) -> str:
+def _heading(target: MetricTarget, share: str) -> str:
     value = f"{target.value:.3g}"
     if not target.is_known:
         return "s to\ntarget"
-    return f"s to\n{value}" if target.stated else f"s to\n95 % of\nbest,\n{value}"
+    if target.stated:
+        return f"s to\n{value}"
+    return f"s to\n{share}\nbest,\n{value}"
 
 
 def _plus_minus(values: np.ndarray) -> str:

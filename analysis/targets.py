@@ -199,6 +199,12 @@ def default_target(study: Study) -> MetricTarget:
     return MetricTarget(metric, near, stated=False)
 
 
+def share_of_best(study: Study, metric: str) -> str:
+    """Returns words on `default_target`: which part it is of the best final value."""
+    higher = described(study, metric).higher_is_better
+    return f"{100 * OF_BEST:g} % of" if higher else f"1/{OF_BEST:g} of"
+
+
 def times_to_target(
     study: Study, metric: str, value: float, against: str = "time"
 ) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from analysis.statistics import MEDIANS
 from analysis.targets import (
     MetricTarget,
     default_target,
+    share_of_best,
     time_to_target,
     times_to_target,
 )
@@ -112,7 +113,7 @@ def target_words(study: Study, metric: str, value: float) -> str:
     """Returns words on a target the scenario leaves open; "" of one that it states."""
     if default_target(study) != MetricTarget(metric, value, stated=False):
         return ""
-    return "target: 95 % of the best group's final value"
+    return f"target: {share_of_best(study, metric)} the best group's final value"
 
 
 def _bar_words(reached: np.ndarray, highs: np.ndarray, *, cut: bool) -> list[str]:

@@ -18,6 +18,7 @@ app = typer.Typer(
     help="Simulates asynchronous learning: what staleness does to accuracy, "
     "communication and privacy.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 

@@ -57,7 +57,11 @@ def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
 
 
 def show_sizes(sizes: "Sequence[ModelSize]") -> None:
-    """Shows what was counted of models and jobs."""
+    """Shows what was counted of models and jobs, and what takes the place of data."""
+    from analysis.summary import words_on_data
+
+    for line in words_on_data({size.data for size in sizes}):
+        out.say(line)
     for size in sizes[:SHOWN]:
         flops = " to ".join(
             f"{n:,}" for n in sorted({min(size.flops), max(size.flops)})

@@ -240,7 +240,11 @@ def _hint(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> str:
     kinds = [_name(model) for model in models if _tag(model)]
     if kinds:
         return f": a mapping whose kind is one of {', '.join(kinds)}"
-    fields = dict.fromkeys(field for model in models for field in model.model_fields)
+    fields = dict.fromkeys(
+        field.alias or name
+        for model in models
+        for name, field in model.model_fields.items()
+    )
     return f": a mapping with {', '.join(fields)}" if fields else ""
 
 

@@ -8,6 +8,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "proximal": ("mu", "proximal_mu"),
     "clients": ("num_clients", "n_clients", "users", "workers"),
     "replicates": ("repetitions", "trials", "seeds"),
+    "time": ("seconds", "duration", "virtual time"),
     "seed": ("random seed", "rng"),
     "size": ("buffer size", "aggregation goal"),
     "fed_avg": ("FedAvg", "federated averaging", "FedProx", "FedAvgM", "FedAdam"),

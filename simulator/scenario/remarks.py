@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import BASE, expand
+from simulator.scenario.study import BASE, Run, expand
 
 UNITS = {
     "time": "virtual s",
@@ -29,7 +29,9 @@ def remarks(scenario: Scenario) -> list[str]:
     if scenario.engine.mode == "batched":
         found[TOGETHER] = None
     # Replicates differ in nothing that is looked at here.
-    for run in expand(scenario.model_copy(update={"replicates": 1})):
+    runs = expand(scenario.model_copy(update={"replicates": 1}))
+    found |= dict.fromkeys(_alike(runs))
+    for run in runs:
         every, stop = run.scenario.evaluate.every, run.scenario.stop
         for key, unit in UNITS.items():
             period, end = getattr(every, key), getattr(stop, key)
@@ -48,6 +50,19 @@ def remarks(scenario: Scenario) -> list[str]:
                     f"end at {end:g}: it cannot be decided"
                 ] = None
     return list(found)
+
+
+def _alike(runs: list[Run]) -> Iterator[str]:
+    """Yields a line on each variant that is the same as one before it."""
+    first = {run.variant: run for run in reversed(runs)}
+    known: dict[str, str] = {}
+    for variant in dict.fromkeys(run.variant for run in runs):
+        other = known.setdefault(first[variant].scenario.model_dump_json(), variant)
+        if other != variant:
+            yield (
+                f"variants {other} and {variant} are the same: what only one of them "
+                f"says holds in the other by default"
+            )
 
 
 def _instants(scenario: Scenario, variant: str) -> Iterator[tuple[str, float]]:

@@ -10,6 +10,7 @@ from simulator.config.errors import ScenarioError
 from simulator.problems.data.arrays import by_name
 from simulator.scenario.reading import validated
 from simulator.scenario.scenario import Scenario
+from simulator.studies.paths import DATA
 
 NAMES = ("x", "y", "x_test", "y_test")
 """Arrays, in the order of a tuple of them."""
@@ -53,6 +54,14 @@ def with_objects(
         return scenario
     tree = scenario.model_dump(mode="json")
     return validated({**tree, "problem": {**tree["problem"], **changes}})
+
+
+def with_data(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns a scenario as a mapping with an entry for data that take its place."""
+    problem = scenario.get("problem")
+    if not isinstance(problem, Mapping) or "data" in problem:
+        return scenario
+    return {**scenario, "problem": {"data": {"kind": "npz", "path": DATA}, **problem}}
 
 
 def arrays(given: Given) -> dict[str, np.ndarray]:

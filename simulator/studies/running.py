@@ -29,7 +29,7 @@ from simulator.studies.executors import Workers
 from simulator.studies.paths import CHECKPOINTS, DATA, LOCKS
 from simulator.studies.planning import Task
 from simulator.studies.standing import Progress, Standing, unheard
-from simulator.studies.study_folder import StudyFolder
+from simulator.studies.study_folder import StudyFolder, refuse_others
 from simulator.studies.worker import TIMELINES
 from simulator.trace import DISK, Disk, Study, live, load
 from simulator.trace.disk import explained, locked, replace
@@ -68,9 +68,9 @@ def simulate(
         folder: Folder for the study; by default a temporary one, which lives as long
             as the result.
         data: Arrays `x` and `y`, and perhaps `x_test` and `y_test`, by name or in this
-            order, to be used in place of the scenario's data; kept in the folder, so
-            that the study can be repeated. A mapping in place of `x` is of several
-            inputs.
+            order, to be used in place of the scenario's data, which a mapping need not
+            have then; kept in the folder, so that the study can be repeated. A mapping
+            in place of `x` is of several inputs.
         model: JAX model in place of the scenario's: a function that makes one, a pair
             of functions `init` and `apply`, or a module of Equinox, Flax or Haiku.
         loss: Loss in place of the scenario's: a function of outputs and targets, rows
@@ -100,9 +100,12 @@ def simulate(
         UserError: something in the scenario, the data or the folder is wrong, or every
             run failed.
     """
+    if data is not None and isinstance(scenario, Mapping):
+        scenario = in_memory.with_data(scenario)
     scenario = in_memory.with_objects(_scenario(scenario), model, loss, server)
     refuse_untuned(scenario)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
+    refuse_others(path)  # before a lock is put there
     progress = progress or notebook.bar(scenario.name)
     workers = partial(
         executors.workers,

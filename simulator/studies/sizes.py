@@ -9,6 +9,7 @@ class ModelSize(NamedTuple):
     """What is counted of a model and a job.
 
     Attributes:
+        data: Name of the data.
         model: Kind of the model, or the name of the user's own.
         num_weights: Weights of all models together.
         upload_bytes: Bytes of a client's message to the server.
@@ -18,6 +19,7 @@ class ModelSize(NamedTuple):
         server_flops: The same of the server; 0 where rows are divided.
     """
 
+    data: str
     model: str
     num_weights: int
     upload_bytes: int
@@ -49,6 +51,7 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
             counted = work(scenario.problem)
         job, model = setup.timeline.workload, scenario.problem.model
         found[shape] = ModelSize(
+            setup.shares.data.name,
             getattr(model, "build", model.kind),
             setup.shape.num_weights,
             job.upload_bytes,

@@ -86,11 +86,8 @@ class StudyFolder:
                 )
             self._entries = {entry["run"]: entry for entry in self.manifest["runs"]}
             self._find_lost()
-        elif not all(map(_is_left, disk.names(path))):
-            raise StudyError(
-                f"{path}: must be new or empty, or hold a study, but holds other "
-                f"files; choose another folder by --out"
-            )
+        else:
+            refuse_others(path, disk)
 
     def _find_lost(self) -> None:
         """Marks runs as not ended of which rows are missing or damaged."""
@@ -390,6 +387,25 @@ class StudyFolder:
         if self._entries:
             origins.check_modules(self.path, self.manifest, self.inputs)
             origins.check_libraries(self.path, self.manifest)
+
+
+def refuse_others(folder: Path, disk: Disk = DISK) -> None:
+    """Refuses a folder that holds other things than a study, or the start of one.
+
+    Raises:
+        StudyError: it does.
+    """
+    if disk.exists(folder / NAME):
+        return
+    try:
+        names = disk.names(folder)
+    except OSError:  # it is told when the folder is written
+        return
+    if not all(map(_is_left, names)):
+        raise StudyError(
+            f"{folder}: must be new or empty, or hold a study, but holds other files; "
+            f"choose another folder by --out"
+        )
 
 
 def _is_left(name: str) -> bool:

@@ -4,6 +4,7 @@ import pytest
 
 from simulator.config.catalogue import KINDS, parts
 from simulator.config.parts import tag
+from simulator.config.stop import Stop
 from simulator.config.text import nearest, suggestion
 from simulator.config.words import COMPLETED, OTHERS, SEARCHED
 from simulator.scenario.scenario import Scenario
@@ -17,7 +18,8 @@ def test_our_words_are_names_of_parts_keys_or_laws_and_none_is_anothers() -> Non
         for part in parts(kind)
         for key in part.model_fields
     ]
-    known = names | {*options, *Scenario.model_fields, "expon", "lognorm", "norm"}
+    known = names | {*options, *Scenario.model_fields, *Stop.model_fields}
+    known |= {"expon", "lognorm", "norm"}
     assert {*OTHERS} <= known
     others = {word for words in OTHERS.values() for word in words}
     assert {*COMPLETED} <= others

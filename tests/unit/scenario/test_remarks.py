@@ -27,6 +27,17 @@ def test_a_period_beyond_the_end_is_remarked_once() -> None:
     assert remarks(loads(f"{TEXT}replicates: 3\n", "x.yaml")) == [SAID]
 
 
+def test_variants_that_are_the_same_are_remarked() -> None:
+    other = TEXT.replace("time: 50", "time: 5")
+    same = (
+        "variants: {a: {}, b: {algorithm: {upload: all}}, c: {algorithm: {batch: 9}}}"
+    )
+    (said,) = remarks(loads(f"{other}{same}\n", "x.yaml"))
+    assert said.startswith("variants a and b are the same: ")
+    swept = f"{same}\nsweep: {{algorithm.batch: [8, 9]}}\n"
+    assert said in remarks(loads(other + swept, "x.yaml"))
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -77,7 +77,7 @@ def test_the_page_follows_the_study_and_says_when_the_server_is_gone(
             write_standing(half, ago_s=300)
             status.get_by_text("No sign of life for 0:05:").wait_for(timeout=20_000)
             runs = page.locator("#runs")
-            runs.get_by_text("2 not run").wait_for(timeout=20_000)
+            runs.get_by_text("2 not run").first.wait_for(timeout=20_000)
             assert page.evaluate("window.kept")  # it was not loaded anew
             assert page.get_by_role("alert").count() == 0
         window = browser.new_context()

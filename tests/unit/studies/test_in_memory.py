@@ -43,6 +43,17 @@ def absolute(outputs: Any, targets: Any) -> Any:
     return jnp.abs(outputs - targets).sum(axis=1)
 
 
+def test_a_mapping_needs_no_data_where_arrays_take_their_place() -> None:
+    problem = {key: SCENARIO["problem"][key] for key in ("partition",)}
+    mine = in_memory.with_data({**SCENARIO, "problem": problem})
+    assert mine["problem"]["data"]["kind"] == "npz"
+    assert in_memory.with_data(SCENARIO) is SCENARIO
+    x, y = DRAW.normal(size=(40, 3)), np.arange(40) % 2
+    short = {**SCENARIO, "problem": problem, "replicates": 1}
+    study = simulator.simulate(short, data={"x": x, "y": y})
+    assert study.manifest["runs"][0]["stop"] == "commits"
+
+
 @pytest.mark.long
 def test_a_model_a_loss_and_data_of_several_inputs_in_two_processes(
     tmp_path: Path,

@@ -126,6 +126,7 @@ def test_a_study_of_other_runs_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "full" / "mine.txt").write_text("mine")
     with pytest.raises(StudyError, match="holds other files"):
         studies.simulate(TREE, tmp_path / "full")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
 
 
 def interrupted(path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
