@@ -5,6 +5,7 @@ import re
 
 import pandas as pd
 
+from simulator.config.errors import UserError
 from simulator.config.text import printable
 
 MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
@@ -18,7 +19,15 @@ def markdown(frame: pd.DataFrame) -> str:
 
     Args:
         frame: Frame of words and numbers.
+
+    Raises:
+        UserError: It is no frame.
     """
+    if not isinstance(frame, pd.DataFrame):
+        raise UserError(
+            f"markdown must get a DataFrame, got {type(frame).__name__}; take a table "
+            f"of the study, such as stalesim.tidy(study)"
+        )
     names = [_cell(name) for name in frame.columns]
     rules = [
         "---:" if pd.api.types.is_numeric_dtype(frame.iloc[:, number]) else "---"

@@ -1,5 +1,6 @@
 """The command `tune`: a search of the best values of some entries."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,7 +62,11 @@ def tune(
     proposals.library()  # its absence is told before what else a search needs
     forms = formats(form, plots=plots)
     given = dict(map(searched, over or ()))
-    read_in = read(scenario, set_ or ())
+    entries = list(set_ or ())
+    if given and any(entry.startswith("tune.") for entry in entries):
+        # With them the scenario must have what is searched.
+        entries.insert(0, f"tune={json.dumps({'over': given})}")
+    read_in = read(scenario, entries)
     config = tuning.planned(read_in, given, objective, trials, variant)
     if folder is None:
         folder, is_there = folders.of_study(config, f"{config.name}-tuned")

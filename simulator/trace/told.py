@@ -39,14 +39,14 @@ def pairs(folder: Path, manifest: Mapping[str, Any], tables: Iterable[str]) -> P
     failed = f", {stops['failed']} failed" if stops["failed"] else ""
     groups = Counter(run["label"] for run in runs)
     names = [shortened(one_line(label), LONGEST) for label in groups]
-    more = f", ... ({len(names)} in all)" if len(names) > MOST_GROUPS else ""
+    more = f"; ... ({len(names)} in all)" if len(names) > MOST_GROUPS else ""
     replicates = ranges(groups.values())
     of_each = "replicate" if replicates == "1" else "replicates"
     return [
         ("study", one_line(manifest["name"])),
         ("folder", f"{one_line(str(folder))}{_passing(folder)}"),
         ("runs", f"{ended} of {counted(len(runs), 'run')} ended{failed}"),
-        ("groups", f"{', '.join(names[:MOST_GROUPS])}{more}"),
+        ("groups", f"{'; '.join(names[:MOST_GROUPS])}{more}"),
         ("of each", f"{replicates} {of_each}"),
         ("tables", ", ".join(tables)),
         ("next", NEXT_OF_TIMELINE if is_timeline else NEXT),

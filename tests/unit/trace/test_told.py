@@ -23,7 +23,7 @@ def test_a_study_says_what_it_is_and_what_to_do_next() -> None:
         "study:   small\n"
         "folder:  runs/small\n"
         "runs:    3 of 4 runs ended, 1 failed\n"
-        "groups:  async, sync\n"
+        "groups:  async; sync\n"
         "of each: 2 replicates\n"
         "tables:  commits, jobs\n"
         f"next:    {told.NEXT}"
@@ -33,7 +33,7 @@ def test_a_study_says_what_it_is_and_what_to_do_next() -> None:
 def test_many_groups_are_counted_and_a_timeline_has_no_curves() -> None:
     runs = [run(number, f"group {number}") for number in range(40)]
     words = repr(study(*runs, kind="timeline"))
-    assert "group 11, ... (40 in all)" in words
+    assert "group 11; ... (40 in all)" in words
     assert "1 replicate\n" in words
     assert words.endswith(f"next:    {told.NEXT_OF_TIMELINE}")
 
