@@ -52,7 +52,7 @@ def test_apa() -> None:
     text = cited(ROOT / "scenarios" / "quickstart.yaml", "--apa")
     program, paper = text.splitlines()
     assert program.endswith("stalesim (Version 0.1.0) [Computer software].")
-    assert paper.startswith("Chen, Jin, Sun, & Yin (2020). VAFL: a Method")
+    assert paper.startswith("Chen, T., Jin, X., Sun, Y., & Yin, W. (2020). VAFL: a")
 
 
 def test_keywords_name_what_there_is() -> None:
