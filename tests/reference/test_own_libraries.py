@@ -129,7 +129,7 @@ COLUMNS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_module_of_every_library_at_each_party() -> None:
     """Four parties of 16 columns, whose logits are added up; three engines."""
     changes = [{k: v for k, v in BASE.items() if k != "problem"}, COLUMNS]

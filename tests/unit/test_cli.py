@@ -235,6 +235,7 @@ def test_a_damaged_part_is_named(scenario: Path, tmp_path: Path) -> None:
         load(folder)
 
 
+@pytest.mark.long
 def test_a_study_is_the_same_with_any_number_of_processes(
     scenario: Path, tmp_path: Path
 ) -> None:

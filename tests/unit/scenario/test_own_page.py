@@ -39,7 +39,7 @@ def written(folder: Path) -> None:
         (folder / f"{name}.yaml").write_text(yaml, encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_server_attends_to_the_parties(tmp_path: Path) -> None:
     written(tmp_path)
     ran(["stalesim", "run", "own-server.yaml", "-o", "own-server"], tmp_path)
