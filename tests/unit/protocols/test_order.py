@@ -191,8 +191,8 @@ def test_chunks_do_not_matter() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_time_that_stands_still_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulator.timelines.simulated.STUCK", 1000)  # a minute less
+@pytest.mark.long
+def test_time_that_stands_still_is_an_error() -> None:
     clients = Clients.model_construct(idle=None, compute=Constant(value=0))
     plan = played(Asynchronous(), clients, 2, commits=10**9)
     with pytest.raises(ScenarioError, match="must take time"):
