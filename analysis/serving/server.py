@@ -75,6 +75,7 @@ class PageServer:
 
     def stop(self) -> None:
         """Ends `serve`, which another thread is in."""
+        self._server.ended = True
         self._server.shutdown()
 
     @cached_property
@@ -103,6 +104,8 @@ class PageServer:
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     answers: dict[str, Callable[[], Answer]]
+    ended = False
+    """Whether connections that a browser keeps are answered no longer."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Passes over a browser that has gone in the middle of an answer."""
@@ -115,6 +118,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answers one request."""
+        if self.server.ended:
+            self.close_connection = True
+            return
         if not self._is_from_here():
             self._send(HTTPStatus.FORBIDDEN, TEXT, f"ask for {LOOPBACK} itself\n")
             return

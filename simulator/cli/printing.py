@@ -69,8 +69,8 @@ def show_sizes(sizes: "Sequence[ModelSize]") -> None:
         server = f" (the server's {size.server_flops:,})" if size.server_flops else ""
         out.say(
             f"model {size.model}: {counted(size.num_weights, 'weight')}; a job sends "
-            f"{size.upload_bytes:,} bytes, gets {size.download_bytes:,} and has "
-            f"{counted(size.samples, 'sample')}, the gradient of each of {flops} "
+            f"{size.upload_bytes:,} bytes, gets {size.download_bytes:,} and has at "
+            f"most {counted(size.samples, 'sample')}, the gradient of each of {flops} "
             f"operations{server}"
         )
 
