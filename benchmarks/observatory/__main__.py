@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.observatory import borders, findings, ratios, tuned
+from benchmarks.observatory import findings, ratios
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "observatory"
 
@@ -36,12 +36,9 @@ def main() -> None:
     given = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     found = ratios.play(given.folder / "worlds", given.worlds, given.processes)
-    chosen = borders.tuned(tuned.play(given.folder / "tuned", given.processes))
     for name, table in (
         ("ratios", ratios.judged(found)),
         ("quantiles", ratios.quantiles(found)),
-        ("phases", borders.phases(chosen)),
-        ("winners", borders.winners(chosen)),
         ("mindflayer", kept(given.folder / "mindflayer.csv", findings.mindflayer)),
         ("bias", kept(given.folder / "bias.csv", findings.ends)),
     ):

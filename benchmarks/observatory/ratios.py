@@ -1,16 +1,15 @@
 """Plays the worlds, block by block, and judges every ratio in its proved interval."""
 
-from collections.abc import Iterator
+import csv
+import os
 from concurrent.futures import ProcessPoolExecutor
 from math import isnan
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.observatory.files import write_once
 from benchmarks.observatory.methods import PROVED, checks
 from benchmarks.observatory.worlds import KINDS, world
 
@@ -41,16 +40,21 @@ def play(folder: Path, worlds: int, processes: int) -> pd.DataFrame:
 
 
 def _play(block: tuple[Path, str, int, int]) -> Path:
+    """Writes a block's table, whole or not at all; nothing if it is there already."""
     path, kind, first, last = block
-
-    def rows() -> Iterator[tuple[Any, ...]]:
+    if path.exists():
+        return path
+    part = path.with_suffix(f".{os.getpid()}")
+    with part.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(FIELDS)
         for number in range(first, last):
             made = world(kind, number)
             for method, quantity, ratio, p in checks(made):
                 row = (kind, number, made.size, method, quantity, repr(float(ratio)))
-                yield (*row, "" if isnan(p) else repr(p))
-
-    return write_once(path, FIELDS, rows)
+                writer.writerow((*row, "" if isnan(p) else repr(p)))
+    part.replace(path)
+    return path
 
 
 def judged(found: pd.DataFrame) -> pd.DataFrame:
@@ -90,7 +94,7 @@ def judged(found: pd.DataFrame) -> pd.DataFrame:
 
 def _interval(low: float, high: float, *, of_means: bool) -> str:
     if of_means:
-        return "1 in the mean"
+        return "mean 1"
     if low == high:
         return f"{low:g}"
     return f"at least {low:g}" if high == float("inf") else f"{low:g} to {high:g}"

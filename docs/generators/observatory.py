@@ -1,12 +1,11 @@
 """The page and the figures of the observatory of time, from its tables."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch
 
 from analysis.figures import style
 from analysis.figures.files import save_figure
@@ -16,14 +15,54 @@ from generators.formulas import markdown
 NAME = "observatory"
 WIDTH = 7.16
 KINDS = {"fixed": 0, "universal": 1, "heavy": 2, "queues": 3}
-SHORT = {
-    "ASGD": "ASGD",
-    "Ringmaster": "Ringmaster",
-    "m-synchronous, stops": "m of n, stops",
-    "Rennala, stops": "Rennala, stops",
-    "m-synchronous": "m of n",
-    "synchronous": "all of n",
-}
+HEAD = """\
+`python -m benchmarks.observatory FOLDER` runs it and writes the tables of
+docs/results/observatory; worlds that are already in FOLDER are not run again.
+The rules of the methods: [methods.md](methods.md).
+
+## Simulated time over what is proved
+
+"""
+WORTH = """Where
+the expectation is known (`mean 1`) each world has a two-sided test, at 1 % for
+all worlds of a row together (Bonferroni), so that small errors pass. Program and
+checks have the same authors.
+
+**One test was changed after its result.** The mean of 200 rounds of m-synchronous
+SGD used to be judged by a t-test in heavy tails as well, and one world failed
+(log-normal, number 826). 200,000 independent draws of that round agree with the
+closed form (1.1944 ± 0.0032 against 1.1916), and its skewness of 17 is too much for
+a t-test of 200. Heavy-tailed rounds are now judged by their law (Kolmogorov and
+Smirnov), which all 952 worlds pass.
+
+*A job wasted by each*: the least time in which clients do the required jobs when
+each wastes one, the job under way at the start; the form of t(R) for powers that
+change, derived here. *Exact time*: the same without waste. The delays of all commits
+and of the jobs under way add up to concurrency - 1 for each commit, whatever the
+laws. A round of Ringleader waits for every client; where times may have no mean, its
+run ends after a fixed number of jobs (*rounds in ... jobs*), and a run without a
+whole round has no delays.
+
+"""
+RETRACTED = """\
+## Retracted: which wins, asynchrony or rounds
+
+This page and the README had a phase diagram of asynchrony against rounds of m clients,
+in which rounds with stops won most worlds, and a table of winners. Both are withdrawn:
+
+- **Unequal rights.** Rounds could stop late jobs and asynchrony could not:
+  Ringmaster's Algorithm 5 (`beyond: stop`) was left out.
+- **Unequal grids.** Rounds were tuned over 120 step sizes of at most 1.8, asynchrony
+  over 12 of at most 1. 7 of the 12 losses and all 20 undecided worlds without stops
+  come from that, some with intervals of no width.
+- **Rounds of one client are asynchrony.** The best m was 1 in 56 of the 61 losses, and
+  m = 1 with stops is Algorithm 5 with R = 1, commit for commit.
+
+A reviewer repeated 18 cells with stops on both sides and one grid of 44 steps
+(exponential and Lomax(1.5) times, three spreads, three noises, three seeds). Time of
+rounds over time of asynchrony: 0.99 to 1.03, where 0.19 to 0.81 had been published.
+What wins is the stop, which costs nothing in these worlds, and not the round.
+"""
 
 
 def has_results(results: Path) -> bool:
@@ -40,58 +79,26 @@ def document(note: str, results: Path) -> str:
     """
     tables = {
         name: pd.read_csv(results / NAME / f"{name}.csv", keep_default_na=False)
-        for name in ("ratios", "phases", "winners", "mindflayer", "bias")
+        for name in ("ratios", "mindflayer", "bias")
     }
     ratios = tables["ratios"]
     wrong = int(ratios["violations"].sum())
+    same = ratios["largest"] - ratios["least"] < 1e-6
     broken = ", ".join(
         f"{row.method} ({row.quantity}, {row.worlds}: {row.violations})"
         for row in ratios[ratios["violations"] > 0].itertuples()
     )
     return (
         f"# The observatory of time\n\n{note}\n"
-        "`python -m benchmarks.observatory FOLDER` plays it and writes the tables of\n"
-        "docs/results/observatory; what is in FOLDER is not played again. The rules\n"
-        "of the methods: [methods.md](methods.md).\n\n"
-        "## Simulated time over what is proved\n\n"
-        f"{ratios['played'].sum():,} checks in random worlds: fixed times; powers\n"
-        "that change over time (universal); heavy tails, of which some have no mean;\n"
+        f"{HEAD}{ratios['played'].sum():,} checks in random worlds: fixed times;\n"
+        "powers that change over time (universal); heavy tails, some without a mean;\n"
         "exponential services with queues. Each ratio has an interval in which it is\n"
-        "proved to lie. A ratio of means to an expectation (`1 in the mean`) is\n"
-        "judged by a two-sided test at 1 % for all worlds of a row together\n"
-        "(Bonferroni); with heavy tails, whose means so few rounds do not tell, the\n"
-        "law of a round is tested (Kolmogorov and Smirnov).\n"
-        f"**Violations: {wrong}**{': ' + broken if wrong else ''}.\n\n"
-        "*A job wasted by each*: the least time after which clients have done so many\n"
-        "jobs if each has wasted one, that under way at the start; the form of t(R)\n"
-        "for powers that change, derived here. *Exact time*: the same without waste.\n"
-        "Everyone's delays and those of jobs under way add up to concurrency - 1 for\n"
-        "each commit, whatever the laws. A round of Ringleader waits for everyone;\n"
-        "where times may have no mean its run ends after so many jobs (*rounds in ...\n"
-        "jobs*), and no delay is told of a run without a whole round.\n\n"
+        f"proved to lie. **Violations: {wrong}**{': ' + broken if wrong else ''}.\n\n"
+        f"What that is worth: {same.sum()} of the {len(same)} rows have one ratio in\n"
+        f"all worlds ({ratios['played'][same].sum():,} checks); they are identities and\n"
+        f"attained bounds, and test the program more than the theory. {WORTH}"
         f"{markdown(_words(ratios))}\n\n"
         f"![Ratios of simulated time to bounds](figures/{NAME}-ratios.png)\n\n"
-        "## Who wins where\n\n"
-        "Seconds to a squared gradient norm of 0.001 of its start on a quadratic\n"
-        "(condition 10, alike for all clients), every method at its best step and at\n"
-        "its best R, S or m; exponential times, whose means are spread over clients\n"
-        "(standard deviation of their logarithm; harmonic mean 1 s). Noise is\n"
-        "sigma^2 / epsilon. Geometric means over seeds. In the figure the colour is\n"
-        "the fastest method, and the number how many times longer the next one takes:\n"
-        "of all methods, and of those that stop no job. Exponential times have no\n"
-        "memory, so that a stop costs nothing: methods with stops win everywhere.\n\n"
-        f"![Who wins where](figures/{NAME}-winners.png)\n\n"
-        f"{markdown(_winning(tables['winners']))}\n\n"
-        "## When does asynchrony beat waiting for m of n?\n\n"
-        "The same with 16 clients and three tails of the same mean: how many times\n"
-        "longer rounds of the best m take than the better of ASGD and Ringmaster.\n"
-        "Above 1 asynchrony wins. The white line is the border; between the thin\n"
-        "lines the 95 % interval of six pairs of seeds contains 1. Dashed, for rounds\n"
-        "with stops: where the theory's times are equal, without their constants,\n"
-        "min_m E[round of m] (1 + noise / m) and A_n (1 + noise / n).\n\n"
-        f"![Phase diagram](figures/{NAME}-phases.png)\n\n"
-        f"{_phase_words(tables['phases'])}\n\n"
-        f"{markdown(_phases(tables['phases']))}\n\n"
         "## Plain ASGD ends near its fast clients\n\n"
         "f_i = (x - b_i)^2 / 2 with b = (0, 1, 10), and 1, 2 and 7 s for a gradient.\n"
         f"The optimum is {tables['bias']['mean'][0]:.3f}; the mean weighted by\n"
@@ -101,8 +108,9 @@ def document(note: str, results: Path) -> str:
         "Seconds for a gradient at the same mean batch, where one takes 1 s and a\n"
         "Lomax(1.1) time; MindFlayer gives trials up after 1 s and the median of the\n"
         "rest. `ratio` is Rennala's over MindFlayer's with its 95 % interval\n"
-        "(10 pairs of seeds): MindFlayer is better above 1.\n\n"
-        f"{markdown(tables['mindflayer'].round(3))}\n"
+        "(10 pairs of seeds): MindFlayer is better above 1. One law and one rule for\n"
+        "giving up: no statement about others.\n\n"
+        f"{markdown(tables['mindflayer'].round(3))}\n\n{RETRACTED}"
     )
 
 
@@ -111,42 +119,6 @@ def _words(ratios: pd.DataFrame) -> pd.DataFrame:
     shown = ratios.copy()
     shown[numbers] = shown[numbers].map(lambda x: f"{float(x):.3f}")
     return shown.map(lambda x: literal(x) if isinstance(x, str) else x)
-
-
-def _winning(winners: pd.DataFrame) -> pd.DataFrame:
-    """Returns the worlds of the least and largest noise and spread."""
-    ends = [winners[c].isin([winners[c].min(), winners[c].max()]) for c in AXES]
-    shown = winners[(winners["tail"] == "exponential") & ends[0] & ends[1]]
-    columns = [*AXES, *SHORT]
-    return shown[["clients", *columns]].round(2).rename(columns=SHORT)
-
-
-AXES = ("spread", "noise")
-
-
-def _phase_words(phases: pd.DataFrame) -> str:
-    parts = []
-    for rounds, own in phases.groupby("rounds", sort=False):
-        wins = (own["low"] > 1).sum()
-        loses = (own["high"] < 1).sum()
-        parts.append(
-            f"Against rounds with {rounds} asynchrony wins in {wins} of {len(own)}\n"
-            f"worlds, loses in {loses}, and {len(own) - wins - loses} are undecided."
-        )
-    same = np.sign(np.log(phases["ratio"])) == np.sign(np.log(phases["theory"]))
-    stops = phases["rounds"] == "stops"
-    parts.append(
-        f"The theory names the winner in {int(same[stops].sum())} of "
-        f"{int(stops.sum())}\nworlds with stops."
-    )
-    return " ".join(parts)
-
-
-def _phases(phases: pd.DataFrame) -> pd.DataFrame:
-    shown = phases[phases["noise"].isin([phases["noise"].min(), phases["noise"].max()])]
-    shown = shown[shown["spread"].isin([0, 1, 2])]
-    columns = ["tail", "spread", "noise", "rounds", "ratio", "low", "high", "theory"]
-    return shown[[*columns, "asynchronous", "m"]].round(3)
 
 
 def figures(results: Path, folder: Path) -> None:
@@ -161,10 +133,6 @@ def figures(results: Path, folder: Path) -> None:
     with style.context():
         ratios = pd.read_csv(results / NAME / "quantiles.csv")
         save_figure(_ratios(ratios), folder / f"{NAME}-ratios")
-        winners = pd.read_csv(results / NAME / "winners.csv")
-        save_figure(_winners(winners), folder / f"{NAME}-winners")
-        phases = pd.read_csv(results / NAME / "phases.csv")
-        save_figure(_phase_figure(phases), folder / f"{NAME}-phases")
 
 
 def _ratios(quantiles: pd.DataFrame) -> Figure:
@@ -197,92 +165,3 @@ def _ratios(quantiles: pd.DataFrame) -> Figure:
         fontsize=6,
     )
     return figure
-
-
-def _winners(winners: pd.DataFrame) -> Figure:
-    """Draws the fastest method of each world, and how much slower the next one is."""
-    shown = winners[winners["tail"] == "exponential"]
-    colours = dict(zip(SHORT, style.palette(), strict=False))
-    numbers = sorted(shown["clients"].unique())
-    figure = Figure((WIDTH, 4.6), layout="constrained")
-    grid: Any = figure.subplots(2, len(numbers), sharex=True, sharey=True)
-    without = [name for name in SHORT if "stops" not in name]
-    for line, (methods, words) in zip(
-        grid, ((list(SHORT), ""), (without, ", no stops")), strict=True
-    ):
-        for axes, number in zip(line, numbers, strict=True):
-            own = shown[shown["clients"] == number]
-            _map(axes, own.set_index(["noise", "spread"])[methods], colours)
-            axes.set_title(f"{number} clients{words}", fontsize=8)
-        line[0].set_ylabel("sigma² / epsilon")
-    for axes in grid[-1]:
-        axes.set_xlabel("Spread of mean times")
-    handles = [
-        Patch(color=colour, label=SHORT[name], alpha=0.75)
-        for name, colour in colours.items()
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-    return figure
-
-
-def _map(axes: Any, seconds: pd.DataFrame, colours: dict[str, str]) -> None:
-    spreads, noises = (
-        sorted(seconds.index.get_level_values(level).unique())
-        for level in ("spread", "noise")
-    )
-    for keys, row in seconds.iterrows():
-        noise, spread = cast("tuple[float, float]", keys)
-        x, y = spreads.index(spread), noises.index(noise)
-        best, second = row.sort_values(kind="stable").iloc[:2]
-        colour = colours[str(row.idxmin())]
-        axes.add_patch(Rectangle((x, y), 1, 1, color=colour, alpha=0.75, lw=0))
-        by = f"{second / best:.2f}"
-        axes.text(x + 0.5, y + 0.5, by, ha="center", va="center", size=6)
-    axes.set_xticks(np.arange(len(spreads)) + 0.5, [f"{one:g}" for one in spreads])
-    axes.set_yticks(np.arange(len(noises)) + 0.5, [f"{one:g}" for one in noises])
-    axes.set(xlim=(0, len(spreads)), ylim=(0, len(noises)))
-    axes.grid(visible=False)
-
-
-def _phase_figure(phases: pd.DataFrame) -> Figure:
-    """Draws the ratio of times over spread and noise, its border, and the theory's."""
-    tails = ["constant", "exponential", "Lomax 1.5"]
-    figure = Figure((WIDTH, 4.6), layout="constrained")
-    grid: Any = figure.subplots(2, len(tails), sharex=True, sharey=True)
-    drawn: Any = None
-    for line, rounds in zip(grid, ("stops", "no stops"), strict=True):
-        for axes, tail in zip(line, tails, strict=True):
-            own = phases[(phases["tail"] == tail) & (phases["rounds"] == rounds)]
-            parts: dict[str, Any] = {
-                name: np.log2(
-                    own.pivot_table(index="noise", columns="spread", values=name)
-                )
-                for name in ("ratio", "low", "high", "theory")
-            }
-            x = parts["ratio"].columns.to_numpy()
-            y = np.log2(parts["ratio"].index.to_numpy())
-            drawn = axes.contourf(
-                x, y, parts["ratio"], np.linspace(-4, 4, 17), cmap="RdBu", extend="both"
-            )
-            _line(axes, x, y, parts["ratio"], colors="white", linewidths=2)
-            _line(axes, x, y, parts["low"], colors="white", linewidths=0.7)
-            _line(axes, x, y, parts["high"], colors="white", linewidths=0.7)
-            if rounds == "stops":
-                _line(axes, x, y, parts["theory"], colors="black", linestyles="--")
-            axes.set_title(f"{tail}, {rounds}", fontsize=8)
-            axes.set_yticks(y, [f"{2**one:g}" for one in y])
-            axes.grid(visible=False)
-    for axes in grid[-1]:
-        axes.set_xlabel("Spread of mean times")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("sigma² / epsilon")
-    bar = figure.colorbar(drawn, ax=grid, shrink=0.8)
-    bar.set_ticks([-4, -2, 0, 2, 4], labels=["1/16", "1/4", "1", "4", "16"])
-    bar.set_label("Time of rounds / time of asynchrony")
-    return figure
-
-
-def _line(axes: Any, x: Any, y: Any, values: Any, **look: Any) -> None:
-    """Draws where values are zero, if they are somewhere above and somewhere below."""
-    if values.to_numpy().min() < 0 < values.to_numpy().max():
-        axes.contour(x, y, values, [0], **look)

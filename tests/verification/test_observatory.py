@@ -1,15 +1,12 @@
-"""The observatory: worlds by their number, judgement, and what is tuned."""
+"""The observatory: worlds by their number, judgement, and blocks of them."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.theory import expected_order_statistic
-from benchmarks.observatory import borders, methods, ratios, tuned, worlds
+from benchmarks.observatory import methods, ratios, worlds
 from benchmarks.observatory.methods import checks
-from simulator.protocols import Asynchronous
-from simulator.timeline import Kind
 
 
 @pytest.fixture(scope="module")
@@ -77,63 +74,3 @@ def test_blocks_that_are_there_are_not_played_again(tmp_path, monkeypatch) -> No
     block[0].write_text("kept")
     ratios._play(block)
     assert block[0].read_text() == "kept"
-
-
-@pytest.mark.parametrize(("batch", "noise"), [(1, 4.0), (8, 16.0), (16, 0.25)])
-def test_rounds_to_the_target_are_counted_in_closed_form(batch, noise) -> None:
-    """Mean and variance of each coordinate, step by step."""
-    count, step = tuned.rounds_needed(batch, noise)
-    mean, variance = tuned.START.copy(), np.zeros(tuned.D)
-    squares = []
-    for _ in range(count):
-        mean = mean * (1 - step * tuned.CURVATURE)
-        variance = variance * (1 - step * tuned.CURVATURE) ** 2
-        variance = variance + step**2 * noise * tuned.EPSILON / tuned.D / batch
-        squares.append(float(tuned.CURVATURE**2 @ (mean**2 + variance)))
-    assert squares[-1] <= tuned.EPSILON
-    assert min(squares[:-1], default=1.0) > tuned.EPSILON
-
-
-def test_updates_are_replayed_with_what_their_clients_read() -> None:
-    cell = tuned.TunedWorld(3, "exponential", 0.5, 1)
-    ends, rows = cell.commits(Asynchronous(staleness_bound=2), 80)
-    mean, variance = tuned.replayed(rows, 1)
-    assert ends.size == 80 == len(mean)
-    at = 5
-    history = [tuned.START]
-    for read in rows.read_version[rows.kind == Kind.COMMIT, 0]:
-        old = history[int(read)]
-        history.append(history[-1] - tuned.STEPS[at] * tuned.CURVATURE * old)
-    slow = [float(tuned.CURVATURE**2 @ x**2) for x in history[1:]]
-    np.testing.assert_allclose(mean[:, at], slow, rtol=1e-10)
-    # After one step the variance is that of the noise: step^2 / D in each coordinate;
-    # of 32 x 4 normal draws, weighted by a^4.
-    wanted = tuned.STEPS**2 * (tuned.CURVATURE**2).sum() / tuned.D
-    assert (np.abs(variance[0] / wanted - 1) < 4 * (2 / 32) ** 0.5).all()
-
-
-def test_passing_the_target_is_not_reaching_it() -> None:
-    mean = np.full((6, tuned.STEPS.size), 1e-5)
-    mean[:2] = 1
-    mean[4:, 0] = 1
-    mean[5, 1] = np.nan
-    at = tuned.reached(mean, np.zeros_like(mean), 1.0)
-    assert at[:3].tolist() == [-1, -1, 2]
-
-
-def test_mean_rounds_are_those_of_order_statistics() -> None:
-    tau = np.array([0.4, 1.0, 2.5])
-    laws = [stats.expon(scale=one) for one in tau]
-    wanted = [expected_order_statistic(laws, m) for m in (1, 2, 3)]
-    found = borders.mean_rounds("exponential", tau)
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)
-    # The first of two Lomax(1.5) times of scale 1/2 is one of Lomax(3): 1/2 / (3 - 1).
-    first = borders.mean_rounds("Lomax 1.5", np.ones(2))
-    np.testing.assert_allclose(first, [0.25, 1.75], rtol=1e-4)  # they add up to 2
-
-
-def test_spread_keeps_the_rate_of_all_clients() -> None:
-    for spread in tuned.SPREADS:
-        tau = tuned.TunedWorld(16, "constant", spread, 0).tau
-        assert (1 / tau).mean() == pytest.approx(1)
-        assert np.log(tau).std() == pytest.approx(0.95 * spread, abs=0.06)
