@@ -23,7 +23,6 @@ from PIL import Image
 
 import decisions
 import degrees
-import forecasts
 import rows as experiments
 from analysis import claims, summary, timelines
 from analysis.claims.measured import measure
@@ -264,22 +263,13 @@ def documents() -> dict[Path, str]:
             "or calibration of it), we ourselves, or algebra (*identity*). `p` is\n"
             "two-sided and corrected by Holm among the claims of one origin in a\n"
             "study; intervals are those of one claim alone. How it is judged:\n"
-            "[judging.md](judging.md); what earlier verdicts became:\n"
-            "[rejudged.md](rejudged.md).\n\n"
+            "[judging.md](judging.md).\n\n"
             "[Numbers that are ours](#numbers-that-are-ours), and\n"
             "[those that were changed after a run](#numbers-that-were-changed) follow\n"
             f"the claims.\n\n{markdown(_tally(claimed))}\n\n{of_words(claimed)}\n\n"
             f"{_degrees()}\n"
         ),
     }
-    found[ROOT / "docs" / "forecasts.md"] = (
-        f"# A review's forecasts, row by row\n\n{NOTE}\n"
-        "A review of the first version said what would hold once the settings of\n"
-        "the papers were read anew (`docs/forecasts.yaml`). *here*: verdicts of the\n"
-        "claims that judge it, hold/do not hold/undecided; *measured*: the first of\n"
-        "them, and the last. Every claim: [reproduction.md](reproduction.md).\n\n"
-        f"{of_words(forecasts.read())}\n"
-    )
     if attacks := _attacks():
         found[ROOT / "docs" / "attacks.md"] = (
             f"# What a curious server recovers\n\n{NOTE}\n"
