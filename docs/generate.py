@@ -219,27 +219,35 @@ def _tally(claimed: pd.DataFrame) -> pd.DataFrame:
 def readme_summary() -> str:
     """Returns the README's summary, a line per paper."""
     listed = experiments.read(ROOT / experiments.LISTED)
-    return markdown(experiments.by_paper(listed))
+    return (
+        f"{markdown(experiments.by_paper(listed))}\n\n{experiments.on_own_data(listed)}"
+    )
 
 
 def experiments_page() -> str:
     """Returns the table of experiments, and links to all other studies."""
     listed = experiments.read(ROOT / experiments.LISTED)
     table = experiments.from_pages(markdown(experiments.table(listed)))
+    apart = pd.DataFrame(experiments.apart()).rename(columns={"kind": "as"})
     return (
         f"# Every experiment, row by row\n\n{NOTE}\n"
         "A row is a figure, table or theorem of VAFL, MAPA, FedBCD (BCD) or A(DP)²SGD\n"
         "(ADP), a statement on privacy that does not hold (PRIV), or a comparison of\n"
-        "papers (X); counted are the paper's own claims as they are read today, and\n"
-        "the replicates behind them. The same in an earlier reading, other claims of\n"
-        "the specification, our own, and identities (equal by algebra) have a column:\n"
-        "hold/do not hold/undecided.\n"
-        "Where a row has no claim, a *test* or generated *table* shows it. What is\n"
-        "*not run* has no results in `docs/results` yet. Every claim with its\n"
-        "numbers: [reproduction.md](reproduction.md).\n\n"
+        "papers (X). Counted are sentences of the paper, each once, at the paper's\n"
+        "setting and with content ([rule](judging.md#what-is-counted)). Other claims\n"
+        "(hold/do not hold/undecided): sentences not at the paper's *setting*, those\n"
+        "that hold without *content*, *variants* of a sentence, and claims of the\n"
+        "specification, our own, and identities (equal by algebra). A row that has\n"
+        "nothing but these is *apart*. Where a row has no claim, a *test* or a\n"
+        "generated *table* shows it. What is *not run* has no results yet.\n"
+        "Every claim with its numbers: [reproduction.md](reproduction.md).\n\n"
         f"{markdown(experiments.by_paper(listed))}\n\n"
         f"{table}\n\n"
-        f"Other studies: {experiments.from_pages(experiments.others(listed))}.\n"
+        f"Other studies: {experiments.from_pages(experiments.others(listed))}.\n\n"
+        "## Sentences that do not count each by itself\n\n"
+        "From `docs/apart.csv`. On stand-ins and on 5,000 images of MNIST every\n"
+        "sentence is *setting* besides.\n\n"
+        f"{of_words(apart)}\n"
     )
 
 

@@ -4,7 +4,7 @@ python docs/rejudge.py
 
 Of most studies the numbers of their runs are kept (`values.csv`), and these are judged.
 Of one that was taken in before there was such a file the verdicts stay as they are,
-under the words and the origin that their claims have now; a claim that has none there is
+under the words and the origin that their claims have now; a claim without a verdict is
 undecided, with the command that would decide it.
 """
 

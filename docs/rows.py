@@ -4,22 +4,34 @@ What is counted are the verdicts in docs/results; nothing of it is typed by hand
 """
 
 import csv
+import fnmatch
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path("docs/results")
 LISTED = Path("docs/rows.csv")
+APART = Path("docs/apart.csv")
 VERDICTS = ["holds", "does not hold", "undecided"]
+HOLDS, FAILS, OPEN = VERDICTS
 PAPER, IDENTITY = "paper", "identity"
 """Origin of the claims that are counted; those of others are listed apart."""
+COUNTED, SETTING, CONTENT, VARIANT = "counted", "setting", "content", "variant"
+"""How a paper's sentence counts; docs/judging.md has the rule."""
+SENTENCE = "sentence"
+"""Word in apart.csv: its claims are one sentence together."""
+KINDS = (SENTENCE, VARIANT, CONTENT, SETTING)
+SUBSTITUTE = re.compile(r"-standin|^mnist5k")
+"""Found in the names of data that are not a paper's, or not all of them."""
 NO_CLAIM = "-"
 """Mark in the column `claims`: the study has no claim on this experiment."""
 NONE_COLLECTED = 5
@@ -104,6 +116,105 @@ def mistakes(rows: list[Row], root: Path = ROOT) -> list[str]:
     return [f"{LISTED}: {name} {remedy}" for name in dict.fromkeys(named)]
 
 
+class Apart(NamedTuple):
+    """Claims that do not count each by itself.
+
+    Attributes:
+        scenario: their files in scenarios/, without the ending, `*` for anything.
+        claims: regular expression that is found in what they say; empty for all.
+        kind: one of `KINDS`.
+        why: Reason.
+    """
+
+    scenario: str
+    claims: str
+    kind: str
+    why: str
+
+    def is_about(self, scenario: str, says: str) -> bool:
+        """Says whether a claim of a file is one of these."""
+        if not fnmatch.fnmatchcase(scenario, self.scenario):
+            return False
+        return re.search(self.claims, says) is not None
+
+
+def apart(root: Path = ROOT) -> list[Apart]:
+    """Returns what docs/apart.csv lists; nothing if there is none.
+
+    Raises:
+        SystemExit: A line has another kind than `KINDS`.
+    """
+    path = root / APART
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        found = [Apart(*line.values()) for line in csv.DictReader(file)]
+    for one in found:
+        if one.kind not in KINDS:
+            raise SystemExit(
+                f"{APART}: as must be {', '.join(KINDS)}, got {one.kind!r}; correct it"
+            )
+    return found
+
+
+def sentences(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
+    """Returns the sentences of papers that were judged, a row each.
+
+    Claims that say the same, or that apart.csv joins, are one sentence. It holds if all
+    of them do at all of their swept values, does not hold if one does not, and is
+    undecided otherwise.
+
+    Args:
+        rows: the experiments; a sentence that several share is one of the first.
+        root: Root of the repository.
+
+    Returns:
+        Columns row, scenario, data, says (of the first claim), how (counted, setting,
+        content or variant), verdict, replicates (a tuple).
+    """
+    listed = apart(root)
+    found: dict[tuple[str, str], list[Any]] = {}
+    lines = []
+    for row in rows:
+        claims = _claims(row, root)
+        mine = claims.loc[claims["origin"] == PAPER]
+        of = ["scenario", "data", "says", "verdict", "replicates"]
+        for scenario, data, says, *judged in mine[of].itertuples(index=False):
+            kinds = {one.kind: one for one in listed if one.is_about(scenario, says)}
+            joined = kinds.get(SENTENCE)
+            key = scenario, joined.claims if joined else says
+            new = (row.id, scenario, data, says, {*kinds}, [])
+            if key not in found:
+                lines.append(new)
+            first = found.setdefault(key, new)
+            if first[0] == row.id:
+                first[-1].append(judged)
+    rows_ = [
+        (*line, _how(kinds, data, verdict), verdict, tuple(n for _, n in judged))
+        for *line, kinds, judged in lines
+        for data, verdict in [(line[2], _together([one for one, _ in judged]))]
+    ]
+    columns = ["row", "scenario", "data", "says", "how", "verdict", "replicates"]
+    return pd.DataFrame(rows_, columns=pd.Index(columns))
+
+
+def _together(verdicts: list[str]) -> str:
+    """Returns the verdict on claims that are all to hold."""
+    if FAILS in verdicts:
+        return FAILS
+    return HOLDS if {*verdicts} == {HOLDS} else OPEN
+
+
+def _how(kinds: set[str], data: str, verdict: str) -> str:
+    if VARIANT in kinds:
+        return VARIANT
+    if CONTENT in kinds and verdict == HOLDS:
+        return CONTENT
+    if SETTING in kinds or SUBSTITUTE.search(data):
+        return SETTING
+    return COUNTED
+
+
 def table(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
     """Returns what is known of every experiment.
 
@@ -117,100 +228,137 @@ def table(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
 
 
 def by_paper(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
-    """Returns a line per paper: its experiments, and verdicts on its own claims.
+    """Returns a line per paper: its experiments, and verdicts on its own sentences.
 
-    A claim counts once, also where several experiments share it. Where a family of
+    A sentence counts once, also where several experiments share it. Where a family of
     experiments has no claims but identities, these are counted.
 
     Args:
         rows: the experiments.
         root: Root of the repository.
     """
-    columns = ["paper", "experiments", *VERDICTS, "shown by a test or table", NOT_RUN]
+    columns = ["paper", "experiments", *VERDICTS, "not at the paper's setting"]
+    columns += ["holds without content", "shown by a test or table", NOT_RUN]
     lines = []
     for family, title in PAPERS.items():
         mine = [row for row in rows if row.id.split("-")[0] == family]
-        claims = _of_all(mine, root)
-        for origin in (PAPER, IDENTITY):
-            counted = claims.loc[claims["origin"] == origin]
-            if len(counted):
-                break
+        if not mine:
+            continue
+        judged = sentences(mine, root)
+        counted = judged[judged["how"] == COUNTED]
+        if not len(judged):
+            claims = pd.concat([_claims(row, root) for row in mine])
+            counted = claims.loc[claims["origin"] == IDENTITY]
+        elsewhere = _slashed(judged[judged["how"] == SETTING])
+        empty = int((judged["how"] == CONTENT).sum())
         firsts = [_cells(row, root)[4] for row in mine]
         instead = sum(first in ("test", "table") for first in firsts)
         waiting = sum(first == NOT_RUN for first in firsts)
-        numbers = (len(mine), *_counts(counted), instead, waiting)
-        if mine:
-            lines.append((title, *numbers))
+        verdicts = _counts(counted)
+        lines.append((title, len(mine), *verdicts, elsewhere, empty, instead, waiting))
     return pd.DataFrame(lines, columns=pd.Index(columns))
 
 
-def _of_all(rows: list[Row], root: Path) -> pd.DataFrame:
-    """Returns the claims of some experiments, each once."""
-    found = {
-        (scenario, number): claim
-        for row in rows
-        for scenario in row.scenarios
-        for number, claim in _of_file(row, scenario, root).iterrows()
-    }
-    columns = ["says", "origin", "verdict", "replicates"]
-    return pd.DataFrame(found.values(), columns=pd.Index(columns))
+def on_own_data(rows: list[Row], root: Path = ROOT) -> str:
+    """Returns how many of the papers' sentences were judged on what, in words."""
+    judged = sentences(rows, root)
+    judged = judged[judged["how"] != VARIANT]
+    ours = judged["data"].str.startswith("synthetic")
+    parts = judged["data"].str.contains(SUBSTITUTE)
+    theirs = judged[(judged["how"] != SETTING) & ~parts & ~ours]
+    kinds = {_model(root / f"scenarios/{name}.yaml") for name in theirs["scenario"]}
+    deep = ", ".join(sorted(kinds - {"linear"})) or "none"
+    return (
+        f"{len(judged)} sentences of the four papers were judged: {len(theirs)} on the "
+        f"paper's own data at its size, {int(ours.sum())} of theory on synthetic data, "
+        "the others on less.\nThe former are of logistic regression and SVMs; deep "
+        f"models that are decided on a paper's own data: {deep}."
+    )
 
 
-def _of_file(row: Row, scenario: str, root: Path) -> pd.DataFrame:
-    folder = root / RESULTS / name_of(root / "scenarios" / f"{scenario}.yaml")
-    return _claims(row, folder / "claims.csv")
+def _model(scenario: Path) -> str:
+    tree = yaml.safe_load(scenario.read_text(encoding="utf-8"))
+    return tree["problem"].get("model", {"kind": "linear"})["kind"]
 
 
 def _cells(row: Row, root: Path) -> tuple[object, ...]:
-    found, data, studies, some = [], [], [], False
+    studies, some = [], False
     for scenario in row.scenarios:
         file = f"scenarios/{scenario}.yaml"
         link = f"[{scenario.split('/')[1]}]({file})"
-        folder = root / RESULTS / name_of(root / file)
-        if not (folder / "about.json").exists():
-            studies.append(f"{link} ({NOT_RUN})")
-            continue
-        some = True
-        studies.append(link)
-        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-        data.append(about.get("dataset", ""))  # a world without numerics has none
-        found.append(_claims(row, folder / "claims.csv"))
-    claims = pd.concat(found) if found else _claims(row, root / "none")
-    mine = claims.loc[claims["origin"] == PAPER]
+        there = (root / RESULTS / name_of(root / file) / "about.json").exists()
+        studies.append(link if there else f"{link} ({NOT_RUN})")
+        some |= there
+    judged, claims = sentences([row], root), _claims(row, root)
+    mine = judged[judged["how"] == COUNTED]
     numbers: tuple[object, ...] = tuple(_counts(mine))
     if not any(numbers):
-        numbers = (_instead(row, some=some), "", "")
+        numbers = (_instead(row, some=some, claimed=len(judged) > 0), "", "")
     others = [
-        f"{origin} {'/'.join(map(str, _counts(rows)))}"
-        for origin, rows in claims.groupby("origin", sort=False)
+        f"{how} {_slashed(judged[judged['how'] == how])}"
+        for how in (SETTING, CONTENT, VARIANT)
+        if (judged["how"] == how).any()
+    ]
+    others += [
+        f"{origin} {_slashed(claims[claims['origin'] == origin])}"
+        for origin in dict.fromkeys(claims["origin"])
         if origin != PAPER
     ]
-    known = ", ".join(dict.fromkeys(filter(None, data)))
+    known = ", ".join(dict.fromkeys(filter(None, _data(row, root))))
     shown = ", ".join(dict.fromkeys(map(_link, row.shown)))
-    behind = (*numbers, _span(mine["replicates"]), ", ".join(others))
+    replicates = [n for each in mine["replicates"] for n in each]
+    behind = (*numbers, _span(replicates), ", ".join(others))
     return row.id, row.what, ", ".join(studies), known, *behind, shown
 
 
-def _claims(row: Row, file: Path) -> pd.DataFrame:
-    """Returns the claims of a study that are about an experiment."""
-    if not file.exists():
-        return pd.DataFrame(columns=["says", "origin", "verdict", "replicates"])
-    found = pd.read_csv(file, keep_default_na=False)
-    return found.loc[[row.is_about(says) for says in found["says"]]]
+def _data(row: Row, root: Path) -> list[str]:
+    """Returns the data of the studies that have results, "" where there are none."""
+    names = (name_of(root / f"scenarios/{scenario}.yaml") for scenario in row.scenarios)
+    files = (root / RESULTS / name / "about.json" for name in names)
+    return [
+        json.loads(file.read_text(encoding="utf-8")).get("dataset") or ""
+        for file in files
+        if file.exists()
+    ]
+
+
+def _claims(row: Row, root: Path) -> pd.DataFrame:
+    """Returns the claims of its studies that are about an experiment."""
+    columns = ["scenario", "data", "says", "origin", "verdict", "replicates"]
+    frames = [pd.DataFrame(columns=pd.Index(columns))]
+    for scenario in row.scenarios:
+        name = name_of(root / f"scenarios/{scenario}.yaml")
+        file = root / RESULTS / name / "claims.csv"
+        if not file.exists():
+            continue
+        found = pd.read_csv(file, keep_default_na=False)
+        about = json.loads(file.with_name("about.json").read_text(encoding="utf-8"))
+        data = about.get("dataset") or ""
+        own = found.loc[[row.is_about(says) for says in found["says"]]]
+        if len(own):
+            frames.append(own.assign(scenario=scenario, data=data)[columns])
+    return pd.concat(frames[1:] or frames)
 
 
 def _counts(claims: pd.DataFrame) -> list[int]:
     return [int((claims["verdict"] == verdict).sum()) for verdict in VERDICTS]
 
 
-def _span(replicates: pd.Series) -> str:
+def _slashed(claims: pd.DataFrame) -> str:
+    """Returns how many hold, do not hold and are undecided; empty if there are none."""
+    return "/".join(map(str, _counts(claims))) if len(claims) else ""
+
+
+def _span(replicates: Iterable[Any]) -> str:
     """Returns how many replicates stand behind verdicts: one number, or from and to."""
     known = sorted({int(n) for n in replicates if int(n)})
     return "-".join(map(str, dict.fromkeys([known[0], known[-1]]))) if known else ""
 
 
-def _instead(row: Row, *, some: bool) -> str:
-    """Returns what an experiment has in place of verdicts."""
+def _instead(row: Row, *, some: bool, claimed: bool) -> str:
+    """Returns what an experiment has in place of verdicts that count."""
+    if claimed:
+        return "apart"
     if any(path.startswith("tests/") for path in row.shown):
         return "test"
     if row.shown:

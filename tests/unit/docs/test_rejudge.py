@@ -14,7 +14,8 @@ SCENARIO = """
 name: a
 source: a paper
 replicates: 3
-problem: {data: {kind: digits}, partition: {kind: iid, clients: 2}, model: {kind: linear}}
+problem: {data: {kind: digits}, partition: {kind: iid, clients: 2}}
+clients: {compute: {law: constant, value: 1}}
 protocol: {kind: asynchronous}
 algorithm: {kind: sgd, step_size: 0.1, batch: 1}
 stop: {commits: 2}

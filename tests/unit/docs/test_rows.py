@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -115,6 +116,7 @@ def _file(scenario: str) -> Path:
     return ROOT / "scenarios" / f"{scenario}.yaml"
 
 
+@cache
 def _says(scenario: str) -> list[str]:
     return [claim.says for claim in getattr(read_any(_file(scenario)), "claims", ())]
 
@@ -133,6 +135,15 @@ def test_a_choice_of_claims_finds_some() -> None:
             assert any(row.is_about(says) for says in said), row.id
 
 
+def test_what_counts_apart_is_found_in_some_sentence() -> None:
+    """A line of apart.csv about nothing is a slip, or was forgotten."""
+    files = {name for row in LISTED for name in row.scenarios}
+    said = [(name, says) for name in files for says in _says(name)]
+    for one in rows.apart():
+        assert any(one.is_about(*each) for each in said), one
+        assert one.why
+
+
 def test_every_scenario_of_a_paper_belongs_to_an_experiment() -> None:
     named = {scenario for row in LISTED for scenario in row.scenarios}
     for family in ("vafl", "mapa", "fedbcd", "adp2sgd", "cross"):
@@ -149,8 +160,13 @@ def _row(**entries: Any) -> Any:
     return rows.Row(**(empty | entries))
 
 
-def _study(root: Path, name: str, verdicts: dict[str, str] | None) -> None:
-    """Writes a scenario and, unless it has not been run, its results."""
+def _study(
+    root: Path, name: str, verdicts: dict[str, Any] | None, data: str = "digits"
+) -> None:
+    """Writes a scenario and, unless it has not been run, its results.
+
+    A claim that has several verdicts has them at several points.
+    """
     scenario = root / "scenarios" / "a" / f"{name}_file.yaml"
     scenario.parent.mkdir(parents=True, exist_ok=True)
     scenario.write_text(f"# A study.\nname: {name}\n")
@@ -158,8 +174,9 @@ def _study(root: Path, name: str, verdicts: dict[str, str] | None) -> None:
         return
     folder = root / rows.RESULTS / name
     folder.mkdir(parents=True)
-    (folder / "about.json").write_text(json.dumps({"name": name, "dataset": "digits"}))
+    (folder / "about.json").write_text(json.dumps({"name": name, "dataset": data}))
     claims = pd.DataFrame(verdicts.items(), columns=pd.Index(["says", "verdict"]))
+    claims = claims.explode("verdict", ignore_index=True)
     own = claims["says"].str.startswith("ours")
     claims["origin"] = own.map({True: "own", False: "paper"})
     claims["replicates"] = [3 + 17 * (n % 2) for n in range(len(claims))]
@@ -198,9 +215,51 @@ def test_a_line_per_paper_counts_every_claim_once(tmp_path: Path) -> None:
     tested = _row(id="PRIV-1", shown=("tests/test_a.py::test_b",))
     found = rows.by_paper([both, again, idle, tested], tmp_path)
     assert found.to_numpy().tolist() == [
-        [rows.PAPERS["VAFL"], 3, 1, 1, 1, 0, 1],
-        [rows.PAPERS["PRIV"], 1, 0, 0, 0, 1, 0],
+        [rows.PAPERS["VAFL"], 3, 1, 1, 1, "", 0, 0, 1],
+        [rows.PAPERS["PRIV"], 1, 0, 0, 0, "", 0, 1, 0],
     ]
+
+
+APART = """scenario,claims,as,why
+a/*_file,other option,variant,the same
+a/one_file,figure 2,sentence,one sentence
+a/one_file,bound,content,met 20 times over
+a/two_file,figure 3,setting,a tenth of its length
+"""
+
+
+def test_a_sentence_counts_once_at_the_papers_setting_with_content(
+    tmp_path: Path,
+) -> None:
+    """Verdicts of one sentence are joined: all hold, or one does not."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / rows.APART).write_text(APART)
+    said = {
+        "figure 1": ["holds", "holds"],
+        "figure 1, other option": ["does not hold"],
+        "figure 2: a": ["holds", "undecided"],
+        "figure 2: b": ["does not hold"],
+        "a bound": ["holds"],
+        "another bound": ["undecided"],
+        "ours": ["holds"],
+    }
+    _study(tmp_path, "one", said)
+    _study(tmp_path, "two", {"figure 3": ["holds"], "figure 4": ["undecided"]})
+    _study(tmp_path, "less", {"figure 5": ["holds"]}, data="mnist5k (3, 8)")
+    row = _row(id="VAFL-1", scenarios=("a/one_file", "a/two_file", "a/less_file"))
+    found = rows.by_paper([row], tmp_path).to_numpy().tolist()
+    # Counted: figures 1, 2 and 4, and the bound that is undecided.
+    assert found == [[rows.PAPERS["VAFL"], 1, 1, 1, 2, "2/0/0", 1, 0, 0]]
+    cells = _cells(row, tmp_path)
+    assert cells[2:5] == [1, 1, 2]
+    assert cells[6] == "setting 2/0/0, content 1/0/0, variant 0/1/0, own 1/0/0"
+
+
+def test_a_line_of_another_kind_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / rows.APART).write_text(APART.replace("variant", "varient"))
+    with pytest.raises(SystemExit, match=r"as must be .*, got 'varient'"):
+        rows.apart(tmp_path)
 
 
 def test_a_line_of_identities_counts_these(tmp_path: Path) -> None:
@@ -208,7 +267,7 @@ def test_a_line_of_identities_counts_these(tmp_path: Path) -> None:
     file = tmp_path / rows.RESULTS / "one" / "claims.csv"
     pd.read_csv(file).assign(origin="identity").to_csv(file, index=False)
     found = rows.by_paper([_row(id="X-1", scenarios=("a/one_file",))], tmp_path)
-    assert found.to_numpy().tolist() == [[rows.PAPERS["X"], 1, 1, 0, 1, 0, 0]]
+    assert found.to_numpy().tolist() == [[rows.PAPERS["X"], 1, 1, 0, 1, "", 0, 0, 0]]
 
 
 def test_links_of_a_page_lead_where_those_of_the_readme_do() -> None:
