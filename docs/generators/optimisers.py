@@ -1,4 +1,4 @@
-"""The figure and the exponents of the study of optimisers under staleness."""
+"""The figure and the rates of the study of optimisers under staleness."""
 
 import math
 from pathlib import Path
@@ -41,7 +41,7 @@ def scalings(results: Path) -> dict[str, dict[str, Scaling]]:
 
 
 def staleness(results: Path, folder: Path) -> None:
-    """Draws learning rates against staleness; writes exponents and values as a table.
+    """Draws learning rates against staleness; writes them as a table.
 
     Nothing where the study has no results.
 
@@ -59,8 +59,7 @@ def staleness(results: Path, folder: Path) -> None:
             for colour, (name, one) in zip(
                 style.palette(), lines.items(), strict=False
             ):
-                label = f"{TITLES[name]}: {_stale(one).exponent.mean:.2f}"
-                axes.plot(one.at, one.means, "o-", c=colour, label=label)
+                axes.plot(one.at, one.means, "o-", c=colour, label=TITLES[name])
             at = next(iter(lines.values())).at
             axes.plot(at, 0.5 / at, "k:", lw=1, label="-1")
             axes.set(xscale="log", yscale="log", title=PANELS[what])
@@ -68,7 +67,6 @@ def staleness(results: Path, folder: Path) -> None:
             axes.set_xticks(at, [f"{one:g}" for one in at])
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.legend(
-                title="Exponents from staleness 1 on",
                 loc="upper center",
                 bbox_to_anchor=(0.5, -0.16),
                 ncols=2,
@@ -78,21 +76,13 @@ def staleness(results: Path, folder: Path) -> None:
         {
             "learning rate": what,
             "optimiser": name,
-            "exponent": str(one.exponent),
-            "of staleness 1 and more": str(_stale(one).exponent),
             **{f"at {at - 1:g}": f"{x:.3g}" for at, x in _points(one)},
             "beyond the sweep": int((one.bounds != 0).sum()),
         }
         for what, lines in found.items()
         for name, one in lines.items()
     ]
-    pd.DataFrame(rows).to_csv(results / STUDY / "exponents.csv", index=False)
-
-
-def _stale(one: Scaling) -> Scaling:
-    """Returns it without staleness 0, at which some are stable at any rate swept."""
-    at, rates, meanings = one
-    return Scaling(at[1:], rates[:, 1:], meanings[:, 1:])
+    pd.DataFrame(rows).to_csv(results / STUDY / "rates.csv", index=False)
 
 
 def _points(one: Scaling) -> list[tuple[float, float]]:
