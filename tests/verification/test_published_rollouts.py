@@ -1,6 +1,7 @@
-"""Published staleness, step times and lengths of systems, met from their inputs.
+"""Published staleness, step times and lengths of systems, against their own inputs.
 
-Where an input is not published, the range of it for which the number is met is tested.
+Checks of consistency: utilisation and tails are measured in the runs themselves. Where an
+input is not published, the range of it for which the number is met is tested.
 """
 
 from typing import Any
