@@ -1,7 +1,7 @@
 """Published staleness, step times and lengths of systems, against their own inputs.
 
-Checks of consistency: utilisation and tails are measured in the runs themselves. Where an
-input is not published, the range of it for which the number is met is tested.
+Checks of consistency: utilisation and tails are measured in the runs themselves. Where
+an input is not published, the range of it for which the number is met is tested.
 """
 
 from typing import Any

@@ -62,3 +62,26 @@ def test_files_that_contributors_are_sent_to_exist() -> None:
         assert not path or near or list(ROOT.glob(f"simulator/*/{name}")), name
     for link in re.findall(r"\]\(([^)#]+)\)", text):
         assert (ROOT / link).exists(), link
+
+
+RETRACTED = (
+    r"61 of 75|65 of 75|up to six times|names the winner|when does asynchrony beat",
+    r"linear reading is of a bound|neither is the paper's own",
+    r"fresher samples do\b|replace freshness",
+    r"average over earlier gradients|-1\.4[014] \[",
+    r"six are the least that can decide",
+)
+"""Sentences that were withdrawn in November 2026; the changelog says why."""
+
+
+def test_what_was_retracted_stands_nowhere() -> None:
+    found = re.compile("|".join(RETRACTED), re.IGNORECASE)
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    pages += [*(ROOT / "notebooks").glob("*.ipynb"), *ROOT.glob("scenarios/**/*.yaml")]
+    lines = {
+        f"{path.relative_to(ROOT)}: {hit[0]}"
+        for path in pages
+        for hit in [found.search(" ".join(path.read_text("utf-8").split()))]
+        if hit
+    }
+    assert lines == set()

@@ -1,13 +1,17 @@
 """Tables of A(DP)2SGD: their numbers are the specification's."""
 
 import math
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from generators import adp2sgd
 from simulator.privacy.adp2sgd.setting import GossipSetting
 from simulator.privacy.adp2sgd.theorem2 import Numeric
+
+ROOT = Path(__file__).parents[3]
 
 
 def _numeric(setting: GossipSetting, multiplier: float) -> Numeric:
@@ -92,3 +96,12 @@ def test_slow_table() -> None:
     assert frame["slow_share"][2] == pytest.approx(0.0066, abs=5e-5)
     np.testing.assert_allclose(frame["mean"], 15)
     np.testing.assert_array_equal(frame["most"], [math.nan, math.nan, 150, 15])
+
+
+def test_sync_is_never_stale_in_any_published_table() -> None:
+    """All of a round have read the same average, however many mini-batches it has."""
+    tables = sorted((ROOT / "docs" / "results").glob("adp2sgd-*/summary.csv"))
+    groups = pd.concat([pd.read_csv(path) for path in tables]).set_index("group")
+    sync = groups[groups.index.str.match("(spec-)?sync")]
+    assert len(sync) > 20
+    assert {*sync["stale (max)"]} == {"0 (0)"}
