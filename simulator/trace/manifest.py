@@ -1,12 +1,13 @@
 """The manifest of a study: written with a checksum, and read back with a look at it."""
 
+import contextlib
 import datetime as dt
 import hashlib
 import json
 import os
 import platform
 import sys
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Any, Literal, NotRequired
 
@@ -160,7 +161,9 @@ def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
 
 
 def _version(name: str) -> str | None:
-    try:
+    """Returns the version of a distribution, or of one that brings a module."""
+    with contextlib.suppress(ModuleNotFoundError):
         return version(name)
-    except ModuleNotFoundError:
-        return None
+    # Slow, as every installed file is looked at: for names such as sklearn alone.
+    found = packages_distributions().get(name)
+    return version(found[0]) if found else None
