@@ -178,7 +178,11 @@ def resume(
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Runs what is left of a study: what was interrupted, and what failed."""
+    """Runs what is left of a study: what was interrupted, and what failed.
+
+    A study that was started by --until-decided continues the looks of its plan.
+    """
+    from simulator.studies import staged
     from simulator.studies.running import scenario_of, where_started
     from simulator.trace import load
 
@@ -193,7 +197,8 @@ def resume(
             searching.search(again, folder, jobs, scheduler, checkpoint, forms)
             return
         out.say(_left(load(folder)))
-        _simulate(scenario, folder, jobs, scheduler, checkpoint, forms, track)
+        decided = _all_decided if staged.is_looked_at(scenario) else None
+        _simulate(scenario, folder, jobs, scheduler, checkpoint, forms, track, decided)
 
 
 def _left(study: "Study") -> str:

@@ -36,7 +36,8 @@ CODE = 16
 
 
 Count = Annotated[int, Field(ge=1)]
-PartName = Annotated[str, Field(pattern=r"^part-[a-z0-9_]+-[0-9]+\.parquet$")]
+PartName = Annotated[str, Field(pattern=r"^part-[A-Za-z0-9_]+-[0-9]+\.parquet$")]
+Seal = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
 def _rising(looks: list[int]) -> list[int]:
@@ -103,7 +104,7 @@ class _Manifest(TypedDict):
     status: Literal["complete", "incomplete"]
     scenario: _Scenario
     runs: list[_Entry]
-    parts: dict[str, dict[PartName, tuple[int, int]]]
+    parts: dict[str, dict[PartName, Seal]]
     environment: dict[str, Any]
     inputs: NotRequired[dict[str, _Told]]
     modules: NotRequired[dict[str, _Told]]

@@ -180,6 +180,13 @@ BAD = {
     ),
     "zero batch": ("batch: 0.01", "batch: 0", 14, "algorithm.batch", ["got 0; write"]),
     "batch between": ("batch: 0.01", "batch: 1.5", 14, "algorithm.batch", ["fraction"]),
+    "batch of one or all": (
+        "batch: 0.01",
+        "batch: 1.0",
+        14,
+        "algorithm.batch",
+        ["got 1.0, which may mean one sample or all; write 1 for one"],
+    ),
     "unknown upload": (
         "upload: all",
         "upload: bach",
