@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-MOST_VALUES = 20_000_000
+MOST_VALUES = 10_000_000
 """Values of a text, each of which takes up to a hundred bytes of memory; the manifest
-of the largest study has some 15 million."""
+of the largest study has some 3 million."""
 
 
 def loads(data: bytes, most: int = MOST_VALUES) -> Any:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from simulator.scenario.amounts import MOST_EVALUATIONS, evaluations, too_many
 from simulator.setup import RunSetup
 from simulator.timeline import NO_SLOT, NO_WORKER, Chunk, Jobs, Kind, Rows, StopReason
 
@@ -169,6 +170,9 @@ class RowStream:
             row, time = cut
             self._cuts.append((row, after(row, time)))
             self._next_point += 1
+            if self._next_point > MOST_EVALUATIONS:
+                entry = next(k for k, v in self._every if v is not None)
+                raise too_many(evaluations(entry, self._next_point))
         size = rows.time.size
         if chunk.stop is not None:
             last = self._cuts[-1] if self._cuts else (-1, self._made)
