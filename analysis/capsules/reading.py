@@ -143,12 +143,13 @@ def _check_contents(capsule: Capsule) -> None:
 
 
 def _unpacked(path: Path) -> dict[str, bytes]:
-    size = 0
+    size, most = 0, MOST_BYTES
     try:
+        most = min(most, limits.limit(path.stat().st_size))
         with zipfile.ZipFile(path) as archive:
             inside = [each for each in archive.infolist() if not each.is_dir()]
             size = sum(each.file_size for each in inside)
-            if size <= MOST_BYTES:
+            if size <= most:
                 return {each.filename: archive.read(each) for each in inside}
     except OSError as error:
         raise StudyError(
@@ -163,8 +164,7 @@ def _unpacked(path: Path) -> dict[str, bytes]:
         ValueError,
     ) as error:
         raise _damaged(path, "it is no whole zip file") from error
-    most = limits.shown(MOST_BYTES)
-    raise _damaged(path, f"it has {limits.shown(size)}, more than {most}")
+    raise _damaged(path, f"it has {limits.shown(size)}, more than {limits.shown(most)}")
 
 
 def _listed(path: Path, text: bytes) -> dict[str, str]:
