@@ -27,6 +27,8 @@ MEMORY = "memory"
 """Stands for a module in the names of objects that were handed over."""
 DRAWN = re.compile(rb"[0-9a-f]{32}")
 """Number of a packed class of a notebook, drawn in each process."""
+PACKING = ("__main__", "cloudpickle")
+"""Modules that a pickle names, and takes nothing from that it does not hold."""
 MARKED = r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.@-]*$"
 FunctionName = Annotated[
     str,
@@ -171,9 +173,10 @@ def hand_over(name: str, given: Any) -> str:
             f"it changes, got {said(error)}; write it into a module, and name that by "
             f'"module:name"'
         ) from error
-    # What a pickle takes from modules it names by them.
+    # What a pickle takes from modules it names by them; the rest it holds.
     words = {arg for _, arg, _ in pickletools.genops(packed) if isinstance(arg, str)}
-    code = own_code.of(*(words & {*sys.modules}))
+    taken = {w for w in words & {*sys.modules} if not w.startswith(PACKING)}
+    code = own_code.of(*taken)
     digest = _sha256(DRAWN.sub(b"", packed), *_digests(code.modules))
     told = Content(_called(given), digest, len(packed), *code)
     text = f"{MEMORY}:{name}@{digest[:12]}"

@@ -69,6 +69,8 @@ def _outermost(dotted: str) -> tuple[str, Path | None]:
     Namespaces have none, and others' packages may lie in them.
     """
     for name in accumulate(dotted.split("."), "{}.{}".format):
+        if file := getattr(sys.modules.get(name), "__file__", None):
+            return name, Path(file)
         spec = _spec(name)
         if spec is None:
             break

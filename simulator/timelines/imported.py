@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulator import inputs
 from simulator.protocols import Asynchronous
 from simulator.storage import digests
 from simulator.timeline import (
@@ -116,7 +115,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         names["client_label"] = Categorical(everyone, tuple(labels))
     workload = Workload(0, 0, len(labels))
     source = TimelineSource(entry, lambda: iter([chunk]), workload, names=names)
-    read = {str(log): inputs.Input(str(path.absolute()), *held)._asdict()}
+    read = {str(log): {"at": str(path.absolute()), **held._asdict()}}
     return write_all(Path(folder), scenario, [source], {"inputs": read})
 
 
