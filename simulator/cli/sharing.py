@@ -118,7 +118,7 @@ def _register(packed: "Capsule", folder: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
         path.write_bytes(packed.files[name])
         if Path(name).stem in packed.manifest.get("modules", {}):
-            paths.append(path)  # and what they import lies beside them
+            paths.append(path)  # their imports are in the same folder
     device.before_import()
     catalogue.register(*paths)
 

@@ -231,7 +231,7 @@ def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
 
 
 def _version(name: str) -> str | None:
-    """Returns the version of a distribution, or of one that brings a module."""
+    """Returns the version of a distribution, or of the one that has a module."""
     with contextlib.suppress(ModuleNotFoundError):
         return version(name)
     # Slow, as every installed file is looked at: for names such as sklearn alone.
