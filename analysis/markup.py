@@ -1,7 +1,9 @@
-"""Frames and texts as Markdown."""
+"""Frames and texts as Markdown, and as CSV that no spreadsheet computes."""
 
 import math
 import re
+from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
@@ -50,3 +52,38 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4g}"
     return "" if value is None or value is pd.NA else literal(str(value))
+
+
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""How a text begins that a spreadsheet computes, full-width signs among them."""
+
+
+def no_formulas(table: pd.DataFrame, words: Iterable[str]) -> pd.DataFrame:
+    """Returns a table whose words are no formulas.
+
+    Spreadsheets compute a text that begins like a formula, whatever its origin. Such a
+    text gets a single quote in front, which they do not show.
+
+    Args:
+        table: Table to look at.
+        words: Columns that hold text; few different ones, where rows are many.
+
+    Source: OWASP, CSV Injection.
+    """
+    formulas = {
+        column: {word: quoted(word) for word in table[column].unique()}
+        for column in words
+    }
+    return table.assign(
+        **{
+            column: table[column].map(known)
+            for column, known in formulas.items()
+            if any(isinstance(word, str) and word != q for word, q in known.items())
+        }
+    )
+
+
+def quoted(cell: Any) -> Any:
+    """Returns a cell; a text that begins like a formula, with a single quote."""
+    formula = isinstance(cell, str) and cell.startswith(FORMULAS)
+    return f"'{cell}" if formula else cell

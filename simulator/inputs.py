@@ -44,11 +44,15 @@ class Input(NamedTuple):
         at: Path of the file or folder, absolute.
         sha256: Digest of the file, of a recording, or of many files together.
         bytes: Bytes that are read.
+        imports: Of a function: file and SHA-256 of the user's modules that it needs.
+        libraries: Of a function: installed modules that it needs, outermost names.
     """
 
     at: str
     sha256: str
     bytes: int
+    imports: dict[str, tuple[str, str]] = {}  # noqa: RUF012 (never changed)
+    libraries: tuple[str, ...] = ()
 
 
 class Inputs(NamedTuple):
@@ -67,7 +71,13 @@ class Inputs(NamedTuple):
     named: dict[str, Input]
     sets: dict[str, tuple[str, ...]]
     modules: dict[str, PluginSource]
-    objects: dict[str, tuple[bytes, str, str]]
+    objects: dict[str, functions.Packed]
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Installed modules that the user's own code imports, outermost names."""
+        each = [*self.named.values(), *self.modules.values()]
+        return tuple(sorted({name for one in each for name in one.libraries}))
 
 
 _held: list[Inputs] = []
@@ -120,10 +130,18 @@ def are_held() -> bool:
 def told(inputs: Inputs) -> dict[str, Any]:
     """Returns what the manifest of a study says of what its runs read."""
     return {
-        "inputs": {name: each._asdict() for name, each in inputs.named.items()},
-        "modules": {name: each._asdict() for name, each in inputs.modules.items()},
+        "inputs": {name: _told(each) for name, each in inputs.named.items()},
+        "modules": {name: _told(each) for name, each in inputs.modules.items()},
         "working_folder": inputs.places.working,
     }
+
+
+def _told(each: Input | PluginSource) -> dict[str, Any]:
+    told = each._asdict()
+    told.pop("libraries")  # their versions are in the environment
+    if not each.imports:
+        told.pop("imports")
+    return told
 
 
 def identified(scenario: Config) -> dict[str, Any]:
@@ -351,7 +369,7 @@ def _confirm_modules(inputs: Inputs) -> None:
     for name, then in inputs.modules.items():
         registered("laws")  # imports all of them, if this process has not done so
         here = plugins.source(name)
-        if here.sha256 != then.sha256:
+        if here.digests != then.digests:
             raise DataError(
                 f"the module {name!r} ({here.file}) must stay as it is while the study "
                 f"runs, but has changed; put it back, then resume the study"

@@ -30,6 +30,7 @@ from simulator.metrics import Need, metric
 from simulator.problems import building, uneven
 from simulator.problems.constants import Constants
 from simulator.results import Results
+from simulator.scenario import amounts
 from simulator.scenario.study import Run
 from simulator.setup import RunSetup
 from simulator.timelines import cached
@@ -202,6 +203,7 @@ def check(run: Run) -> None:
     """
     compiler.check(run.scenario.engine.precision)
     setup = set_up(run)
+    amounts.check(run.scenario, setup.timeline.workload.samples, setup.timeline.width)
     _ = setup.guarantees, setup.ledger()
     rule = setup.scenario.algorithm.step_size
     if rule is not None:

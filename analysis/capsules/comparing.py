@@ -8,6 +8,7 @@ from analysis import claims
 from analysis.capsules import contents, digests
 from analysis.capsules.reading import Capsule
 from analysis.frames import Study
+from analysis.markup import no_formulas
 
 MACHINE = ("platform", "cores", "device", "backend")
 SAME = ("claim", "says", "origin")
@@ -61,16 +62,16 @@ def compare(capsule: Capsule, study: Study) -> Repetition:
     then, now = {}, {}
     if not contents.is_played(capsule.manifest):
         then = _by_claim(capsule.table(contents.CLAIMS))
-        now = _by_claim(claims.evaluate(study).astype(str))
+        now = _by_claim(no_formulas(claims.evaluate(study).astype(str), SAME))
     names = [*dict.fromkeys([*then, *now])]
     rows = [(key[0], then.get(key, "none"), now.get(key, "none")) for key in names]
     before = _by_run(capsule.table(contents.RUNS))
-    after = _by_run(digests.of_runs(study).astype(str))
-    others = [key for key in before if after.get(key) != before[key]]
+    after = _by_run(no_formulas(digests.of_runs(study).astype(str), ["group"]))
+    others = [key for key in {**before, **after} if after.get(key) != before.get(key)]
     return Repetition(
         verdicts=pd.DataFrame(rows, columns=pd.Index(["claim", "then", "now"])),
-        same_runs=len(before) - len(others),
-        runs=len(before),
+        same_runs=len({**before, **after}) - len(others),
+        runs=len({**before, **after}),
         other_runs=[f"{group} (replicate {number})" for group, number in others],
         environment=_environment(capsule.manifest, study.manifest),
         inputs=_inputs(capsule.manifest, study.manifest),

@@ -6,11 +6,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pandas.api.types import is_numeric_dtype
+
 from analysis import claims, tables
 from analysis.capsules import digests
 from analysis.frames import Study
+from analysis.markup import no_formulas
 from analysis.page.writing import yaml_of
 from analysis.timelines.view import view
+from simulator.config.study_names import RULE, is_name
+from simulator.config.text import shown
 from simulator.trace import StudyError
 
 SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
@@ -65,6 +70,11 @@ def entries(study: Study) -> list[PackedFile]:
             or the code of a plug-in is no longer that of the study.
     """
     manifest = study.manifest
+    if not is_name(manifest["name"]):
+        raise StudyError(
+            f"{study.folder}: must have a name of {RULE} to be a capsule, got "
+            f"{shown(manifest['name'])}; run its scenario under another name"
+        )
     if "seed" not in manifest["scenario"]:
         raise StudyError(
             f"{study.folder}: must be of a scenario to be a capsule, but was imported "
@@ -104,20 +114,25 @@ def _results(study: Study) -> list[PackedFile]:
     ]
 
 
-def carried(manifest: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Returns the modules of plug-ins whose code a capsule holds: single files."""
-    modules = manifest.get("modules") or {}
-    return {name: told for name, told in modules.items() if name.isidentifier()}
+def _carried(manifest: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Returns file and digest of the modules whose code a capsule holds.
+
+    They are plug-ins, and what these import, each if it is a single file.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for name, told in (manifest.get("modules") or {}).items():
+        found |= {name: (told["file"], told["sha256"])} | told.get("imports", {})
+    return {name: told for name, told in found.items() if name.isidentifier()}
 
 
 def _modules(manifest: Mapping[str, Any]) -> Iterator[PackedFile]:
-    for name, told in carried(manifest).items():
-        path = Path(told["file"])
+    for name, (file, sha256) in _carried(manifest).items():
+        path = Path(file)
         entry = None
         if path.is_file():
             about = f"code of the plug-in {name}"
             entry = PackedFile(f"{MODULES}/{name}.py", path.read_bytes(), about)
-        if entry is None or entry.sha256 != told["sha256"]:
+        if entry is None or entry.sha256 != sha256:
             raise StudyError(
                 f"{path} must hold the code with which the study was run, but "
                 f"{'has changed' if entry else 'is gone'}; put it back"
@@ -161,4 +176,5 @@ def _text(path: str, text: str, about: str) -> PackedFile:
 
 
 def _csv(path: str, frame: Any, about: str) -> PackedFile:
-    return _text(path, frame.to_csv(index=False, lineterminator="\n"), about)
+    plain = no_formulas(frame, [c for c in frame if not is_numeric_dtype(frame[c])])
+    return _text(path, plain.to_csv(index=False, lineterminator="\n"), about)

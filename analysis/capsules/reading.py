@@ -2,22 +2,33 @@
 
 import hashlib
 import io
-import json
+import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from analysis.capsules import contents, metadata
+from simulator.config import json_text
+from simulator.config.study_names import RULE, is_name
+from simulator.config.text import shown
 from simulator.storage import limits
 from simulator.trace import StudyError
+from simulator.trace.manifest import parsed
 
 NEEDED = (contents.SCENARIO, contents.MANIFEST, contents.RUNS)
 MOST_BYTES = 2**30
 """Bytes of all files of a capsule, unpacked."""
+MOST_LISTED = 1_000_000
+"""Values of the metadata, which lists files and no runs."""
+MODULE = re.compile(rf"{contents.MODULES}/[A-Za-z_]\w*\.py", re.ASCII)
+RUN = ("group", "replicate", "sha256")
+"""Columns by which runs are compared."""
+CLAIM = ("claim", "says", "origin", "verdict")
+"""Columns by which verdicts are compared."""
 
 
 class Capsule(NamedTuple):
@@ -33,17 +44,25 @@ class Capsule(NamedTuple):
     files: Mapping[str, bytes]
     manifest: Mapping[str, Any]
 
-    def table(self, name: str) -> pd.DataFrame:
+    def table(self, name: str, columns: Sequence[str] = ()) -> pd.DataFrame:
         """Returns a table of the capsule, empty cells as empty words.
 
+        Args:
+            name: Path of it in the capsule.
+            columns: Columns that it must have.
+
         Raises:
-            StudyError: It is no table.
+            StudyError: It is no table, or lacks a column.
         """
         try:
             file = io.BytesIO(self.files[name])
-            return pd.read_csv(file, dtype=str, keep_default_na=False)
+            found = pd.read_csv(file, dtype=str, keep_default_na=False)
         except (ValueError, KeyError) as error:
             raise _damaged(self.path, f"{name} is no table") from error
+        for column in columns:
+            if column not in found:
+                raise _damaged(self.path, f"{name} has no column {column}")
+        return found
 
     @property
     def modules(self) -> list[str]:
@@ -75,25 +94,62 @@ def read(path: str | Path) -> Capsule:
     for name in NEEDED:
         if name not in listed:
             raise _damaged(path, f"{name} is missing")
+    manifest = _manifest(path, files[contents.MANIFEST])
+    capsule = Capsule(path, {name: files[name] for name in listed}, manifest)
+    _check_contents(capsule)
+    return capsule
+
+
+def _manifest(path: Path, data: bytes) -> dict[str, Any]:
+    """Returns the manifest of a capsule, whose name can be that of a folder."""
     try:
-        manifest = json.loads(files[contents.MANIFEST])
-        runs = manifest["runs"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise _damaged(path, f"{contents.MANIFEST} is no manifest") from error
-    if not isinstance(runs, list):
-        raise _damaged(path, f"{contents.MANIFEST} is no manifest")
-    if contents.CLAIMS not in listed and not contents.is_played(manifest):
-        raise _damaged(path, f"{contents.CLAIMS} is missing")
-    return Capsule(path, {name: files[name] for name in listed}, manifest)
+        manifest = parsed(Path(contents.MANIFEST), data)
+    except StudyError as error:
+        why = f"{contents.MANIFEST} is no manifest ({error})"
+        raise _damaged(path, why) from error
+    if not is_name(manifest["name"]):
+        raise _damaged(
+            path,
+            f"name in {contents.MANIFEST} must be {RULE}, got "
+            f"{shown(manifest['name'])}",
+        )
+    return manifest
+
+
+def _check_contents(capsule: Capsule) -> None:
+    """Refuses a capsule with which no repetition could be compared.
+
+    Raises:
+        StudyError: A table lacks columns or rows, or a file is not what it is called.
+    """
+    path, manifest = capsule.path, capsule.manifest
+    for name in capsule.modules:
+        if not MODULE.fullmatch(name):
+            raise _damaged(path, f"{shown(name)} is no name of a module")
+    if len(capsule.table(contents.RUNS, RUN)) != len(manifest["runs"]):
+        raise _damaged(path, f"{contents.RUNS} has not a row for each run")
+    if not manifest["runs"]:
+        raise _damaged(path, "it has no runs, which could be repeated")
+    if not contents.is_played(manifest):
+        if contents.CLAIMS not in capsule.files:
+            raise _damaged(path, f"{contents.CLAIMS} is missing")
+        rows, claims = capsule.table(contents.CLAIMS, CLAIM), manifest["scenario"]
+        if rows.empty and claims.get("claims"):
+            raise _damaged(path, f"{contents.CLAIMS} has no verdicts on the claims")
+    try:
+        capsule.files[contents.SCENARIO].decode()
+    except ValueError as error:
+        raise _damaged(path, f"{contents.SCENARIO} is no text") from error
 
 
 def _unpacked(path: Path) -> dict[str, bytes]:
-    size = 0
+    size, most = 0, MOST_BYTES
     try:
+        most = min(most, limits.limit(path.stat().st_size))
         with zipfile.ZipFile(path) as archive:
             inside = [each for each in archive.infolist() if not each.is_dir()]
             size = sum(each.file_size for each in inside)
-            if size <= MOST_BYTES:
+            if size <= most:
                 return {each.filename: archive.read(each) for each in inside}
     except OSError as error:
         raise StudyError(
@@ -108,18 +164,19 @@ def _unpacked(path: Path) -> dict[str, bytes]:
         ValueError,
     ) as error:
         raise _damaged(path, "it is no whole zip file") from error
-    most = limits.shown(MOST_BYTES)
-    raise _damaged(path, f"it has {limits.shown(size)}, more than {most}")
+    raise _damaged(path, f"it has {limits.shown(size)}, more than {limits.shown(most)}")
 
 
 def _listed(path: Path, text: bytes) -> dict[str, str]:
     """Returns the files that the metadata names, and the SHA-256 of each."""
     try:
-        graph = json.loads(text)["@graph"]
+        graph = json_text.loads(text, MOST_LISTED)["@graph"]
         files = [each for each in graph if each.get("@type") == "File"]
         return {str(each["@id"]): str(each["sha256"]) for each in files}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (TypeError, KeyError, AttributeError) as error:
         raise _damaged(path, f"{metadata.NAME} is no metadata of a study") from error
+    except ValueError as error:
+        raise _damaged(path, f"{metadata.NAME} {error}") from error
 
 
 def _damaged(path: Path, why: str) -> StudyError:

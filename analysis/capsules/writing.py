@@ -6,6 +6,7 @@ from pathlib import Path
 
 from analysis.capsules import metadata
 from analysis.capsules.contents import PackedFile, entries
+from analysis.capsules.reading import read
 from analysis.files import replaced
 from analysis.frames import Study
 from simulator.trace import StudyError
@@ -42,6 +43,7 @@ def write(
     try:
         with replaced(path) as new:
             new.write_bytes(_packed([PackedFile(metadata.NAME, said, ""), *found]))
+            read(new)  # what could not be repeated is not packed
     except OSError as error:
         raise StudyError(
             f"{path}: the capsule must be written, but {error.strerror or error}; "

@@ -1,9 +1,6 @@
 """A study as CSV files: one per table of its trace that has rows, and `runs.csv`.
 
-Spreadsheets compute a text that begins like a formula, whatever its origin. Such a text
-has a single quote in front, which they do not show.
-
-Source: OWASP, CSV Injection.
+A text that begins like a formula has a single quote in front (`markup.no_formulas`).
 """
 
 import json
@@ -17,10 +14,8 @@ from pyarrow import csv
 
 from analysis.exporting.records import flat, has_ended, measures
 from analysis.frames import Study
+from analysis.markup import no_formulas, quoted
 from simulator.trace import COLUMNS, LEFT_OUT, is_summary
-
-FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""How a text begins that a spreadsheet computes, full-width signs among them."""
 
 
 def write(study: Study, folder: Path) -> None:
@@ -52,7 +47,7 @@ def write(study: Study, folder: Path) -> None:
         lists = [c for c, of in columns.items() if of.dtype.startswith("list")]
         for column in set(lists) & set(table):
             table = table.assign(**{column: table[column].map(_as_json)})
-        _save(_literal(table, words), folder / f"{name}.csv")
+        _save(no_formulas(table, words), folder / f"{name}.csv")
 
 
 def _save(table: pd.DataFrame, path: Path) -> None:
@@ -63,31 +58,6 @@ def _save(table: pd.DataFrame, path: Path) -> None:
     csv.write_csv(pa.Table.from_pandas(table, preserve_index=False), path)
 
 
-def _literal(table: pd.DataFrame, words: list[str]) -> pd.DataFrame:
-    """Returns a table whose words are no formulas.
-
-    Args:
-        table: Table to look at.
-        words: Columns that hold text; few different ones, where rows are many.
-    """
-    formulas = {
-        column: {word: _quoted(word) for word in table[column].unique()}
-        for column in words
-    }
-    return table.assign(
-        **{
-            column: table[column].map(quoted)
-            for column, quoted in formulas.items()
-            if any(isinstance(word, str) and word != q for word, q in quoted.items())
-        }
-    )
-
-
-def _quoted(cell: Any) -> Any:
-    formula = isinstance(cell, str) and cell.startswith(FORMULAS)
-    return f"'{cell}" if formula else cell
-
-
 def _described(study: Study, run: dict[str, Any]) -> dict[str, Any]:
     told = {
         key: json.dumps(value) if isinstance(value, dict | list) else value
@@ -95,7 +65,7 @@ def _described(study: Study, run: dict[str, Any]) -> dict[str, Any]:
         if key not in ("scenario", "parameters")
     }
     told |= flat(run.get("scenario", {})) | measures(study, run)
-    return {_quoted(key): _quoted(value) for key, value in told.items()}
+    return {quoted(key): quoted(value) for key, value in told.items()}
 
 
 def _as_json(cell: Any) -> str:

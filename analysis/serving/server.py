@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import Any
 
 from analysis.serving.pieces import PIECES, Pieces, script, style_sheet, tag
@@ -14,6 +16,14 @@ from simulator.config.text import one_line
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8520
+MOST_CONNECTIONS, WAITING = 32, 128
+"""Connections that are answered at once, a thread each; and that wait for being so."""
+PATIENCE_S = 2.0
+"""Real seconds that a connection waits for a thread."""
+BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nContent-Length: 0\r\n"
+    b"Connection: close\r\n\r\n"
+)
 HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
 POLICY = (
     "default-src 'none'; img-src data:; style-src 'self'; script-src 'self'; "
@@ -103,9 +113,33 @@ class PageServer:
 
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = WAITING
     answers: dict[str, Callable[[], Answer]]
     ended = False
     """Whether connections that a browser keeps are answered no longer."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._free = BoundedSemaphore(MOST_CONNECTIONS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Gives a connection a thread; without a free one it is sent away."""
+        patience = PATIENCE_S
+        while not self._free.acquire(timeout=0.2):
+            patience -= 0.2
+            if self.ended or patience <= 0:
+                with suppress(OSError):
+                    request.sendall(BUSY)
+                self.shutdown_request(request)
+                return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answers a connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Passes over a browser that has gone in the middle of an answer."""
@@ -114,7 +148,8 @@ class _Listener(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Listener  # pyright: ignore[reportIncompatibleVariableOverride]
-    timeout = 60
+    timeout = 10
+    """Real seconds after which a connection that asks for nothing is closed."""
 
     def do_GET(self) -> None:
         """Answers one request."""

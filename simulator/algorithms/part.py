@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from simulator.algorithms.optimizers.part import programs
 from simulator.config.base import Config, LocatedError, Rule
@@ -46,14 +46,27 @@ def model_and_gradient(shape: ProblemShape) -> tuple[Message, ...]:
 
 Positive = Annotated[float, Field(gt=0)]
 OrData = Rule("a number > 0, or data to compute it from the training data", "data")
+
+
+def _unambiguous(batch: Any) -> Any:
+    """Refuses 1.0, which may be one sample as well as the whole of a client's."""
+    if isinstance(batch, float) and batch == 1:
+        raise ValueError(
+            "must be a number of samples or a fraction below 1, got 1.0, which may "
+            "mean one sample or all; write 1 for one, the number of samples for all"
+        )
+    return batch
+
+
 Batch = Annotated[
     Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)],
     Rule(
         "a whole number of samples >= 1, or a fraction of a client's samples below 1",
         "40 or 0.01",
     ),
+    BeforeValidator(_unambiguous),
 ]
-"""A number of samples or, below 1, a fraction of the samples of a client."""
+"""A number of samples or, below 1, a fraction of the samples of a client; not 1.0."""
 
 
 class ConstantStep(Config):
@@ -236,7 +249,8 @@ class Algorithm(Part):
     step_size: StepSize
     """Step size: a number, or a rule by which it changes."""
     batch: Batch
-    """Samples of a step, or below 1 a fraction of those of the smallest client."""
+    """Samples of a step: a whole number, 1 being a single one, or below 1 a fraction of
+    those of the smallest client; 1.0 is refused, since it may be meant for either."""
     has_bias: ClassVar[bool] = True
     """Whether the model that is learned has a bias besides the clients' weights."""
     stores_embeddings: ClassVar[bool] = False

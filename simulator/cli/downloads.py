@@ -16,7 +16,15 @@ RETRIES = 2
 """Times that a download is repeated from a server before the next one is tried."""
 TIMEOUT_S = 30.0
 """Real seconds without an answer after which a server is given up."""
+PIECE = 1024
+"""Bytes that are written at once."""
+MOST_BYTES = limits.LARGEST
+"""Bytes of a file whose size is not known."""
 EXTRA = "pip install 'stalesim[data]'"
+
+
+class TooLargeError(Exception):
+    """A server sends more than the file has."""
 
 
 class Arrival:
@@ -28,6 +36,7 @@ class Arrival:
     """
 
     def __init__(self, size: int | None, hear: Callable[[float], None]) -> None:
+        self.most = size or MOST_BYTES
         self.total: int = size or 0
         """Bytes in all; pooch sets it to what the server says."""
         self.arrived = 0
@@ -39,10 +48,17 @@ class Arrival:
         self.arrived, self.ended = 0, False
 
     def update(self, size: int) -> None:
-        """Counts some more bytes."""
+        """Counts some more bytes.
+
+        Raises:
+            TooLargeError: There are more than the file has.
+        """
         if self.ended:
             return
         self.arrived += size
+        # The last piece is counted as a whole one.
+        if self.arrived > self.most + PIECE:
+            raise TooLargeError
         self.hear(min(self.arrived / self.total, 1.0) if self.total else 0.0)
 
     def reset(self) -> None:
@@ -130,7 +146,9 @@ def _attempt(url: str, path: Path, file: PublishedFile, arrival: Arrival) -> str
         ) from None
     pooch.get_logger().setLevel(logging.ERROR)
     progress: Any = arrival
-    downloader = pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT_S)
+    downloader = pooch.HTTPDownloader(
+        progressbar=progress, chunk_size=PIECE, timeout=TIMEOUT_S
+    )
 
     def begin(url: str, to: str, caller: Any) -> None:
         arrival.begin()
@@ -152,6 +170,8 @@ def _attempt(url: str, path: Path, file: PublishedFile, arrival: Arrival) -> str
     # It is a kind of OSError as well, and comes from the network.
     except requests.RequestException as error:
         return _why(error, arrival, file)
+    except TooLargeError:
+        return f"more than the {arrival.most:,} bytes of the file"
     except ValueError:
         return _wrong(arrival, file)
     except OSError as error:

@@ -130,6 +130,14 @@ def close(study: "Study", forms: Sequence[str]) -> None:
         out.print(note, style="dim")
     for warning in escapes.warnings(study):
         err.say(f"stalesim: warning: {warning}", style="yellow")
+    idle = [run for run in study.manifest["runs"] if run.get("commits") == 0]
+    if idle:
+        err.say(
+            f"stalesim: warning: {counted(len(idle), 'run')} without a commit, of "
+            f"which nothing was learned ({_named(idle[0]['label'])}: "
+            f"{idle[0]['stop_reason']}); commit sooner, or stop later",
+            style="yellow",
+        )
     divided = staleness.by_client_group(study)
     if len(divided):
         show_table("staleness (commits) by groups of clients", divided)

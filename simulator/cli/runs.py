@@ -103,7 +103,7 @@ def run(
     continued, one with more replicates, variants or points than before extended.
     Without --out it is a folder in runs/: that of the same study, or a new one.
     """
-    from simulator.scenario.reading import read
+    from simulator.scenario.reading import placing, read
     from simulator.scenario.remarks import remarks
 
     forms = formats(form, plots=plots)
@@ -117,37 +117,40 @@ def run(
         )
     for remark in remarks(config):
         err.say(f"stalesim: warning: {remark}", style="yellow")
-    if dry_run:
-        from simulator.studies import memory, planned, sizes, staged, timing
-        from simulator.studies.executors import connected
+    with placing(scenario):
+        if dry_run:
+            from simulator.studies import memory, planned, sizes, staged, timing
+            from simulator.studies.executors import connected
 
-        if scheduler is not None:
-            with connected(scheduler):
-                pass
-        if until_decided:
-            *_, config = staged.stages(config, folder, most)
-        runs, tasks = planned(config)
-        printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
-        printing.show_sizes(sizes.sizes(tasks))
-        if scheduler is None:
-            printing.show_time(timing.estimate(tasks, jobs))
-        printing.show_inherited(config)
-        return
-    if overwrite:
-        from simulator.studies import overwriting, planned
+            if scheduler is not None:
+                with connected(scheduler):
+                    pass
+            if until_decided:
+                *_, config = staged.stages(config, folder, most)
+            runs, tasks = planned(config)
+            printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
+            printing.show_sizes(sizes.sizes(tasks))
+            if scheduler is None:
+                printing.show_time(timing.estimate(tasks, jobs))
+            printing.show_inherited(config)
+            return
+        if overwrite:
+            from simulator.studies import overwriting, planned
 
-        planned(config)  # what cannot be run replaces nothing
-        folder = folder or folders.usual(config.name)
-        overwriting.clear(folder)
-    if folder is None:
-        folder, is_there = folders.of_study(config, looked=until_decided)
-        if is_there:
-            out.say(
-                f"The study is in {folder}; what has ended there is not run again "
-                f"(--out FOLDER runs it anew)"
-            )
-    decided = _all_decided if until_decided else None
-    _simulate(config, folder, jobs, scheduler, checkpoint, forms, track, decided, most)
+            planned(config)  # what cannot be run replaces nothing
+            folder = folder or folders.usual(config.name)
+            overwriting.clear(folder)
+        if folder is None:
+            folder, is_there = folders.of_study(config, looked=until_decided)
+            if is_there:
+                out.say(
+                    f"The study is in {folder}; what has ended there is not run again "
+                    f"(--out FOLDER runs it anew)"
+                )
+        decided = _all_decided if until_decided else None
+        _simulate(
+            config, folder, jobs, scheduler, checkpoint, forms, track, decided, most
+        )
 
 
 SEVERAL = re.compile(rb"^(replicates|variants|sweep)\b", re.MULTILINE)
@@ -178,7 +181,11 @@ def resume(
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Runs what is left of a study: what was interrupted, and what failed."""
+    """Runs what is left of a study: what was interrupted, and what failed.
+
+    A study that was started by --until-decided continues the looks of its plan.
+    """
+    from simulator.studies import staged
     from simulator.studies.running import scenario_of, where_started
     from simulator.trace import load
 
@@ -193,7 +200,8 @@ def resume(
             searching.search(again, folder, jobs, scheduler, checkpoint, forms)
             return
         out.say(_left(load(folder)))
-        _simulate(scenario, folder, jobs, scheduler, checkpoint, forms, track)
+        decided = _all_decided if staged.is_looked_at(scenario) else None
+        _simulate(scenario, folder, jobs, scheduler, checkpoint, forms, track, decided)
 
 
 def _left(study: "Study") -> str:

@@ -117,7 +117,8 @@ def _register(packed: "Capsule", folder: Path) -> None:
         path = place / Path(name).name
         place.mkdir(parents=True, exist_ok=True)
         path.write_bytes(packed.files[name])
-        paths.append(path)
+        if Path(name).stem in packed.manifest.get("modules", {}):
+            paths.append(path)  # their imports are in the same folder
     device.before_import()
     catalogue.register(*paths)
 

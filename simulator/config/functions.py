@@ -8,15 +8,17 @@ Python program has handed over. Both are identified by their content.
 import hashlib
 import inspect
 import pickle
+import pickletools
 import re
+import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from simulator.config import plugins
+from simulator.config import own_code, plugins
 from simulator.config.base import Reads, Rule
 from simulator.config.errors import ScenarioError, UserError
 from simulator.config.text import one_line, suggestion
@@ -25,6 +27,8 @@ MEMORY = "memory"
 """Stands for a module in the names of objects that were handed over."""
 DRAWN = re.compile(rb"[0-9a-f]{32}")
 """Number of a packed class of a notebook, drawn in each process."""
+PACKING = ("__main__", "cloudpickle")
+"""Modules that a pickle names, and takes nothing from that it does not hold."""
 MARKED = r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.@-]*$"
 FunctionName = Annotated[
     str,
@@ -55,20 +59,46 @@ class UserFunction(NamedTuple):
         return ScenarioError(f"{self.entry} {rule}")
 
 
+class Content(NamedTuple):
+    """What a function or object of a user's is.
+
+    Attributes:
+        at: Its file; of an object its class.
+        sha256: Digest of its content, and of the code that it is made by.
+        bytes: Size.
+        imports: File and SHA-256 of modules of the user's that it needs, by name.
+        libraries: Installed modules that it needs, outermost names.
+    """
+
+    at: str
+    sha256: str
+    bytes: int
+    imports: dict[str, tuple[str, str]]
+    libraries: tuple[str, ...]
+
+
+class Packed(NamedTuple):
+    """An object of a Python program, for other processes.
+
+    Attributes:
+        packed: Its bytes, from which other processes make it again.
+        told: What it is.
+    """
+
+    packed: bytes
+    told: Content
+
+
 class HandedOver(NamedTuple):
     """An object of a Python program.
 
     Attributes:
         content: The object itself.
-        packed: Its bytes, from which other processes make it again.
-        sha256: Digest of its content, and of the code that it is made by.
-        called: Description of it, such as its class.
+        packed: The same for other processes.
     """
 
     content: Any
-    packed: bytes
-    sha256: str
-    called: str
+    packed: Packed
 
 
 _handed_over: dict[str, HandedOver] = {}
@@ -104,22 +134,23 @@ def resolve(text: str, where: str) -> Any:
     return vars(found)[name]
 
 
-def content(text: str, where: str) -> tuple[str, str, int]:
-    """Returns place, digest and size of what a scenario names.
+def content(text: str, where: str) -> Content:
+    """Returns what a scenario names, by its content.
 
-    Of a module that is its file, or of a package all of them, as it was imported.
+    Of a module that is its file, or of a package all of them, as it was imported, and
+    other modules of the user's own that it imports.
 
     Raises:
         ScenarioError: As `resolve`.
     """
     module, _, name = text.partition(":")
     if module == MEMORY:
-        known = _known(text, where)
-        return known.called, known.sha256, len(known.packed)
+        return _known(text, where).packed.told
     resolve(text, where)
     source = plugins.source(module)
     size = Path(source.file).stat().st_size if Path(source.file).is_file() else 0
-    return source.file, _sha256(f"{source.sha256}:{name}".encode()), size
+    digest = _sha256(f"{source.sha256}:{name}".encode(), *_digests(source.imports))
+    return Content(source.file, digest, size, source.imports, source.libraries)
 
 
 def hand_over(name: str, given: Any) -> str:
@@ -142,31 +173,33 @@ def hand_over(name: str, given: Any) -> str:
             f"it changes, got {said(error)}; write it into a module, and name that by "
             f'"module:name"'
         ) from error
-    same = DRAWN.sub(b"", packed)
-    digest = _sha256(same, *map(_code, _made_by(given)))
+    # What a pickle takes from modules it names by them; the rest it holds.
+    words = {arg for _, arg, _ in pickletools.genops(packed) if isinstance(arg, str)}
+    taken = {w for w in words & {*sys.modules} if not w.startswith(PACKING)}
+    code = own_code.of(*taken)
+    digest = _sha256(DRAWN.sub(b"", packed), *_digests(code.modules))
+    told = Content(_called(given), digest, len(packed), *code)
     text = f"{MEMORY}:{name}@{digest[:12]}"
-    keep({text: (packed, digest, _called(given))}, {text: given})
+    keep({text: Packed(packed, told)}, {text: given})
     return text
 
 
-def keep(
-    packed: dict[str, tuple[bytes, str, str]], given: dict[str, Any] | None = None
-) -> None:
+def keep(packed: dict[str, Packed], given: dict[str, Any] | None = None) -> None:
     """Keeps packed objects in this process, unless they are here.
 
     Args:
-        packed: Bytes, digest and description of each, by its name.
+        packed: The objects by their names.
         given: The objects themselves, where they are at hand.
     """
-    for name, (content, digest, called) in packed.items():
+    for name, each in packed.items():
         if name not in _handed_over:
-            here = pickle.loads(content) if given is None else given[name]
-            _handed_over[name] = HandedOver(here, content, digest, called)
+            here = pickle.loads(each.packed) if given is None else given[name]
+            _handed_over[name] = HandedOver(here, each)
 
 
-def packed(names: Iterable[str]) -> dict[str, tuple[bytes, str, str]]:
+def packed(names: Iterable[str]) -> dict[str, Packed]:
     """Returns what other processes need of the objects among some names."""
-    return {name: _handed_over[name][1:] for name in names if name in _handed_over}
+    return {name: _handed_over[name].packed for name in names if name in _handed_over}
 
 
 def calling(text: str, where: str, call: Callable[[], Any]) -> Any:
@@ -218,26 +251,6 @@ def _known(text: str, where: str) -> HandedOver:
     return _handed_over[text]
 
 
-def _made_by(given: Any) -> list[Any]:
-    """Returns an object's parts whose code decides on what it does."""
-    parts = given if isinstance(given, tuple | list) else (given,)
-    functions = [each for each in parts if inspect.isroutine(each)]
-    return [*functions, *(type(each) for each in parts if not inspect.isroutine(each))]
-
-
-def _code(made_by: Any) -> bytes:
-    """Returns the source of the module of a class or function; nothing without any."""
-    module = inspect.getmodule(made_by)
-    file = getattr(module, "__file__", None)
-    if file is None or not Path(file).is_file() or module is None:
-        return b""
-    # A library is known by its version, which the manifest has; a notebook's or a
-    # script's objects are packed with their code.
-    if "site-packages" in file or module.__name__ == "__main__":
-        return b""
-    return Path(file).read_bytes()
-
-
 def _called(given: Any) -> str:
     one = given if inspect.isroutine(given) or inspect.isclass(given) else type(given)
     return f"{one.__module__}.{one.__qualname__}"
@@ -248,3 +261,7 @@ def _sha256(*contents: bytes) -> str:
     for each in contents:
         digest.update(hashlib.sha256(each).digest())
     return digest.hexdigest()
+
+
+def _digests(modules: Mapping[str, tuple[str, str]]) -> list[bytes]:
+    return [f"{name} {digest}".encode() for name, (_, digest) in modules.items()]

@@ -7,7 +7,6 @@ the processes of a study find the same ones.
 """
 
 import contextlib
-import hashlib
 import os
 import re
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
+from simulator.config import own_code
 from simulator.config.errors import UserError
 from simulator.config.files import unmarked
 from simulator.config.named import NamedPart
@@ -49,10 +49,21 @@ class PluginSource(NamedTuple):
         file: Its module, or the folder of its package.
         sha256: Hash of the file when it was imported, or of all .py files of the
             package; "" for what is in no file that can be read, as in a notebook.
+        imports: Other modules of the user's own that it imports, by name: file and
+            hash of each, in the same way.
+        libraries: Installed modules that all these import, outermost names.
     """
 
     file: str
     sha256: str
+    imports: dict[str, tuple[str, str]] = {}  # noqa: RUF012 (never changed)
+    libraries: tuple[str, ...] = ()
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Hashes of the module, named "", and of its imports, wherever they lie."""
+        imports = {name: digest for name, (_, digest) in self.imports.items()}
+        return {"": self.sha256, **imports}
 
 
 class Plugin(NamedTuple):
@@ -263,33 +274,13 @@ def _check_name(part: type[Part], kind: str, place: str) -> None:
 
 
 def note(name: str, module: str) -> None:
-    """Notes the code of a module that has just been imported, or of its package."""
+    """Notes the code of a module that has just been imported, and of its imports."""
     if name in _sources:
         return
-    words = module.split(".")
-    above = [sys.modules.get(".".join(words[: i + 1])) for i in range(len(words))]
-    # The outermost that is no namespace: others' packages may lie in that.
-    files = (getattr(module, "__file__", None) for module in above)
-    file = next(filter(None, files), None)
-    if file is None:
-        return
-    path = Path(file)
-    package = path.name == "__init__.py"
-    paths = sorted(path.parent.rglob("*.py")) if package else [path]
-    try:
-        contents = {each: each.read_bytes() for each in paths}
-    except OSError:  # in a zip file, say
-        return
-    told = [
-        f"{each.relative_to(path.parent).as_posix()} {_sha256(content)}\n"
-        for each, content in contents.items()
-    ]
-    digest = _sha256("".join(told).encode() if package else contents[path])
-    _sources[name] = PluginSource(str(path.parent if package else path), digest)
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    modules, libraries = own_code.of(module, installed=True)
+    mine = next((n for n in modules if f"{module}.".startswith(f"{n}.")), None)
+    if mine is not None:
+        _sources[name] = PluginSource(*modules.pop(mine), modules, libraries)
 
 
 def _given(module: ModuleType, name: str) -> Mapping[Any, Any]:

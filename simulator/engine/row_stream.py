@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from simulator.scenario.amounts import check_evaluations
 from simulator.setup import RunSetup
 from simulator.timeline import NO_SLOT, NO_WORKER, Chunk, Jobs, Kind, Rows, StopReason
 
@@ -72,6 +73,7 @@ class RowStream:
         self._timeline, self._chunks = setup.timeline, chunks
         self._sampler = setup.sampler
         self._every = setup.scenario.evaluate.every
+        self._unit = next(unit for unit, period in self._every if period is not None)
         probe = setup.scenario.probe
         self._probe = None if probe is None else probe.every
         self._probes: deque[int] = deque()
@@ -169,6 +171,7 @@ class RowStream:
             row, time = cut
             self._cuts.append((row, after(row, time)))
             self._next_point += 1
+            check_evaluations(self._unit, self._next_point)
         size = rows.time.size
         if chunk.stop is not None:
             last = self._cuts[-1] if self._cuts else (-1, self._made)

@@ -27,6 +27,7 @@ from simulator.config.plugins import IMPORTED
 from simulator.config.text import nearest, shown, suggestion
 from simulator.laws.base import ClosedForm, Draws, Durations, Law, Population, Who
 from simulator.laws.parameters import (
+    LONGEST_S,
     ClientValues,
     check_drawn,
     distinct_values,
@@ -259,6 +260,21 @@ def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bo
     if scale <= 0:
         raise LocatedError(
             f"{name}.scale must be > 0, got {float(scale):g} {who}; change it",
+            keys(f"{name}.scale"),
+        )
+    place = abs(float(loc)) + abs(float(shift))
+    if max(place, scale) > LONGEST_S:
+        raise LocatedError(
+            f"{name} must have loc, scale and shift of at most {LONGEST_S:g} s, beyond "
+            f"which no clock counts, got {float(max(place, scale)):g} {who}; use "
+            f"larger units of time",
+            keys(name),
+        )
+    if not is_discrete(known) and scale < np.spacing(place):
+        raise LocatedError(
+            f"{name}.scale must be larger than what the clock tells apart near "
+            f"{place:g} s, {np.spacing(place):.2g} s, got {float(scale):g} {who}, of "
+            f"which nothing is left; take law: constant, or a larger scale",
             keys(f"{name}.scale"),
         )
     low, high = (float(end) for end in known.support(*floats))

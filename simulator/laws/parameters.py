@@ -15,6 +15,9 @@ from simulator.config.expressions import Number, depends_on_client, per_client
 from simulator.laws.base import Draws, Law, Population, Who
 from simulator.streams import Purpose
 
+LONGEST_S = 1e15
+"""Seconds of the longest place or scale of a law, some 30 million years."""
+
 
 class ClientValues:
     """One parameter of a law for every client of a population.
@@ -130,6 +133,13 @@ def positive(quantity: Any, num_clients: int, name: str) -> Bool[np.ndarray, " n
             raise LocatedError(
                 f"{name} must be >= 0, got {float(value):g} for client {client + 1}; "
                 f"durations are not negative",
+                keys(name),
+            )
+        if value > LONGEST_S:
+            raise LocatedError(
+                f"{name} must be at most {LONGEST_S:g}, beyond which no clock counts, "
+                f"got {float(value):g} for client {client + 1}; use larger units of "
+                f"time",
                 keys(name),
             )
     return for_each([value > 0 for value in values], num_clients)

@@ -85,10 +85,17 @@ class Range(Span):
     """How many, both ends among them."""
 
     def values(self) -> list[float | int]:
-        """Returns the numbers, with 4 significant digits, or rounded to whole ones."""
+        """Returns the numbers, with 4 significant digits, or rounded to whole ones.
+
+        Among fractions a whole number stays one, so that 1.0 is no count.
+        """
         space = np.geomspace if self.scale == "log" else np.linspace
-        numbers = space(self.from_, self.to, self.num)
-        return [round(x) if self.whole else short(x) for x in numbers.tolist()]
+        numbers = space(self.from_, self.to, self.num).tolist()
+        if self.whole:
+            return [round(x) for x in numbers]
+        found = [short(x) for x in numbers]
+        are_whole = all(isinstance(x, int) for x in found)
+        return found if are_whole else [float(x) for x in found]
 
 
 def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:

@@ -1,6 +1,8 @@
 """Reads a scenario file, and says in one line where the first mistake in it is."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,26 @@ def loads_any(text: str, name: str) -> Any:
         ScenarioError: The same as in `read`.
     """
     return _loads_in_one_line(text, name, (), worlds=True)
+
+
+@contextmanager
+def placing(path: Path) -> Iterator[None]:
+    """Puts file and line before what planning says of an entry of a scenario.
+
+    Args:
+        path: File of the scenario, which could be read.
+    """
+    try:
+        yield
+    except ScenarioError as error:
+        words = re.match(r"[a-z_]+(\.[\w-]+)*", str(error))
+        keys = tuple(words[0].split(".")) if words else ()
+        _, marks = dialect.compose(_text(path)[0], lambda line: f"{path}:{line}")
+        heads = (keys[:size] for size in range(len(keys), 0, -1))
+        head = next((each for each in heads if each in marks), None)
+        if head is None:
+            raise
+        raise ScenarioError(f"{path}:{marks[head].line}: {error}") from None
 
 
 def validated(tree: Mapping[str, Any]) -> Scenario:

@@ -42,6 +42,13 @@ def remarks(scenario: Scenario) -> list[str]:
                     f"{end:g}: they are evaluated at their beginning and end alone"
                 )
                 found[line] = None
+        there = run.scenario.num_workers
+        cadence = run.scenario.protocol.cadence(there, there)
+        if (needed := cadence.contributions_per_commit) > there:
+            found[
+                f"a commit of {run.variant} takes {needed:,} contributions, but there "
+                f"are {there:,} clients: it has several of some"
+            ] = None
         for counted, at in _instants(scenario, run.variant):
             end = getattr(stop, counted, None)
             if end is not None and at > end:

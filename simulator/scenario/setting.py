@@ -17,12 +17,12 @@ from simulator.config.base import (
     Config,
     LocatedError,
     RecordingPath,
-    Rule,
     without,
 )
 from simulator.config.catalogue import AnyPart
 from simulator.config.parts import tag
 from simulator.config.stop import Stop
+from simulator.config.study_names import StudyName
 from simulator.laws.base import check_cycle
 from simulator.laws.parameters import check_parameter
 from simulator.scenario.grid import Swept
@@ -61,14 +61,7 @@ class Recording(Playing):
 class Varied(Config, ABC):
     """A study of any world: its name, its replicates, and how it is varied."""
 
-    name: Annotated[
-        str,
-        Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$"),
-        Rule(
-            "letters, digits, dots, _ and -, beginning with a letter or digit",
-            "vafl-mnist",
-        ),
-    ]
+    name: StudyName
     """Name of the study, of its folder and in its figures."""
     source: str = ""
     """Paper and section that it follows."""

@@ -18,7 +18,7 @@ from simulator.scenario.setting import Varied
 BASE = "base"
 """Name of the only variant of a scenario without variants."""
 TAGS = ("kind", "law")
-MOST_RUNS = 100_000
+MOST_RUNS = 20_000
 """Most runs of a study: each takes 3 kB in its manifest, which is read as a whole."""
 OF_STUDY = (
     *("name", "seed", "replicates", "record"),

@@ -7,7 +7,7 @@ from simulator.config.errors import StudyError
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.studies.entries import content
-from simulator.studies.origins import of_this_program
+from simulator.studies.origins import check_modules, of_this_program
 from simulator.trace.manifest import read_manifest
 
 
@@ -39,9 +39,14 @@ def is_there(scenario: Scenario, folder: Path, *, looked: bool = False) -> bool:
         scenario = scenario.model_copy(update={"sweep": swept})
     if manifest["scenario"] != scenario.model_dump(mode="json"):
         return False
-    if manifest["environment"] != of_this_program()["environment"]:
-        return False
     runs = expand(scenario)
-    with inputs.held(inputs.collect(run.scenario for run in runs)):
+    read = inputs.collect(run.scenario for run in runs)
+    if manifest["environment"] != of_this_program(read.libraries)["environment"]:
+        return False
+    try:
+        check_modules(folder, manifest, read)
+    except StudyError:
+        return False
+    with inputs.held(read):
         mine = [content(run) for run in runs]
     return [entry.get("content") for entry in manifest["runs"]] == mine

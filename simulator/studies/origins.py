@@ -1,11 +1,12 @@
-"""The origins of a study: the files that it reads, modules of its plug-ins, libraries.
+"""The origins of a study: files that it reads, plug-ins, this program, its libraries.
 
-They stand in its manifest. A study goes on with the same ones alone, or its runs would
-not be comparable. Files count by their content: for every run, also those that have
-ended, before anything is executed. A module is code, as the libraries are, and can
-change numbers as they can; so they count where something is still to be executed.
+They stand in its manifest. A study is continued with the same ones alone, or its runs
+would not be comparable. Files count by their content: for every run, also those that
+have ended, before anything is executed. Modules, this program and the libraries are
+code, which can change numbers; they count where something is still to be executed.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,25 @@ from simulator.inputs import Inputs
 from simulator.storage import files
 from simulator.trace import provenance
 
-LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox", "stalesim")
-SAME = ("stalesim", "jax", "jaxlib", "numpy")
-"""Libraries that must not change within a study."""
+LIBRARIES = (
+    "jax",
+    "jaxlib",
+    "numpy",
+    "scipy",
+    "equinox",
+    "optax",
+    "simpy",
+    "pandas",
+    "pyarrow",
+    "dp-accounting",
+    "scikit-learn",
+    "mlxtend",
+    "stalesim",
+)
+"""Libraries that numbers pass through, and that must not change within a study."""
+CODE = "code"
+"""Entry of the environment that has the digest of this program's own code."""
+ELSEWHERE = "choose another folder by --out, or replace the study by --overwrite"
 SHORT = 12
 """Digits of a SHA-256 that a message shows."""
 
@@ -47,11 +64,12 @@ def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
     for name, now in read.named.items():
         then = known.get(name)
         if then is not None and then["sha256"] != now.sha256:
+            at, was, is_now = _import(then, now) or (now.at, then["sha256"], now.sha256)
             raise StudyError(
                 f"{folder}: must be continued with the files that it was started with, "
-                f"but {now.at} has changed (its SHA-256 was {then['sha256'][:SHORT]}, "
-                f"is {now.sha256[:SHORT]}); put back what it held, or choose another "
-                f"folder by --out"
+                f"but {at} has changed (its SHA-256 was {was[:SHORT]}, is "
+                f"{is_now[:SHORT]}); put back what it held, or choose another folder "
+                f"by --out"
             )
 
 
@@ -93,36 +111,68 @@ def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
     known = manifest["modules"]
     for name, now in read.modules.items():
         then = known.get(name)
-        if then is not None and then["sha256"] != now.sha256:
+        if then is None:
+            continue
+        other = _import(then, now)
+        if then["sha256"] != now.sha256 or other:
+            file = now.file if other is None else other[0]
             raise StudyError(
                 f"{folder}: must be continued with the module {name} with which it was "
-                f"started, but {now.file} has changed since; put it back, or choose "
-                f"another folder by --out"
+                f"started, but {file} has changed since; put it back, or {ELSEWHERE}"
             )
 
 
-def check_libraries(folder: Path, manifest: dict[str, Any]) -> None:
-    """Refuses other libraries than those with which the study was started.
+def _import(then: dict[str, Any], now: Any) -> tuple[str, str, str] | None:
+    """Returns a module that own code imports and that has changed.
+
+    Returns:
+        Its file, and its SHA-256 then and now.
+    """
+    known = then.get("imports", {})
+    for name in sorted({*known} | {*now.imports}):
+        was, is_now = (each.get(name, ("", "none")) for each in (known, now.imports))
+        if was[1] != is_now[1]:
+            return is_now[0] or was[0], was[1], is_now[1]
+    return None
+
+
+def check_program(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
+    """Refuses another program, or other libraries, than the study was started with.
 
     Raises:
         StudyError: one line with the first that differs and the remedy.
     """
-    here, then = of_this_program()["environment"], manifest["environment"]
-    for name in SAME:
-        if here.get(name) != then.get(name):
+    made, here = manifest["environment"], of_this_program(read.libraries)
+    now = here["environment"]
+    for name in (*LIBRARIES, *read.libraries):
+        # What was not installed then, no run has used.
+        if made.get(name) not in (None, now.get(name)):
             raise StudyError(
-                f"{folder}: must be continued with {name} {then.get(name)}, with which "
-                f"it was started, got {here.get(name)}; install that, or choose "
-                f"another folder by --out"
+                f"{folder}: must be continued with {name} {made[name]}, with which it "
+                f"was started, got {now.get(name)}; install that, or {ELSEWHERE}"
             )
+    if made.get(CODE) != now.get(CODE):
+        commit, number = manifest.get("commit"), made.get(CODE)
+        back = f"go back to commit {commit[:SHORT]}" if commit else "install that again"
+        if manifest.get("dirty"):
+            back += " and its local changes"
+        raise StudyError(
+            f"{folder}: must be continued by the program that started it, but the code "
+            f"of simulator/ has changed (its digest was {number}, is {now.get(CODE)}); "
+            f"{back}, or {ELSEWHERE}"
+        )
 
 
-def of_this_program() -> dict[str, Any]:
-    """Returns the entries of a manifest on the program, its libraries, the machine."""
+def of_this_program(also: Sequence[str] = ()) -> dict[str, Any]:
+    """Returns the entries of a manifest on the program, its libraries, the machine.
+
+    Args:
+        also: Installed modules that code of the user's own imports.
+    """
     import jax
 
     return provenance(
-        LIBRARIES,
+        (*LIBRARIES, *also),
         device=str(jax.devices()[0].device_kind),
         backend=jax.default_backend(),
     )

@@ -3,6 +3,7 @@
 import io
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ from simulator.studies.planning import Task
 from simulator.studies.standing import Progress, Standing, unheard
 from simulator.studies.study_folder import StudyFolder, refuse_others
 from simulator.studies.worker import TIMELINES
-from simulator.trace import DISK, Disk, Study, live, load
+from simulator.trace import DISK, Disk, Study, StudyWarning, live, load
 from simulator.trace.disk import explained, locked, replace
 
 Source = Scenario | str | Path | Mapping[str, Any]
@@ -175,13 +176,25 @@ def resume(folder: str | Path, **options: Any) -> Study:
 
     Args:
         folder: Folder of the study.
-        options: Arguments of `simulate`.
+        options: Arguments of `simulate`. A study that was started until its claims are
+            decided continues its looks by the same `until_decided`.
 
     Raises:
         UserError: there is no study in the folder, or a reason of `simulate`.
     """
     with where_started(folder):
-        return simulate(scenario_of(folder), folder, **options)
+        scenario = scenario_of(folder)
+        if staged.is_looked_at(scenario):
+            if "until_decided" not in options:
+                warnings.warn(
+                    f"{folder}: no look at its claims follows without until_decided, "
+                    f"such as analysis.claims.all_decided; pass it to resume(...)",
+                    StudyWarning,
+                    stacklevel=2,
+                )
+        else:
+            options.pop("until_decided", None)
+        return simulate(scenario, folder, **options)
 
 
 @contextmanager

@@ -99,6 +99,11 @@ def stages(
         yield scenario.model_copy(update={"replicates": number, "looks": plan})
 
 
+def is_looked_at(scenario: Scenario) -> bool:
+    """Says whether a study is at a look of its plan, and not extended by hand."""
+    return scenario.replicates in scenario.looks
+
+
 def continued(scenario: Scenario, folder: Path) -> Scenario:
     """Returns a scenario with the looks that the study in a folder was started with.
 

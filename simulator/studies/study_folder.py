@@ -44,7 +44,7 @@ from simulator.trace.disk import LOCK, PARTIAL, explained
 from simulator.trace.manifest import NAME
 from simulator.trace.study import journal_of, journal_session
 
-MADE = ("commit", "dirty", "environment", "command", "started")
+MADE = ("commit", "dirty", "command", "started")
 """Entries of a manifest that stay when the study is continued."""
 AGAIN = ("commit", "dirty", "command", "started")
 """Entries of a manifest that are noted each time that the study is continued."""
@@ -223,7 +223,8 @@ class StudyFolder:
             run.number: planned.get(run.number) or self._entries[run.number]
             for run in runs
         }
-        known, here = self.manifest, origins.of_this_program()
+        known = self.manifest
+        here = origins.of_this_program(self.inputs.libraries)
         self.manifest = {
             **here,
             "name": scenario.name,
@@ -242,6 +243,8 @@ class StudyFolder:
             "regrouped": known.get("regrouped", []) if regrouped is None else regrouped,
             "parts": self._files,
             **{key: known[key] for key in MADE if key in known},
+            # A new variant may have own code that imports more libraries.
+            "environment": here["environment"] | known.get("environment", {}),
         }
         if known:
             again = {key: here[key] for key in AGAIN}
@@ -379,14 +382,14 @@ class StudyFolder:
         )
 
     def check_versions(self) -> None:
-        """Refuses to continue with other libraries or modules than were used here.
+        """Refuses to continue with another program, other libraries or modules.
 
         Raises:
             StudyError: naming the first that differs.
         """
         if self._entries:
             origins.check_modules(self.path, self.manifest, self.inputs)
-            origins.check_libraries(self.path, self.manifest)
+            origins.check_program(self.path, self.manifest, self.inputs)
 
 
 def refuse_others(folder: Path, disk: Disk = DISK) -> None:

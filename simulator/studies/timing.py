@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simulator.config.errors import UserError
+from simulator.config.errors import ScenarioError, UserError
 from simulator.engine import device
 from simulator.studies.planning import Task, processes, structure
 from simulator.trace import Writer
@@ -107,6 +107,8 @@ def _measured(task: Task) -> _Speed | None:
             simulation.execute(prepared, task.mode, _Nowhere(Path(), ""), progress)
         except _EnoughError:
             return _extrapolated(opened, moments[len(task.runs) - 1 :])
+        except ScenarioError:  # the whole run would fail by it
+            raise
         except UserError:
             return None
     spent = time.perf_counter() - opened

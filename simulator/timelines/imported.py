@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulator import inputs
 from simulator.protocols import Asynchronous
 from simulator.storage import digests
 from simulator.timeline import (
@@ -68,14 +67,15 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     path = Path(log)
     table = LogTable(path)
     table.check_columns(NEEDED, OPTIONAL, "job")
-    frame = _checked(table)
+    origin = table.origin("read_time")
+    frame = _checked(table, origin)
     held = digests.of_file(path)
     labels, client = _numbered(frame["client"])
     _check_overlaps(frame, client, table)
     # Logs count seconds from any origin; a timeline starts with its first read.
-    began = float(frame["read_time"].min())
+    first = frame["read_time"].min()
     times = {
-        name: frame[name].to_numpy(np.float64) - began
+        name: frame[name].to_numpy(np.float64) - first
         for name in ("read_time", "computed_time", "sent_time", "arrived_time")
     }
     outcome = np.array([OUTCOMES[word] for word in frame["outcome"]], np.int32)
@@ -104,7 +104,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "download_bytes": 0,
         "stop_reason": "the run has not ended",
         "stop": "incomplete",
-        "began": began,
+        "began": float(first + origin),
         "scenario": scenario,
     }
     # One chunk: the log is in memory already.
@@ -115,23 +115,31 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         names["client_label"] = Categorical(everyone, tuple(labels))
     workload = Workload(0, 0, len(labels))
     source = TimelineSource(entry, lambda: iter([chunk]), workload, names=names)
-    read = {str(log): inputs.Input(str(path.absolute()), *held)._asdict()}
+    read = {str(log): {"at": str(path.absolute()), **held._asdict()}}
     return write_all(Path(folder), scenario, [source], {"inputs": read})
 
 
-def _checked(table: LogTable) -> "pd.DataFrame":
-    """Returns the log with all columns, in seconds; refuses what cannot have been."""
+def _checked(table: LogTable, origin: int) -> "pd.DataFrame":
+    """Returns the log with all columns, in seconds from an origin.
+
+    Raises:
+        DataError: a row says what cannot have been.
+    """
     written, refuse = table.frame, table.refuse
     frame = written.copy()
     refuse(frame["client"].isna(), "must name a client", "client", "fill it in")
     for name in ("read_time", "computed_time", "sent_time", "arrived_time"):
         if name not in frame:
             continue
-        seconds = table.numbers(name)
+        seconds = table.numbers(name, origin)
         wrong = ~np.isfinite(seconds)
         what = f"must have a finite number of seconds as {name}"
         refuse(wrong, what, name, "correct or remove the row")
         frame[name] = seconds
+    with np.errstate(over="ignore"):
+        endless = ~np.isfinite(frame["arrived_time"] - frame["read_time"].min())
+    what = "must have arrived_time within 1e308 s of the first read_time"
+    refuse(endless, what, "arrived_time", "correct or remove the row")
     if "outcome" not in frame:
         frame["outcome"] = "applied"
     refuse(

@@ -4,7 +4,6 @@ A log is a CSV, JSON Lines or Parquet file with a row per job of a client (`impo
 or a row per sample that was generated (`sampled`), which has the column `sample`.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from jaxtyping import Float64
 
+from simulator.config import json_text
 from simulator.config.errors import DataError
 from simulator.config.text import shown, suggestion
 from simulator.storage import limits, table
@@ -19,6 +19,8 @@ from simulator.storage import limits, table
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_EXACT = 2**53
+"""Whole numbers beyond which float64 rounds them."""
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
@@ -64,12 +66,36 @@ class LogTable:
                 f"{path}: must have a row per {row}, but has none; add some"
             )
 
-    def numbers(self, name: str) -> Float64[np.ndarray, " n"]:
-        """Returns a column as numbers, NaN where there is none."""
+    def numbers(self, name: str, origin: int = 0) -> Float64[np.ndarray, " n"]:
+        """Returns a column as numbers, NaN where there is none.
+
+        Args:
+            name: The column.
+            origin: What is subtracted first: of whole numbers without rounding, which
+                float64 has beyond 2**53, as in nanoseconds since 1970.
+        """
+        found = self._numeric(name)
+        if found.dtype.kind in "iu":
+            found = found - origin
+            origin = 0
+        return found.astype(np.float64).to_numpy(na_value=np.nan) - origin
+
+    def origin(self, name: str) -> int:
+        """Returns the least of whole numbers that float64 would round, else 0."""
+        found = self._numeric(name)
+        large = found.dtype.kind in "iu" and found.abs().max() > MOST_EXACT
+        return int(found.min()) if large else 0
+
+    def _numeric(self, name: str) -> "pd.Series":
         import pandas as pd
 
-        found = pd.to_numeric(self.frame[name], errors="coerce")
-        return found.astype(np.float64).to_numpy()
+        try:
+            return pd.to_numeric(self.frame[name], errors="coerce")
+        except OverflowError:
+            raise DataError(
+                f"{self.path}: column {name} must have numbers of at most 64 bits, got "
+                f"a longer one; correct it"
+            ) from None
 
     def refuse(self, wrong: Any, what: str, name: str, remedy: str) -> None:
         """Refuses the first row that is wrong, with what stands in a column of it.
@@ -154,9 +180,9 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             try:
-                found = json.loads(line)
+                found = json_text.loads(line.encode())
             except ValueError as error:
-                raise ValueError(f"line {number} is no JSON: {error}") from None
+                raise ValueError(f"line {number} {error}") from None
             if not isinstance(found, dict):
                 raise ValueError(f"line {number} is no JSON object")
             yield found

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ import simulator
 
 PARTS = ("simulator", "analysis", "pyproject.toml")
 """Files of the program in its repository."""
+KINDS, COMMANDS = {".py", ".bz2"}, "cli"
+"""Endings of code, and of data that come with it; the folder that has no part in it."""
 TIMEOUT_S = 10
 
 
@@ -46,16 +49,27 @@ def of_program() -> Commit:
 
 
 def code() -> str:
-    """Returns the SHA-256 of all Python files of this package, by name and content.
+    """Returns the SHA-256 of the files of this package that numbers pass through.
 
+    They count by name and content; the command line does not, through which none pass.
     It tells programs apart that have no repository, such as two wheels of one version.
     """
-    package = Path(simulator.__file__).resolve().parent
+    return _code(Path(simulator.__file__).resolve().parent)
+
+
+@cache
+def _code(package: Path) -> str:
+    """Returns the digest of a package, as its files were when it was first asked for.
+
+    A process goes on with the modules that it has imported, whatever becomes of them.
+    """
     found = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        body = path.read_bytes()
-        found.update(f"{path.relative_to(package).as_posix()} {len(body)}\n".encode())
-        found.update(body)
+    for path in sorted(package.rglob("*")):
+        name = path.relative_to(package).as_posix()
+        if path.suffix in KINDS and not name.startswith(f"{COMMANDS}/"):
+            body = path.read_bytes()
+            found.update(f"{name} {len(body)}\n".encode())
+            found.update(body)
     return found.hexdigest()
 
 

@@ -1,18 +1,27 @@
 """The manifest of a study: written with a checksum, and read back with a look at it."""
 
+import contextlib
 import datetime as dt
 import hashlib
 import json
 import os
 import platform
 import sys
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
 from typing_extensions import TypedDict
 
+from simulator.config import json_text
 from simulator.config.errors import StudyError
 from simulator.trace.commit import code, of_program
 from simulator.trace.disk import DISK, Disk, explained, replace
@@ -24,6 +33,17 @@ files, numbers of rows, a journal per session."""
 CHECKSUM = "checksum"
 CODE = 16
 """Digits of the program's own SHA-256 that are noted."""
+
+
+Count = Annotated[int, Field(ge=1)]
+PartName = Annotated[str, Field(pattern=r"^part-[A-Za-z0-9_]+-[0-9]+\.parquet$")]
+Seal = Annotated[list[int], Field(min_length=2, max_length=2)]
+
+
+def _rising(looks: list[int]) -> list[int]:
+    if looks != sorted({*looks}):
+        raise ValueError(f"must rise, got {looks}")
+    return looks
 
 
 @with_config(ConfigDict(strict=True))
@@ -43,6 +63,38 @@ class _Entry(TypedDict):
 
 
 @with_config(ConfigDict(strict=True))
+class _Told(TypedDict):
+    """What is said of a file, or of a module: where it was, and its digest."""
+
+    sha256: str
+
+
+@with_config(ConfigDict(strict=True))
+class _Scenario(TypedDict):
+    """The entries of a scenario that are read without the scenario itself."""
+
+    replicates: NotRequired[Count]
+    looks: NotRequired[Annotated[list[Count], AfterValidator(_rising)]]
+    claims: NotRequired[list[dict[str, Any]]]
+    evaluate: NotRequired[dict[str, Any]]
+    stop: NotRequired[dict[str, Any]]
+    sweep: NotRequired[dict[str, Any]]
+    variants: NotRequired[dict[str, Any]]
+
+
+@with_config(ConfigDict(strict=True))
+class _Metric(TypedDict):
+    """What is said of a metric."""
+
+    unit: str
+    higher_is_better: bool
+    label: str
+    logarithmic: bool
+    meaning: str
+    bounds: list[float | None] | None
+
+
+@with_config(ConfigDict(strict=True))
 class _Manifest(TypedDict):
     """The entries of a study that a reader needs."""
 
@@ -50,10 +102,13 @@ class _Manifest(TypedDict):
     session: int
     name: str
     status: Literal["complete", "incomplete"]
-    scenario: dict[str, Any]
+    scenario: _Scenario
     runs: list[_Entry]
-    parts: dict[str, dict[str, list[int]]]
+    parts: dict[str, dict[PartName, Seal]]
     environment: dict[str, Any]
+    inputs: NotRequired[dict[str, _Told]]
+    modules: NotRequired[dict[str, _Told]]
+    metrics: NotRequired[dict[str, _Metric]]
 
 
 _SHAPE = TypeAdapter(_Manifest)
@@ -81,7 +136,7 @@ def read_manifest(folder: Path, disk: Disk = DISK) -> dict[str, Any]:
     """
     path = folder / NAME
     try:
-        manifest = json.loads(disk.read(path).decode())
+        data = disk.read(path)
     except (FileNotFoundError, NotADirectoryError):
         raise StudyError(
             f"{folder}: must be the folder of a study, but has no {NAME}; give the "
@@ -91,8 +146,26 @@ def read_manifest(folder: Path, disk: Disk = DISK) -> dict[str, Any]:
         raise StudyError(
             f"{path}: must be readable, but {error.strerror or error}; mend that first"
         ) from None
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"is not JSON ({str(error)[:80]})") from None
+    manifest = parsed(path, data)
+    if manifest.get(CHECKSUM) != _checksum(manifest):
+        raise _damaged(path, "its checksum differs")
+    return manifest
+
+
+def parsed(path: Path, data: bytes) -> dict[str, Any]:
+    """Returns a manifest that has the entries that a reader needs, of their types.
+
+    Args:
+        path: Where it was, for messages.
+        data: Its text.
+
+    Raises:
+        StudyError: It is none, it is damaged, or another version has written it.
+    """
+    try:
+        manifest = json_text.loads(data)
+    except ValueError as error:
+        raise _damaged(path, str(error)) from None
     found = manifest.get("format", 1) if isinstance(manifest, dict) else FORMAT
     if found != FORMAT:
         raise StudyError(
@@ -105,8 +178,6 @@ def read_manifest(folder: Path, disk: Disk = DISK) -> dict[str, Any]:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         raise _damaged(path, f"{where}: {first['msg']}") from None
-    if manifest.get(CHECKSUM) != _checksum(manifest):
-        raise _damaged(path, "its checksum differs")
     return manifest
 
 
@@ -160,7 +231,9 @@ def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
 
 
 def _version(name: str) -> str | None:
-    try:
+    """Returns the version of a distribution, or of the one that has a module."""
+    with contextlib.suppress(ModuleNotFoundError):
         return version(name)
-    except ModuleNotFoundError:
-        return None
+    # Slow, as every installed file is looked at: for names such as sklearn alone.
+    found = packages_distributions().get(name)
+    return version(found[0]) if found else None

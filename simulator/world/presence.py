@@ -23,6 +23,26 @@ Draw = Callable[[int], float]
 """Returns a client's next duration."""
 
 
+MOST_TURNS = 1_000_000
+"""Times that a client may come and go from one of its jobs to the next."""
+
+
+def restless(client: int, start: float, time: float) -> ScenarioError:
+    """Returns the error of a client that comes and goes without end.
+
+    Args:
+        client: Number of the client, from 0.
+        start: When it came last, virtual seconds.
+        time: When it is asked for.
+    """
+    return ScenarioError(
+        f"clients.availability, crashes and slowdowns must let a client begin, but "
+        f"client {client + 1} comes and goes more than {MOST_TURNS:,} times, or too "
+        f"shortly for the clock, from {start:g} s to {time:g} s; give laws of longer "
+        f"times"
+    )
+
+
 @runtime_checkable
 class Presence(Protocol):
     """The times at which each client is there.
@@ -70,12 +90,15 @@ class Renewal:
         return self._end[self._advance(client, time)]
 
     def _advance(self, client: int, time: float) -> int:
-        own = client - self._first
+        own, turns = client - self._first, 0
         while time >= self._back[own]:
             start = self._back[own]
             end = start + self._on(client)
             self._start[own], self._end[own] = start, end
             self._back[own] = end + self._off(client)
+            turns += 1
+            if turns > MOST_TURNS:
+                raise restless(client, start, time)
         return own
 
 

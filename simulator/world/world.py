@@ -31,6 +31,7 @@ from simulator.world.drawn_work import DrawnWork
 from simulator.world.groups import ClientGroup
 from simulator.world.links import Queue, SharedLink
 from simulator.world.message_budget import MessageBudget
+from simulator.world.presence import MOST_TURNS, restless
 from simulator.world.selection import Pool
 from simulator.world.workload import Unit, Workload
 
@@ -289,7 +290,7 @@ class World:
     def present_since(self, client: int, time: float) -> float:
         """Returns the earliest moment from `time` on at which a client can begin."""
         presences = self.groups[self.group_of[client]].presences
-        while True:
+        for _ in range(MOST_TURNS):
             latest = time
             for presence in presences:
                 latest = presence.since(client, latest)
@@ -298,6 +299,7 @@ class World:
             if latest == time:
                 return time
             time = latest
+        raise restless(client, time, time)
 
     def present_until(self, client: int, time: float) -> float:
         """Returns when a present client loses the job that it has started."""

@@ -73,6 +73,30 @@ def relabelled(files: dict[str, bytes], name: str, content: bytes) -> None:
     files["ro-crate-metadata.json"] = json.dumps(said).encode()
 
 
+def added(files: dict[str, bytes], name: str, content: bytes) -> None:
+    """Adds a file, and names it in the metadata."""
+    said = json.loads(files["ro-crate-metadata.json"])
+    said["@graph"].append({"@id": name, "@type": "File", "sha256": ""})
+    files["ro-crate-metadata.json"] = json.dumps(said).encode()
+    relabelled(files, name, content)
+
+
+def remanifested(files: dict[str, bytes], **changes: Any) -> None:
+    """Changes entries of the manifest; None removes one."""
+    manifest = json.loads(files["manifest.json"]) | changes
+    kept = {key: value for key, value in manifest.items() if value is not None}
+    relabelled(files, "manifest.json", json.dumps(kept).encode())
+
+
+def first_line(files: dict[str, bytes], table: str) -> bytes:
+    return files[f"results/{table}.csv"].splitlines(keepends=True)[0]
+
+
+def without_runs(files: dict[str, bytes]) -> None:
+    remanifested(files, runs=[])
+    relabelled(files, "results/runs.csv", first_line(files, "runs"))
+
+
 def test_the_metadata_is_a_crate(packed: Path) -> None:
     """Has what the specification demands: section 4, root, data entities, context."""
     with zipfile.ZipFile(packed) as archive:
@@ -169,6 +193,61 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, bytes]], Any], str]] = {
         lambda files: relabelled(files, "manifest.json", b"{}"),
         "manifest.json is no manifest",
     ),
+    "a name that leads elsewhere": (
+        lambda files: remanifested(files, name="../../../evil"),
+        "beginning with a letter or digit, got '../../../evil'",
+    ),
+    "an absolute name": (
+        lambda files: remanifested(files, name="/tmp/evil"),
+        "beginning with a letter or digit, got '/tmp/evil'",
+    ),
+    "no name": (lambda files: remanifested(files, name=None), "no manifest"),
+    "nested": (
+        lambda files: relabelled(files, "manifest.json", b"[" * 200_000),
+        "nested too deep",
+    ),
+    "nested metadata": (
+        lambda files: files.update({"ro-crate-metadata.json": b"[" * 200_000}),
+        "nested too deep",
+    ),
+    "metadata that would take gigabytes": (
+        lambda files: files.update(
+            {"ro-crate-metadata.json": b"[" + b"[]," * 1_000_000 + b"0]"}
+        ),
+        "ro-crate-metadata.json has some 2,000,001 values, where 1,000,000 are",
+    ),
+    "an environment that is a list": (
+        lambda files: remanifested(files, environment=[]),
+        "environment: Input should be a valid dictionary",
+    ),
+    "inputs that are a list": (
+        lambda files: remanifested(files, inputs=[]),
+        "inputs: Input should be a valid dictionary",
+    ),
+    "runs that are none": (lambda files: remanifested(files, runs=[3]), "runs.0"),
+    "runs without columns": (
+        lambda files: relabelled(files, "results/runs.csv", b"a\n1\n"),
+        "results/runs.csv has no column group",
+    ),
+    "no rows of runs": (
+        lambda files: relabelled(files, "results/runs.csv", first_line(files, "runs")),
+        "results/runs.csv has not a row for each run",
+    ),
+    "no runs at all": (lambda files: without_runs(files), "it has no runs"),
+    "no verdicts": (
+        lambda files: relabelled(
+            files, "results/claims.csv", first_line(files, "claims")
+        ),
+        "results/claims.csv has no verdicts on the claims",
+    ),
+    "a scenario that is no text": (
+        lambda files: relabelled(files, "scenario.yaml", b"\xff\xfe"),
+        "scenario.yaml is no text",
+    ),
+    "a module that is a folder": (
+        lambda files: added(files, "modules/..", b""),
+        "'modules/..' is no name of a module",
+    ),
 }
 
 
@@ -217,6 +296,46 @@ def test_what_is_no_capsule(tmp_path: Path) -> None:
         capsules.read(text)
 
 
+def test_what_rerun_would_refuse_is_not_packed(folder: Path, tmp_path: Path) -> None:
+    study = load(folder)
+    study.manifest["name"] = "../evil"
+    with pytest.raises(StudyError, match="must have a name of at most 100 letters"):
+        capsules.write(study, tmp_path / "a.zip")
+
+
+def test_formulas_in_a_capsule_are_text(folder: Path, tmp_path: Path) -> None:
+    study = load(folder)
+    for run in study.manifest["runs"]:
+        run["label"] = run["variant"] = "=HYPERLINK(1)"
+    found = capsules.read(capsules.write(study, tmp_path / "a.zip"))
+    assert set(found.table("results/runs.csv")["group"]) == {"'=HYPERLINK(1)"}
+    assert b",=H" not in found.files["results/results.csv"]
+    again = capsules.compare(found, study)
+    assert again.same_runs == again.runs
+
+
+def test_a_run_that_the_capsule_lacks_is_another_one(
+    packed: Path, folder: Path
+) -> None:
+    found = capsules.read(packed)
+    table = found.files["results/runs.csv"].splitlines(keepends=True)
+    fewer = {**found.files, "results/runs.csv": b"".join(table[:-1])}
+    again = capsules.compare(found._replace(files=fewer), load(folder))
+    assert (again.same_runs, again.runs) == (5, 6)
+
+
+def test_what_a_plugin_imports_is_packed_as_well(folder: Path, tmp_path: Path) -> None:
+    study, told = load(folder), []
+    for name in ("plugin", "helper"):
+        (tmp_path / f"{name}.py").write_text(name)
+        sha256 = hashlib.sha256(name.encode()).hexdigest()
+        told.append((str(tmp_path / f"{name}.py"), sha256))
+    entry = {"file": told[0][0], "sha256": told[0][1], "imports": {"helper": told[1]}}
+    study.manifest["modules"] = {"plugin": entry}
+    found = capsules.read(capsules.write(study, tmp_path / "a.zip"))
+    assert found.modules == ["modules/plugin.py", "modules/helper.py"]
+
+
 def test_a_file_not_named_in_the_metadata_is_not_read(
     packed: Path, tmp_path: Path
 ) -> None:
@@ -226,11 +345,7 @@ def test_a_file_not_named_in_the_metadata_is_not_read(
 
 def test_code_is_not_executed_unasked(packed: Path, tmp_path: Path) -> None:
     def change(files: dict[str, bytes]) -> None:
-        said = json.loads(files["ro-crate-metadata.json"])
-        entity = {"@id": "modules/x.py", "@type": "File", "sha256": ""}
-        said["@graph"].append(entity)
-        files["ro-crate-metadata.json"] = json.dumps(said).encode()
-        relabelled(files, "modules/x.py", b"raise SystemExit")
+        added(files, "modules/x.py", b"raise SystemExit")
 
     path = changed(packed, tmp_path, change)
     with pytest.raises(

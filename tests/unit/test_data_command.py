@@ -46,7 +46,8 @@ class Server:
 
     Attributes:
         ways: What is done with the next requests of the images: `whole`, `dies`,
-            `short`, `wrong` or `gone`; the last one counts for all later ones.
+            `short`, `wrong`, `gone` or `endless`; the last one counts for all later
+            ones.
         asked: Names of the files that were asked for.
     """
 
@@ -84,6 +85,7 @@ class Server:
             "dies": content[:HALF],
             "short": content[:HALF],
             "wrong": bytes(len(content)),
+            "endless": bytes(len(content) + 10_000),
         }.get(way, content)
         to.send_response(200)
         # One that dies has promised more than it sends.
@@ -192,6 +194,7 @@ def test_a_download_that_dies_is_repeated(
         ("short", f"truncated, {HALF:,} of {len(CONTENTS[IMAGES]):,} bytes"),
         ("wrong", "bytes with another checksum than md5:"),
         ("gone", "the server answers 404 Not Found"),
+        ("endless", f"more than the {len(CONTENTS[IMAGES]):,} bytes of the file"),
     ],
 )
 def test_what_never_comes_whole_is_one_line_and_leaves_nothing(

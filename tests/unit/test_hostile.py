@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from analysis import style
-from analysis.exporting.tables import FORMULAS
+from analysis.markup import FORMULAS
 from simulator.config.text import one_line, printable
 from simulator.trace import load
 

@@ -457,6 +457,44 @@ def test_bad_logs_are_refused_in_one_line(
     import_log(written(tmp_path, pd.DataFrame(GOOD)), tmp_path / "there")
 
 
+def test_whole_numbers_of_a_log_lose_no_second(tmp_path: Path) -> None:
+    """Nanoseconds since 1970 are no float64; their differences are."""
+    began = 1_700_000_000_000_000_001
+    times = {k: [began + int(x) for x in v] for k, v in GOOD.items() if k != "client"}
+    log = pd.DataFrame({"client": GOOD["client"]} | times)
+    jobs = import_log(written(tmp_path, log), tmp_path / "there").table("jobs")
+    assert jobs.sort_values("arrived_time")["arrived_time"].tolist() == [2.0, 3.0, 4.0]
+
+
+LONG = "9" * 400
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.jsonl", "[" * 100_000, "line 1 is nested too deep"),
+        ("a.jsonl", '{"client": ' + "[" * 100_000, "line 1 is nested too deep"),
+        (
+            "a.jsonl",
+            f'{{"client": 1, "read_time": 0, "arrived_time": {LONG}}}',
+            "column arrived_time must have numbers of at most 64 bits",
+        ),
+        (
+            "a.csv",
+            "client,read_time,arrived_time\n1,-1e308,1e308",
+            "line 2: must have arrived_time within 1e308 s of the first read_time",
+        ),
+    ],
+)
+def test_logs_beyond_all_bounds(
+    name: str, text: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(f"{text}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=message) as caught:
+        import_log(tmp_path / name, tmp_path / "there")
+    assert "\n" not in str(caught.value)
+
+
 def test_files_that_are_no_logs(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"no")
     (tmp_path / "empty.csv").write_text("", encoding="utf-8")

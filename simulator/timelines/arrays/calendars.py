@@ -22,7 +22,7 @@ from simulator.world.clients import (
     Slowdown,
 )
 from simulator.world.groups import ClientGroup
-from simulator.world.presence import Presence
+from simulator.world.presence import MOST_TURNS, Presence, restless
 from simulator.world.world import World
 
 AHEAD = 32
@@ -97,8 +97,13 @@ class AlternatingRenewal:
         return self._end[clients]
 
     def _advance(self, clients: Clients, time: Times) -> None:
+        turns = 0
         while (late := time >= self._back[clients]).any():
             clients, time = clients[late], time[late]
+            turns += 1
+            if turns > MOST_TURNS:
+                first = int(clients[0])
+                raise restless(first, float(self._back[first]), float(time[0]))
             self._start[clients] = self._back[clients]
             self._end[clients] = self._start[clients] + self._on.take(clients)
             self._back[clients] = self._end[clients] + self._off.take(clients)
@@ -174,7 +179,12 @@ class Presences:
         found = time.copy()
         for group, needed in enumerate(self._needed):
             left = np.flatnonzero(self._group_of[clients] == group)
+            turns = 0
             while needed and left.size:
+                turns += 1
+                if turns > MOST_TURNS:
+                    at = float(found[left[0]])
+                    raise restless(int(clients[left[0]]), at, at)
                 latest = found[left]
                 for calendar in needed:
                     comes = np.isfinite(latest)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from simulator.config.errors import ScenarioError
-from simulator.scenario.reading import loads, read
+from simulator.scenario.reading import loads, placing, read
 from tests.unit.scenario.mistakes import complaint
 
 GOOD = """\
@@ -180,6 +180,13 @@ BAD = {
     ),
     "zero batch": ("batch: 0.01", "batch: 0", 14, "algorithm.batch", ["got 0; write"]),
     "batch between": ("batch: 0.01", "batch: 1.5", 14, "algorithm.batch", ["fraction"]),
+    "batch of one or all": (
+        "batch: 0.01",
+        "batch: 1.0",
+        14,
+        "algorithm.batch",
+        ["got 1.0, which may mean one sample or all; write 1 for one"],
+    ),
     "unknown upload": (
         "upload: all",
         "upload: bach",
@@ -716,3 +723,17 @@ def test_the_good_scenario_is_good() -> None:
     scenario = loads(GOOD, "good.yaml")
     assert scenario.name == "study"
     assert scenario.num_clients == 4
+
+
+def test_a_mistake_that_planning_finds_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text("name: a\nproblem:\n  partition:\n    kind: vertical\n")
+    for said, line in (
+        ("problem.partition.groups.a must hold a column, got none; add one", 3),
+        ("problem.data must be there", 2),
+        ("every run failed", None),
+    ):
+        with pytest.raises(ScenarioError) as error, placing(path):
+            raise ScenarioError(said)
+        where = "" if line is None else f"{path}:{line}: "
+        assert str(error.value) == f"{where}{said}"

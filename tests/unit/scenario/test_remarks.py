@@ -81,3 +81,14 @@ claims:
     assert remarks(loads(text, "x.yaml")) == [said]
     assert remarks(loads(text.replace("time: 30", "time: 20"), "x.yaml")) == []
     assert remarks(loads(text.replace("time: 30", "commits: 30"), "x.yaml")) == []
+
+
+def test_more_contributions_than_clients_are_remarked() -> None:
+    buffered = TEXT.replace("time: 50", "time: 5").replace("parties: 4", "clients: 4")
+    buffered = buffered.replace("vertical", "iid").replace(", upload: all", "")
+    buffered = buffered.replace("vafl", "fed_buff")
+    for size, said in ((4, 0), (50, 1)):
+        text = buffered.replace("asynchronous}", f"buffered, size: {size}}}")
+        found = remarks(loads(text, "x.yaml"))
+        assert len(found) == said
+    assert "takes 50 contributions, but there are 4 clients: it has sev" in found[0]

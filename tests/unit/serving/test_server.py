@@ -163,6 +163,28 @@ def test_a_folder_that_is_half_written_or_gone_is_one_line(tmp_path: Path) -> No
         PageServer(tmp_path / "none", 0)
 
 
+def test_connections_that_ask_nothing_do_not_hold_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("analysis.serving.server.MOST_CONNECTIONS", 2)
+    monkeypatch.setattr("analysis.serving.server.PATIENCE_S", 0.1)
+    write_half(tmp_path / "s")
+    with serving(tmp_path / "s") as server:
+        host, port = server.address.removeprefix("http://").rstrip("/").split(":")
+        held = [socket.create_connection((host, int(port))) for _ in range(2)]
+        try:
+            time.sleep(0.5)
+            before = threading.active_count()
+            status, _, headers = ask(server, "style.css")
+            assert (status, headers["Retry-After"]) == (503, "2")
+            assert threading.active_count() <= before
+        finally:
+            for connection in held:
+                connection.close()
+        time.sleep(0.5)
+        assert ask(server, "style.css")[0] == 200
+
+
 def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
     write_half(tmp_path / "s")
     with serving(tmp_path / "s") as server:

@@ -104,7 +104,7 @@ def fake(patch: pytest.MonkeyPatch) -> None:
     # Here several processes of a play live in one thread.
     patch.setattr(worker, "_one_at_a_time", contextlib.nullcontext())
     patch.setattr(entries, "content", lambda run: contents[run.seed, run.label])
-    patch.setattr(origins, "of_this_program", lambda: made)
+    patch.setattr(origins, "of_this_program", lambda also=(): made)
 
 
 class Small:

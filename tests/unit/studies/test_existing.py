@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulator.config.errors import StudyError
 from simulator.scenario.reading import validated
 from simulator.studies.existing import is_there
 from simulator.studies.running import simulate
@@ -59,6 +60,10 @@ def test_a_study_is_there_until_something_of_it_differs(
     with monkeypatch.context() as patch:
         patch.setattr(manifest, "code", lambda: "0" * 64)
         assert not is_there(mine, folder)
+        more = scenario(data, replicates=3)
+        with pytest.raises(StudyError, match="but the code of simulator/ has changed"):
+            simulate(more, folder)
+        assert simulate(mine, folder).complete, "nothing is left to be run"
     assert is_there(mine, folder)
     write(data)
     assert not is_there(mine, folder), "other numbers in the file that it reads"

@@ -1,7 +1,9 @@
 """What runs read belongs to what they are: files, recordings, data sets, modules."""
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,16 +13,20 @@ import pandas as pd
 import pytest
 
 from simulator import inputs, studies
+from simulator.config import functions, own_code, plugins
 from simulator.config.base import Config
-from simulator.config.catalogue import KINDS, own
+from simulator.config.catalogue import KINDS
+from simulator.config.catalogue import own as own_parts
 from simulator.config.errors import DataError, ScenarioError, StudyError
 from simulator.config.files import marks, named, parts, unmarked
+from simulator.config.plugins import PluginSource
 from simulator.scenario.reading import validated
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand
 from simulator.storage import limits
-from simulator.studies import running, study_folder
+from simulator.storage.files import Places
+from simulator.studies import origins, running, study_folder
 from simulator.timelines import saved
 from simulator.timelines.of_run import set_up
 from simulator.trace import load, write_manifest
@@ -377,7 +383,7 @@ def classes() -> set[type[Config]]:
     """Returns every class of which a scenario may be made."""
     known: set[type[Config]] = set()
     todo = [Scenario, WorldScenario]
-    parts = [part for kind in KINDS for part in own(kind)]
+    parts = [part for kind in KINDS for part in own_parts(kind)]
     todo += [part for part in parts if isinstance(part, type)]  # no records
     while todo:
         kind = todo.pop()
@@ -457,6 +463,115 @@ class Mined:
 
 STALESIM = {"laws": (Mine,)}
 """
+
+
+@pytest.fixture
+def own(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package's folder of modules of a user's own, none of them imported yet."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(here)])
+    before = {*sys.modules}
+    (here / "plain_of_inputs.py").write_text(
+        "import flax\nfrom layers_of_inputs import act\nimport numpy, json\n"
+    )
+    (here / "layers_of_inputs.py").write_text(
+        "def act(x):\n    from pack_of_inputs.inner import late\n    return late(x)\n"
+    )
+    (here / "pack_of_inputs").mkdir()
+    (here / "pack_of_inputs" / "__init__.py").write_text("")
+    (here / "pack_of_inputs" / "inner.py").write_text("from .beside import late\n")
+    (here / "pack_of_inputs" / "beside.py").write_text(
+        "import haiku, simulator\ndef late(x):\n    return x\n"
+    )
+    yield here
+    for name in {*sys.modules} - before:
+        if name.partition(".")[0].endswith("_of_inputs"):
+            del sys.modules[name]
+
+
+def test_own_code_is_all_that_a_module_imports(own: Path) -> None:
+    found = own_code.of("plain_of_inputs")
+    names = ["layers_of_inputs", "pack_of_inputs", "plain_of_inputs"]
+    assert [*found.modules] == names
+    assert found.modules["pack_of_inputs"][0] == str(own / "pack_of_inputs")
+    assert found.libraries == ("flax", "haiku", "numpy")
+    assert not {*names} & {*sys.modules}, "nothing is executed to find out"
+    (own / "pack_of_inputs" / "beside.py").write_text("late = abs\n")
+    changed_one = own_code.of("plain_of_inputs")
+    same = {n for n in names if changed_one.modules[n] == found.modules[n]}
+    assert same == {*names} - {"pack_of_inputs"}
+
+
+def of_function(own: Path, digest: str) -> inputs.Input:
+    layers = {"layers_of_inputs": (str(own / "layers_of_inputs.py"), digest)}
+    at = str(own / "plain_of_inputs.py")
+    return inputs.Input(at, f"all of {digest}", 9, layers, ("flax",))
+
+
+def test_a_helper_of_ones_own_that_changes_is_named(own: Path) -> None:
+    def read(digest: str, **modules: PluginSource) -> inputs.Inputs:
+        places = Places(str(own), str(own))
+        named = {"plain_of_inputs:build": of_function(own, digest)}
+        return inputs.Inputs(places, named, {}, modules, {})
+
+    then = read("a" * 64, law=PluginSource("law.py", "0", {"mean": ("mean.py", "1")}))
+    manifest = json.loads(json.dumps(origins.told(then, {})))
+    origins.check_files(Path("s"), manifest, then)
+    origins.check_modules(Path("s"), manifest, then)
+    now = read("b" * 64, law=PluginSource("law.py", "0", {"mean": ("mean.py", "2")}))
+    layers = own / "layers_of_inputs.py"
+    with pytest.raises(
+        StudyError, match=f"{layers} has changed .its SHA-256 was aaaaa"
+    ):
+        origins.check_files(Path("s"), manifest, now)
+    with pytest.raises(StudyError, match=r"module law .* mean\.py has changed since"):
+        origins.check_modules(Path("s"), manifest, now)
+
+
+def test_functions_count_with_what_they_import(own: Path) -> None:
+    (own / "plain_of_inputs.py").write_text("from layers_of_inputs import act\n")
+    first = functions.content("plain_of_inputs:act", "problem.model.build")
+    assert [*first.imports] == ["layers_of_inputs", "pack_of_inputs"]
+    for name in ("plain_of_inputs", "layers_of_inputs"):
+        del sys.modules[name]
+    plugins._sources.pop("plain_of_inputs")
+    (own / "layers_of_inputs.py").write_text("def act(x):\n    return -x\n")
+    second = functions.content("plain_of_inputs:act", "problem.model.build")
+    assert second.sha256 != first.sha256
+
+
+def test_objects_count_with_what_they_import(own: Path) -> None:
+    import_module("layers_of_inputs")
+    (own / "layers_of_inputs.py").write_text("import pack_of_inputs\nact = abs\n")
+    given = (sys.modules["layers_of_inputs"].act, len)
+    first = functions.hand_over("model", given)
+    (own / "pack_of_inputs" / "__init__.py").write_text("x = 1\n")
+    assert functions.hand_over("model", given) != first
+
+
+OTHERS = [*origins.LIBRARIES, "flax", "code"]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_study_goes_on_with_the_same_program_alone(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {"code": "abc", **dict.fromkeys(origins.LIBRARIES, "1"), "flax": "1"}
+    manifest = {"environment": made, "commit": "f" * 40, "dirty": False}
+    here = {"environment": {**made, name: "2"}}
+    read = inputs.Inputs(Places("", ""), {}, {}, {}, {})
+    read.named["plain:build"] = inputs.Input("plain.py", "0", 1, {}, ("flax",))
+    monkeypatch.setattr(origins, "of_this_program", lambda also: here)
+    with pytest.raises(StudyError) as error:
+        origins.check_program(Path("s"), manifest, read)
+    said = str(error.value)
+    assert "choose another folder by --out, or replace the study by --over" in said
+    assert "\n" not in said
+    expected = f"with {name} 1, with which it was started, got 2"
+    assert (
+        expected if name != "code" else "was abc, is 2); go back to commit ff"
+    ) in said
+    here["environment"][name] = made[name]
+    origins.check_program(Path("s"), manifest, read)
 
 
 def command(*words: str) -> Any:

@@ -4,14 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from analysis import claims
 from simulator import studies
+from simulator.cli.commands import app
 from simulator.config.errors import StudyError
 from simulator.scenario.scenario import Scenario
 from simulator.studies import staged
 from simulator.studies.existing import is_there
-from simulator.trace import Study, load
+from simulator.trace import Study, StudyWarning, load
 from tests.unit.studies.test_studies import assert_same
 
 TREE: dict[str, Any] = {
@@ -123,6 +125,26 @@ def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
     assert seen == [5, 8, 10]
     with pytest.raises(StudyError, match="must keep to its plan of looks at 5, 8, 10"):
         _grow(tmp_path / "s", decided, most=20)
+
+
+def test_resume_continues_the_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill after the first look leaves a study that is complete, and undecided."""
+    _grow(tmp_path / "s", lambda _: True, most=8)
+    with pytest.warns(StudyWarning, match="no look at its claims follows without"):
+        assert len(studies.resume(tmp_path / "s").manifest["runs"]) == 5
+    seen: list[int] = []
+
+    def decided(study: Study) -> bool:
+        seen.append(len(study.manifest["runs"]))
+        return False
+
+    monkeypatch.setattr(claims, "all_decided", decided)
+    done = CliRunner().invoke(app, ["resume", str(tmp_path / "s"), "-j1", "--no-plots"])
+    assert done.exit_code == 0, done.output
+    assert seen == [5, 8]
+    assert load(tmp_path / "s").manifest["scenario"]["looks"] == [5, 8]
 
 
 def test_a_study_without_a_plan_gets_none_afterwards(tmp_path: Path) -> None:
