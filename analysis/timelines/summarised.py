@@ -46,7 +46,7 @@ def by_run(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
         seconds = float(run.virtual_s) - since or np.nan
         ended = sum(told["outcomes"].get(end, 0) for end in ENDS)
         row = {"run": run.run, "group": run.group, "start_s": run.start_s}
-        row["updates_per_s"] = (run.commits - told["start_commits"]) / seconds
+        row["commits_per_s"] = (run.commits - told["start_commits"]) / seconds
         staleness, later = _of_staleness(mine)
         row |= {"contributions_per_s": later / seconds} | staleness
         for end in ENDS:

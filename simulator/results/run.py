@@ -118,6 +118,7 @@ class Results:
             "contributions": self._last.contributions,
             "virtual_s": self._last.time,
             "commits_at_once": self._played.cadence.commits_at_once,
+            "samples_per_job": self._played.workload.samples_per_job,
             "privacy": self._privacy.describe(),
         }
 

@@ -142,6 +142,13 @@ class BaseScenario(Varied):
         """Number of workers that rows tell of."""
         return self.protocol.num_workers(self.num_clients)
 
+    def described(self) -> dict[str, Any]:
+        """Returns what its parts say of themselves, for a run's entry in a manifest.
+
+        As of `Protocol.described`, and of `Algorithm.described` where there is one.
+        """
+        return self.protocol.described(self.num_clients)
+
     @property
     def computes_flops(self) -> bool:
         """Whether some computing times are by the operations of a job."""

@@ -29,7 +29,7 @@ class Counts:
         contributions: of each client.
         ages: Sum of the staleness of each client's contributions, commits.
         waiting: Seconds from arrival to application of each client's contributions.
-        busy: Seconds from reads to the ends of computing of each client.
+        busy: Seconds in which each client computes.
         counts: Contributions of each group of clients by their staleness.
         made: Largest version that one of them is part of.
     """
@@ -232,9 +232,9 @@ class Summary:
         part.add(jobs.client, age, waiting, jobs.commit, self._group)
 
     def _compute(self, jobs: Jobs, computed: Float[np.ndarray, " J"]) -> None:
-        """Adds the time from reads to the ends of computing; NaN adds nothing."""
-        whole = np.fmax(computed - jobs.read_time, 0)
-        later = np.fmax(computed - np.maximum(jobs.read_time, self.over), 0)
+        """Adds the time of computing; NaN adds nothing."""
+        whole = np.fmax(computed - jobs.begun_time, 0)
+        later = np.fmax(computed - np.maximum(jobs.begun_time, self.over), 0)
         _add(self.later.busy, jobs.client, later)
         if (rest := whole - later).any():
             _add(self.of_start.busy, jobs.client, rest)

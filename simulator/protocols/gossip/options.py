@@ -1,6 +1,6 @@
 """Options of gossip: pairs that average, the way of averaging, and rounds."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -33,6 +33,7 @@ class GossipOptions(Protocol):
 
     kind: Literal["gossip"] = "gossip"
     has_server: ClassVar[bool] = False
+    averages: ClassVar[bool] = True
     graph: Graph = Bipartite()
     """Pairs of workers that may average; by default senders with receivers (A-08)."""
     average: Literal["pairwise", "all", "neighbours"] = "pairwise"
@@ -106,6 +107,16 @@ class GossipOptions(Protocol):
     def is_directed(self) -> bool:
         """Whether messages go along edges in one direction."""
         return is_directed(self.graph)
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: averagings."""
+        names = ("idle", "read", "compute")
+        stages = {name: f"clients.{name}" for name in names}
+        waits = ["workers that are done wait for the end of the round"]
+        return super().described(num_clients) | {
+            "stages": stages | {"average": "clients.upload"},
+            "queues": waits if self.in_rounds else [],
+        }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: steps, and averagings of two or of all workers.
