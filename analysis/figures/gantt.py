@@ -219,10 +219,10 @@ def stages(jobs: pd.DataFrame, incidents: pd.DataFrame) -> pd.DataFrame:
         work[f"{what}_time"] for what in ("sent", "arrived", "applied")
     )
     before = work.groupby("client")["computed_time"].shift(1).fillna(-np.inf)
-    begun = np.minimum(work["begun_time"].fillna(computed), computed)
+    started = np.minimum(work["begun_time"].fillna(computed), computed)
     pieces = [
-        ("download", np.maximum(read, before), begun),
-        ("computing", begun, computed),
+        ("download", np.maximum(read, before), started),
+        ("computing", started, computed),
         ("upload", sent, arrived),
         ("waiting", arrived, np.minimum(applied, following.fillna(np.inf))),
     ]

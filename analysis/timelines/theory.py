@@ -188,7 +188,7 @@ def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> N
 
 
 def _gathered(world: ScenarioWorld, of_run: dict, of_clients: dict, size: int) -> None:
-    """Every `size` contributions are a commit; nobody waits for it."""
+    """Every `size` contributions are a commit, which no client waits for."""
     del of_clients
     means = np.concatenate([one.mean() for one in world.compute()])
     of_run["staleness_mean"] = theory.mean_staleness_buffered(means.size, size)
