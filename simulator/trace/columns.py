@@ -32,8 +32,8 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "num_contributions": TraceColumn(
             "int32",
             "",
-            "of a COMMIT: all that it applies, those that had gathered among them; of a "
-            "CONTRIBUTE: its own, so that sums are over one kind",
+            "of a COMMIT: all that it applies, those that had gathered among them; a "
+            "CONTRIBUTE is one of these, so that sums are over one kind",
         ),
         "client": TraceColumn(
             "int32",
