@@ -244,7 +244,9 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
 
 def _is_memoryless(entry: dict[str, Any]) -> bool:
     """Says whether clients do nothing but compute, for times of one exponential law."""
-    decisive = {k: v for k, v in entry["scenario"].items() if k not in NO_MATTER}
+    decisive = {
+        k: v for k, v in entry.get("scenario", {}).items() if k not in NO_MATTER
+    }
     others = dict(decisive.pop("clients", None) or {})
     compute = others.pop("compute", None) or {}
     others.pop("number", None)

@@ -20,9 +20,10 @@ UNKNOWN = "of a package that is not here."
 _OF_TIMELINE: tuple[list[str], Rows] = (
     [
         (
-            "Updates per virtual second; staleness of contributions in commits (those "
-            "between a client's read and the commit of its work); shares of jobs that "
-            "were applied, rejected, lost or crashed; waiting; use of each client. "
+            "Commits and contributions per virtual second; staleness of contributions "
+            "in commits (those between a client's read and the commit of its work); "
+            "shares of jobs that were applied, rejected, lost or crashed; waiting; use "
+            "of each client. "
             "Means over replicates; in brackets the closed form of the steady state, "
             "where one is known. Speed, staleness, waiting and use are measured after "
             "the start of each run, that is when the jobs that first filled the system "

@@ -29,6 +29,7 @@ from simulator.scenario.grid import Swept
 from simulator.scenario.inheriting import asks, filled
 from simulator.world.clients import Behaviour, Clients, Link, OnOff, Server
 
+UNDESCRIBED = "not said by the protocol"
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -148,9 +149,17 @@ class BaseScenario(Varied):
     def described(self) -> dict[str, Any]:
         """Returns what its parts say of themselves, for a run's entry in a manifest.
 
-        As of `Protocol.described`, and of `Algorithm.described` where there is one.
+        As of `Protocol.described`, and of `Algorithm.described` where there is one. Of
+        a protocol that has a `play` of its own but inherits what it says, closed forms
+        and queues are those of another one, and left out.
         """
-        return self.protocol.described(self.num_clients)
+        facts = self.protocol.described(self.num_clients)
+        for kind in type(self.protocol).__mro__:
+            if "described" in vars(kind):
+                return facts
+            if "play" in vars(kind):
+                break
+        return facts | {"closed_forms": {}, "queues": [UNDESCRIBED]}
 
     @property
     def computes_flops(self) -> bool:

@@ -1,6 +1,6 @@
 """Options of gossip: pairs that average, the way of averaging, and rounds."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -107,16 +107,6 @@ class GossipOptions(Protocol):
     def is_directed(self) -> bool:
         """Whether messages go along edges in one direction."""
         return is_directed(self.graph)
-
-    def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: averagings."""
-        names = ("idle", "read", "compute")
-        stages = {name: f"clients.{name}" for name in names}
-        waits = ["workers that are done wait for the end of the round"]
-        return super().described(num_clients) | {
-            "stages": stages | {"average": "clients.upload"},
-            "queues": waits if self.in_rounds else [],
-        }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: steps, and averagings of two or of all workers.

@@ -14,6 +14,7 @@ from simulator.algorithms.fedbcd.part import FedBcd
 from simulator.config.catalogue import parts
 from simulator.config.parts import tag
 from simulator.config.text import ranges
+from simulator.protocols import Buffered
 from simulator.scenario.reading import read_any
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand
@@ -279,6 +280,23 @@ def test_studies_of_an_earlier_version_say_less_and_nothing_false() -> None:
     told = dict(world.components([run]))
     assert told["resources"] == told["queues"] == world.UNKNOWN
     assert world.stages([run]) == [("commit", "by the protocol hierarchy")]
+
+
+class Otherwise(Buffered):
+    """Has a `play` of its own, and says nothing of itself."""
+
+    def play(self, world: Any, recorder: Any) -> None:
+        """Plays nothing."""
+
+
+def test_a_protocol_of_one_s_own_is_not_said_to_be_what_it_inherits_from() -> None:
+    run = run_of({"kind": "buffered", "size": 2})
+    scenario = WorldScenario.model_validate(run["scenario"])
+    other = scenario.model_copy(update={"protocol": Otherwise(size=2)})
+    assert scenario.described()["closed_forms"] == {"gathered": {"size": 2}}
+    run["facts"] = other.described()
+    assert run["facts"]["closed_forms"] == {}
+    assert dict(world.components([run]))["queues"].startswith("not said by the pro")
 
 
 def test_a_recording_is_named_in_place_of_stages() -> None:

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import house
 import pytest
+
+import house
 
 
 def test_no_modules_import_in_a_circle() -> None:
