@@ -70,9 +70,9 @@ def predictions(workload: dict[str, Any]) -> dict[str, float]:
     names = ("staleness_mean", "in_generation", "in_queue")
     if workload["exempt"] or workload["rho"] >= 1:
         return dict.fromkeys(names, np.nan)
-    sizes = (workload[key] for key in ("slots", "batch"))
+    slots, batch, rho, tail = (workload[k] for k in ("slots", "batch", "rho", "tail"))
     # The queue's bound plays no part below rho = 1.
-    found = rollout_staleness(*sizes, 1, workload["rho"], workload["tail"])
+    found = rollout_staleness(slots, batch, 1, rho, tail)
     return dict(zip(names, (found.mean, *found), strict=True))
 
 

@@ -81,9 +81,8 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     title = f"{name}: speed and staleness (commits) after the start{note}"
     yield f"{title}; in brackets: closed form", _cells(measured, of_runs, RUNS)
     title = f"{name}: shares of jobs; waiting after the start"
-    queues = seen.is_whole and any(
-        facts.of(entry, "queues_jobs") for entry in seen.manifest["runs"]
-    )
+    entries = seen.manifest["runs"]
+    queues = any(facts.of(entry, "queues_jobs") for entry in entries)
     columns = {c: t for c, t in ENDS.items() if queues or t != QUEUED}
     yield title, _cells(measured, of_runs, columns)
     if (gaps := _spectral_gaps(seen)) is not None:

@@ -20,6 +20,7 @@ OF_CLIENTS = {
     "staleness_max": "staleness_max",
     "utilisation": "utilisation",
     "steady_waiting_mean": "waiting_mean",
+    "steady_queued_mean": "queued_mean",
     "uploads": "uploads",
     "incidents": "incidents",
 }
@@ -53,6 +54,7 @@ def by_run(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
             row[end.lower()] = told["outcomes"].get(end, 0) / (ended or np.nan)
         row["waiting_mean"] = told["waiting_s"] / (later or np.nan)
         row["queue_length"] = told["waiting_s"] / seconds
+        row["queued_mean"] = told.get("queued_s", np.nan) / (later or np.nan)
         rows.append(row)
     return pd.DataFrame(rows)
 

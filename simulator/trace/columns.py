@@ -234,10 +234,13 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "steady_waiting_mean": TraceColumn(
             "float64", "virtual s", "from arrival to application of those"
         ),
+        "steady_queued_mean": TraceColumn(
+            "float64", "virtual s", "from read to the beginning of computing of those"
+        ),
         "utilisation": TraceColumn(
             "float64",
             "fraction",
-            "of the time after the start, from reads to the ends of computing",
+            "of the time after the start, in which it computed",
         ),
         "uploads": TraceColumn("int64", "messages", "sent, repeats included"),
         "incidents": TraceColumn("int64", "", "in the whole run"),
