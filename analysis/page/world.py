@@ -15,6 +15,7 @@ BLIND = (
     "only end a run."
 )
 UNKNOWN = "not recorded: an earlier version of stalesim has made the study"
+LOGGED = "those of the system that was logged, of which the log says no more"
 COMMIT = "commit"
 SERVICE = "server.service"
 """What a resource's work takes that is the server of the scenario."""
@@ -49,8 +50,10 @@ def _of_variants(
     runs: Sequence[Mapping[str, Any]], of: Callable[[Mapping[str, Any]], Rows]
 ) -> Rows:
     """Returns the rows of each variant's first run; where they differ, says whose."""
-    firsts = {run["variant"]: run for run in reversed(runs)}
-    each = {run["variant"]: dict(of(firsts[run["variant"]])) for run in runs}
+    firsts: dict[str, Mapping[str, Any]] = {}
+    for run in runs:
+        firsts.setdefault(run["variant"], run)
+    each = {variant: dict(of(run)) for variant, run in firsts.items()}
     found: Rows = []
     for name in dict.fromkeys(name for rows in each.values() for name in rows):
         texts: dict[str, list[str]] = {}
@@ -173,8 +176,8 @@ def _presence(clients: Mapping[str, Any]) -> Rows:
 
 def _resources(run: Mapping[str, Any], server: Mapping[str, Any]) -> Iterator[str]:
     named = facts.of(run, "resources")
-    if named is None:
-        yield UNKNOWN
+    if named is None or imported(run["scenario"]):
+        yield UNKNOWN if named is None else LOGGED
         return
     for name, place in named.items():
         takes = _taken(run["scenario"], place) if place else ""
@@ -192,8 +195,8 @@ def _resources(run: Mapping[str, Any], server: Mapping[str, Any]) -> Iterator[st
 
 def _queues(run: Mapping[str, Any], server: Mapping[str, Any]) -> Iterator[str]:
     waiting = facts.of(run, "queues")
-    if waiting is None:
-        yield UNKNOWN
+    if waiting is None or imported(run["scenario"]):
+        yield UNKNOWN if waiting is None else LOGGED
         return
     yield from waiting
     served = SERVICE in (facts.of(run, "resources") or {}).values()
