@@ -82,6 +82,10 @@ def _check_type(values: Any, dtype: str, table: str) -> None:
         )
 
 
+OF_A_RUN = ("scenario", "parameters", "facts", "samples_per_job")
+"""Entries of a run that are no single values."""
+
+
 def runs(study: Study) -> pd.DataFrame:
     """Returns one row per run that has ended: who it was and how it ended.
 
@@ -95,7 +99,7 @@ def runs(study: Study) -> pd.DataFrame:
     for run in study.manifest["runs"]:
         if run["stop"] in UNFINISHED:
             continue
-        row = {k: v for k, v in run.items() if k not in ("scenario", "parameters")}
+        row = {k: v for k, v in run.items() if k not in OF_A_RUN}
         values = run["parameters"].items()
         swept = {columns[key]: short(value) for key, value in values}
         rows.append(row | {"group": run["label"]} | swept)

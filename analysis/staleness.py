@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis import facts
 from analysis.clients import GROUP, groups
 from analysis.frames import Study, joined
 from analysis.theory import (
@@ -24,13 +25,13 @@ BEYOND = 1e-6
 """Probability beyond the last age at which a law is given."""
 WEIGHTS = {"contribution": "num_applied", "embedding": "uses"}
 """How often a client's staleness of a quantity counts: a column of `measured`."""
-UPLOADED = ("all", "upload_first")
-"""Upload and order of an algorithm whose embeddings' ages have a known law."""
 NO_MATTER = (
     *("name", "source", "question", "seed", "replicates", "problem", "stop"),
+    *("protocol", "algorithm"),
     *("evaluate", "engine", "variants", "sweep", "claims", "looks", "record"),
 )
-"""Entries of a scenario that do not decide when contributions arrive."""
+"""Entries of a scenario that do not decide when contributions arrive, or whose parts
+say themselves what is known."""
 
 
 def histogram(
@@ -179,18 +180,16 @@ def staleness_law(study: Study, group: str) -> Law | None:
     Source: VAFL, equation 3 (V-07).
     """
     of_group = [run for run in study.manifest["runs"] if run["label"] == group]
-    scenario = of_group[0].get("scenario", {}) if of_group else {}
     table = joined(study, "staleness")
     table = table.loc[table["group"] == group]
     table = table.loc[table["quantity"] == default_quantity(table)]
     steady = set(table.loc[~table["start"], "run"])
-    if not steady or steady != set(table["run"]) or not _is_memoryless(scenario):
+    if not steady or steady != set(table["run"]) or not _is_memoryless(of_group[0]):
         return None
     rates = np.ones(table["client"].nunique())
-    algorithm = scenario.get("algorithm") or {}
     if default_quantity(table) == "contribution":
         law: Any = exponential_staleness_law(rates, 0)
-    elif (algorithm.get("upload"), algorithm.get("client_order")) == UPLOADED:
+    elif facts.of(of_group[0], "refreshes_all"):
         law = embedding_age_law(float(embedding_refresh(rates / rates.sum())[0]))
     else:
         return None
@@ -243,21 +242,19 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
     return low + float(np.ceil(missing / count * (high - low))) - 1
 
 
-def _is_memoryless(scenario: dict[str, Any]) -> bool:
+def _is_memoryless(entry: dict[str, Any]) -> bool:
     """Says whether clients do nothing but compute, for times of one exponential law."""
-    decisive = {k: v for k, v in scenario.items() if k not in NO_MATTER}
-    protocol, clients = decisive.pop("protocol", {}), decisive.pop("clients", None)
-    decisive.pop("algorithm", None)
-    others = dict(clients or {})
+    decisive = {
+        k: v for k, v in entry.get("scenario", {}).items() if k not in NO_MATTER
+    }
+    others = dict(decisive.pop("clients", None) or {})
     compute = others.pop("compute", None) or {}
     others.pop("number", None)
     if others.get("compute_per") == "job":
         del others["compute_per"]
     scale = compute.get("scale", 1)
     return (
-        protocol.get("kind") == "asynchronous"
-        and protocol.get("staleness_bound") is None
-        and not protocol.get("restarts")
+        "memoryless" in (facts.of(entry, "closed_forms") or ())
         and others.get("compute_by") is None
         and compute.get("law") == "expon"
         and isinstance(scale, int | float)

@@ -40,6 +40,7 @@ def summary(study: Study) -> pd.DataFrame:
     Columns: group; virtual seconds to the target (median, k of n that reached it; if
     the scenario states no target, 95 % of the best group's final value); final value;
     mean and largest staleness (commits); commits, and MB sent by and to all clients;
+    contributions, where a commit may apply several;
     where privacy is accounted for, `epsilon`; commits per second of real time; why the
     runs ended, and how many times its beginning a loss was that had left its scale.
     Means over replicates. Names and cells have line breaks, so that a terminal of 80
@@ -58,13 +59,14 @@ def summary(study: Study) -> pd.DataFrame:
     stale = staleness(study).reindex(groups(study)).to_dict("index")
     ended, last = runs(study), evaluations(study).groupby("run").last()
     spent, escaped = epsilons(study), escapes(study)
-    rows = []
+    rows, several = [], _apply_several(study)
     for group in groups(study):
         mine = ended[ended["group"] == group]
         time, mean, largest = times[group], *stale[group].values()
         final = finals.loc[finals["group"] == group, "value"].to_numpy(np.float64)
         sent = last.reindex(mine["run"])[["upload_bytes", "download_bytes"]].sum(axis=1)
         commits, megabytes = float(mine["commits"].mean()), float(sent.mean()) / 1e6
+        applied = float(last.reindex(mine["run"])["contributions"].mean())
         median = _number(time["median"]) if np.isfinite(time["median"]) else "never"
         reached = f"({int(time['reached'])}/{int(time['replicates'])})"
         rows.append(
@@ -74,6 +76,7 @@ def summary(study: Study) -> pd.DataFrame:
                 "final": _plus_minus(final),
                 "stale\n(max)": _two(mean, largest) if np.isfinite(mean) else "",
                 "commits\n(MB)": _two(commits, megabytes),
+                **({"contributions": _number(applied)} if several else {}),
                 **({"epsilon": spent.get(group, "")} if spent else {}),
                 "updates/s": float((mine["commits"] / mine["elapsed_s"]).mean()),
                 "stop": _stop(mine, escaped),
@@ -106,8 +109,10 @@ def notes(study: Study) -> list[str]:
         f"s to {named}: {to_target}",
         f"final: {metric}{unit}, {known.direction}; {final} over replicates",
         "stale: age in commits of what was used; mean and, in brackets, largest",
-        f"commits (MB): made by the end and, in brackets, {megabytes}",
+        f"commits (MB): new versions by the end and, in brackets, {megabytes}",
     ]
+    if _apply_several(study):
+        found.append("contributions: of clients, applied or gathered for a commit")
     if epsilons(study):
         found.append("epsilon: of the client that spent most, by the first accountant")
     found.append("updates/s: commits per second of real time")
@@ -125,6 +130,12 @@ def notes(study: Study) -> list[str]:
             f"may differ from a study run at once in the last digits of float32"
         )
     return found
+
+
+def _apply_several(study: Study) -> bool:
+    """Says whether commits of some run apply another number of contributions."""
+    made = evaluations(study)
+    return bool((made["contributions"] != made["commits"]).any())
 
 
 def words_on_data(names: Iterable[str]) -> list[str]:

@@ -27,11 +27,12 @@ def wasted(study: Study) -> pd.DataFrame:
         `seconds`, virtual, from the beginning of a job to its end; `share`, of all
         seconds that clients have worked for ended jobs; `upload_bytes`,
         `download_bytes`; `samples`, those of the gradients that the jobs were to take,
-        finished or not, NaN where batches follow the clients' data.
+        finished or not, NaN for runs that an earlier version has made.
     """
     table = _with_ends(study)
     table["seconds"] = table["ended"] - table["begun_time"].fillna(table["read_time"])
     table = table.loc[table["outcome"] != Outcome.IN_FLIGHT.name]
+    table["samples"] = _samples(study, table)
     whole = table.groupby("run")["seconds"].sum()
     gone = table.loc[~table["outcome"].isin([o.name for o in NOT_WASTED])]
     found = (
@@ -41,28 +42,26 @@ def wasted(study: Study) -> pd.DataFrame:
             seconds=("seconds", "sum"),
             upload_bytes=("upload_bytes", "sum"),
             download_bytes=("download_bytes", "sum"),
+            samples=("samples", lambda each: each.sum(min_count=1)),
         )
         .reset_index()
     )
     found["share"] = found["seconds"] / found["run"].map(whole)
     known = runs(study).set_index("run")
-    found["samples"] = found["jobs"] * found["run"].map(_samples_of_job(study))
     found["outcome"] = found["outcome"].astype(str)
     for place, name in enumerate(("group", "replicate"), start=1):
         found.insert(place, name, found["run"].map(known[name]))
     return found
 
 
-def _samples_of_job(study: Study) -> dict[int, float]:
-    """Returns the samples of a job of each run; NaN where clients have their own."""
-    found: dict[int, float] = {}
+def _samples(study: Study, jobs: pd.DataFrame) -> pd.Series:
+    """Returns the samples of each job; NaN in runs that have not noted them."""
+    found = pd.Series(np.nan, jobs.index)
     for entry in study.manifest["runs"]:
-        algorithm = entry["scenario"].get("algorithm") or {}
-        batch, steps = algorithm.get("batch"), algorithm.get("local_steps") or 1
-        if isinstance(batch, int) and not algorithm.get("local_epochs"):
-            found[entry["run"]] = float(batch * steps)
-        else:
-            found[entry["run"]] = np.nan
+        mine = jobs["run"] == entry["run"]
+        each = np.asarray(entry.get("samples_per_job", np.nan), np.float64)
+        client = jobs.loc[mine, "client"].to_numpy() - 1
+        found[mine] = each[client] if each.ndim else each
     return found
 
 

@@ -6,6 +6,7 @@ outside their own packages.
 """
 
 import ast
+import csv
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,6 +22,12 @@ ASKS = re.compile(
     r"|\b(?:algorithm|protocol)\.kind\s*(?:==|!=|in\b|not in\b)"
     r"|getattr\([^(),]*\b(?:algorithm|protocol)\s*,"
 )
+TABLES = ("columns", "flat", "jobs", "mine", "rows")
+"""Names of tables, whose column `kind` is of rows and jobs and no part's."""
+MANIFESTS = ("manifest", "packed.manifest")
+"""Names of manifests, whose `kind` tells timelines from studies."""
+COUNTED = ("rounds",)
+"""Names of parts that are also what columns and limits count."""
 PRIVATE = re.compile(
     r"\b(?:bring|brings|brought|bringing|begun|beside|whoever|whom|nobody|somebody)\b",
     re.IGNORECASE,
@@ -131,16 +138,71 @@ def _imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
 
 
 def questions() -> list[str]:
-    """Returns where a protocol's or an algorithm's kind is asked by others."""
+    """Returns where a protocol's or an algorithm's kind is asked by others.
+
+    By type, or by what an entry of a scenario is called; in `analysis`, which is given
+    facts in their place, also wherever the name of one is written.
+    """
     found = []
     for path in files("simulator", "analysis"):
         place = str(path.relative_to(ROOT))
         if place.startswith(KINDS):
             continue
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            if ASKS.search(line):
-                found.append(f"{place}:{number}")
+        text = path.read_text()
+        lines = text.splitlines()
+        asked = {n for n, line in enumerate(lines, 1) if ASKS.search(line)}
+        names = part_names() if place.startswith("analysis/") else set()
+        asked |= set(_asked(ast.parse(text), names))
+        found += [f"{place}:{number}" for number in sorted(asked)]
     return found
+
+
+def part_names() -> set[str]:
+    """Returns the names of our protocols and algorithms."""
+    with (ROOT / "simulator/config/parts.csv").open(encoding="utf-8") as file:
+        rows = [row[:2] for row in csv.reader(file)]
+    kinds = ("protocols", "algorithms")
+    return {name for kind, name in rows if kind in kinds} - {*COUNTED}
+
+
+def _asked(tree: ast.AST, names: set[str]) -> Iterator[int]:
+    """Yields the lines that read or compare what kind a part is."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if text in names:
+                yield node.lineno
+            case ast.Compare(left=left, comparators=[*others]):
+                sides = [left, *others]
+                if any(map(_is_kind, sides)) and any(map(_names, sides)):
+                    yield node.lineno
+            case ast.Subscript() | ast.Call() if _is_kind(node) and _of_part(node):
+                yield node.lineno
+
+
+def _is_kind(node: ast.AST) -> bool:
+    """Says whether an expression is the `kind` of something that is no table."""
+    match node:
+        case ast.Subscript(value=owner, slice=ast.Constant(value="kind")):
+            return not ast.unparse(owner).endswith(TABLES)
+        case ast.Call(
+            func=ast.Attribute(value=owner, attr="get"),
+            args=[ast.Constant(value="kind"), *_],
+        ):
+            return not ast.unparse(owner).endswith(MANIFESTS)
+    return False
+
+
+def _names(node: ast.AST) -> bool:
+    """Says whether an expression has a word in it, besides that of an entry."""
+    return isinstance(node, ast.Name | ast.Attribute) or any(
+        isinstance(each, ast.Constant) and isinstance(each.value, str)
+        for each in (node, *getattr(node, "elts", ()))
+    )
+
+
+def _of_part(node: ast.AST) -> bool:
+    """Says whether it is that of a protocol or of an algorithm."""
+    return bool(re.search(r"\b(?:protocol|algorithm)\b", ast.unparse(node)))
 
 
 def private_words() -> list[str]:

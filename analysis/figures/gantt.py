@@ -27,7 +27,6 @@ JOBS = 60
 BARS = {
     "download": "#56B4E9",
     "computing": "#0072B2",
-    "download and computing": "#0072B2",
     "upload": "#009E73",
     "waiting": "#E69F00",
     "not applied": "#c0c0c0",
@@ -63,7 +62,6 @@ class Panel(NamedTuple):
         num_clients: K.
         end: End of the run, virtual seconds.
         known: Names and groups of the clients, from `clients.of_run`.
-        downloads: Seconds of each client's download, where they are constant.
     """
 
     title: str
@@ -73,7 +71,6 @@ class Panel(NamedTuple):
     num_clients: int
     end: float
     known: pd.DataFrame
-    downloads: Float[np.ndarray, " K"] | None = None
 
 
 def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
@@ -193,20 +190,16 @@ def staleness(
     return figure
 
 
-def stages(
-    jobs: pd.DataFrame,
-    incidents: pd.DataFrame,
-    downloads: Float[np.ndarray, " K"] | None = None,
-) -> pd.DataFrame:
+def stages(jobs: pd.DataFrame, incidents: pd.DataFrame) -> pd.DataFrame:
     """Divides jobs into the stages of a client, one after the other.
 
-    Where clients do not wait for what they sent, waiting ends with their next read.
+    Where clients do not wait for what they sent, waiting ends with their next read. A
+    download begins when the job before has been computed, if it was read before that:
+    until then the job waited in its client's queue.
 
     Args:
         jobs: Jobs of one run.
         incidents: Incidents of the run; a job ends with a crash of its client.
-        downloads: Seconds of each client's download, where they are constant; else a
-            download is not told from the computing that follows it.
 
     Returns:
         Columns client, job, stage (a key of `BARS`), start, end (virtual s); stages
@@ -225,12 +218,11 @@ def stages(
     sent, arrived, applied = (
         work[f"{what}_time"] for what in ("sent", "arrived", "applied")
     )
-    known = downloads is not None
-    took = downloads[work["client"].to_numpy() - 1] if downloads is not None else 0.0
-    fetched = np.minimum(read + took, computed)
+    before = work.groupby("client")["computed_time"].shift(1).fillna(-np.inf)
+    started = np.minimum(work["begun_time"].fillna(computed), computed)
     pieces = [
-        ("download", read, fetched),
-        ("computing" if known else "download and computing", fetched, computed),
+        ("download", np.maximum(read, before), started),
+        ("computing", started, computed),
         ("upload", sent, arrived),
         ("waiting", arrived, np.minimum(applied, following.fillna(np.inf))),
     ]
@@ -254,7 +246,7 @@ def _draw_clients(
     shown = panel.jobs.loc[
         (panel.jobs["read_time"] < seconds) & panel.jobs["client"].isin(clients)
     ]
-    table = stages(shown, panel.incidents, panel.downloads)
+    table = stages(shown, panel.incidents)
     failed = shown["outcome"].isin(("REJECTED", "LOST", "CRASHED"))
     bad = set(zip(shown.loc[failed, "client"], shown.loc[failed, "job"], strict=True))
     for stage, mine in table.groupby("stage", sort=False):

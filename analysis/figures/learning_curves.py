@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis import facts
 from analysis.curves import mean_curves
 from analysis.figures import facets, layout, style
 from analysis.figures.layout import Size
@@ -37,7 +38,8 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     first = first_metric(study.manifest)
     every = study.manifest["scenario"]["evaluate"]["metrics"]
     others = [metric for metric in every if metric != first]
-    counted = "rounds" if set(runs(study)["protocol"]) == {"rounds"} else "commits"
+    rounds = all(facts.of(run, "in_rounds") for run in study.manifest["runs"])
+    counted = "rounds" if rounds else "commits"
     for against in ("time", counted):
         yield f"convergence-{against}", convergence(study, first, against)
     for other in others:
@@ -239,7 +241,9 @@ def _references(study: Study, against: str) -> set[str]:
         StudyError: Nothing is counted in any group.
     """
     table = runs(study)
-    found = set(table.loc[table["protocol"] == "centralised", "group"])
+    entries = study.manifest["runs"]
+    alone = {run["run"] for run in entries if facts.of(run, "is_reference")}
+    found = set(table.loc[table["run"].isin(alone), "group"])
     found = set() if len(found) == table["group"].nunique() else found
     evaluated = evaluations_by(study, against)
     ends = metric_of(evaluated, against).groupby(evaluated["group"]).max()

@@ -20,9 +20,10 @@ UNKNOWN = "of a package that is not here."
 _OF_TIMELINE: tuple[list[str], Rows] = (
     [
         (
-            "Updates per virtual second; staleness of contributions in commits (those "
-            "between a client's read and the commit of its work); shares of jobs that "
-            "were applied, rejected, lost or crashed; waiting; use of each client. "
+            "Commits and contributions per virtual second; staleness of contributions "
+            "in commits (those between a client's read and the commit of its work); "
+            "shares of jobs that were applied, rejected, lost or crashed; waiting; use "
+            "of each client. "
             "Means over replicates; in brackets the closed form of the steady state, "
             "where one is known. Speed, staleness, waiting and use are measured after "
             "the start of each run, that is when the jobs that first filled the system "
@@ -86,16 +87,15 @@ def logic(manifest: dict[str, Any]) -> list[Item]:
         for name, changes in (scenario.get("variants") or {}).items()
     ]
     differ = "What each variant replaces in the base." if changed else "The base alone."
-    numbers = sorted({run["num_clients"] for run in runs if "num_clients" in run})
     protocols = list(_described("protocols", "protocol", runs))
     algorithms = list(_described("algorithms", "algorithm", runs))
-    stages = world.stages(scenario)
+    stages = world.stages(runs)
     return [
         Item("2.1", "Base model overview", ["A job's stages."], steps=stages),
         Item("2.2", "Base model logic", protocols),
         Item("2.3", "Scenario logic", [differ], changed),
         Item("2.4", "Algorithms", algorithms or ["None: there are no numerics."]),
-        Item("2.5", "Components", rows=world.components(scenario, numbers)),
+        Item("2.5", "Components", rows=world.components(runs)),
     ]
 
 
@@ -113,7 +113,7 @@ def _described(kind: str, part: str, runs: list[dict[str, Any]]) -> Iterator[str
     """Yields what is known of the protocols, or algorithms, that the runs have."""
     used: dict[str, list[str]] = {}
     for run in runs:
-        name = (run.get("scenario", {}).get(part) or {}).get("kind")
+        name = run.get(part)
         if name is not None and run["variant"] not in used.setdefault(name, []):
             used[name].append(run["variant"])
     for name, variants in used.items():

@@ -1,8 +1,9 @@
 """The model of a study in words: stages, components, and what is taken for granted."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from analysis import facts
 from analysis.page.item import Rows
 from analysis.page.words import entries, listed, shown
 
@@ -13,12 +14,11 @@ BLIND = (
     "Times come from the stated laws alone: what is learned changes no time, it can "
     "only end a run."
 )
-_CYCLE = ("idle", "read", "download", "compute", "upload")
-_NAMES = {"gossip": {"upload": "average"}, "rounds": {"compute": "local steps"}}
-_SERVERLESS = ("centralised", "gossip", "pipeline", "spanning_tree")
-_CLIENTLESS = ("centralised", "cyclic", "pipeline")
-ROLLOUTS = "rollouts"
-_POOLED = ("centralised", "pipeline")
+UNKNOWN = "not recorded: an earlier version of stalesim has made the study"
+LOGGED = "those of the system that was logged, of which the log says no more"
+COMMIT = "commit"
+SERVICE = "server.service"
+"""What a resource's work takes that is the server of the scenario."""
 
 
 def imported(scenario: Mapping[str, Any]) -> bool:
@@ -26,69 +26,76 @@ def imported(scenario: Mapping[str, Any]) -> bool:
     return "stop" not in scenario
 
 
-def stages(scenario: Mapping[str, Any]) -> Rows:
+def stages(runs: Sequence[Mapping[str, Any]]) -> Rows:
     """Returns the stages that a job goes through and the time that each takes.
 
     Args:
-        scenario: Scenario of a manifest; its variants are left out.
+        runs: Entries of a manifest.
     """
-    kind = scenario["protocol"]["kind"]
-    if imported(scenario):
-        return [("recorded log", "the times of a real system's jobs"), _commit(kind)]
-    recording = (scenario.get("timeline") or {}).get("replay")
-    if recording:
-        return [("recording", f"read from {recording}"), _commit(kind)]
-    if kind == ROLLOUTS:
-        made, trainer = (scenario["protocol"][key] for key in ("generation", "trainer"))
-        tokens = f"tokens {shown(made['tokens'])}, each in virtual s "
-        tokens += shown(made["seconds_per_token"])
-        return [
-            ("generation", tokens),
-            ("training", shown(trainer["step"])),
-            _commit(kind),
-        ]
-    if kind in _CLIENTLESS:
-        return [("step", shown(scenario["protocol"].get("step"))), _commit(kind)]
-    clients, found = scenario.get("clients") or {}, []
-    for stage in _CYCLE:
-        text = _of_groups(clients, stage)
-        if text:
-            found.append((_NAMES.get(kind, {}).get(stage, stage), text))
-    service = (scenario.get("server") or {}).get("service")
-    if service is not None:
-        found.append(("service", shown(service)))
-    return [*found, _commit(kind)]
+    rows = _of_variants(runs, _stages)
+    last = [row for row in rows if row[0] == COMMIT]
+    return [*(row for row in rows if row[0] != COMMIT), *last]
 
 
-def components(scenario: Mapping[str, Any], num_clients: list[int]) -> Rows:
+def components(runs: Sequence[Mapping[str, Any]]) -> Rows:
     """Returns entities, activities, resources, queues, and how clients come and go.
 
     Args:
-        scenario: Scenario of a manifest; its variants are left out.
-        num_clients: Numbers of clients of the runs, each once.
+        runs: Entries of a manifest.
     """
+    return _of_variants(runs, _components)
+
+
+def _of_variants(
+    runs: Sequence[Mapping[str, Any]], of: Callable[[Mapping[str, Any]], Rows]
+) -> Rows:
+    """Returns the rows of each variant's first run; where they differ, says whose."""
+    firsts: dict[str, Mapping[str, Any]] = {}
+    for run in runs:
+        firsts.setdefault(run["variant"], run)
+    each = {variant: dict(of(run)) for variant, run in firsts.items()}
+    found: Rows = []
+    for name in dict.fromkeys(name for rows in each.values() for name in rows):
+        texts: dict[str, list[str]] = {}
+        for variant, rows in each.items():
+            if name in rows:
+                texts.setdefault(rows[name], []).append(variant)
+        (first, whose), *others = texts.items()
+        alone = not others and len(whose) == len(each)
+        told = [f"{listed(names)}: {text}" for text, names in texts.items()]
+        found.append((name, first if alone else "; ".join(told)))
+    return found
+
+
+def _stages(run: Mapping[str, Any]) -> Rows:
+    scenario, commit = run["scenario"], (COMMIT, f"by the protocol {run['protocol']}")
+    if imported(scenario):
+        return [("recorded log", "the times of a real system's jobs"), commit]
+    recording = (scenario.get("timeline") or {}).get("replay")
+    if recording:
+        return [("recording", f"read from {recording}"), commit]
+    named = facts.of(run, "stages") or {}
+    found = [(name, _taken(scenario, place)) for name, place in named.items()]
+    return [*((name, text) for name, text in found if text), commit]
+
+
+def _components(run: Mapping[str, Any]) -> Rows:
+    scenario = run["scenario"]
     clients, server = (scenario.get(key) or {} for key in ("clients", "server"))
-    kind = scenario["protocol"]["kind"]
-    numbers = " or ".join(map(str, num_clients))
-    entities = f"{numbers} clients (parties, workers)"
+    entities = facts.of(run, "entities") or f"{run['num_clients']} clients"
     if clients.get("groups"):
         sizes = (f"{name} {g['number']}" for name, g in clients["groups"].items())
-        entities += f": {', '.join(sizes)}"
-    if kind in _POOLED:
-        entities = "steps on pooled data, without clients"
-    if kind == ROLLOUTS:
-        entities = f"{numbers} slots that generate samples, and a trainer of batches"
+        entities += f"; groups of clients: {', '.join(sizes)}"
     slow = [shown(one) for one in clients.get("slowdowns") or ()]
-    activities = "the stages of 2.1"
-    activities += f"; slowdowns: {listed(slow)}" if slow else ""
-    if (scenario.get("algorithm") or {}).get("encryption"):
-        activities += "; encryption adds its own time to computing"
+    activities = ["the stages of 2.1"]
+    activities += [f"slowdowns: {listed(slow)}"] if slow else []
+    activities += facts.of(run, "activities") or []
     presence = [f"{k}: {v}" for k, v in _presence(clients)]
     return [
-        ("entities", f"{entities}; jobs, one after the other for each of them"),
-        ("activities", activities),
-        ("resources", _resources(kind, server)),
-        ("queues", _queues(kind, server)),
+        ("entities", entities),
+        ("activities", "; ".join(activities)),
+        ("resources", "; ".join(_resources(run, server))),
+        ("queues", "; ".join(_queues(run, server))),
         (
             "entry and exit",
             "; ".join(presence) or "all are there from time 0 to the end of a run",
@@ -122,8 +129,15 @@ def assumptions(scenario: Mapping[str, Any], data_sets: list[str]) -> list[str]:
     return found
 
 
-def _commit(kind: str) -> tuple[str, str]:
-    return "commit", f"by the protocol {kind}"
+def _taken(scenario: Mapping[str, Any], place: str) -> str:
+    """Returns what the entry at a dotted key says; empty if it takes no time."""
+    part, _, entry = place.partition(".")
+    if part == "clients":
+        return _of_groups(scenario.get(part) or {}, entry)
+    value: Any = scenario
+    for key in place.split("."):
+        value = (value or {}).get(key)
+    return "" if value is None else shown(value)
 
 
 def _of_groups(clients: Mapping[str, Any], stage: str) -> str:
@@ -160,27 +174,35 @@ def _presence(clients: Mapping[str, Any]) -> Rows:
     ]
 
 
-def _resources(kind: str, server: Mapping[str, Any]) -> str:
-    if kind == ROLLOUTS:
-        return "the trainer, which makes one step after the other"
-    if kind in _SERVERLESS:
-        return "none; there is no server"
-    found = [
-        f"one server, whose work takes {shown(server['service'])} per arrival"
-        if server.get("service") is not None
-        else "one server, whose work takes no virtual time"
-    ]
+def _resources(run: Mapping[str, Any], server: Mapping[str, Any]) -> Iterator[str]:
+    named = facts.of(run, "resources")
+    if named is None or imported(run["scenario"]):
+        yield UNKNOWN if named is None else LOGGED
+        return
+    for name, place in named.items():
+        takes = _taken(run["scenario"], place) if place else ""
+        if takes:
+            yield f"{name}, whose work takes {takes} per arrival"
+        else:
+            yield f"{name}, whose work takes no virtual time" if place else name
     for way in LINKS:
         width = server.get(f"{way}_bandwidth")
-        if width is not None:
-            found.append(f"{width:g} bytes per virtual s, which all {way}s share")
-    return "; ".join(found)
+        if width is not None and SERVICE in named.values():
+            yield f"{width:g} bytes per virtual s, which all {way}s share"
+    if not named:
+        yield "none; there is no server"
 
 
-def _queues(kind: str, server: Mapping[str, Any]) -> str:
-    ties = "events at one time have a fixed order"
-    if kind == ROLLOUTS:
-        return f"finished samples, as the protocol's entry queue has it; {ties}"
-    if kind in _SERVERLESS or server.get("service") is None:
-        return f"none; {ties}"
-    return f"one at the server, first in, first out; {ties}"
+def _queues(run: Mapping[str, Any], server: Mapping[str, Any]) -> Iterator[str]:
+    waiting = facts.of(run, "queues")
+    if waiting is None or imported(run["scenario"]):
+        yield UNKNOWN if waiting is None else LOGGED
+        return
+    yield from waiting
+    served = SERVICE in (facts.of(run, "resources") or {}).values()
+    served = served and server.get("service") is not None
+    if served:
+        yield "one at the server, first in, first out"
+    if not (waiting or served):
+        yield "none"
+    yield "events at one time have a fixed order"

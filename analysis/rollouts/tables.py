@@ -1,14 +1,13 @@
 """What runs of samples come to, next to what closed forms say."""
 
 import json
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis.theory.rollouts import fluid_in_queue, rollout_staleness
+from analysis.theory.rollouts import rollout_staleness
 from simulator.config.errors import StudyError
 from simulator.scenario.study import short_names
 
@@ -62,19 +61,19 @@ def table_of(folder: str | Path, name: str) -> pd.DataFrame:
 def predictions(workload: dict[str, Any]) -> dict[str, float]:
     """Returns the closed forms of a run, NaN where they do not hold.
 
+    They hold below rho = 1, where the trainer waits for samples; above, the published
+    ones are approximations, whose errors cancel in their sum alone.
+
     Args:
         workload: What is told of the run.
     """
-    names = ("staleness_mean", "in_generation", "in_queue", "in_queue_fluid")
-    capacity = workload["capacity"] or inf
-    rho = workload["rho"]
-    if workload["exempt"] or rho == 1 or (rho > 1 and capacity == inf):
+    names = ("staleness_mean", "in_generation", "in_queue")
+    if workload["exempt"] or workload["rho"] >= 1:
         return dict.fromkeys(names, np.nan)
-    slots, batch, tail = (workload[key] for key in ("slots", "batch", "tail"))
-    bound = capacity if capacity < inf else 1  # it does not matter below rho = 1
-    found = rollout_staleness(slots, batch, bound, rho, tail)
-    fluid = fluid_in_queue(bound, rho)
-    return dict(zip(names, (found.mean, *found, fluid), strict=True))
+    slots, batch, rho, tail = (workload[k] for k in ("slots", "batch", "rho", "tail"))
+    # The queue's bound plays no part below rho = 1.
+    found = rollout_staleness(slots, batch, 1, rho, tail)
+    return dict(zip(names, (found.mean, *found), strict=True))
 
 
 def compared(told: dict[str, Any]) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis import clients
+from analysis import clients, facts
 from analysis.curves import mean_curves
 from analysis.figures import gantt, layout, learning_curves, style
 from analysis.figures import staleness as histograms
@@ -17,7 +17,6 @@ from analysis.frames import Study, first_metric
 from analysis.page.pictures import Picture, picture
 from analysis.timelines import chrome
 from analysis.timelines import report as timeline_report
-from analysis.timelines.theory import constant_downloads
 from analysis.watching import Watched
 from simulator.metrics import find
 from simulator.trace import is_summary
@@ -59,7 +58,7 @@ def so_far(seen: Watched, metric: str) -> Figure:
     """
     ended = {run["label"] for run in seen.ended}
     # The time of a centralised run is not that of any clients.
-    central = any(run.get("protocol") == "centralised" for run in seen.runs)
+    central = any(facts.of(run, "is_reference") for run in seen.runs)
     against = "commits" if central else "time"
     of_run = {run["run"]: run["label"] for run in seen.runs}
     present = {of_run[run] for run in seen.rows["run"].unique()} | ended
@@ -135,8 +134,8 @@ def trace_events(seen: Watched) -> dict[str, Any] | None:
     panel = _panel(seen.study, run)
     titles = clients.titles(panel.known, range(1, panel.num_clients + 1))
     name = f"{run['label']}, replicate {run['replicate']}"
-    facts = panel.jobs, panel.commits, panel.incidents, titles, panel.downloads
-    events: Iterator[dict[str, Any]] = chrome.events(run["run"], name, *facts)
+    seen_of = panel.jobs, panel.commits, panel.incidents, titles
+    events: Iterator[dict[str, Any]] = chrome.events(run["run"], name, *seen_of)
     return {"traceEvents": list(events), "displayTimeUnit": "ms"}
 
 
@@ -148,7 +147,8 @@ def _panel(study: Study, run: dict[str, Any]) -> gantt.Panel:
         rows = _rows(study, "rows", number)
         commits = rows.loc[(rows["kind"] == "COMMIT") & (rows["place"] == 0), "time"]
     else:
-        commits = _rows(study, "commits", number)["time"]
+        rows = _rows(study, "commits", number)
+        commits = rows.loc[rows["kind"] == "COMMIT", "time"]
     return gantt.Panel(
         layout.name(study, run["label"]),
         jobs,
@@ -157,7 +157,6 @@ def _panel(study: Study, run: dict[str, Any]) -> gantt.Panel:
         clients_,
         run["virtual_s"],
         clients.of_run(study, number),
-        constant_downloads(run["scenario"], clients_, run.get("download_bytes", 0)),
     )
 
 

@@ -23,6 +23,9 @@ MAX_POINTS = 2_000_000
 MAX_LAWS = 300
 """Different laws of an order statistic, or clients of several laws."""
 
+POWERS = 600
+"""Powers of e over which a tail is integrated."""
+
 BISECTIONS = 60
 """Halvings of an interval in which a quantile is sought."""
 
@@ -297,14 +300,45 @@ def _quadrature(
                     epsabs=1e-13,
                     epsrel=1e-10,
                 )[0]
-                for low, high in [*again, (knots[-1], math.inf)]
+                for low, high in again
             ]
         except integrate.IntegrationWarning as error:
             raise ValueError(
                 "the expected delay must be finite and smooth enough to integrate; "
                 f"quadrature said: {str(error).splitlines()[0]}"
             ) from error
-    return math.fsum([*fine[~rough], *rest])
+    found = math.fsum([*fine[~rough], *rest])
+    return found + _tail(f, float(knots[-1]), found)
+
+
+def _tail(
+    f: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
+    start: float,
+    before: float,
+) -> float:
+    """Integrates f from a point to infinity, over the logarithm of the argument.
+
+    There a power of x falls exponentially, so that heavy tails of a finite mean end.
+
+    Args:
+        f: Falling function.
+        start: Where it begins, > 0.
+        before: Integral up to there.
+
+    Raises:
+        ValueError: It does not fall fast enough.
+    """
+    total, steps = 0.0, np.arange(0.0, POWERS)
+    for low in steps:
+        ends = np.array([low, low + 1])
+        part = _gauss(lambda y: f(start * np.exp(y)) * start * np.exp(y), ends, 32)
+        total += float(part.sum())
+        if float(part.sum()) <= 1e-14 * (before + total):
+            return total
+    raise ValueError(
+        "the expected delay must be finite, or at least its tail fall faster; "
+        "simulate it"
+    )
 
 
 def _gauss(

@@ -28,7 +28,6 @@ def events(
     commits: Float[np.ndarray, " n"],
     incidents: pd.DataFrame,
     names: Sequence[str],
-    downloads: Float[np.ndarray, " K"] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yields the trace events of one run.
 
@@ -39,7 +38,6 @@ def events(
         commits: Times at which versions were made, virtual seconds.
         incidents: Incidents of the run.
         names: Names of the clients, from the first to the last.
-        downloads: Seconds as for `gantt.stages`.
     """
     yield _named("process_name", run, SERVER, label)
     yield _named("thread_name", run, SERVER, "server")
@@ -47,7 +45,7 @@ def events(
         yield _named("thread_name", run, client, name)
     keys = ["client", "job"]
     more = jobs.loc[jobs["kind"] == "work", [*keys, "outcome", "read_version"]]
-    table = gantt.stages(jobs, incidents, downloads).merge(more, on=keys)
+    table = gantt.stages(jobs, incidents).merge(more, on=keys)
     for row in table.to_dict("records"):
         start = row["start"] * MICROSECONDS
         yield {

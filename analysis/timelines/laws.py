@@ -20,6 +20,10 @@ LOSING = ("availability", "leave", "crashes", "loss", "join")
 """Entries by which a client is away, or its jobs are lost."""
 
 
+class InfiniteMeanError(ValueError):
+    """A law has no finite mean, so that no mean of a steady state exists."""
+
+
 class Laws(NamedTuple):
     """The laws of a group's clients, of one family.
 
@@ -40,7 +44,11 @@ class Laws(NamedTuple):
     number: int
 
     def mean(self) -> Float[np.ndarray, " n"]:
-        """Returns each client's mean, seconds."""
+        """Returns each client's mean, seconds.
+
+        Raises:
+            InfiniteMeanError: It is not finite.
+        """
         if self.family is None:
             found = self.loc
         elif isinstance(self.family, stats.rv_discrete):
@@ -49,6 +57,8 @@ class Laws(NamedTuple):
         else:
             place = {"loc": self.loc + self.shift, "scale": self.scale}
             found = self.family.mean(**self.shapes, **place)
+        if not np.isfinite(found).all():
+            raise InfiniteMeanError("the mean is not finite")
         return np.broadcast_to(np.asarray(found, np.float64), self.number)
 
     def rates(self) -> Float[np.ndarray, " n"]:
@@ -102,10 +112,16 @@ class ScenarioWorld:
         scenario: Scenario of one run, from its manifest.
         num_clients: K.
         messages: Bytes by direction, `upload` or `download`.
+        pooled: Whether data are in one place, so that no client's laws play a part.
     """
 
     def __init__(
-        self, scenario: dict[str, Any], num_clients: int, messages: dict[str, float]
+        self,
+        scenario: dict[str, Any],
+        num_clients: int,
+        messages: dict[str, float],
+        *,
+        pooled: bool = False,
     ) -> None:
         common = dict(scenario.get("clients") or {})
         groups = common.pop("groups", None) or {}
@@ -114,7 +130,7 @@ class ScenarioWorld:
         self.selection: dict[str, Any] = common.get("selection") or {}
         self.slowdowns = common.get("slowdowns")
         self.groups: list[ScenarioGroup] = []
-        if self.protocol.get("kind") not in ("centralised", "pipeline", "rollouts"):
+        if not pooled:
             self.groups = [
                 ScenarioGroup(common | group, int(group["number"]))
                 for group in groups.values() or [{"number": num_clients}]
@@ -144,12 +160,6 @@ class ScenarioWorld:
             and group.config.get("compute_by") is None
             for group in self.groups
         )
-
-    @property
-    def is_unbounded(self) -> bool:
-        """Whether the server never makes a client wait, rejects or stops its jobs."""
-        bound = self.protocol.get("staleness_bound")
-        return bound is None and not self.protocol.get("restarts")
 
     def laws(self, stage: str) -> list[Laws | None]:
         """Returns each group's laws of a stage; None where it takes no time.
@@ -183,13 +193,14 @@ class ScenarioWorld:
         """Returns each group's laws of a whole cycle, where clients only compute.
 
         Raises:
-            ValueError: They do more, or a law has no closed form.
+            ValueError: They do more, or a law has no closed form or no finite mean.
         """
         plain = self.keeps_all and self.is_private
         if not plain or self.has("idle", "read", "upload", "download"):
             raise ValueError("clients do more than compute")
         if not self.draws_per_job:
             raise ValueError("a job's computing time is a sum of draws")
+        self.means("compute")
         return [one for one in self.laws("compute") if one is not None]
 
     def rates(self) -> Float[np.ndarray, " K"]:
@@ -216,7 +227,7 @@ class ScenarioWorld:
             if link.get("latency"):
                 seconds = seconds + laws(link["latency"], number).mean()
             if link.get("bandwidth") is not None:
-                rate = _column(link["bandwidth"], number, "bandwidth")
+                rate = column(link["bandwidth"], number, "bandwidth")
                 seconds = seconds + self._messages[way] / rate
             found.append(seconds)
         return _joined(found)
@@ -248,7 +259,7 @@ def distinct(groups: list[Laws]) -> tuple[list[Any], list[int]]:
     return [law for law, _ in pairs], [count for _, count in pairs]
 
 
-def _column(quantity: Any, number: int, name: str) -> Float[np.ndarray, " _"]:
+def column(quantity: Any, number: int, name: str) -> Float[np.ndarray, " _"]:
     """Returns a quantity's value for every client, or one for all."""
     if isinstance(quantity, dict):
         raise ValueError(f"{name} is drawn for every client")

@@ -29,17 +29,21 @@ ENDS = ("APPLIED", "REJECTED", "LOST", "CRASHED")
 
 
 def contributions(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Returns the jobs that were applied, with their waiting time.
+    """Returns the jobs that were applied, with their waiting times.
 
     Args:
         jobs: Jobs of some runs; refreshes do not count.
 
     Returns:
-        The same columns and `waiting`, seconds from arrival to application, service
-        included.
+        The same columns, `waiting`, seconds from arrival to application, service
+        included, and `queued`, seconds from the read to the beginning of computing: in
+        the client's queue, if it has one, and of the download.
     """
     table = jobs.loc[(jobs["outcome"] == "APPLIED") & (jobs["kind"] == "work")]
-    return table.assign(waiting=table["applied_time"] - table["arrived_time"])
+    return table.assign(
+        waiting=table["applied_time"] - table["arrived_time"],
+        queued=table["begun_time"] - table["read_time"],
+    )
 
 
 def spectral_gap(rows: pd.DataFrame, num_workers: int) -> float:
@@ -91,10 +95,10 @@ def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
         runs: Runs, one row each.
 
     Returns:
-        Columns run, group, start_s, updates_per_s (commits), contributions_per_s,
+        Columns run, group, start_s, commits_per_s, contributions_per_s,
         staleness_mean, staleness_50, staleness_90, staleness_99, staleness_max,
         applied, rejected, lost, crashed (shares of the jobs that ended), waiting_mean
-        (s), queue_length.
+        (s), queue_length, queued_mean (s).
     """
     rows = []
     for run, mine in _each(jobs, runs):
@@ -108,7 +112,7 @@ def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
             "run": run.run,
             "group": run.group,
             "start_s": run.start_s,
-            "updates_per_s": (run.commits - made) / seconds,
+            "commits_per_s": (run.commits - made) / seconds,
             "contributions_per_s": len(later) / seconds,
             "staleness_mean": later["staleness"].mean(),
         }
@@ -119,6 +123,7 @@ def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
             row[end.lower()] = ends.get(end, 0) / ended if ended else np.nan
         row["waiting_mean"] = later["waiting"].mean()
         row["queue_length"] = later["waiting"].sum() / seconds
+        row["queued_mean"] = later["queued"].mean()
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -142,8 +147,7 @@ def by_client(
 ) -> pd.DataFrame:
     """Measures each client, averaged over the replicates of its group.
 
-    Utilisation is the part of the time after the start from reads to the ends of
-    computing; the record does not tell downloads from computing.
+    Utilisation is the part of the time after the start in which a client computes.
 
     Args:
         jobs: Jobs of the runs.
@@ -152,7 +156,8 @@ def by_client(
 
     Returns:
         Columns group, client (from 1), staleness_mean, staleness_max, utilisation,
-        waiting_mean (s), uploads (messages, repeats included), incidents (count).
+        waiting_mean, queued_mean (s), uploads (messages, repeats included), incidents
+        (count).
     """
     noted = dict(iter(incidents.groupby("run")))
     tables = []
@@ -173,6 +178,7 @@ def by_client(
                 "staleness_max": largest,
                 "utilisation": _utilisation(mine, run, number),
                 "waiting_mean": _sums(done, done["waiting"], number) / count,
+                "queued_mean": _sums(done, done["queued"], number) / count,
                 "uploads": uploads,
                 "incidents": _sums(happened, np.ones(len(happened)), number),
             }
@@ -305,12 +311,12 @@ def _after_start(contributions: pd.DataFrame, run: Any) -> pd.DataFrame:
 
 
 def _utilisation(jobs: pd.DataFrame, run: Any, number: int) -> Float[np.ndarray, " K"]:
-    """Returns the part of the time after the start in which each client is busy."""
+    """Returns the part of the time after the start in which each client computes."""
     since, end = _since(run), float(run.virtual_s)
     work = jobs.loc[jobs["kind"] == "work"]
     computed = work["computed_time"].to_numpy(np.float64)
     computing = (work["outcome"] == "IN_FLIGHT").to_numpy() & np.isnan(computed)
     until = np.minimum(np.where(computing, end, computed), end)
-    started = np.maximum(work["read_time"].to_numpy(np.float64), since)
+    started = np.maximum(work["begun_time"].to_numpy(np.float64), since)
     busy = np.maximum(np.nan_to_num(until - started), 0)
     return _sums(work, busy, number) / ((end - since) or np.nan)

@@ -13,14 +13,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import clients
+from analysis import clients, facts
 from analysis.figures import captions, gantt, layout, style
 from analysis.figures.files import save_figure
 from analysis.figures.formats import chosen_formats
 from analysis.files import replaced
 from analysis.frames import Study
 from analysis.timelines import chrome, comparison, measures
-from analysis.timelines.theory import constant_downloads
 from analysis.timelines.view import View, view
 from simulator.trace import StudyError
 
@@ -31,9 +30,12 @@ MOST_CLIENTS = 20
 START = "start (s)"
 NOT_OVER = "not over"
 """Words for a start that is not over: all of the run is measured."""
+QUEUED = "queued (s)"
+"""Time from a read to computing, where jobs wait in their clients' queues."""
 RUNS = {
     "start_s": START,
-    "updates_per_s": "updates/s",
+    "commits_per_s": "commits/s",
+    "contributions_per_s": "contributions/s",
     "staleness_mean": "stale mean",
     "staleness_50": "50 %",
     "staleness_90": "90 %",
@@ -47,6 +49,7 @@ ENDS = {
     "crashed": "crashed",
     "waiting_mean": "wait (s)",
     "queue_length": "at server",
+    "queued_mean": QUEUED,
 }
 CLIENTS = {
     "staleness_mean": "stale mean",
@@ -54,6 +57,7 @@ CLIENTS = {
     "utilisation": "utilisation",
     "available": "available",
     "waiting_mean": "wait (s)",
+    "queued_mean": QUEUED,
     "uploads": "uploads",
     "incidents": "incidents",
 }
@@ -77,7 +81,10 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     title = f"{name}: speed and staleness (commits) after the start{note}"
     yield f"{title}; in brackets: closed form", _cells(measured, of_runs, RUNS)
     title = f"{name}: shares of jobs; waiting after the start"
-    yield title, _cells(measured, of_runs, ENDS)
+    entries = seen.manifest["runs"]
+    queues = any(facts.of(entry, "queues_jobs") for entry in entries)
+    columns = {c: t for c, t in ENDS.items() if queues or t != QUEUED}
+    yield title, _cells(measured, of_runs, columns)
     if (gaps := _spectral_gaps(seen)) is not None:
         yield f"{name}: averaging between workers", gaps
     whose = {group: seen.who(group)[clients.GROUP] for group in forms}
@@ -99,6 +106,8 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         mine = measured.loc[measured["group"] == group].reset_index(drop=True)
         who = seen.who(group)
         if len(mine) > MOST_CLIENTS:
+            if not facts.of(seen.entry(group), "queues_jobs"):
+                mine = mine.drop(columns="queued_mean", errors="ignore")
             frame = measures.by_part(mine, who[clients.GROUP])
             frame["measure"] = frame["measure"].map(CLIENTS)
             numbers = frame.pop("number").astype(str)
@@ -107,6 +116,8 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
             continue
         frame = pd.DataFrame({"client": clients.names(who, mine["client"])})
         for column, title in CLIENTS.items():
+            if title == QUEUED and not facts.of(seen.entry(group), "queues_jobs"):
+                continue
             theory = form.of_clients.get(column)
             if column in mine:
                 values: Any = mine[column]
@@ -175,7 +186,6 @@ def export(study: Study | View, file: str | Path) -> None:
             panel.commits,
             panel.incidents,
             clients.titles(panel.known, range(1, panel.num_clients + 1)),
-            panel.downloads,
         )
     try:
         text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
@@ -237,14 +247,10 @@ def _compared(seen: View) -> pd.DataFrame:
     """Returns the measures of each run with their closed forms and swept number."""
     measured, forms = seen.by_run.copy(), seen.forms
     entries = [seen.manifest["runs"][run] for run in measured["run"]]
-    several = measured["contributions_per_s"] / measured["updates_per_s"]
-    for column in ("updates_per_s", *comparison.PANELS):
+    for column in comparison.PANELS:
         measured[f"{column}_theory"] = [
             forms[entry["label"]].of_run.get(column, np.nan) for entry in entries
         ]
-    # Where a closed form of commits is known, all of them apply as many contributions.
-    commits = measured.pop("updates_per_s_theory")
-    measured["contributions_per_s_theory"] = commits * several
     measured["variant"] = [
         layout.name(seen.study, entry["variant"]) for entry in entries
     ]
@@ -260,7 +266,8 @@ def _compared(seen: View) -> pd.DataFrame:
 
 def _spectral_gaps(seen: View) -> pd.DataFrame | None:
     """Returns the spectral gap of each group that averages in pairs, if any does."""
-    if "gossip" not in set(seen.runs["protocol"]) or not seen.is_whole:
+    entries = seen.manifest["runs"]
+    if not (seen.is_whole and any(facts.of(each, "averages") for each in entries)):
         return None
     rows, known = seen.rows, seen.runs
     found: dict[str, list[float]] = {}
@@ -283,8 +290,6 @@ def _panels(
     made = rows.loc[(rows["kind"] == "COMMIT") & (rows["place"] == 0)]
     for run in wanted:
         entry = seen.manifest["runs"][run]
-        weight = entry.get("download_bytes", 0)
-        number = entry["num_clients"]
         yield (
             entry,
             gantt.Panel(
@@ -292,10 +297,9 @@ def _panels(
                 jobs.loc[jobs["run"] == run],
                 made.loc[made["run"] == run, "time"].to_numpy(np.float64),
                 incidents.loc[incidents["run"] == run],
-                number,
+                entry["num_clients"],
                 entry["virtual_s"],
                 clients.of_run(seen.study, run),
-                constant_downloads(entry["scenario"], number, weight),
             ),
         )
 

@@ -20,6 +20,7 @@ OF_CLIENTS = {
     "staleness_max": "staleness_max",
     "utilisation": "utilisation",
     "steady_waiting_mean": "waiting_mean",
+    "steady_queued_mean": "queued_mean",
     "uploads": "uploads",
     "incidents": "incidents",
 }
@@ -46,13 +47,14 @@ def by_run(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
         seconds = float(run.virtual_s) - since or np.nan
         ended = sum(told["outcomes"].get(end, 0) for end in ENDS)
         row = {"run": run.run, "group": run.group, "start_s": run.start_s}
-        row["updates_per_s"] = (run.commits - told["start_commits"]) / seconds
+        row["commits_per_s"] = (run.commits - told["start_commits"]) / seconds
         staleness, later = _of_staleness(mine)
         row |= {"contributions_per_s": later / seconds} | staleness
         for end in ENDS:
             row[end.lower()] = told["outcomes"].get(end, 0) / (ended or np.nan)
         row["waiting_mean"] = told["waiting_s"] / (later or np.nan)
         row["queue_length"] = told["waiting_s"] / seconds
+        row["queued_mean"] = told.get("queued_s", np.nan) / (later or np.nan)
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -6,7 +6,8 @@ They hold for the steady state: `measures` takes it after the start of a run.
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,15 @@ from scipy import stats
 
 from analysis import theory
 from analysis.theory import queues
-from analysis.timelines.laws import ScenarioWorld, distinct, laws
+from analysis.timelines.laws import (
+    InfiniteMeanError,
+    ScenarioWorld,
+    column,
+    distinct,
+    laws,
+)
 
+LINKS = ("upload", "download")
 BEYOND = 1e-6
 """Probability beyond the last staleness at which a law is given."""
 MOST_AGES = 4096
@@ -41,58 +49,32 @@ class ClosedForms(NamedTuple):
     law: tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]] | None
 
 
-def closed_forms(
-    scenario: dict[str, Any],
-    num_clients: int,
-    upload_bytes: float = 0,
-    download_bytes: float = 0,
-) -> ClosedForms:
-    """Returns the closed forms that hold for a scenario.
+def closed_forms(entry: dict[str, Any]) -> ClosedForms:
+    """Returns the closed forms that hold for a run.
+
+    Which may hold its protocol has said (`facts`); without, as of a study that an
+    earlier version has made, there are none.
 
     Args:
-        scenario: Scenario of one run, from its manifest.
-        num_clients: K.
-        upload_bytes: Bytes of a contribution.
-        download_bytes: Bytes of a download.
+        entry: Entry of the run in its manifest.
     """
-    size = {"upload": upload_bytes, "download": download_bytes}
-    world = ScenarioWorld(scenario, num_clients, size)
+    size = {way: entry.get(f"{way}_bytes", 0) for way in LINKS}
+    facts = entry.get("facts", {})
+    world = ScenarioWorld(
+        entry["scenario"], entry["num_clients"], size, pooled=facts.get("pooled", False)
+    )
     of_run: dict[str, float] = {}
     of_clients: dict[str, Float[np.ndarray, " K"]] = {}
     if not all(group.config.get("compute") for group in world.groups):
         return ClosedForms({}, {}, None)  # imported: the laws are unknown
-    kind = world.protocol.get("kind", "")
-    rules: tuple[Callable[..., None], ...] = (_available, *RULES.get(kind, ()))
-    for rule in rules:
+    known = {"available": {}} | facts.get("closed_forms", {})
+    for name, parameters in known.items():
         try:
-            rule(world, of_run, of_clients)
+            RULES[name](world, of_run, of_clients, **parameters)
         except ValueError:
             continue  # one of its assumptions does not hold
-    return ClosedForms(of_run, of_clients, _staleness_law(world, of_clients))
-
-
-def constant_downloads(
-    scenario: dict[str, Any], num_clients: int, download_bytes: float
-) -> Float[np.ndarray, " K"] | None:
-    """Returns the seconds of each client's download, if they are constant.
-
-    Recorded jobs lack it. It is known for links of one client each with constant
-    latency.
-
-    Args:
-        scenario: Scenario of one run, from its manifest.
-        num_clients: K.
-        download_bytes: Bytes of a download.
-    """
-    world = ScenarioWorld(scenario, num_clients, {"download": download_bytes})
-    latencies = [(g.config.get("download") or {}).get("latency") for g in world.groups]
-    constant = all(one is None or one.get("law") == "constant" for one in latencies)
-    if not constant or world.server.get("download_bandwidth"):
-        return None
-    try:
-        return world.transit("download") if world.groups else np.zeros(num_clients)
-    except ValueError:
-        return None
+    law = _staleness_law(world) if "memoryless" in known else None
+    return ClosedForms(of_run, of_clients, law)
 
 
 def mean_staleness_t_synchronous(num_clients: int, t: int) -> float:
@@ -111,12 +93,18 @@ def mean_staleness_t_synchronous(num_clients: int, t: int) -> float:
     return (num_clients - t) / t
 
 
+def _speed(of_run: dict, commits_per_s: float, contributions: int = 1) -> None:
+    """Notes commits a second, each of so many contributions."""
+    of_run["commits_per_s"] = commits_per_s
+    of_run["contributions_per_s"] = commits_per_s * contributions
+
+
 def _available(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     del of_run
     chances = []
     for config, number in world.groups:
         presence = config.get("availability") or {}
-        if presence.get("kind") != "on_off":
+        if not {"on", "off"} <= presence.keys():
             return
         on, off = (laws(presence[way], number).mean() for way in ("on", "off"))
         chances.append(theory.availability(on, off))
@@ -124,39 +112,50 @@ def _available(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
         of_clients["available"] = np.concatenate(chances)
 
 
+def _transits(world: ScenarioWorld) -> Iterator[Callable[[], object]]:
+    yield from (partial(world.transit, way) for way in LINKS)
+
+
 def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """Every job is replaced at once, so that C - 1 others are always under way."""
     del of_clients
-    if world.has("idle", "read") or not (world.is_unbounded and world.keeps_all):
+    if world.has("idle", "read") or not world.keeps_all:
         return
+    for seconds in (partial(world.means, "compute"), *_transits(world)):
+        try:
+            seconds()
+        except InfiniteMeanError:
+            return
+        except ValueError:
+            continue  # of a law without a closed form the mean is taken to be finite
     jobs = min(world.selection.get("in_flight", np.inf), world.number)
     of_run["staleness_mean"] = theory.mean_staleness_in_flight(int(jobs))
 
 
 def _cycles(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """Clients that do not wait commit at the sum of their own rates."""
-    free = world.is_unbounded and world.keeps_all and world.is_private
+    free = world.keeps_all and world.is_private
     if not (free and world.draws_per_job):
         return
-    busy = world.means("compute") + world.transit("download")
-    cycle = busy + world.means("idle") + world.means("read") + world.transit("upload")
-    of_run["updates_per_s"] = theory.asynchronous_throughput(cycle)
+    busy = world.means("compute")
+    cycle = busy + world.means("idle") + world.means("read")
+    cycle = cycle + world.transit("download") + world.transit("upload")
+    _speed(of_run, theory.asynchronous_throughput(cycle))
     of_run["queue_length"] = of_run["waiting_mean"] = 0.0
     of_clients["utilisation"] = theory.compute_utilisation(busy, cycle)
 
 
 def _memoryless(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     del of_run
-    if world.is_unbounded:
-        rates = world.rates()
-        of_clients["staleness_mean"] = theory.mean_staleness_exponential(rates)
+    rates = world.rates()
+    of_clients["staleness_mean"] = theory.mean_staleness_exponential(rates)
 
 
 def _repairman(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """Clients compute for exponential times and share one exponential server."""
     service = world.server.get("service")
     others = {k: v for k, v in world.server.items() if k != "service"}
-    if not service or any(others.values()) or not world.is_unbounded:
+    if not service or any(others.values()):
         return
     alone = copy.copy(world)
     alone.server = {}
@@ -165,63 +164,86 @@ def _repairman(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
         return
     serves = float(laws(service, 1).rates()[0])
     found = queues.repairman(world.number, float(rates[0]), serves)
-    of_run["updates_per_s"] = found.throughput
+    _speed(of_run, found.throughput)
     of_run["waiting_mean"] = found.mean_sojourn_s
     of_run["queue_length"] = found.mean_num_present
     share = found.throughput / world.number * world.means("compute")
     of_clients["utilisation"] = share
 
 
-def _rounds(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
+def _slowest(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
+    """A round of all clients is as long as its slowest."""
     del of_clients
-    options = ("deadline", "wait_for")
-    if any(world.protocol.get(option) for option in options):
-        return
     of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
     found, counts = distinct(world.compute())
-    of_run["updates_per_s"] = 1 / theory.expected_maximum(found, counts)
+    _speed(of_run, 1 / theory.expected_maximum(found, counts), world.number)
 
 
-def _t_synchronous(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
+def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> None:
+    """Every t arrivals are a commit, which answers them."""
     del of_clients
-    t, (found, counts) = world.protocol["t"], distinct(world.compute())
+    found, counts = distinct(world.compute())
     of_run["staleness_mean"] = mean_staleness_t_synchronous(world.number, t)
-    of_run["updates_per_s"] = 1 / theory.t_synchronous_period(found, t, counts)
+    _speed(of_run, 1 / theory.t_synchronous_period(found, t, counts), t)
 
 
-def _buffered(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
+def _gathered(world: ScenarioWorld, of_run: dict, of_clients: dict, size: int) -> None:
+    """Every `size` contributions are a commit, which no client waits for."""
     del of_clients
-    size = world.protocol.get("size")
-    if not size or world.protocol.get("window") or world.selection:
-        return
     means = np.concatenate([one.mean() for one in world.compute()])
     of_run["staleness_mean"] = theory.mean_staleness_buffered(means.size, size)
-    of_run["updates_per_s"] = theory.asynchronous_throughput(means) / size
+    _speed(of_run, theory.asynchronous_throughput(means) / size, size)
 
 
-def _centralised(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
+def _closed_network(
+    world: ScenarioWorld, of_run: dict, of_clients: dict, *, reads_early: bool
+) -> None:
+    """Tasks wait in the queues of clients that compute for exponential times."""
+    rates, tasks = world.rates(), world.protocol["tasks"]
+    weights = column(world.protocol["weights"], rates.size, "weights")
+    weights = np.broadcast_to(weights, rates.size)
+    shares = weights / weights.sum()
+    found = queues.closed_network(tasks, shares, rates)
+    _speed(of_run, found.throughput)
+    of_run["queue_length"] = of_run["waiting_mean"] = 0.0
+    of_clients["utilisation"] = found.throughput * shares / rates
+    if reads_early:
+        of_run["staleness_mean"] = theory.mean_staleness_in_flight(tasks)
+        of_clients["staleness_mean"] = found.mean_delay
+        stay = found.mean_num_present / (found.throughput * shares)
+        of_clients["queued_mean"] = stay - 1 / rates
+
+
+def _steps(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
+    """One step on pooled data after the other."""
     del of_clients
     of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
-    of_run["updates_per_s"] = 1 / float(laws(world.protocol["step"], 1).mean()[0])
+    _speed(of_run, 1 / float(laws(world.protocol["step"], 1).mean()[0]))
 
 
-RULES: dict[str, tuple[Callable[..., None], ...]] = {
-    "asynchronous": (_in_flight, _cycles, _memoryless, _repairman),
-    "synchronous": (_rounds,),
-    "t_synchronous": (_t_synchronous,),
-    "buffered": (_buffered,),
-    "centralised": (_centralised,),
+RULES: dict[str, Callable[..., None]] = {
+    "available": _available,
+    "in_flight": _in_flight,
+    "cycles": _cycles,
+    "memoryless": _memoryless,
+    "repairman": _repairman,
+    "slowest": _slowest,
+    "earliest": _earliest,
+    "gathered": _gathered,
+    "closed_network": _closed_network,
+    "steps": _steps,
 }
-"""Closed forms by protocol; each adds what it knows, or nothing."""
+"""Closed forms, by the names that protocols give them; each adds what it knows."""
 
 
 def _staleness_law(
-    world: ScenarioWorld, of_clients: dict
+    world: ScenarioWorld,
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]] | None:
     """Returns the law of staleness over all contributions, of memoryless clients."""
-    if "staleness_mean" not in of_clients:
+    try:
+        rates, number = np.unique(world.rates(), return_counts=True)
+    except ValueError:
         return None
-    rates, number = np.unique(world.rates(), return_counts=True)
     if rates.size > MOST_RATES:
         return None
     chance = rates / (rates * number).sum()

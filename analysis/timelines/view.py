@@ -94,10 +94,7 @@ class View:
         """The closed forms of each group."""
         found = {}
         for group in dict.fromkeys(self.runs["group"]):
-            entry = self.entry(group)
-            weights = entry.get("upload_bytes", 0), entry.get("download_bytes", 0)
-            number = entry["num_clients"]
-            found[group] = closed_forms(entry["scenario"], number, *weights)
+            found[group] = closed_forms(self.entry(group))
         return found
 
     def entry(self, group: str) -> dict[str, Any]:

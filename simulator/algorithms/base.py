@@ -16,7 +16,7 @@ class Event(NamedTuple):
     """One row of a timeline as the device sees it: no clock, no 64-bit number.
 
     Attributes:
-    kind: A `Kind`.
+        kind: A `Kind`.
         worker: Workers that take part, padded with `NO_WORKER`.
         job: Number of each worker's job; keys its randomness.
         version: Commits applied before this row.

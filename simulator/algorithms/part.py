@@ -326,6 +326,16 @@ class Algorithm(Part):
         """Law of the noise on the gradients or models that are sent, if any."""
         return None
 
+    def described(self) -> dict[str, Any]:
+        """Returns what it says of itself to analysis, as plain values for manifests.
+
+        Returns:
+            `activities`: what a job does besides its stages; `refreshes_all`: whether
+            each upload refreshes its client's embeddings of all samples before they are
+            used, so that their age follows from who commits.
+        """
+        return {"activities": [], "refreshes_all": False}
+
     def guarantees(
         self, num_samples: Sequence[int], batch: int, num_weights: int
     ) -> tuple[Guarantee, ...]:

@@ -214,7 +214,8 @@ def close_timeline(
     for run in study.manifest["runs"]:
         if run["replicate"] == 0:
             out.say(
-                f"{_named(run['label'])}: {run['commits']} updates in "
+                f"{_named(run['label'])}: {run['commits']} commits of "
+                f"{run['contributions']} contributions in "
                 f"{run['virtual_s']:.4g} virtual s; {run['stop_reason']}"
             )
     if forms:

@@ -350,7 +350,7 @@ def timeline(
 
         asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
         config = read_any(scenario, asked)
-        if hasattr(config, "generation"):
+        if config.of_samples:
             _play_samples(config, folder, gantt or chrome, forms)
             return
         if config.record == "summary" and (gantt or chrome):

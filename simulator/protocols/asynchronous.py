@@ -82,6 +82,20 @@ class Asynchronous(Protocol):
             return None
         return Arrivals(bound=self.staleness_bound)
 
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: what waits, and what is known."""
+        waits = {
+            "arrivals, and reads, wait at the server while they would make a job too "
+            "stale": self.staleness_bound is not None and self.beyond == "wait",
+            "contributions wait until everyone has sent one": self.warm_up,
+        }
+        free = self.staleness_bound is None and not self.restarts
+        known = ("in_flight", "cycles", "memoryless", "repairman") if free else ()
+        return super().described(num_clients) | {
+            "queues": [text for text, holds in waits.items() if holds],
+            "closed_forms": {name: {} for name in known},
+        }
+
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses a selection of clients where rounds need everyone."""
         del server, n

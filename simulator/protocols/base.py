@@ -19,6 +19,10 @@ Draw = Callable[[int], np.random.Generator]
 """Random numbers of a run, by the number of an attempt."""
 
 
+STAGES = ("idle", "read", "download", "compute", "upload")
+"""Stages of a client's cycle, entries of `clients`."""
+
+
 class Cadence(NamedTuple):
     """How the rows, commits and rounds of a protocol come.
 
@@ -68,6 +72,9 @@ class Protocol(Part):
     """Whether a timeline has as many registers as it needs, each its own number: then
     runs of different timelines are not executed together."""
     has_server: ClassVar[bool] = True
+    """Whether the scenario's `server` takes part, by its service and shared links."""
+    averages: ClassVar[bool] = False
+    """Whether workers average models of their own."""
     common_batch: ClassVar[bool] = False
     """Whether the parties of a vertical problem meet over one batch in each row."""
     batch_per_round: ClassVar[bool] = False
@@ -122,6 +129,40 @@ class Protocol(Part):
         """
         del num_clients
         return Cadence(width=1, num_registers=in_flight + 1)
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself to analysis, as plain values for manifests.
+
+        Analysis asks these and no protocol's name. A protocol replaces what differs.
+
+        Args:
+            num_clients: K.
+
+        Returns:
+            `entities`: who acts; `stages` and `resources`: names with the entry of the
+            scenario that says how long each takes, or none; `queues`: where jobs or
+            contributions wait, besides the server's service; `queues_jobs`: whether
+            jobs wait for their client after they have read; `pooled`, `in_rounds`,
+            `averages`: as here; `is_reference`: whether its time is no client's, so
+            that others are compared with what it comes to; `closed_forms`: those of
+            `analysis.timelines.theory` whose assumptions on the protocol hold, with
+            their parameters.
+        """
+        server = {"one server": "server.service"} if self.has_server else {}
+        service = {"service": "server.service"} if self.has_server else {}
+        return {
+            "entities": f"{num_clients} clients (parties, workers); jobs, one after "
+            f"the other for each of them",
+            "stages": {stage: f"clients.{stage}" for stage in STAGES} | service,
+            "resources": server,
+            "queues": [],
+            "queues_jobs": False,
+            "pooled": self.pooled,
+            "in_rounds": self.in_rounds,
+            "averages": self.averages,
+            "is_reference": self.pooled and self.step_law is not None,
+            "closed_forms": {},
+        }
 
     def num_workers(self, num_clients: int) -> int:
         """Returns how many workers its rows tell of: one where data are pooled.

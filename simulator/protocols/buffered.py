@@ -60,6 +60,17 @@ class Buffered(Protocol):
             return None
         return Arrivals(size=self.size or 1, window=self.window)
 
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: the buffer."""
+        waits = "contributions in the server's buffer, until it is applied"
+        if self.grace is not None:
+            waits += "; their clients wait as well"
+        known = {} if self.size is None else {"gathered": {"size": self.size}}
+        return super().described(num_clients) | {
+            "queues": [waits],
+            "closed_forms": known,
+        }
+
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a contribution, some of which are commits."""
         del num_clients

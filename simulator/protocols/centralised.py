@@ -34,6 +34,14 @@ class Centralised(Protocol):
         """One step after the other."""
         return Turns(rounds_are_commits=True)
 
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: steps alone."""
+        return super().described(num_clients) | {
+            "entities": "steps on pooled data, without clients, one after the other",
+            "stages": {"step": "protocol.step"},
+            "closed_forms": {"steps": {}},
+        }
+
     def play(self, world: World, recorder: Recorder) -> None:
         """Starts the steps."""
         env = world.env

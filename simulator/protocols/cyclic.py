@@ -1,6 +1,6 @@
 """Cyclic: clients commit one after the other, always in the same order."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from simulator.laws.base import AnyLaw
 from simulator.laws.constant import Constant
@@ -22,6 +22,7 @@ class Cyclic(Protocol):
     """
 
     kind: Literal["cyclic"] = "cyclic"
+    has_server: ClassVar[bool] = False
     step: AnyLaw = Constant(value=1)
     """Law of the duration of one step, virtual seconds."""
     lag: Literal["K-1", "K"] = "K-1"
@@ -42,6 +43,14 @@ class Cyclic(Protocol):
     def free_rule(self) -> Turns:
         """One client after the other."""
         return Turns(reads_first=self.lag == "K")
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: turns."""
+        return super().described(num_clients) | {
+            "entities": f"{num_clients} clients; steps, of one client after the other",
+            "stages": {"step": "protocol.step"},
+            "resources": {"the model, at which one client steps at a time": ""},
+        }
 
     def play(self, world: World, recorder: Recorder) -> None:
         """Starts the turns; all clients have read the first model.

@@ -1,6 +1,6 @@
 """Phases: everyone contributes, then everyone's next arrival is a commit."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from simulator.protocols.base import Cadence, GatheringRounds, refuse_selection
 from simulator.recorders.recorder import Recorder
@@ -21,6 +21,11 @@ class Phases(GatheringRounds):
     """
 
     kind: Literal["phases"] = "phases"
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: what gathers."""
+        waits = "contributions at the server, until there is one of each client"
+        return super().described(num_clients) | {"queues": [waits]}
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: as many commits a round as there are clients."""

@@ -50,6 +50,17 @@ class Pipeline(Protocol):
         """Law of the duration of a step."""
         return self.step
 
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: stages and minibatches."""
+        under_way = max(self.delays) + 1
+        return super().described(num_clients) | {
+            "entities": f"minibatches of pooled data, of which {under_way} are under "
+            f"way in the stages of one model; without clients",
+            "stages": {"step": "protocol.step"},
+            "resources": {f"{self.stages} stages, one after the other": ""},
+            "queues": ["minibatches on their way through the stages"],
+        }
+
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a step."""
         del num_clients, in_flight

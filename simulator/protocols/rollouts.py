@@ -36,6 +36,7 @@ class GenerateAndTrain(Protocol):
     played_by: ClassVar[str] = "simulator.timelines.of_rollouts:RolloutTimeline"
     pooled: ClassVar[bool] = True
     own_registers: ClassVar[bool] = True
+    has_server: ClassVar[bool] = False
     generation: Generation
     """Slots that make samples."""
     queue: SampleQueue = Field(default_factory=SampleQueue)
@@ -60,6 +61,21 @@ class GenerateAndTrain(Protocol):
         """Returns the number of slots."""
         del num_clients
         return self.generation.num_slots
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: slots and a trainer."""
+        slots = self.generation.num_slots
+        return super().described(num_clients) | {
+            "entities": f"{slots} slots that generate samples, one after the other for "
+            f"each of them, and a trainer of batches",
+            "stages": {
+                "generation, tokens": "protocol.generation.tokens",
+                "seconds of a token": "protocol.generation.seconds_per_token",
+                "training": "protocol.trainer.step",
+            },
+            "resources": {"the trainer, which makes one step after the other": ""},
+            "queues": ["finished samples, as protocol.queue has it"],
+        }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a step, of a batch of samples.

@@ -1,7 +1,7 @@
 """Rounds: an exchange between all parties, then local steps."""
 
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int
@@ -79,6 +79,16 @@ class Rounds(Protocol):
     def in_rounds(self) -> bool:
         """Whether there are rounds: always."""
         return True
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: local steps in rounds."""
+        found = super().described(num_clients)
+        stages = {
+            "local steps" if name == "compute" else name: entry
+            for name, entry in found["stages"].items()
+        }
+        waits = "parties that are done wait for the end of the round"
+        return found | {"stages": stages, "queues": [waits]}
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a round, or one a party in sequence.

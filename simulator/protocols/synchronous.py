@@ -1,6 +1,6 @@
 """Synchronous: round after round, each as long as its slowest client."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -40,6 +40,14 @@ class Synchronous(Protocol):
     def in_rounds(self) -> bool:
         """Whether there are rounds: always."""
         return True
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: rounds."""
+        early = bool(self.deadline) or self.wait_for is not None
+        return super().described(num_clients) | {
+            "queues": ["clients that have arrived wait for the end of the round"],
+            "closed_forms": {} if early else {"slowest": {}},
+        }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a round, of those that are asked."""

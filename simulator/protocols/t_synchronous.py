@@ -1,6 +1,6 @@
 """t-synchronous: the server waits for the first t distinct arrivals."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -20,6 +20,14 @@ class TSynchronous(Protocol):
     kind: Literal["t_synchronous"] = "t_synchronous"
     t: Annotated[int, Field(ge=1)]
     """Arrivals with which the server commits."""
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: those that wait."""
+        waits = f"clients that have arrived wait until {self.t} have"
+        return super().described(num_clients) | {
+            "queues": [waits],
+            "closed_forms": {"earliest": {"t": self.t}},
+        }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: `t` clients each."""

@@ -25,6 +25,7 @@ class JobTables:
         writer: of the study's tables; None to count alone.
         send: hears the client and the time at which each job's message was sent, NaN
             where none was.
+        apply: hears the jobs.
 
     Attributes:
         started: jobs of each client.
@@ -37,8 +38,10 @@ class JobTables:
         played: RunTimeline,
         writer: Writer | None,
         send: Callable[[np.ndarray, np.ndarray], None],
+        apply: Callable[[Jobs], None],
     ) -> None:
         self._run, self._played, self._writer, self._send = run, played, writer, send
+        self._apply = apply
         self.started = np.zeros(played.num_clients, np.int64)
         self.sent = np.zeros(played.num_clients, np.int64)
         self._per_job = played.protocol.messages_per_job(played.num_clients)
@@ -80,6 +83,7 @@ class JobTables:
         np.add.at(self.started, jobs.client, 1)
         np.add.at(self.sent, jobs.client[~np.isnan(jobs.sent_time)], 1)
         self._send(jobs.client, jobs.sent_time)
+        self._apply(jobs)
         if self._writer is None:
             return
         workload = self._played.workload

@@ -6,14 +6,94 @@ from typing import Any
 import numpy as np
 
 from simulator.engine.records import Record
-from simulator.timeline import NO_WORKER, Kind, staleness
-from simulator.trace import Categorical
+from simulator.timeline import NO_COMMIT, NO_WORKER, Jobs, Kind, staleness
+from simulator.trace import Categorical, Writer
 
 KINDS = tuple(kind.name for kind in Kind)
 
 
-def commits(run: int, record: Record, at_once: int = 1) -> dict[str, Any]:
-    """Returns the table of a record's rows, with the diagnostics of each.
+class CommitTable:
+    """Writes the table of a run's rows, with the diagnostics of each.
+
+    A COMMIT says how many contributions it applies and how stale they are. Of those
+    that had gathered before only the jobs say which commit has applied them, and these
+    come with the end of a chunk: rows wait for that as soon as anything has gathered.
+
+    Args:
+        run: Number of the run in its study.
+        writer: Writer of the study's tables; None to write nothing.
+        at_once: As of `timeline.staleness`.
+    """
+
+    def __init__(self, run: int, writer: Writer | None, at_once: int = 1) -> None:
+        self._run, self._writer, self._at_once = run, writer, at_once
+        self._gathers = False
+        self._rows: list[dict[str, Any]] = []
+        self._commits, self._ages = np.zeros((2, 0), np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """Returns what the rest of a run adds to."""
+        return {
+            "gathers": self._gathers,
+            "rows": self._rows,
+            "applied": [self._commits, self._ages],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Takes up what `state` has returned."""
+        self._gathers, self._rows = state["gathers"], state["rows"]
+        self._commits, self._ages = state["applied"]
+
+    def add(self, record: Record) -> None:
+        """Takes up the rows of a record."""
+        if self._writer is None:
+            return
+        self._gathers = self._gathers or bool(
+            (record.rows.kind == Kind.CONTRIBUTE).any()
+        )
+        self._rows.append(_columns(self._run, record, self._at_once))
+        if not self._gathers:
+            self.write()
+
+    def apply(self, jobs: Jobs) -> None:
+        """Takes up the jobs of a chunk, some of which were applied."""
+        if self._gathers:
+            own = (jobs.commit != NO_COMMIT) & (jobs.refresh == 0)
+            commit = jobs.commit[own]
+            age = staleness(commit - 1, jobs.read_version[own], self._at_once)
+            self._commits = np.concatenate([self._commits, commit])
+            self._ages = np.concatenate([self._ages, age])
+
+    def write(self) -> None:
+        """Writes the rows that have waited."""
+        for columns in self._rows:
+            if self._gathers:
+                self._summarise(columns)
+            kind = Categorical(columns["kind"], KINDS)
+            assert self._writer is not None
+            self._writer.append("commits", columns | {"kind": kind})
+        self._rows = []
+
+    def _summarise(self, columns: dict[str, Any]) -> None:
+        """Puts into each COMMIT what all of its contributions come to."""
+        made = columns["kind"] == Kind.COMMIT
+        commit = columns["commit"][made]
+        # What had been applied before anything gathered is written already.
+        mine = np.isin(self._commits, commit)
+        place, ages = np.searchsorted(commit, self._commits[mine]), self._ages[mine]
+        count = np.bincount(place, minlength=commit.size)
+        total = np.bincount(place, ages, minlength=commit.size)
+        largest = np.zeros(commit.size, np.int64)
+        np.maximum.at(largest, place, ages)
+        columns["num_contributions"][made] = count
+        columns["staleness_mean"][made] = total / np.maximum(count, 1)
+        columns["staleness_max"][made] = largest
+        later = self._commits > columns["commit"].max()
+        self._commits, self._ages = self._commits[later], self._ages[later]
+
+
+def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
+    """Returns the columns of a record's rows, each by itself.
 
     Args:
         run: number of the run in its study.
@@ -34,7 +114,7 @@ def commits(run: int, record: Record, at_once: int = 1) -> dict[str, Any]:
         "run": np.full(rows.time.size, run, np.int32),
         "commit": rows.version + (rows.kind == Kind.COMMIT),
         "time": rows.time,
-        "kind": Categorical(rows.kind, KINDS),
+        "kind": rows.kind,
         "round": rows.round,
         "num_contributions": np.where(brings, count, 0).astype(np.int32),
         "client": np.where(alone, rows.worker[:, 0], NO_WORKER),

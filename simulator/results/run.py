@@ -37,7 +37,6 @@ class Results:
     def __init__(self, setup: RunSetup, writer: Writer) -> None:
         run, played, scenario = setup.run.number, setup.timeline, setup.scenario
         self._run, self._played, self._writer = run, played, writer
-        self._whole = scenario.record == "everything"
         self._num_features = setup.shares.num_features
         self._num_samples = setup.shares.num_samples
         self._labels = setup.shares.labels
@@ -45,12 +44,13 @@ class Results:
         self.stop: StopReason | None = None
         self.diverged_at: int | None = None
         self._last = START
-        self._staleness = Staleness(
-            played.num_clients, scenario.num_clients, played.cadence.commits_at_once
-        )
+        at_once = played.cadence.commits_at_once
+        self._staleness = Staleness(played.num_clients, scenario.num_clients, at_once)
+        whole = writer if scenario.record == "everything" else None
+        self._commits = rows.CommitTable(run, whole, at_once)
         self._privacy = PrivacyTables(setup, writer)
         self._jobs = JobTables(
-            run, played, writer if self._whole else None, self._privacy.send
+            run, played, whole, self._privacy.send, self._commits.apply
         )
 
     def state(self) -> dict[str, Any]:
@@ -62,6 +62,7 @@ class Results:
             "staleness": self._staleness.state(),
             "privacy": self._privacy.state(),
             "jobs": self._jobs.state(),
+            "commits": self._commits.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -74,6 +75,7 @@ class Results:
         self._staleness.restore(state["staleness"])
         self._privacy.restore(state["privacy"])
         self._jobs.restore(state["jobs"])
+        self._commits.restore(state["commits"])
         self.fraction = 1.0 if self.stop else self._progress(self._last)
         self.commits = self._last.commits
 
@@ -84,10 +86,7 @@ class Results:
     def add(self, record: Record) -> None:
         """Writes one record."""
         if record.rows.time.size:
-            at_once = self._played.cadence.commits_at_once
-            if self._whole:
-                of_rows = rows.commits(self._run, record, at_once)
-                self._writer.append("commits", of_rows)
+            self._commits.add(record)
             self._staleness.add(record)
         self._add_evaluations(record)
         for columns in rows.probes(self._run, record):
@@ -100,6 +99,8 @@ class Results:
                 self.diverged_at = int(record.rows.version[-1]) + 1
             if record.early:
                 self._end_early(record)
+        if record.chunks or record.stop is not None:
+            self._commits.write()
         self.fraction = 1.0 if self.stop else self._progress(self._last)
         self.commits = self._last.commits
 
@@ -118,6 +119,7 @@ class Results:
             "contributions": self._last.contributions,
             "virtual_s": self._last.time,
             "commits_at_once": self._played.cadence.commits_at_once,
+            "samples_per_job": self._played.workload.samples_per_job,
             "privacy": self._privacy.describe(),
         }
 

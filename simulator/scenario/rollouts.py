@@ -1,6 +1,6 @@
 """A scenario of asynchronous reinforcement learning, for `stalesim timeline`."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
@@ -11,6 +11,7 @@ from simulator.scenario.setting import Varied
 class RolloutScenario(Varied, RolloutOptions):
     """Who generates, queues and trains samples; without numerics."""
 
+    of_samples: ClassVar[bool] = True
     record: Literal["everything", "summary"] = "everything"
     """`summary` leaves out the table of samples, which grows with the horizon."""
 

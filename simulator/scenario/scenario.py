@@ -390,6 +390,10 @@ class Scenario(BaseScenario):
                     keys,
                 )
 
+    def described(self) -> dict[str, Any]:
+        """Returns what protocol and algorithm say of themselves, for manifests."""
+        return super().described() | self.algorithm.described()
+
     @property
     def num_clients(self) -> int:
         """Number of clients or parties."""

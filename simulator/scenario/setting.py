@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     Field,
@@ -29,6 +29,7 @@ from simulator.scenario.grid import Swept
 from simulator.scenario.inheriting import asks, filled
 from simulator.world.clients import Behaviour, Clients, Link, OnOff, Server
 
+UNDESCRIBED = "not said by the protocol"
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -60,6 +61,9 @@ class Recording(Playing):
 
 class Varied(Config, ABC):
     """A study of any world: its name, its replicates, and how it is varied."""
+
+    of_samples: ClassVar[bool] = False
+    """Whether it is a world of samples alone, which has tables of its own."""
 
     name: StudyName
     """Name of the study, of its folder and in its figures."""
@@ -134,6 +138,21 @@ class BaseScenario(Varied):
     def num_workers(self) -> int:
         """Number of workers that rows tell of."""
         return self.protocol.num_workers(self.num_clients)
+
+    def described(self) -> dict[str, Any]:
+        """Returns what its parts say of themselves, for a run's entry in a manifest.
+
+        As of `Protocol.described`, and of `Algorithm.described` where there is one. Of
+        a protocol that has a `play` of its own but inherits what it says, closed forms
+        and queues are those of another one, and left out.
+        """
+        facts = self.protocol.described(self.num_clients)
+        for kind in type(self.protocol).__mro__:
+            if "described" in vars(kind):
+                return facts
+            if "play" in vars(kind):
+                break
+        return facts | {"closed_forms": {}, "queues": [UNDESCRIBED]}
 
     @property
     def computes_flops(self) -> bool:

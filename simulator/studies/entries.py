@@ -66,5 +66,6 @@ def entry_of(run: Run, task: Task) -> dict[str, Any]:
         "algorithm": run.scenario.algorithm.kind,
         "num_clients": run.scenario.num_clients,
         **UNFINISHED,
+        "facts": run.scenario.described(),
         "scenario": run.scenario.model_dump(mode="json"),
     }

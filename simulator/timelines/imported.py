@@ -80,11 +80,12 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     }
     outcome = np.array([OUTCOMES[word] for word in frame["outcome"]], np.int32)
     rows, jobs, num_registers = _timeline(client, times, outcome)
+    protocol = Asynchronous()
     scenario = {
         "name": path.stem,
         "source": f"imported from {path.name}",
         "clients": {"number": len(labels)},
-        "protocol": Asynchronous().model_dump(mode="json"),
+        "protocol": protocol.model_dump(mode="json"),
     }
     entry = {
         "run": 0,
@@ -93,7 +94,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "parameters": {},
         "replicate": 0,
         "seed": 0,
-        "protocol": "asynchronous",
+        "protocol": protocol.kind,
         "num_clients": len(labels),
         "width": 1,
         "num_registers": num_registers,
@@ -105,6 +106,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "stop_reason": "the run has not ended",
         "stop": "incomplete",
         "began": float(first + origin),
+        "facts": protocol.described(len(labels)),
         "scenario": scenario,
     }
     # One chunk: the log is in memory already.

@@ -256,6 +256,8 @@ def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
         "download_bytes": workload.download_bytes,
         "stop_reason": "the run has not ended",
         "stop": "incomplete",
+        "samples_per_job": workload.samples_per_job,
+        "facts": run.scenario.described(),
         "scenario": run.scenario.model_dump(mode="json"),
     }
     return TimelineSource(

@@ -29,14 +29,15 @@ class Counts:
         contributions: of each client.
         ages: Sum of the staleness of each client's contributions, commits.
         waiting: Seconds from arrival to application of each client's contributions.
-        busy: Seconds from reads to the ends of computing of each client.
+        queued: Seconds from reads to the beginning of computing, likewise.
+        busy: Seconds in which each client computes.
         counts: Contributions of each group of clients by their staleness.
         made: Largest version that one of them is part of.
     """
 
     def __init__(self, num_clients: int, num_groups: int) -> None:
         self.contributions, self.ages = np.zeros((2, num_clients), np.int64)
-        self.waiting, self.busy = np.zeros((2, num_clients))
+        self.waiting, self.queued, self.busy = np.zeros((3, num_clients))
         self.counts = np.zeros((num_groups, 1024), np.int64)
         self.made = 0
 
@@ -45,6 +46,7 @@ class Counts:
         client: Int[np.ndarray, " n"],
         age: Int[np.ndarray, " n"],
         waiting: Float[np.ndarray, " n"],
+        queued: Float[np.ndarray, " n"],
         commit: Int[np.ndarray, " n"],
         group: Int[np.ndarray, " K"] | None,
     ) -> None:
@@ -52,6 +54,7 @@ class Counts:
         _add(self.contributions, client)
         _add(self.ages, client, age)
         _add(self.waiting, client, waiting)
+        _add(self.queued, client, queued)
         self.made = max(self.made, int(commit.max()))
         size = self.counts.shape[1]
         if (largest := int(age.max())) >= size:
@@ -63,7 +66,7 @@ class Counts:
     def take(self, other: "Counts") -> None:
         """Adds all of another part, mostly of a few clients."""
         some = np.flatnonzero((other.contributions > 0) | (other.busy > 0))
-        for name in ("contributions", "ages", "waiting", "busy"):
+        for name in ("contributions", "ages", "waiting", "queued", "busy"):
             getattr(self, name)[some] += getattr(other, name)[some]
         self.made = max(self.made, other.made)
         size = other.counts.shape[1]
@@ -171,6 +174,7 @@ class Summary:
             "start_commits": self.of_start.made,
             "outcomes": {outcome.name: count for outcome, count in outcomes if count},
             "waiting_s": float(self.later.waiting.sum()),
+            "queued_s": float(self.later.queued.sum()),
         }
 
     def clients(self, run: int, virtual_s: float) -> dict[str, Any]:
@@ -189,6 +193,7 @@ class Summary:
                 "steady_contributions": later.contributions,
                 "steady_staleness_mean": later.ages / later.contributions,
                 "steady_waiting_mean": later.waiting / later.contributions,
+                "steady_queued_mean": later.queued / later.contributions,
                 "utilisation": later.busy / ((virtual_s - since) or np.nan),
                 "uploads": self._uploads,
                 "incidents": self._incidents,
@@ -229,12 +234,13 @@ class Summary:
         age = staleness(jobs.commit - 1, jobs.read_version, self._at_once)
         np.maximum.at(self._largest, jobs.client, age)
         waiting = jobs.applied_time - jobs.arrived_time
-        part.add(jobs.client, age, waiting, jobs.commit, self._group)
+        queued = jobs.begun_time - jobs.read_time
+        part.add(jobs.client, age, waiting, queued, jobs.commit, self._group)
 
     def _compute(self, jobs: Jobs, computed: Float[np.ndarray, " J"]) -> None:
-        """Adds the time from reads to the ends of computing; NaN adds nothing."""
-        whole = np.fmax(computed - jobs.read_time, 0)
-        later = np.fmax(computed - np.maximum(jobs.read_time, self.over), 0)
+        """Adds the time of computing; NaN adds nothing."""
+        whole = np.fmax(computed - jobs.begun_time, 0)
+        later = np.fmax(computed - np.maximum(jobs.begun_time, self.over), 0)
         _add(self.later.busy, jobs.client, later)
         if (rest := whole - later).any():
             _add(self.of_start.busy, jobs.client, rest)

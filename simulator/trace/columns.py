@@ -29,18 +29,24 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "string", "", "COMMIT, or REFRESH or CONTRIBUTE, which make no version, ..."
         ),
         "round": TraceColumn("int32", "", "round of round-based protocols, else 0"),
-        "num_contributions": TraceColumn("int32", "", "contributions applied"),
+        "num_contributions": TraceColumn(
+            "int32",
+            "",
+            "of a COMMIT: all that it applies, those that had gathered among them; a "
+            "CONTRIBUTE is one of these, so that sums are over one kind",
+        ),
         "client": TraceColumn(
             "int32",
             "",
-            "from 1: who contributed, where it is one alone; who asked for a REFRESH; "
+            "from 1: who contributed with this row, where it is one alone; who asked "
+            "for a REFRESH; "
             "who began an AVERAGE; else null",
             numbered=True,
         ),
         "staleness_mean": TraceColumn(
             "float32",
             "commits",
-            "mean over contributors of commits since their read; in gossip by "
+            "mean over these contributions of commits since their read; in gossip by "
             "rounds, those of its own round do not count",
         ),
         "staleness_max": TraceColumn("int32", "commits", "the largest of them"),
@@ -228,10 +234,13 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "steady_waiting_mean": TraceColumn(
             "float64", "virtual s", "from arrival to application of those"
         ),
+        "steady_queued_mean": TraceColumn(
+            "float64", "virtual s", "from read to the beginning of computing of those"
+        ),
         "utilisation": TraceColumn(
             "float64",
             "fraction",
-            "of the time after the start, from reads to the ends of computing",
+            "of the time after the start, in which it computed",
         ),
         "uploads": TraceColumn("int64", "messages", "sent, repeats included"),
         "incidents": TraceColumn("int64", "", "in the whole run"),

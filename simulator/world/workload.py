@@ -36,6 +36,11 @@ class Workload:
     flops: tuple[float, ...] = ()
 
     @property
+    def samples_per_job(self) -> int | list[int]:
+        """Samples of a job: one number for all clients, or one for each."""
+        return list(self.own_samples) or self.samples
+
+    @property
     def parts(self) -> dict[str, Any]:
         """Numbers that a timeline's hash depends on, without those of no effect."""
         younger = ("overhead_s", "own_steps", "own_samples", "flops")

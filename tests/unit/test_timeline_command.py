@@ -81,7 +81,13 @@ def test_a_world_is_played_without_jax(world: Path, tmp_path: Path) -> None:
         capture_output=True, text=True, env=ENVIRONMENT, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for word in ("updates/s", "async, upload_bytes=10", "utilisation", "closed form"):
+    for word in (
+        "commits/s",
+        "contributions/s",
+        "async, upload_bytes=10",
+        "utilisation",
+        "closed form",
+    ):
         assert word in done.stdout
     study = load(folder)
     assert study.complete

@@ -96,6 +96,13 @@ class BlockDescent(Algorithm):
             Message("reply", "down", size),
         )
 
+    def described(self) -> dict[str, Any]:
+        """Returns what it says of itself: that encryption takes time."""
+        if self.encryption is None:
+            return super().described()
+        adds = "encryption adds its own time to computing"
+        return super().described() | {"activities": [adds]}
+
     def overhead_s(self, shape: ProblemShape) -> float:
         """Returns what encryption adds to the time of a job."""
         if self.encryption is None:

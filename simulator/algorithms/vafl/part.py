@@ -145,6 +145,11 @@ class Vafl(Algorithm):
         """The clients' step size and the server's."""
         return (self.step_size, None, self.server_step_size)
 
+    def described(self) -> dict[str, Any]:
+        """Returns what it says of itself: whether uploads refresh all embeddings."""
+        refreshes = self.upload == "all" and self.client_order == "upload_first"
+        return super().described() | {"refreshes_all": refreshes}
+
     @property
     def uploads_batch(self) -> bool:
         """Whether an upload carries its batch's samples alone."""

@@ -118,6 +118,11 @@ class Collect(GatheringRounds):
         """Whether it stops jobs that are under way."""
         return self.late == "stop" or self.allotted is not None
 
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: what gathers."""
+        waits = "contributions at the server, until the round's rule is met"
+        return super().described(num_clients) | {"queues": [waits]}
+
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a contribution, the last of a round a commit.
 

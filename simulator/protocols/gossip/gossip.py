@@ -1,5 +1,7 @@
 """Gossip: workers without a server, each with a model of its own."""
 
+from typing import Any
+
 from simulator.protocols.gossip.options import GossipOptions
 from simulator.protocols.gossip.playing import play
 from simulator.protocols.gossip.recorder import GossipRecorder
@@ -15,6 +17,16 @@ class Gossip(GossipOptions):
 
     Source: A(DP)2SGD, Algorithm 1 and appendix A; decisions A-08, A-09 and A-10.
     """
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: averagings."""
+        names = ("idle", "read", "compute")
+        stages = {name: f"clients.{name}" for name in names}
+        waits = ["workers that are done wait for the end of the round"]
+        return super().described(num_clients) | {
+            "stages": stages | {"average": "clients.upload"},
+            "queues": waits if self.in_rounds else [],
+        }
 
     def recorder(
         self, world: World, width: int, batch: Batch | None, num_samples: int

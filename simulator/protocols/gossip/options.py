@@ -33,6 +33,7 @@ class GossipOptions(Protocol):
 
     kind: Literal["gossip"] = "gossip"
     has_server: ClassVar[bool] = False
+    averages: ClassVar[bool] = True
     graph: Graph = Bipartite()
     """Pairs of workers that may average; by default senders with receivers (A-08)."""
     average: Literal["pairwise", "all", "neighbours"] = "pairwise"

@@ -37,6 +37,7 @@ class Hierarchy(GatheringRounds):
     """
 
     kind: Literal["hierarchy"] = "hierarchy"
+    has_server: ClassVar[bool] = False
     timed: ClassVar[tuple[str, ...]] = ("upload", "download")
     edges: Annotated[int, Field(ge=1)]
     """Number of edges; of a hierarchy within an edge, in each of these."""
@@ -86,6 +87,23 @@ class Hierarchy(GatheringRounds):
         for level in self.levels:
             parts = [own for part in parts for own in np.array_split(part, level.edges)]
         return [part.tolist() for part in parts]
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: edges and their cloud."""
+        found = super().described(num_clients)
+        stages, resources, queues = found["stages"], {"one cloud": ""}, []
+        place, above, number = "protocol", "the cloud", 1
+        for level in self.levels:
+            number *= level.edges
+            stages |= {f"to {above}": f"{place}.upload"}
+            stages |= {f"from {above}": f"{place}.download"}
+            if level.cloud == "synchronous":
+                queues.append(f"edges wait at {above} for the last of them")
+            place, above = f"{place}.within", f"one of {number} edges"
+            resources[f"{number} edges, each the server of what is below it"] = ""
+        if self.levels[-1].edge == "synchronous":
+            queues.append("clients wait at their edge for the last of them")
+        return found | {"stages": stages, "resources": resources, "queues": queues}
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a contribution; a commit where edges are merged.

@@ -1,8 +1,10 @@
 """The timeline of tasks that have read the model before their client begins."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
+from simulator.recorders.arrays import NEVER
 from simulator.recorders.reading import Reading
 from simulator.recorders.recorder import Batch, Recorder
 from simulator.world.world import World
@@ -23,17 +25,37 @@ class QueueRecorder(Recorder):
     ) -> None:
         super().__init__(world, width, batch, num_samples)
         self._waiting = [deque[Reading]() for _ in range(world.num_clients)]
+        self._started: list[Any] = [None] * world.num_clients
 
     def send(self, client: int, time: Any) -> None:
         """Lets a task of a client read the current version, and wait."""
-        before = self._current(client)
+        before, started = self._current(client), self._started[client]
         self.read(client, time)
         self._waiting[client].append(self._current(client))
         self._set(client, before)
+        self._started[client] = started
 
     def begin(self, client: int) -> None:
         """Makes the task that has waited longest the client's current job."""
         self._set(client, self._waiting[client].popleft())
+        self._started[client] = self._world.env.now
+
+    def read(self, worker: int, time: Any) -> int:
+        """Begins a job with a read; its computing begins with `begin`, or at once."""
+        self._started[worker] = None
+        return super().read(worker, time)
+
+    def commit(self, time: Any, workers: Sequence[int], round_: int = 0) -> None:
+        """Applies current jobs, which were computed from when they were started."""
+        for worker in workers:
+            if self._timing[worker] is None and self._started[worker] is not None:
+                self._timing[worker] = (self._started[worker], time, time, time, 1)
+        super().commit(time, workers, round_)
+
+    def _so_far(self, worker: int) -> tuple[Any, Any, Any, Any, int]:
+        if self._timing[worker] is None and self._started[worker] is not None:
+            return self._started[worker], NEVER, NEVER, NEVER, 0
+        return super()._so_far(worker)
 
     def _asleep(self) -> list[tuple[int, int, Any, int]]:
         """Returns worker, number, time and version of the tasks that wait."""

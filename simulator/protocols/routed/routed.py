@@ -1,6 +1,6 @@
 """Routed: tasks are sent to clients, and wait in their queues."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -36,6 +36,18 @@ class Routed(Protocol):
     """`random`: chances of the clients, up to a common factor."""
     reads: Literal["routing", "service"] = "routing"
     """When a task reads the model: when it is sent out, or when its client begins."""
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: tasks and queues."""
+        early = self.reads == "routing"
+        known = {"closed_network": {"reads_early": early}}
+        return super().described(num_clients) | {
+            "entities": f"{num_clients} clients and {self.tasks} tasks in flight, of "
+            f"which a client does one after the other",
+            "queues": ["tasks at each client, first in, first out"],
+            "queues_jobs": early,
+            "closed_forms": known if self.route == "random" else {},
+        }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a task."""

@@ -1,6 +1,6 @@
 """Spanning tree: contributions at one model, which a tree of clients sums up."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -46,6 +46,7 @@ class SpanningTree(GatheringRounds):
     """
 
     kind: Literal["spanning_tree"] = "spanning_tree"
+    has_server: ClassVar[bool] = False
     like: ClassVar[str] = "collect"
     graph: Graph
     """Pairs of clients that have a link."""
@@ -80,6 +81,27 @@ class SpanningTree(GatheringRounds):
     def stops_jobs(self) -> bool:
         """Whether it stops jobs that are under way."""
         return self.late == "stop"
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself: a tree of clients."""
+        end = f"{self.count} are there" if self.count else "their mean is large enough"
+        return super().described(num_clients) | {
+            "entities": f"{num_clients} clients on a graph, of which client "
+            f"{self.pivot}, the pivot, makes the steps",
+            "stages": {
+                "towards the client": "clients.download",
+                "compute": "clients.compute",
+                "towards the pivot": "clients.upload",
+            },
+            "resources": {
+                f"{num_clients - 1} edges of a tree, each for one message at a time "
+                f"each way": ""
+            },
+            "queues": [
+                "messages at each edge",
+                f"contributions at the pivot, until {end}",
+            ],
+        }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a contribution, the last of a round a commit.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from simulator.protocols import Asynchronous, Centralised
 from simulator.trace import COLUMNS
 
 REPLICATES = 5
@@ -15,13 +16,15 @@ SPEEDS = {"async": 0.08, "async private": 0.05, "sync": 0.005, "central": 0.1}
 
 def run_of(number: int, label: str, replicate: int, **more: Any) -> dict[str, Any]:
     """Returns a run of a manifest."""
+    protocol = Centralised() if label == "central" else Asynchronous()
     return {
         "run": number,
         "label": label,
         "variant": label,
         "parameters": {},
         "replicate": replicate,
-        "protocol": "centralised" if label == "central" else "asynchronous",
+        "protocol": protocol.kind,
+        "facts": protocol.described(3),
         "stop": "time",
         "dataset": "digits-standin",
         "commits": 250,

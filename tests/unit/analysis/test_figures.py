@@ -14,6 +14,9 @@ from analysis.figures import report
 from analysis.figures import staleness as staleness_figures
 from analysis.figures.files import DOTS_PER_INCH, save_figure
 from analysis.targets import default_target, final_values
+from simulator.algorithms.vafl.part import Vafl
+from simulator.config.catalogue import parts
+from simulator.config.parts import tag
 from simulator.trace import StudyError
 from tests.support import SGD, scenario
 from tests.unit.analysis.studies import REPLICATES, SPEEDS, Fake
@@ -215,8 +218,14 @@ def _told(quantity: str = "embedding", **changes: Any) -> Fake:
     study = Fake(("async",), clients=4)
     table = study.tables["staleness"]
     study.tables["staleness"] = table.assign(quantity=quantity)
+    tree = EXPONENTIAL | changes
+    kind = tree["protocol"]["kind"]
+    protocol = next(part for part in parts("protocols") if tag(part) == kind)
+    facts = protocol.model_validate(tree["protocol"]).described(4)
+    if tree["algorithm"]["kind"] == "vafl":
+        facts |= Vafl(**tree["algorithm"], step_size=0.1, batch=2).described()
     for run in study.manifest["runs"]:
-        run["scenario"] = EXPONENTIAL | changes
+        run |= {"scenario": tree, "facts": facts}
     return study
 
 

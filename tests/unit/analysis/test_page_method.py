@@ -1,6 +1,7 @@
 """The checklist of a study's page, for every scenario that ships; and its words."""
 
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,13 @@ import pytest
 
 from analysis.page import method, runs, world
 from analysis.page.words import duration, entries, listed, shown, span
+from simulator.algorithms.fedbcd.part import FedBcd
+from simulator.config.catalogue import parts
+from simulator.config.parts import tag
 from simulator.config.text import ranges
+from simulator.protocols import Buffered
 from simulator.scenario.reading import read_any
+from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import expand
 
 SCENARIOS = sorted(
@@ -44,6 +50,9 @@ def manifest_of(path: Path) -> dict[str, Any]:
             "seed": run.seed,
             "mode": "compiled",
             "num_clients": run.scenario.num_clients,
+            "protocol": run.scenario.protocol.kind,
+            "algorithm": (tree.get("algorithm") or {}).get("kind"),
+            "facts": run.scenario.described(),
             "stop": "time",
             "stop_reason": "the stated virtual time was reached",
             "commits": 10 + run.number,
@@ -90,52 +99,65 @@ def test_every_item_is_filled_for_every_scenario(path: Path) -> None:
     assert len(dict(steps)) == len(steps)
 
 
+EXPON = {"law": "expon"}
+LINK = {"latency": {"law": "constant", "value": 1}}
+
+
+def run_of(
+    protocol: str | dict[str, Any] = "asynchronous",
+    variant: str = "base",
+    **entries: Any,
+) -> dict[str, Any]:
+    """Returns a manifest's entry of a run of a world."""
+    own = {"kind": protocol} if isinstance(protocol, str) else protocol
+    clients = {"compute": EXPON} | entries.pop("clients", {})
+    if "groups" not in clients:
+        clients = {"number": 4} | clients
+    tree = {"name": "x", "stop": {"time": 9}, "protocol": own, "clients": clients}
+    scenario = WorldScenario.model_validate(tree | entries)
+    return {
+        "variant": variant,
+        "protocol": scenario.protocol.kind,
+        "num_clients": scenario.num_clients,
+        "facts": scenario.described(),
+        "scenario": scenario.model_dump(mode="json"),
+    }
+
+
 def test_what_a_law_a_link_and_a_server_take_is_told() -> None:
-    scenario: dict[str, Any] = {
-        "stop": {"time": 1},
-        "protocol": {"kind": "asynchronous"},
-        "server": {"service": {"law": "constant", "value": 2}, "upload_bandwidth": 9.0},
-        "clients": {
+    run = run_of(
+        server={"service": {"law": "constant", "value": 2}, "upload_bandwidth": 9.0},
+        clients={
             "compute": {"law": "expon", "scale": 3},
-            "join": 0,
-            "upload": {"latency": {"law": "expon"}, "bandwidth": 50},
+            "upload": {"latency": EXPON, "bandwidth": 50},
             "groups": {
                 "a": {"number": 1, "idle": {"law": "constant", "value": 1}},
                 "b": {"number": 2, "join": 4},
             },
             "slowdowns": [{"kind": "random", "factor": 2}],
         },
-    }
-    assert world.stages(scenario) == [
+    )
+    assert world.stages([run]) == [
         ("idle", "a: constant(value=1); b: no time"),
-        ("compute", "expon(scale=3)"),
-        ("upload", "latency expon, 50 bytes per virtual s"),
+        ("compute", "expon(loc=0, scale=3, shift=0)"),
+        ("upload", "latency expon(loc=0, scale=1, shift=0), 50 bytes per virtual s"),
         ("service", "constant(value=2)"),
         ("commit", "by the protocol asynchronous"),
     ]
-    told = dict(world.components(scenario, [3]))
-    assert told["entities"].startswith("3 clients (parties, workers): a 1, b 2;")
-    assert told["activities"] == "the stages of 2.1; slowdowns: random(factor=2)"
+    told = dict(world.components([run]))
+    assert told["entities"].startswith("3 clients (parties, workers); jobs")
+    assert told["entities"].endswith("groups of clients: a 1, b 2")
+    assert told["activities"].startswith("the stages of 2.1; slowdowns: random(")
     assert "constant(value=2) per arrival; 9 bytes per virtual s" in told["resources"]
     assert told["queues"].startswith("one at the server")
     assert told["entry and exit"] == "clients.groups.b.join: 4"
-    sentences = world.assumptions(scenario, ["mnist5k"])
+    sentences = world.assumptions(run["scenario"], ["mnist5k"])
     assert not [s for s in sentences if "always there" in s or "size" in s]
-
-
-def test_encryption_is_told_where_it_takes_time() -> None:
-    scenario: dict[str, Any] = {
-        "stop": {"time": 1},
-        "protocol": {"kind": "rounds"},
-        "algorithm": {"kind": "fedbcd", "encryption": {"key_bits": 1024}},
-    }
-    assert "encryption adds" in dict(world.components(scenario, [2]))["activities"]
 
 
 def test_assumptions_follow_from_what_is_left_out() -> None:
     scenario: dict[str, Any] = {
         "stop": {"time": 1},
-        "protocol": {"kind": "synchronous"},
         "clients": {"compute": {"law": "expon"}, "join": 0},
     }
     sentences = " ".join(world.assumptions(scenario, ["x-standin"]))
@@ -145,28 +167,142 @@ def test_assumptions_follow_from_what_is_left_out() -> None:
     assert "always there" not in " ".join(world.assumptions(scenario, []))
 
 
-def test_stages_have_the_names_of_their_protocol() -> None:
-    clients = {
-        "compute": {"law": "expon"},
-        "upload": {"latency": {"law": "constant", "value": 1}},
-        "download": {"latency": {"law": "constant", "value": 2}},
-    }
-    told = {
-        kind: [
-            name
-            for name, _ in world.stages(
-                {"stop": {}, "protocol": {"kind": kind}, "clients": clients}
-            )
-        ]
-        for kind in ("asynchronous", "rounds", "gossip")
-    }
-    assert told == {
-        "asynchronous": ["download", "compute", "upload", "commit"],
-        "rounds": ["download", "local steps", "upload", "commit"],
-        "gossip": ["download", "compute", "average", "commit"],
-    }
-    replayed = {"stop": {}, "protocol": {"kind": "rounds"}, "timeline": {"replay": "f"}}
-    assert world.stages(replayed)[0] == ("recording", "read from f")
+def test_encryption_is_told_where_it_takes_time() -> None:
+    run = run_of("rounds")
+    encrypts = {"kind": "paillier", "key_bits": 1024}
+    tree = {"kind": "fed_bcd", "step_size": 0.1, "batch": 4, "local_steps": 2}
+    for encryption in (None, encrypts):
+        run["facts"] |= FedBcd(**tree, encryption=encryption).described()
+        told = dict(world.components([run]))["activities"]
+        assert ("encryption adds" in told) == (encryption is not None)
+
+
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "asynchronous": {},
+    "bounded": {"staleness_bound": 3},
+    "buffered": {"size": 3},
+    "centralised": {"step": {"law": "constant", "value": 2}},
+    "collect": {"count": 4},
+    "cyclic": {},
+    "gossip": {},
+    "hierarchy": {"edges": 2, "upload": EXPON},
+    "phases": {},
+    "pipeline": {"stages": 3},
+    "rollouts": {
+        "generation": {"slots": 12, "tokens": EXPON, "seconds_per_token": 0.5},
+        "trainer": {"samples": 4, "step": EXPON},
+    },
+    "rounds": {},
+    "routed": {"tasks": 7},
+    "spanning_tree": {"graph": {"kind": "ring"}, "count": 4},
+    "synchronous": {},
+    "t_synchronous": {"t": 2},
+}
+ONE_SERVER = "one server, whose work takes no virtual time"
+SAID = {  # entities; resources; queues; stages, of those below
+    "asynchronous": ("4 clients", ONE_SERVER, "none", "download compute upload"),
+    "bounded": ("4 clients", ONE_SERVER, "arrivals at", "download compute upload"),
+    "buffered": ("4 clients", ONE_SERVER, "contributions", "download compute upload"),
+    "centralised": ("steps on pooled data", "none", "none", "step"),
+    "collect": ("4 clients", ONE_SERVER, "contributions", "download compute upload"),
+    "cyclic": ("4 clients; steps", "the model", "none", "step"),
+    "gossip": ("4 clients", "none; there is no server", "none", "compute average"),
+    "hierarchy": (
+        *("4 clients", "one cloud; 2 edges, each the server of", "edges wait"),
+        "download compute upload to the cloud",
+    ),
+    "phases": ("4 clients", ONE_SERVER, "contributions", "download compute upload"),
+    "pipeline": ("minibatches", "3 stages", "minibatches on their way", "step"),
+    "rollouts": (
+        *("12 slots", "the trainer", "finished samples"),
+        "generation, tokens seconds of a token training",
+    ),
+    "rounds": ("4 clients", ONE_SERVER, "parties", "download local steps upload"),
+    "routed": (
+        *("4 clients and 7 tasks", ONE_SERVER, "tasks at each client, first in"),
+        "download compute upload",
+    ),
+    "spanning_tree": (
+        *("4 clients on a graph, of which client 1", "3 edges of a tree", "messages"),
+        "towards the client compute towards the pivot",
+    ),
+    "synchronous": ("4 clients", ONE_SERVER, "clients", "download compute upload"),
+    "t_synchronous": ("4 clients", ONE_SERVER, "clients", "download compute upload"),
+}
+
+
+def test_every_protocol_has_its_row_here() -> None:
+    assert set(PROTOCOLS) == set(SAID) == {tag(part) for part in parts("protocols")}
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_a_report_says_what_each_protocol_is(kind: str) -> None:
+    clients = {"compute": EXPON, "upload": LINK}
+    clients |= {} if kind == "gossip" else {"download": LINK}
+    run = run_of({"kind": kind, **PROTOCOLS[kind]}, clients=clients)
+    run["facts"] = json.loads(json.dumps(run["facts"]))  # as manifests have them
+    told = dict(world.components([run]))
+    entities, resources, queues, stages = SAID[kind]
+    assert told["entities"].startswith(entities)
+    assert told["resources"].startswith(resources)
+    assert told["queues"].startswith(queues)
+    steps = world.stages([run])
+    assert " ".join(name for name, _ in steps) == f"{stages} commit"
+    assert all(text for _, text in steps)
+
+
+def test_a_server_s_work_and_queue_are_said_where_it_has_them() -> None:
+    server = {"service": EXPON, "upload_bandwidth": 9.0}
+    told = dict(
+        world.components([run_of({"kind": "buffered", "size": 3}, server=server)])
+    )
+    assert "shift=0) per arrival; 9 bytes" in told["resources"]
+    assert "one at the server" in told["queues"]
+    turns = dict(world.components([run_of("cyclic", server=server)]))
+    assert "server" not in turns["resources"] + turns["queues"]
+
+
+def test_variants_of_several_protocols_are_each_said() -> None:
+    runs = [run_of("synchronous", "sync"), run_of("gossip", "pairs")]
+    told = dict(world.components(runs))
+    assert told["resources"].startswith("sync: one server, whose")
+    assert told["resources"].endswith("pairs: none; there is no server")
+    assert told["entities"].startswith("4 clients")  # the same of both
+    steps = world.stages(runs)
+    assert [name for name, _ in steps] == ["compute", "commit"]
+    by = "sync: by the protocol synchronous; pairs: by the protocol gossip"
+    assert steps[-1] == ("commit", by)
+
+
+def test_studies_of_an_earlier_version_say_less_and_nothing_false() -> None:
+    run = run_of({"kind": "hierarchy", "edges": 2})
+    del run["facts"]
+    told = dict(world.components([run]))
+    assert told["resources"] == told["queues"] == world.UNKNOWN
+    assert world.stages([run]) == [("commit", "by the protocol hierarchy")]
+
+
+class Otherwise(Buffered):
+    """Has a `play` of its own, and says nothing of itself."""
+
+    def play(self, world: Any, recorder: Any) -> None:
+        """Plays nothing."""
+
+
+def test_a_protocol_of_one_s_own_is_not_said_to_be_what_it_inherits_from() -> None:
+    run = run_of({"kind": "buffered", "size": 2})
+    scenario = WorldScenario.model_validate(run["scenario"])
+    other = scenario.model_copy(update={"protocol": Otherwise(size=2)})
+    assert scenario.described()["closed_forms"] == {"gathered": {"size": 2}}
+    run["facts"] = other.described()
+    assert run["facts"]["closed_forms"] == {}
+    assert dict(world.components([run]))["queues"].startswith("not said by the pro")
+
+
+def test_a_recording_is_named_in_place_of_stages() -> None:
+    run = run_of("rounds")
+    run["scenario"]["timeline"] = {"replay": "f"}
+    assert world.stages([run])[0] == ("recording", "read from f")
 
 
 def test_words() -> None:

@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from analysis import theory
 from analysis.theory import Lattice
@@ -222,3 +222,21 @@ def test_staleness_of_jobs_in_flight() -> None:
     shares = theory.activation_from_rates(rates)
     means = [theory.exponential_staleness_law(rates, i).mean() for i in range(3)]
     assert shares @ means == pytest.approx(theory.mean_staleness_in_flight(3))
+
+
+@pytest.mark.parametrize("exponent", [1.1, 1.5, 2.1])
+def test_rounds_of_heavy_tails_of_finite_mean_have_a_length(exponent: float) -> None:
+    """n B(n, 1 - 1/b) is the mean largest of n Pareto variables (Malik, 1966)."""
+    exact = 10 * special.beta(10, 1 - 1 / exponent)
+    found = theory.expected_maximum([stats.pareto(exponent)], [10])
+    assert found == pytest.approx(exact, rel=1e-10)
+    with pytest.raises(ValueError, match="must be finite"):
+        theory.expected_maximum([stats.pareto(0.9)], [10])
+
+
+def test_a_round_of_unequal_log_normals_has_a_length() -> None:
+    laws = [stats.lognorm(1.5, scale=scale) for scale in (1, 10, 100, 1000)]
+    at = np.exp(np.linspace(-20, 40, 60_001))
+    longer = 1 - np.prod([law.cdf(at) for law in laws], axis=0)
+    whole = np.trapezoid(longer * at, np.log(at))
+    assert theory.expected_maximum(laws) == pytest.approx(whole, rel=1e-6)

@@ -15,8 +15,10 @@ from analysis.theory import gossip
 from analysis.timelines import chrome, comparison, report
 from analysis.timelines.laws import laws
 from analysis.timelines.start import end_of_start
-from analysis.timelines.theory import closed_forms, constant_downloads
+from analysis.timelines.theory import closed_forms
 from analysis.timelines.view import view
+from simulator.config.catalogue import parts
+from simulator.config.parts import tag
 from simulator.scenario.setting import WorldScenario
 from simulator.timelines.saved import record
 from simulator.trace import Study
@@ -24,17 +26,37 @@ from simulator.trace import Study
 NO_COMMIT = 2**63 - 1
 JOBS = pd.DataFrame(
     [
-        # client, job, read, computed, sent, arrived, applied, read version, commit
-        (1, 0, 0.0, 1.0, 1.0, 1.5, 2.0, 0, 1, "APPLIED", 1),
-        (2, 0, 0.0, 2.0, 2.0, 3.0, 3.0, 0, 2, "APPLIED", 2),
-        (1, 1, 2.0, 4.0, 4.0, 4.0, 4.0, 1, 3, "APPLIED", 1),
-        (2, 1, 3.0, 5.0, 5.0, np.nan, np.nan, 2, NO_COMMIT, "LOST", 3),
-        (1, 2, 4.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "CRASHED", 0),
-        (1, 3, 9.0, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "IN_FLIGHT", 0),
+        # client, job, read, begun, computed, sent, arrived, applied, version, commit
+        (1, 0, 0.0, 0.25, 1.0, 1.0, 1.5, 2.0, 0, 1, "APPLIED", 1),
+        (2, 0, 0.0, 0.25, 2.0, 2.0, 3.0, 3.0, 0, 2, "APPLIED", 2),
+        (1, 1, 2.0, 2.25, 4.0, 4.0, 4.0, 4.0, 1, 3, "APPLIED", 1),
+        (2, 1, 3.0, 3.25, 5.0, 5.0, np.nan, np.nan, 2, NO_COMMIT, "LOST", 3),
+        (1, 2, 4.0, 4.25, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "CRASHED", 0),
+        (
+            1,
+            3,
+            9.0,
+            np.nan,
+            np.nan,
+            np.nan,
+            np.nan,
+            np.nan,
+            3,
+            NO_COMMIT,
+            "IN_FLIGHT",
+            0,
+        ),
     ],
     columns=[
-        *("client", "job", "read_time", "computed_time", "sent_time", "arrived_time"),
-        *("applied_time", "read_version", "commit", "outcome", "upload_messages"),
+        *("client", "job", "read_time", "begun_time", "computed_time", "sent_time"),
+        *(
+            "arrived_time",
+            "applied_time",
+            "read_version",
+            "commit",
+            "outcome",
+            "upload_messages",
+        ),
     ],
 ).assign(run=0, kind="work", staleness=[0, 1, 1, np.nan, np.nan, np.nan])
 INCIDENTS = pd.DataFrame(
@@ -55,7 +77,7 @@ RUNS = pd.DataFrame(
 def test_a_run_is_measured() -> None:
     found = timelines.by_run(JOBS, RUNS).iloc[0]
     expected = {
-        "updates_per_s": 0.3,
+        "commits_per_s": 0.3,
         "staleness_mean": 2 / 3,  # 0, 1 and 1
         "staleness_50": 1,
         "staleness_max": 1,
@@ -72,7 +94,7 @@ def test_a_run_is_measured() -> None:
 
 def test_clients_are_measured() -> None:
     found = timelines.by_client(JOBS, INCIDENTS, RUNS).set_index("client")
-    assert found["utilisation"].tolist() == pytest.approx([0.4, 0.4, 0.0])
+    assert found["utilisation"].tolist() == pytest.approx([0.25, 0.35, 0.0])
     assert found["uploads"].tolist() == [2, 5, 0]
     assert found["incidents"].tolist() == [1, 1, 0]
     assert found["staleness_mean"].tolist()[:2] == [0.5, 1.0]
@@ -94,15 +116,13 @@ def test_replicates_are_averaged_and_maxima_are_the_largest() -> None:
 
 
 def test_stages_follow_each_other() -> None:
-    table = gantt.stages(JOBS, INCIDENTS, np.full(3, 0.25))
+    table = gantt.stages(JOBS, INCIDENTS)
     mine = table.loc[(table["client"] == 1) & (table["job"] == 0)]
     assert mine["stage"].tolist() == ["download", "computing", "upload", "waiting"]
     assert mine["start"].tolist() == [0.0, 0.25, 1.0, 1.5]
     assert mine["end"].tolist() == [0.25, 1.0, 1.5, 2.0]
     crashed = table.loc[(table["client"] == 1) & (table["job"] == 2)]
     assert crashed["end"].max() == 5.0
-    unknown = gantt.stages(JOBS, INCIDENTS)
-    assert unknown["stage"].iloc[0] == "download and computing"
     assert gantt.first_seconds(JOBS, 3, 2) == 3.0
 
 
@@ -135,6 +155,7 @@ LINKS = {
 }
 LATTICE = {"compute": {"law": "poisson", "mu": "m", "shift": 1}, "number": 3}
 ASYNC: dict[str, Any] = {"kind": "asynchronous"}
+ROUTED: dict[str, Any] = {"kind": "routed", "tasks": 6, "weights": 1}
 WORLDS: dict[str, dict[str, Any]] = {
     "unequal": {"clients": UNEQUAL, "protocol": ASYNC},
     "gamma": {"clients": GAMMA, "protocol": ASYNC},
@@ -142,21 +163,32 @@ WORLDS: dict[str, dict[str, Any]] = {
     "synchronous": {"clients": LATTICE, "protocol": {"kind": "synchronous"}},
     "t_synchronous": {"clients": EXPON, "protocol": {"kind": "t_synchronous", "t": 2}},
     "buffered": {"clients": GAMMA, "protocol": {"kind": "buffered", "size": 2}},
+    "routed": {"clients": UNEQUAL, "protocol": ROUTED},
     "repairman": {
         "clients": EXPON,
         "protocol": ASYNC,
         "server": {"service": {"law": "expon", "scale": 0.4}},
     },
 }
+SPEED = ("commits_per_s", "contributions_per_s")
 KNOWN = {
-    "unequal": {"updates_per_s", "staleness_mean", "queue_length", "waiting_mean"},
-    "gamma": {"updates_per_s", "staleness_mean", "queue_length", "waiting_mean"},
-    "links": {"updates_per_s", "queue_length", "waiting_mean"},
-    "synchronous": {"updates_per_s", "staleness_mean", "staleness_max"},
-    "t_synchronous": {"updates_per_s", "staleness_mean"},
-    "buffered": {"updates_per_s", "staleness_mean"},
-    "repairman": {"updates_per_s", "staleness_mean", "queue_length", "waiting_mean"},
+    "routed": {*SPEED, "staleness_mean", "queue_length", "waiting_mean"},
+    "unequal": {*SPEED, "staleness_mean", "queue_length", "waiting_mean"},
+    "gamma": {*SPEED, "staleness_mean", "queue_length", "waiting_mean"},
+    "links": {*SPEED, "queue_length", "waiting_mean"},
+    "synchronous": {*SPEED, "staleness_mean", "staleness_max"},
+    "t_synchronous": {*SPEED, "staleness_mean"},
+    "buffered": {*SPEED, "staleness_mean"},
+    "repairman": {*SPEED, "staleness_mean", "queue_length", "waiting_mean"},
 }
+
+
+def entry_of(world: dict[str, Any], number: int, **sizes: float) -> dict[str, Any]:
+    """Returns what a manifest says of a run of a world."""
+    kind = world["protocol"]["kind"]
+    part = next(part for part in parts("protocols") if tag(part) == kind)
+    facts = part.model_validate(world["protocol"]).described(number)
+    return {"scenario": world, "num_clients": number, "facts": facts, **sizes}
 
 
 def recorded(folder: Path, **entries: Any) -> Study:
@@ -168,8 +200,7 @@ def recorded(folder: Path, **entries: Any) -> Study:
 def test_what_is_measured_matches_its_closed_form(name: str, tmp_path: Path) -> None:
     study = recorded(tmp_path, **WORLDS[name])
     entry = study.manifest["runs"][0]
-    weights = entry["upload_bytes"], entry["download_bytes"]
-    forms = closed_forms(entry["scenario"], entry["num_clients"], *weights)
+    forms = closed_forms(entry)
     assert set(forms.of_run) == KNOWN[name]
     jobs, incidents = frames.jobs(study), study.table("incidents")
     runs = pd.DataFrame([{**entry, "group": "base"}])
@@ -193,7 +224,7 @@ def test_what_is_measured_matches_its_closed_form(name: str, tmp_path: Path) -> 
 
 def test_the_law_of_staleness_is_drawn_where_it_is_known(tmp_path: Path) -> None:
     study = recorded(tmp_path, **WORLDS["unequal"])
-    forms = closed_forms(study.manifest["runs"][0]["scenario"], 4)
+    forms = closed_forms(study.manifest["runs"][0])
     assert forms.law is not None
     ages, chances = forms.law
     assert chances.sum() == pytest.approx(1, abs=1e-4)
@@ -220,30 +251,71 @@ def test_the_law_of_staleness_is_drawn_where_it_is_known(tmp_path: Path) -> None
 )
 def test_nothing_is_guessed_where_an_assumption_fails(entries: dict[str, Any]) -> None:
     world = {"clients": {**EXPON, **entries}, "protocol": ASYNC}
-    forms = closed_forms(world, 4)
-    assert "updates_per_s" not in forms.of_run
+    forms = closed_forms(entry_of(world, 4))
+    assert "commits_per_s" not in forms.of_run
     assert forms.law is None
     bounded = {"clients": EXPON, "protocol": {**ASYNC, "staleness_bound": 3}}
-    assert closed_forms(bounded, 4).of_run == {}
+    assert closed_forms(entry_of(bounded, 4)).of_run == {}
     stopped = {"clients": EXPON, "protocol": {**ASYNC, "restarts": True}}
-    assert closed_forms(stopped, 4) == ({}, {}, None)
+    assert closed_forms(entry_of(stopped, 4)) == ({}, {}, None)
 
 
-def test_availability_and_downloads() -> None:
+def test_availability() -> None:
     times = {
         "kind": "on_off",
         "on": {"law": "expon", "scale": 3},
         "off": EXPON["compute"],
     }
     world = {"clients": {**EXPON, "availability": times}, "protocol": ASYNC}
-    assert closed_forms(world, 2).of_clients["available"].tolist() == [0.75, 0.75]
-    links = {"clients": {**LINKS, "number": 2}}
-    found = constant_downloads(links, 2, 500)
-    assert found is not None
-    assert found.tolist() == [0.5, 0.5]
-    rough = {"latency": {"law": "expon", "scale": 1}}
-    assert constant_downloads({"clients": {"download": rough}}, 2, 0) is None
+    shares = closed_forms(entry_of(world, 2)).of_clients["available"]
+    assert shares.tolist() == [0.75, 0.75]
     assert laws({"law": "constant", "value": "2*m"}, 4).mean().tolist() == [2, 4, 6, 8]
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [ASYNC, {"kind": "buffered", "size": 2}, {"kind": "t_synchronous", "t": 2}],
+    ids=lambda protocol: protocol["kind"],
+)
+def test_laws_without_a_mean_have_no_closed_form(protocol: dict[str, Any]) -> None:
+    """Neither a speed of 0 nor a staleness was ever reached; warnings are errors."""
+    clients = {"compute": {"law": "pareto", "b": 0.9}, "number": 6}
+    forms = closed_forms(entry_of({"clients": clients, "protocol": protocol}, 6))
+    assert forms == ({}, {}, None)
+
+
+def test_speed_is_in_commits_and_in_contributions(tmp_path: Path) -> None:
+    worlds = {"rounds": {"protocol": {"kind": "synchronous"}}, "each": {}}
+    study = recorded(
+        tmp_path, clients=EXPON, protocol=ASYNC, stop={"time": 200}, variants=worlds
+    )
+    shown = dict(timelines.tables(study))
+    speeds = next(iter(shown.values())).set_index("run")
+    found = speeds[["commits/s", "contributions/s"]].map(lambda text: text.split())
+    (rounds, theory_of_rounds), (work, theory_of_work) = found.loc["rounds"]
+    assert float(work) == pytest.approx(4 * float(rounds), rel=0.05)
+    whole = float(theory_of_rounds.strip("[]"))
+    assert float(theory_of_work.strip("[]")) == pytest.approx(4 * whole, rel=1e-3)
+    assert found.loc["each", "commits/s"] == found.loc["each", "contributions/s"]
+
+
+def test_tasks_are_computed_one_after_the_other_and_wait_before(tmp_path: Path) -> None:
+    """Utilisation was 3.9, for a task's computing was said to begin at its read."""
+    clients = {"compute": {"law": "expon", "scale": "m*m"}, "number": 3}
+    study = recorded(tmp_path, clients=clients, protocol=ROUTED, stop={"time": 900})
+    jobs = study.table("jobs").sort_values(["client", "begun_time"])
+    before = jobs.groupby("client")["computed_time"].shift(1)
+    assert not (jobs["begun_time"] < before - 1e-9).any()
+    idled = jobs.loc[jobs["begun_time"] > before + 1e-9]
+    assert (idled["begun_time"] == idled["read_time"]).all()
+    shown = list(dict(timelines.tables(study)).values())
+    used = shown[-1]["utilisation"].str.split().str[0].astype(float)
+    assert used.max() <= 1
+    assert used.iloc[-1] > 0.9
+    for table in shown[1:]:
+        if "queued (s)" in table:
+            assert float(table["queued (s)"].iloc[-1].split()[0]) > 1
+    assert sum("queued (s)" in table for table in shown) == 2
 
 
 def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
@@ -411,19 +483,18 @@ def test_a_million_like_clients_have_closed_forms_at_once() -> None:
     groups = {"a": {"number": number // 2}, "b": {"number": number // 2}}
     clients = {"compute": {"law": "expon", "scale": 2}, "groups": groups}
     begun = time.process_time()
-    found = closed_forms({"clients": clients, "protocol": ASYNC}, number)
+    found = closed_forms(entry_of({"clients": clients, "protocol": ASYNC}, number))
     assert found.of_run["staleness_mean"] == number - 1
-    assert found.of_run["updates_per_s"] == pytest.approx(number / 2)
+    assert found.of_run["commits_per_s"] == pytest.approx(number / 2)
     assert found.of_clients["staleness_mean"].tolist()[:2] == [number - 1.0] * 2
     assert found.law is not None
     ages, chances = found.law
     assert ages.size <= 4096
     assert np.trapezoid(chances, ages) == pytest.approx(1, abs=1e-3)
-    rounds = closed_forms(
-        {"clients": clients, "protocol": {"kind": "synchronous"}}, number
-    )
+    world = {"clients": clients, "protocol": {"kind": "synchronous"}}
+    rounds = closed_forms(entry_of(world, number))
     harmonic = theory.exponential_order_statistic(0.5, number, number)
-    assert rounds.of_run["updates_per_s"] == pytest.approx(1 / harmonic, rel=1e-9)
+    assert rounds.of_run["commits_per_s"] == pytest.approx(1 / harmonic, rel=1e-9)
     # 9 ms a client, as it was, are 2.5 hours.
     assert time.process_time() - begun < 20
 
@@ -437,8 +508,11 @@ def test_like_clients_have_the_closed_forms_of_each_written_out(name: str) -> No
         pytest.skip("m counts within a group")
     groups = {f"g{k}": {"number": 1} for k in range(number)}
     split = {**world, "clients": {**own, "groups": groups}}
-    sizes = (0, world.get("job", {}).get("download_bytes", 0))
-    one, other = (closed_forms(each, number, *sizes) for each in (world, split))
+    size = world.get("job", {}).get("download_bytes", 0)
+    one, other = (
+        closed_forms(entry_of(each, number, download_bytes=size))
+        for each in (world, split)
+    )
     assert one.of_run == pytest.approx(other.of_run, rel=1e-9)
     assert one.of_clients.keys() == other.of_clients.keys()
     for column, values in one.of_clients.items():

@@ -1,11 +1,19 @@
 """What was spent on jobs of which nothing came, by hand."""
 
+from pathlib import Path
+
 import pytest
 
 from analysis import wasted
 from simulator import simulate
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.setting import WorldScenario
+from simulator.scenario.study import expand
+from simulator.timelines.of_run import set_up
+from simulator.timelines.saved import record
 from tests.support import SGD
 
+ASYNC = {"kind": "asynchronous"}
 TREE = {
     "name": "waste",
     "problem": SGD["problem"] | {"partition": {"kind": "iid", "clients": 2}},
@@ -39,6 +47,35 @@ def test_seconds_and_samples_of_late_jobs(late, outcome, seconds) -> None:
     assert row["download_bytes"] > 0
     # Client 1 works for 8 s in both; its last job ends with the run.
     assert row["share"] == pytest.approx(seconds / (8 + seconds))
+
+
+def test_samples_are_those_of_each_client_s_own_jobs(tmp_path: Path) -> None:
+    """A fast client was counted with as many as the slowest one, twice too many."""
+    clients = {"number": 4, "compute": {"law": "constant", "value": [3, 3, 3, 1]}}
+    protocol = {"kind": "collect", "count": 2}
+    world = {"name": "w", "stop": {"time": 12}, "clients": clients}
+    study = record(
+        WorldScenario.model_validate(world | {"protocol": protocol}), tmp_path
+    )
+    jobs = study.table("jobs")
+    lost = jobs.loc[jobs["outcome"] == "REJECTED", "client"]
+    assert lost.nunique() > 1
+    (entry,) = study.manifest["runs"]
+    entry["samples_per_job"] = [8, 8, 8, 32]
+    expected = lost.map({1: 8, 2: 8, 3: 8, 4: 32}).sum()
+    assert wasted(study)["samples"].tolist() == [expected]
+    del entry["samples_per_job"]  # of an earlier version
+    assert wasted(study)["samples"].isna().all()
+
+
+def test_a_run_notes_the_samples_of_each_client_s_job() -> None:
+    own = {"kind": "sgd", "step_size": 0.1, "batch": 8, "local_steps": 4}
+    own |= {"speeds": [1, 1, 1, 4]}
+    problem = SGD["problem"] | {"partition": {"kind": "iid", "clients": 4}}
+    tree = TREE | {"problem": problem, "algorithm": own}
+    tree |= {"clients": {"compute": {"law": "expon"}}, "protocol": ASYNC}
+    (run,) = expand(Scenario.model_validate(tree))
+    assert set_up(run).timeline.workload.samples_per_job == [8, 8, 8, 32]
 
 
 def test_nothing_is_wasted_where_everything_is_applied() -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import house
 
 
@@ -15,6 +17,33 @@ def test_a_class_name_stands_for_one_thing() -> None:
 
 def test_nobody_else_asks_which_protocol_or_algorithm_it_is() -> None:
     assert house.questions() == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'if scenario["protocol"]["kind"] in SERVERLESS: ...',
+        'kind = scenario["protocol"]["kind"]',
+        'found = self.protocol.get("kind", "")',
+        'if presence.get("kind") != "on_off": ...',
+        'SERVERLESS = ("centralised", "gossip")',
+        'RULES = {"asynchronous": ()}',
+    ],
+)
+def test_a_question_about_a_kind_is_seen_however_it_is_asked(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check saw none of these, and two reports said false things."""
+    names = house.part_names()
+    monkeypatch.setattr(house, "part_names", lambda: names)
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    (tmp_path / "analysis").mkdir()
+    module = tmp_path / "analysis" / "page.py"
+    module.write_text(line)
+    assert house.questions() == ["analysis/page.py:1"]
+    for other in ('rows["kind"] == "COMMIT"', 'manifest.get("kind") == "timeline"'):
+        module.write_text(other)
+        assert house.questions() == []
 
 
 def test_the_words_are_the_field_s() -> None:

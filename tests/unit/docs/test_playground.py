@@ -12,6 +12,7 @@ import yaml
 from analysis import theory
 from analysis.timelines.theory import closed_forms
 from simulator.scenario.reading import read_any
+from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import replicate_seed
 from simulator.streams import Streams
 from simulator.timelines.saved import record
@@ -114,7 +115,9 @@ def test_the_law_of_staleness_is_that_of_the_theory(
 ) -> None:
     options = USUAL | changes
     tree = yaml.safe_load(page.evaluate("options => World.scenario(options)", options))
-    law = closed_forms(tree, options["clients"]).law
+    world = WorldScenario.model_validate(tree)
+    entry = {"scenario": tree, "facts": world.described()}
+    law = closed_forms(entry | {"num_clients": options["clients"]}).law
     assert law is not None
     ages, chances = law
     most = min(int(ages[-1]), 60)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from analysis import rollouts
+from analysis.rollouts.tables import predictions
 from simulator.config.errors import ScenarioError, StudyError
 from simulator.scenario.reading import read_any
 from simulator.timelines.rollouts import record_rollouts
@@ -47,6 +48,15 @@ def test_a_folder_has_tables_measures_and_the_scenario(tmp_path: Path) -> None:
     assert again["runs"] == told["runs"]
     with pytest.raises(StudyError, match="must be a new or empty folder"):
         record_rollouts(scenario, folder)
+
+
+def test_closed_forms_are_left_out_above_rho_one() -> None:
+    """Its parts were wrong there: 0.672 steps in the queue, where each waits one."""
+    run = {"slots": 64, "batch": 32, "capacity": 1, "tail": 1.2, "exempt": False}
+    below, above = (predictions(run | {"rho": rho}) for rho in (0.9, 2.9))
+    assert below["in_queue"] == 0.9
+    assert below["staleness_mean"] == pytest.approx(0.9 + 64 * 1.2 / 32)
+    assert np.isnan(list(above.values())).all()
 
 
 @pytest.mark.parametrize(

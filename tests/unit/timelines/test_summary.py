@@ -133,12 +133,13 @@ def jobs(*told: tuple[int, float, float, int]) -> Chunk:
     """Returns a chunk of jobs: client, read, end and commit, of which 0 is none."""
     client, read, end, commit = map(np.array, zip(*told, strict=True))
     lost = commit == 0
-    times = dict.fromkeys(("begun_time", "computed_time", "sent_time"), end)
+    times = dict.fromkeys(("computed_time", "sent_time"), end)
     own = Jobs(
         client=client,
         job=np.zeros(client.size, int),
         refresh=np.zeros(client.size, int),
         read_time=read,
+        begun_time=read,
         arrived_time=np.where(lost, np.nan, end),
         applied_time=np.where(lost, np.nan, end),
         read_version=np.maximum(commit - 1, 0),

@@ -1,0 +1,18 @@
+"""What parts have said of themselves in a run's entry of a manifest.
+
+A protocol's and an algorithm's `described` write it when the run is planned. Entries of
+an earlier version have none, and nothing is said in its place.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def of(entry: Mapping[str, Any], name: str) -> Any:
+    """Returns a fact of a run; None where it was not noted.
+
+    Args:
+        entry: Entry of the run in its manifest.
+        name: As of `Protocol.described` or `Algorithm.described`.
+    """
+    return (entry.get("facts") or {}).get(name)

@@ -1,0 +1,92 @@
+"""The table of commits says of each commit what all of its contributions come to."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator.engine.records import Record
+from simulator.results.rows import CommitTable
+from simulator.scenario.setting import WorldScenario
+from simulator.scenario.study import expand
+from simulator.timeline import NO_COMMIT, Chunk, Kind
+from simulator.timelines.of_run import timeline
+from tests.support import Memory
+
+GATHERING: dict[str, dict[str, Any]] = {
+    "buffered": {"kind": "buffered", "size": 3},
+    "window": {"kind": "buffered", "window": 1.5},
+    "grace": {"kind": "buffered", "grace": 0.5},
+    "collect": {"kind": "collect", "count": 4, "filter": "start"},
+    "warm": {"kind": "asynchronous", "warm_up": True},
+    "phases": {"kind": "phases"},
+    "hierarchy": {"kind": "hierarchy", "edges": 2, "cloud": "asynchronous"},
+    "uneven": {"kind": "hierarchy", "edges": 4, "rounds": 2, "cloud": "asynchronous"},
+    "tree": {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
+}
+
+
+def chunks_of(protocol: dict[str, Any]) -> list[Chunk]:
+    link = {"latency": {"law": "expon", "scale": 0.3}}
+    clients = {"number": 5, "compute": {"law": "expon", "scale": "m"}, "download": link}
+    tree = {"name": "x", "seed": 3, "stop": {"commits": 40}, "protocol": protocol}
+    (run,) = expand(WorldScenario.model_validate(tree | {"clients": clients}))
+    return list(timeline(run).chunks(16))
+
+
+def records(chunks: list[Chunk], length: int) -> list[Record]:
+    """Returns records that end between and within chunks, as an engine's do."""
+    found = []
+    for chunk in chunks:
+        size = chunk.rows.time.size
+        for start in range(0, max(size, 1), length):
+            rows = chunk.rows.slice(start, start + length)
+            ended = [chunk] if start + length >= size else []
+            found.append(Record(0, rows, {}, ended, [], [], None, False, False))
+    return found
+
+
+def written(parts: list[Record], *, interrupted: bool = False) -> Memory:
+    memory = Memory()
+    writer: Any = memory
+    made = CommitTable(0, writer)
+    for record in parts:
+        made.add(record)
+        if interrupted:  # a run that was resumed
+            state, made = made.state(), CommitTable(0, writer)
+            made.restore(state)
+        for chunk in record.chunks:
+            made.apply(chunk.jobs)
+        if record.chunks:
+            made.write()
+    return memory
+
+
+@pytest.mark.parametrize("name", GATHERING)
+def test_a_commit_counts_all_that_it_applies(name: str) -> None:
+    chunks = chunks_of(GATHERING[name])
+    memory = written(records(chunks, 5))
+    kinds = np.concatenate([part["kind"].codes for part in memory.tables["commits"]])
+    made = kinds == Kind.COMMIT
+    jobs = [chunk.jobs for chunk in chunks]
+    commit = np.concatenate([each.commit for each in jobs])
+    read = np.concatenate([each.read_version for each in jobs])
+    columns = ("commit", "num_contributions", "staleness_mean", "staleness_max")
+    table = [memory.column("commits", column)[made] for column in columns]
+    assert len(table[0]) >= 40
+    for number, count, mean, largest in zip(*table, strict=True):
+        ages = number - 1 - read[commit == number]
+        assert (count, largest) == (ages.size, ages.max())
+        assert mean == pytest.approx(ages.mean())
+    assert table[1].sum() == (commit != NO_COMMIT).sum()
+    assert table[1].max() > 1
+    gathered = ~made & (kinds == Kind.CONTRIBUTE)
+    assert (memory.column("commits", "num_contributions")[gathered] == 1).all()
+
+
+def test_a_resumed_run_has_the_same_table() -> None:
+    parts = records(chunks_of(GATHERING["buffered"]), 5)
+    memories = written(parts), written(parts, interrupted=True)
+    for column in ("commit", "num_contributions", "staleness_mean", "staleness_max"):
+        one, other = (memory.column("commits", column) for memory in memories)
+        np.testing.assert_array_equal(one, other)
