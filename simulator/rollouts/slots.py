@@ -33,6 +33,7 @@ class SlotEvents(ABC):
         generation = world.generation
         self._machines, self._speeds = generation.machines, generation.speeds()
         self._size, self._complete = generation.group, generation.complete
+        self._redraws = generation.retry_length == "redrawn"
         self._counts_tokens = world.trainer.samples is None
         self._queue = SampleBuffer(world.queue, world.trainer)
         self.now = self._work = 0.0
@@ -138,7 +139,8 @@ class SlotEvents(ABC):
         self, slot: int, group: int, prompt: int, member: int, attempt: int
     ) -> None:
         row = len(self.samples["group"])
-        length = self._draws.length(prompt, member, attempt)
+        drawn = attempt if self._redraws else 0
+        length = self._draws.length(prompt, member, drawn)
         values = (
             *(group, prompt, member, attempt, slot, 0.0, self.now, nan, nan),
             *(Fate.UNDER_WAY, self._loaded, 0, NO_STEP, self._work, nan),
