@@ -351,7 +351,8 @@ def test_trials_in_time_are_counted_by_the_law_where_it_is_all_that_counts(
 def test_trials_that_are_never_in_time_are_refused() -> None:
     clients = Clients.model_validate({"compute": {"law": "constant", "value": "m"}})
     trials = Collect(quota=(0, 5), allotted=1.5)
-    with pytest.raises(LocatedError, match=r"got 1.5 s for client 2, whose shortest.* 2 s"):
+    says = r"got 1.5 s for client 2, whose shortest.* 2 s"
+    with pytest.raises(LocatedError, match=says):
         trials.expected_batch(clients, 2, 1)
     some = Collect(quota=(1, 5), allotted=1.5)
     assert some.expected_batch(clients, 2, 1) == 1
