@@ -101,9 +101,10 @@ class FedBuff(Federated):
 
     The mean is over the number of contributions, not over their weights. Staleness is
     that of the contribution's arrival in the buffer. With the optimiser `amsgrad` and a
-    `staleness_threshold` it is FADAS. The paper corrects no bias of the moments, for
-    which `bias_correction_mu` and `bias_correction_nu` are false; its authors' code
-    does after the maximum, optax by default before it.
+    `staleness_threshold` it is FADAS, whose `b2` is 0.99 (its authors' code; optax's is
+    0.999). The paper corrects no bias of the moments, for which `bias_correction_mu`
+    and `bias_correction_nu` are false; its authors' code does after the maximum, optax
+    by default before it. Without, the first step is (1 - b1) / sqrt(1 - b2) times eta.
 
     Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
     (2022), Algorithms 1 and 2, and section 3 (staleness); FADAS: Wang et al., FADAS:

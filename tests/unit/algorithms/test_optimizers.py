@@ -1,6 +1,7 @@
 """Optimisers by optax's names: optax itself as witness, arrays, engines, null rows."""
 
 import inspect
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -47,17 +48,19 @@ def gradients(count: int = 6) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((count, SIZE))
 
 
-def moved_by(made: OptaxRule, steps: np.ndarray) -> np.ndarray:
+def moved_by(
+    made: OptaxRule, steps: np.ndarray, arrays: ModelArrays = ARRAYS
+) -> np.ndarray:
     """Takes some steps in one compiled loop, as kernels do."""
 
     @jax.jit
     def run(made: OptaxRule, steps: jax.Array) -> jax.Array:
         start = jnp.linspace(-1, 1, SIZE, dtype=steps.dtype)
-        state = made.init(start, ARRAYS)
+        state = made.init(start, arrays)
 
         def once(t: jax.Array, now: Any) -> Any:
             weights, state = now
-            way, state = made.update(steps[t], state, weights, t, ARRAYS)
+            way, state = made.update(steps[t], state, weights, t, arrays)
             return weights - way, state
 
         return jax.lax.fori_loop(0, len(steps), once, (start, state))[0]
@@ -92,6 +95,16 @@ def test_every_name_makes_optaxs_steps_on_a_tree(kind: str) -> None:
         found = moved_by(rule(**ALL) if kind == "muon" else rule(kind), steps)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert np.abs(found - np.linspace(-1, 1, SIZE)).max() > 1e-6
+
+
+def test_muon_takes_the_matrices_of_flax_and_haiku_as_they_are() -> None:
+    """They are [inputs, outputs], as optax has them."""
+    of_flax = ModelArrays(SHAPES, SimpleNamespace(inputs_first=True))
+    steps = gradients()
+    with jax.enable_x64(True):
+        expected = by_optax(optax.contrib.muon(RATE), steps)
+        found = moved_by(rule(**ALL), steps, of_flax)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", known.BY_ARRAY)
