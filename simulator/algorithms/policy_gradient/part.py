@@ -39,10 +39,10 @@ class PolicyGradient(Algorithm):
     have their answer's A, and r is the token's own, not the answer's, so that
     `importance` is unbiased for classes alone. The weight w is 1 with `none`, r with
     `importance`, min(r, cap) with `truncated` and, with `clipped`, r or 0: the gradient
-    of min(r A, clip(r, 1 - epsilon, 1 + epsilon) A). That is PPO's clip with mu in place
-    of the policy before the step ("bypass"): a batch has one step here, in which PPO's
-    own ratio, of the policy to that before the step, is 1 and clips nothing. AReaL's
-    decoupled objective, which has both ratios, is not offered.
+    of min(r A, clip(r, 1 - epsilon, 1 + epsilon) A). That is PPO's clip with mu in
+    place of the policy before the step ("bypass"): a batch has one step here, in which
+    PPO's own ratio, of the policy to that before the step, is 1 and clips nothing.
+    AReaL's decoupled objective, which has both ratios, is not offered.
 
     Source: Williams (1992), REINFORCE; `clipped`: Schulman et al., Proximal Policy
     Optimization Algorithms (2017), eq. 7; of tokens Shao et al., DeepSeekMath (2024),
