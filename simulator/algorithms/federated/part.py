@@ -53,7 +53,8 @@ YOUNGER = ("local_optimizer", "weighting", "divisor", "staleness_threshold", "sp
 class Compensation(Config):
     """First-order compensation of the delay: adds lambda g * g * (now - read).
 
-    The moving average starts at zero and takes in this commit's mean of g * g first.
+    The moving average starts at zero, takes in this commit's mean of g * g first, and
+    has 1e-7 added to it under the root.
 
     Source: Zheng et al., Asynchronous Stochastic Gradient Descent with Delay
     Compensation (2017), Algorithm 2 and DC-ASGD-a.

@@ -88,6 +88,7 @@ def random_world(seed: int, *, free: bool = False) -> RolloutOptions:
         if r.random() < 0.5:
             generation["retry_length"] = "redrawn"
         if r.random() < 0.25:
+            generation["most_tokens"] = 500  # or a sample might never be finished
             generation["failures"] = {
                 "after": {"law": "expon", "scale": 150},
                 "down": {"law": "expon", "scale": 20},

@@ -351,6 +351,14 @@ def test_a_world_that_stands_still_is_told() -> None:
         events.play()
 
 
+def test_a_world_whose_samples_never_end_between_failures_is_told() -> None:
+    down = {"law": "constant", "value": 0.5}
+    failures = {"after": {"law": "constant", "value": 5}, "down": down}
+    says = r"2,001 failures of them since step 0; .* retry_length: redrawn"
+    with pytest.raises(ScenarioError, match=says):
+        by_hand([2, 6, 7, 6], generation={"failures": failures})
+
+
 def test_measures_of_a_world_by_hand() -> None:
     found = by_hand([2, 3, 4, 1, 2], stop={"steps": 2})
     world = made(
