@@ -1,6 +1,7 @@
 """Optimisers by optax's names: optax itself as witness, arrays, engines, null rows."""
 
 import inspect
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,7 @@ from simulator.timeline import NO_WORKER
 from tests.runs import execute, prepared
 from tests.support import SGD
 
+ROOT = Path(__file__).parents[3]
 SHAPES = ((3, 5), (3,), (4, 3), (4,))
 ARRAYS = ModelArrays(SHAPES)
 ALL = {"kind": "muon", "matrices": "all"}
@@ -95,6 +97,27 @@ def test_every_name_makes_optaxs_steps_on_a_tree(kind: str) -> None:
         found = moved_by(rule(**ALL) if kind == "muon" else rule(kind), steps)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert np.abs(found - np.linspace(-1, 1, SIZE)).max() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("b2", "told"), [(0.99, [1.0, 2.1, 1.0]), (0.999, [3.2, 6.5, 1.6])]
+)
+def test_early_steps_of_fadas_are_as_long_as_its_page_says(
+    b2: float, told: list[float]
+) -> None:
+    """In learning rates, at commits 1, 10 and 500 of a gradient that stays the same."""
+    no_bias = {"bias_correction_mu": False, "bias_correction_nu": False}
+    made, one = rule("amsgrad", b2=b2, **no_bias), jnp.ones(1)
+
+    def step(state: Any, t: jax.Array) -> Any:
+        way, state = made.update(one, state, one, t, None)
+        return state, way[0] / RATE
+
+    _, found = jax.lax.scan(step, made.init(one, None), jnp.arange(500))
+    np.testing.assert_allclose(found[jnp.array([0, 9, 499])], told, atol=0.05)
+    page = (ROOT / "docs/families/buffers.md").read_text("utf-8")
+    assert "1.0 eta at the first commit, 2.1 at the tenth and 1.0 from the" in page
+    assert "with 0.999 they are 3.2, 6.5 and 1.6" in page
 
 
 def test_muon_takes_the_matrices_of_flax_and_haiku_as_they_are() -> None:
