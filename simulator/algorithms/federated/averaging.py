@@ -122,7 +122,8 @@ class FedBuff(Federated):
     """Mean over the buffer: of contributions alike, or in proportion to the samples of
     their clients."""
     optimizer: ServerOptimizer | None = None
-    """The server's optimiser; by default the mean of the buffer is the move."""
+    """The server's optimiser; by default the mean of the buffer is the move. Where it
+    is not linear, as signs or Adam, a buffer's mean weight multiplies its step."""
     staleness_threshold: Annotated[int, Field(ge=0)] | None = None
     """tau_c of FADAS: a buffer whose largest staleness tau is beyond it is applied with
     the step size min(eta, 1 / tau), eta being `server_step_size` times the optimiser's

@@ -351,7 +351,8 @@ class Sgd(Federated):
     protocol gathers them; by default how many there are. `expected`: how many trials of
     a round are in time on average, by the clients' laws (MindFlayer)."""
     optimizer: ServerOptimizer | None = None
-    """The server's optimiser; by default the mean contribution is the direction."""
+    """The server's optimiser; by default the mean contribution is the direction. Where
+    it is not linear, as signs or Adam, a commit's mean weight multiplies its step."""
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses a divisor where nothing gathers."""
