@@ -1,7 +1,8 @@
 """Random numbers of a world of samples: keyed, so that policies are compared in pairs.
 
-The length of a sample is keyed by its prompt, its place in the group and its attempt;
-it is the same under all policies, whichever slot makes it and whenever.
+The length of a sample is keyed by its prompt and its place in the group, and by its
+attempt where attempts are drawn; it is the same under all policies, whichever slot
+makes it and whenever.
 """
 
 from collections.abc import Callable

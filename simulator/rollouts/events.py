@@ -178,7 +178,7 @@ class RolloutEvents(SlotEvents):
         for row in rows:
             self.samples["outcome"][row] = Fate.TRAINED
         self._trained += len(rows)
-        self._version += 1
+        self._version, self._lost = self._version + 1, 0
         if self._version % self._world.weights.every:
             return
         self._wanted = self._version

@@ -45,7 +45,10 @@ SpeedTable = Annotated[
 
 
 class SlotFailures(Config):
-    """Failures of single slots: the sample in it is lost, and made again elsewhere."""
+    """Failures of single slots: the sample in it is lost, and made again elsewhere.
+
+    A sample that takes much longer than slots are up hardly ever ends.
+    """
 
     after: AnyLaw
     """Virtual seconds from the start, or from a repair, to the next failure."""
@@ -79,6 +82,14 @@ class Generation(Config):
     default slots never wait."""
     failures: SlotFailures | None = None
     """Failures of slots."""
+    retry_length: Literal["kept", "redrawn"] = "kept"
+    """Length of a sample that is made again after an abort, a failure or a drop: its
+    own, or a new one by the law of `tokens`. With new ones long samples are stopped
+    until they come out short, so that trained lengths are biased."""
+
+    @model_serializer(mode="wrap")
+    def _written(self, dump: Callable[["Generation"], Any]) -> dict[str, Any]:
+        return without(dump(self), retry_length="kept")
 
     @property
     def num_slots(self) -> int:
@@ -170,8 +181,9 @@ class WeightUpdates(Config):
     mode: Literal["in_place", "retract", "abort", "wait"] = "in_place"
     """`in_place`: samples under way go on with the new weights, so their tokens have
     several versions. `retract`: they do too, but what they have read is computed again.
-    `abort`: they are stopped, and their samples made again. `wait`: no sample starts,
-    and the weights are loaded when those under way are finished."""
+    `abort`: they are stopped, and their samples made again from the first token, as
+    long as before or not (`generation.retry_length`). `wait`: no sample starts, and the
+    weights are loaded when those under way are finished."""
     every: Count = 1
     """Batches from one update to the next."""
     seconds: AnyLaw = Constant(value=0)

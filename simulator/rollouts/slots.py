@@ -6,6 +6,7 @@ from heapq import heapify, heappop, heappush
 from math import ceil, inf, nan
 from typing import Any
 
+from simulator.config.errors import ScenarioError
 from simulator.rollouts.buffer import SampleBuffer
 from simulator.rollouts.draws import RolloutDraws
 from simulator.rollouts.options import RolloutOptions
@@ -13,6 +14,8 @@ from simulator.rollouts.record import NO_STEP, Fate, StepRows
 
 LOADED, STEP_END, REPAIR, FINISH, FAIL = range(5)
 """Events, in their order at one instant."""
+MOST_LOST = 1000
+"""Samples that each slot loses during a step, beyond which the world stands still."""
 SAMPLE_COLUMNS = (
     *("group", "prompt", "member", "attempt", "slot", "tokens", "start_time"),
     *("finish_time", "ready_time", "outcome", "start_version", "ready_version"),
@@ -33,6 +36,7 @@ class SlotEvents(ABC):
         generation = world.generation
         self._machines, self._speeds = generation.machines, generation.speeds()
         self._size, self._complete = generation.group, generation.complete
+        self._redraws = generation.retry_length == "redrawn"
         self._counts_tokens = world.trainer.samples is None
         self._queue = SampleBuffer(world.queue, world.trainer)
         self.now = self._work = 0.0
@@ -46,6 +50,7 @@ class SlotEvents(ABC):
         self._generating: dict[int, int] = {}  # sample of a slot
         self._length: dict[int, float] = {}
         self._again: deque[tuple[int, int, int, int]] = deque()
+        self._lost = 0  # samples in failures since the last step ended
         self._fresh = 0  # samples that were started for the first time
         self._groups = 0
         self._admitted = 0
@@ -138,7 +143,8 @@ class SlotEvents(ABC):
         self, slot: int, group: int, prompt: int, member: int, attempt: int
     ) -> None:
         row = len(self.samples["group"])
-        length = self._draws.length(prompt, member, attempt)
+        drawn = attempt if self._redraws else 0
+        length = self._draws.length(prompt, member, drawn)
         values = (
             *(group, prompt, member, attempt, slot, 0.0, self.now, nan, nan),
             *(Fate.UNDER_WAY, self._loaded, 0, NO_STEP, self._work, nan),
@@ -222,6 +228,13 @@ class SlotEvents(ABC):
             self._running = [each for each in self._running if each[1] != row]
             heapify(self._running)
             self._abort(row)
+            self._lost += 1
+            if self._lost > MOST_LOST * self._world.generation.num_slots:
+                raise ScenarioError(
+                    f"generation.failures must let samples be finished, got "
+                    f"{self._lost:,} failures of them since step {self._version}; "
+                    f"raise after, give most_tokens, or set retry_length: redrawn"
+                )
         elif slot in self._free:
             self._free.remove(slot)
             heapify(self._free)

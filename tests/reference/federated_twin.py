@@ -14,6 +14,9 @@ commits made since the read, and w(s) the staleness weight:
     fed_buff   buffer <- buffer + w(s) * step_size * total;  at a commit
                x <- x - server_step_size * optimizer(buffer / count), buffer <- 0
 
+An optimizer that is not linear gets the mean over the mean weight, by which the step is
+multiplied in turn.
+
 The model is one matrix [C, P + 1]; the last column is the bias, for which the features
 have a column of ones. Step sizes may be functions of k, the commits made before the
 row, and are taken at the row in which a contribution arrives.
@@ -387,6 +390,13 @@ class ServerOptimizer:
         self.second = np.full(shape, begin)
         self.count = 0
 
+    def step(self, d: np.ndarray, weights: list[float]) -> np.ndarray:
+        """The direction of a mean of contributions that have these weights."""
+        c, mean = self.configuration, sum(weights) / len(weights)
+        if c is None or c.kind == "momentum" or not mean:
+            return self(d)
+        return mean * self(d / mean)
+
     def __call__(self, d: np.ndarray) -> np.ndarray:
         c = self.configuration
         if c is None:
@@ -502,7 +512,7 @@ def run(
     versions = [np.array(start, dtype=np.float64)]
     compensate = Compensator(options.compensation)
     optimize = ServerOptimizer(options.optimizer, versions[0].shape)
-    buffer, count = np.zeros_like(versions[0]), 0
+    buffer, gathered = np.zeros_like(versions[0]), []
     rows = []
     for row in program:
         k = len(versions) - 1
@@ -516,7 +526,9 @@ def run(
             direction = np.zeros_like(x)
             for one in arrivals:
                 direction += one.weight * compensate(one.total, x, one.read)
-            versions.append(x - step_size * optimize(direction / len(arrivals)))
+            weights = [one.weight for one in arrivals]
+            way = optimize.step(direction / len(arrivals), weights)
+            versions.append(x - step_size * way)
         elif kind == "fed_async":
             (one,) = arrivals
             a = options.mixing * one.weight
@@ -525,13 +537,14 @@ def run(
         else:
             for one in arrivals:
                 buffer = buffer + one.weight * step_size * one.total
-                count += 1
+                gathered.append(one.weight)
             if row.kind == "commit":
-                if count == 0:
+                if not gathered:
                     raise ValueError(f"buffer must not be empty at commit {k}, got 0")
                 server = at(options.server_step_size, k)
-                versions.append(x - server * optimize(buffer / count))
-                buffer, count = np.zeros_like(x), 0
+                way = optimize.step(buffer / len(gathered), gathered)
+                versions.append(x - server * way)
+                buffer, gathered = np.zeros_like(x), []
     return Result(versions, rows)
 
 

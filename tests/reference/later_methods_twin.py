@@ -48,6 +48,34 @@ def fadas(
     return run
 
 
+def weighted_directions(
+    world: World, M: int, eta: float, exponent: float, beta: float | None = None
+) -> Run:
+    """Steps of fixed size, weighted by staleness: signs, or a second moment's root.
+
+    The direction is made of the mean of M contributions by their weights; the step is
+    eta times the mean of the weights, as FADAS scales its learning rate.
+    """
+    run = everyone(world)
+    v = np.zeros_like(run.x)
+    got: list[tuple[Source, Vector, float]] = []
+    for job in run.arrivals():
+        weight = (1.0 + run.version - job.source.read_version) ** -exponent
+        got.append((job.source, run.gradient(job), weight))
+        if len(got) == M:
+            whole = sum(weight for *_, weight in got)
+            mean = sum_of([(s, weight * g) for s, g, weight in got]) / whole
+            if beta is None:
+                way = np.sign(mean)
+            else:
+                v = beta * v + (1 - beta) * mean**2
+                way = mean / np.sqrt(v + 1e-8)
+            run.commit(eta * whole / M * way, [source for source, *_ in got])
+            got = []
+        run.begin([job.source.client])
+    return run
+
+
 def throttle(world: World, q: float, gamma: float) -> Run:
     """Each arrival is a step, a repeat one over q less; then all restart. Section 12.
 

@@ -4,6 +4,7 @@ Written from the formulas of REINFORCE, PPO (eq. 7), IMPALA (section 4.1) and GR
 JAX. Policies are linear in a context here, and transformers in `answers_twin`.
 """
 
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -134,7 +135,7 @@ def advantages_of(kind: str, rewards: list[float]) -> list[float]:
     if kind == "reward":
         return rewards
     if kind == "group":
-        spread = np.sqrt(np.mean([(r - np.mean(rewards)) ** 2 for r in rewards]))
+        spread = statistics.stdev(rewards)  # of torch.std, over G - 1
         return [(r - np.mean(rewards)) / (spread + 1e-6) for r in rewards]
     found = []
     for place, reward in enumerate(rewards):

@@ -35,6 +35,7 @@ class World:
                 slot.fails = draws.up(number, 0)
         self.to_repeat: list[tuple[int, int, int, int]] = []
         self.num_fresh = self.num_groups = self.credit = 0
+        self.lengths: dict[tuple[int, int], float] = {}
         self.members: dict[int, list[Bag]] = {}
         self.entered: list[Bag] = []
         self.entries = 0
@@ -140,7 +141,10 @@ class World:
                 if found is None:
                     return
                 group, prompt, member, attempt = found
-                length = self.d.length(prompt, member, attempt)
+                length = self.lengths.get((prompt, member))
+                if length is None or self.o.retry_length == "redrawn":
+                    length = self.d.length(prompt, member, attempt)
+                self.lengths[prompt, member] = length
                 sample = Bag(
                     row=len(self.log),
                     group=group,

@@ -48,6 +48,24 @@ METHODS: dict[str, Case] = {
         },
         lambda w: later.fadas(moved(w), 2, 0.4, 2, (0.9, 0.9), 1e-8),
     ),
+    "weighted signs": (
+        {},
+        {
+            "step_size": 1,
+            "weight": {"kind": "polynomial", "exponent": 1.5},
+            "optimizer": {"kind": "sign_sgd", "learning_rate": 0.1},
+        },
+        lambda w: later.weighted_directions(w, 1, 0.1, 1.5),
+    ),
+    "weighted buffers": (
+        {"kind": "buffered", "size": 3},
+        {
+            "kind": "fed_buff",
+            "weight": {"kind": "polynomial", "exponent": 2},
+            "optimizer": {"kind": "rmsprop", "learning_rate": 0.1},
+        },
+        lambda w: later.weighted_directions(moved(w), 3, 0.1, 2, 0.9),
+    ),
     "THROTTLE": (
         {"restarts": True},
         {"weight": {"kind": "repeats", "base": 2}, "step_size": 5 * STEP},
@@ -94,9 +112,18 @@ CHANGES: dict[str, Any] = {
     "mini-batches by start": {"clients": SLOW_LINKS},
     "DyLU": {"clients": {"compute_per": "step"}},
 }
-BY_ARRAYS = ("FADAS", "Picky", "delayed Nesterov", "look-ahead", "DyLU")
+BY_ARRAYS = (
+    "FADAS",
+    "weighted signs",
+    "weighted buffers",
+    "Picky",
+    "delayed Nesterov",
+    "look-ahead",
+    "DyLU",
+)
 OTHER_STEPS = {
-    "FADAS": {"algorithm": {"optimizer": {"learning_rate": 0.2}}},
+    name: {"algorithm": {"optimizer": {"learning_rate": 0.2}}}
+    for name in ("FADAS", "weighted signs", "weighted buffers")
 }
 
 

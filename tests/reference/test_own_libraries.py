@@ -17,6 +17,7 @@ import pytest
 from flax import linen, nnx
 from jax import Array
 
+from simulator.algorithms.optimizers.arrays import arrays_of
 from simulator.config import functions
 from simulator.config.functions import UserFunction
 from simulator.problems.data.base import Field
@@ -198,6 +199,14 @@ def network(given: Any) -> OwnNetwork:
         FORM,
         ROW,
     )
+
+
+@pytest.mark.parametrize("given", [OfEquinox, OfLinen, OfNnx, of_haiku])
+def test_the_library_says_which_axis_of_matrices_the_inputs_are(given: Any) -> None:
+    found = network(given)
+    has_inputs_first = (FEATURES, UNITS) in found.leaf_shapes
+    assert has_inputs_first or (UNITS, FEATURES) in found.leaf_shapes
+    assert arrays_of(found, (-1, FEATURES)).inputs_first == has_inputs_first
 
 
 @pytest.mark.parametrize("name", NORMS)

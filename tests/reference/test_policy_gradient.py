@@ -98,6 +98,12 @@ def double() -> Iterator[None]:
         yield
 
 
+def test_a_groups_deviation_is_over_one_less_than_its_samples() -> None:
+    """Rewards 1, 0, 0, 0 have the mean 1/4 and, over three, the variance 1/4."""
+    found = estimate.advantages("group", jnp.array([1.0, 0, 0, 0]), 4)
+    np.testing.assert_allclose(found, [1.5, -0.5, -0.5, -0.5], rtol=1e-5)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("algorithm", CASES, ids=lambda case: case["correction"])

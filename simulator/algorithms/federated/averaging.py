@@ -101,9 +101,10 @@ class FedBuff(Federated):
 
     The mean is over the number of contributions, not over their weights. Staleness is
     that of the contribution's arrival in the buffer. With the optimiser `amsgrad` and a
-    `staleness_threshold` it is FADAS. The paper corrects no bias of the moments, for
-    which `bias_correction_mu` and `bias_correction_nu` are false; its authors' code
-    does after the maximum, optax by default before it.
+    `staleness_threshold` it is FADAS, whose `b2` is 0.99 (its authors' code; optax's is
+    0.999). The paper corrects no bias of the moments, for which `bias_correction_mu`
+    and `bias_correction_nu` are false; its authors' code does after the maximum, optax
+    by default before it. Without, the first step is (1 - b1) / sqrt(1 - b2) times eta.
 
     Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
     (2022), Algorithms 1 and 2, and section 3 (staleness); FADAS: Wang et al., FADAS:
@@ -121,7 +122,8 @@ class FedBuff(Federated):
     """Mean over the buffer: of contributions alike, or in proportion to the samples of
     their clients."""
     optimizer: ServerOptimizer | None = None
-    """The server's optimiser; by default the mean of the buffer is the move."""
+    """The server's optimiser; by default the mean of the buffer is the move. Where it
+    is not linear, as signs or Adam, a buffer's mean weight multiplies its step."""
     staleness_threshold: Annotated[int, Field(ge=0)] | None = None
     """tau_c of FADAS: a buffer whose largest staleness tau is beyond it is applied with
     the step size min(eta, 1 / tau), eta being `server_step_size` times the optimiser's

@@ -42,6 +42,7 @@ class FederatedState(NamedTuple):
             none is kept.
         counts: Contributions of every client; None where they do not matter.
         oldest: Largest staleness in the buffer; None where it does not matter.
+        weighed: Sum of the buffer's weights; None where they scale contributions alone.
     """
 
     weights: Float[Array, "..."]
@@ -55,6 +56,7 @@ class FederatedState(NamedTuple):
     local: Any = None
     counts: Int[Array, " K"] | None = None
     oldest: Int[Array, ""] | None = None
+    weighed: Float[Array, ""] | None = None
 
 
 class FederatedKernel(Probeable):
@@ -125,6 +127,9 @@ class FederatedKernel(Probeable):
             if self.weight.counts
             else None,
             oldest=None if self.threshold is None else jnp.int32(0),
+            weighed=jnp.zeros((), weights.dtype)
+            if self.buffers and self._weighs_steps
+            else None,
         )
 
     def step(
@@ -188,14 +193,14 @@ class FederatedKernel(Probeable):
             info |= {"gradient_norm": norm(direction)}
             direction = _placed(direction, statistics, mass)
             applies = count > 0
-            step = server_step, direction, applies
+            step = server_step, direction, applies, weight.sum() / _divisor(mass)
             return self._moved(problem, state, event, *step), info
         gradient_norm = norm(total)
         total = _placed(total, statistics, jnp.int32(1))
         buffer, buffered = state.buffer + total, state.buffered + count
-        applies = event.kind == Kind.COMMIT
+        applies, weight_of_step = event.kind == Kind.COMMIT, None
+        mass = buffered if state.mass is None else state.mass + mass
         if state.mass is not None:
-            mass = state.mass + mass
             direction = buffer / _divisor(mass)
             state = state._replace(mass=jnp.where(applies, 0, mass).astype(mass.dtype))
         elif self.divisor is not None:
@@ -203,13 +208,24 @@ class FederatedKernel(Probeable):
             direction = _placed(buffer / self.divisor, kept, buffered)
         else:
             direction = buffer / _divisor(buffered)
+        if state.weighed is not None:
+            weighed = state.weighed + weight.sum(dtype=state.weighed.dtype)
+            weight_of_step = weighed / _divisor(mass)
+            weighed = jnp.where(applies, 0, weighed).astype(weighed.dtype)
+            state = state._replace(weighed=weighed)
         info |= {"gradient_norm": gradient_norm, "buffered": buffered}
         state = state._replace(
             buffer=jnp.where(applies, 0, buffer).astype(buffer.dtype),
             buffered=jnp.where(applies, 0, buffered),
         )
-        step = server_step, direction, applies
+        step = server_step, direction, applies, weight_of_step
         return self._moved(problem, state, event, *step), info
+
+    @property
+    def _weighs_steps(self) -> bool:
+        """Whether staleness weights scale steps, as an optimiser would undo others."""
+        nonlinear = self.optimizer is not None and not self.optimizer.is_linear
+        return nonlinear and self.weight.kind != "constant"
 
     @property
     def _has_mass(self) -> bool:
@@ -356,10 +372,27 @@ class FederatedKernel(Probeable):
         step_size: Float[Array, ""],
         direction: Float[Array, "..."],
         applies: Bool[Array, ""],
+        weight: Float[Array, ""] | None,
     ) -> FederatedState:
+        """Steps against a direction, or what an optimiser makes of it.
+
+        Args:
+            problem: Problem.
+            state: State before.
+            event: Row.
+            step_size: Server's step size.
+            direction: Mean of the contributions, each times its weight.
+            applies: Whether the step is made.
+            weight: Mean weight of the contributions, if it is known.
+        """
         count = problem.model.num_statistics
         statistics = direction[-count:] if count else None
         direction = direction.at[-count:].set(0) if count else direction
+        if self._weighs_steps:
+            assert weight is not None
+            weight = weight.astype(direction.dtype)
+            direction = direction / jnp.where(weight > 0, weight, 1)
+            step_size = step_size * weight
         direction, moments = optimizing.directed(
             *(self.optimizer, problem, direction, state.optimizer),
             *(state.weights, event.version, applies),

@@ -53,7 +53,8 @@ YOUNGER = ("local_optimizer", "weighting", "divisor", "staleness_threshold", "sp
 class Compensation(Config):
     """First-order compensation of the delay: adds lambda g * g * (now - read).
 
-    The moving average starts at zero and takes in this commit's mean of g * g first.
+    The moving average starts at zero, takes in this commit's mean of g * g first, and
+    has 1e-7 added to it under the root.
 
     Source: Zheng et al., Asynchronous Stochastic Gradient Descent with Delay
     Compensation (2017), Algorithm 2 and DC-ASGD-a.
@@ -350,7 +351,8 @@ class Sgd(Federated):
     protocol gathers them; by default how many there are. `expected`: how many trials of
     a round are in time on average, by the clients' laws (MindFlayer)."""
     optimizer: ServerOptimizer | None = None
-    """The server's optimiser; by default the mean contribution is the direction."""
+    """The server's optimiser; by default the mean contribution is the direction. Where
+    it is not linear, as signs or Adam, a commit's mean weight multiplies its step."""
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses a divisor where nothing gathers."""

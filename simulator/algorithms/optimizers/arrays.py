@@ -31,6 +31,11 @@ class ModelArrays(NamedTuple):
     rows: tuple[int, ...] = ()
     whole: bool = True
 
+    @property
+    def inputs_first(self) -> bool:
+        """Whether matrices are `[inputs, outputs]`, which the model's library says."""
+        return getattr(_innermost(self.model), "inputs_first", False)
+
     def hidden(self) -> tuple[bool, ...]:
         """Says of each array whether it is a hidden matrix.
 

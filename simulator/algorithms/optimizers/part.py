@@ -92,7 +92,9 @@ class Optax(_Named):
     matrices: Literal["hidden", "all"] | None = None
     """Which matrices `muon` moves, all else being AdamW's: the `hidden` ones between a
     model's first and last layers, as its authors have it, which is the default, or
-    `all`, which is optax's."""
+    `all`, which is optax's. Its step is longer by the root of outputs over inputs where
+    that is above 1: matrices are `[inputs, outputs]` in Flax and Haiku, else `[outputs,
+    inputs]`."""
 
     @model_validator(mode="before")
     @classmethod

@@ -38,6 +38,11 @@ class DirectionRule(UpdateRule):
 
     config: Direction = eqx.field(static=True)
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is momentum alone."""
+        return self.config.kind == "momentum"
+
     def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
         """Returns optax's state."""
         del arrays
@@ -76,6 +81,11 @@ class OptaxRule(UpdateRule):
     schedule: tuple[str, Options] | None = eqx.field(static=True)
     matrices: str | None = eqx.field(static=True, default=None)
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is momentum alone, of gradients that are not clipped."""
+        return self.kind in known.LINEAR and self.clip_norm is None
+
     def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
         """Returns the step size of an update times the learning rate."""
         return step_size * self._rate(count)
@@ -103,7 +113,8 @@ class OptaxRule(UpdateRule):
         moved, after = rule.update(
             self._arrays(gradient, arrays), state, self._arrays(weights, arrays)
         )
-        flat = [self._turned(leaf).reshape(-1) for leaf in jax.tree.leaves(moved)]
+        leaves = jax.tree.leaves(moved)
+        flat = [self._turned(leaf, arrays).reshape(-1) for leaf in leaves]
         whole = (jnp.concatenate(flat) if len(flat) > 1 else flat[0]).astype(
             weights.dtype
         )
@@ -132,18 +143,22 @@ class OptaxRule(UpdateRule):
         if weights.ndim != 1:
             if self.matrices == "hidden":  # its one layer is the first and the last
                 raise ScenarioError(NO_HIDDEN)
-            return self._turned(weights)
+            return self._turned(weights, arrays)
         if shapes is None or size(shapes) != weights.size:
             raise ScenarioError(
                 f"algorithm's optimizer must be one that moves numbers one by one, or "
                 f"for a model with `shapes`, got {self.kind!r}; take another, such as "
                 f"adamw"
             )
-        return tuple(map(self._turned, split(weights, shapes)))
+        return tuple(self._turned(each, arrays) for each in split(weights, shapes))
 
-    def _turned(self, array: Float[Array, "..."]) -> Float[Array, "..."]:
+    def _turned(
+        self, array: Float[Array, "..."], arrays: ModelArrays | None
+    ) -> Float[Array, "..."]:
         """Returns a matrix as Muon takes it: `[inputs, outputs]`, and the other way."""
-        return array.T if self.kind == "muon" and array.ndim == 2 else array
+        if self.kind != "muon" or array.ndim != 2:
+            return array
+        return array if arrays is not None and arrays.inputs_first else array.T
 
 
 def transformation(config: Direction) -> Any:

@@ -68,7 +68,9 @@ def advantages(kind: str, reward: Float[Array, " B"], group: int) -> Float[Array
     if kind == "leave_one_out":
         found = (of_group - mean) * (group / (group - 1))
     else:
-        found = (of_group - mean) / (of_group.std(axis=1, keepdims=True) + SMALL)
+        # Over G - 1, as verl and others do by torch.std; the paper leaves it open.
+        spread = of_group.std(axis=1, keepdims=True, ddof=1)
+        found = (of_group - mean) / (spread + SMALL)
     return found.reshape(-1)
 
 

@@ -39,7 +39,10 @@ class PolicyGradient(Algorithm):
     have their answer's A, and r is the token's own, not the answer's, so that
     `importance` is unbiased for classes alone. The weight w is 1 with `none`, r with
     `importance`, min(r, cap) with `truncated` and, with `clipped`, r or 0: the gradient
-    of min(r A, clip(r, 1 - epsilon, 1 + epsilon) A).
+    of min(r A, clip(r, 1 - epsilon, 1 + epsilon) A). That is PPO's clip with mu in
+    place of the policy before the step ("bypass"): a batch has one step here, in which
+    PPO's own ratio, of the policy to that before the step, is 1 and clips nothing.
+    AReaL's decoupled objective, which has both ratios, is not offered.
 
     Source: Williams (1992), REINFORCE; `clipped`: Schulman et al., Proximal Policy
     Optimization Algorithms (2017), eq. 7; of tokens Shao et al., DeepSeekMath (2024),
@@ -64,7 +67,8 @@ class PolicyGradient(Algorithm):
     no longer counts in its direction."""
     advantage: Literal["reward", "leave_one_out", "group"] = "leave_one_out"
     """A of a sample: its reward; less the mean of the others of its group (RLOO); or
-    less the group's mean, over its standard deviation plus 1e-6 (GRPO)."""
+    less the group's mean, over its standard deviation plus 1e-6 (GRPO). The deviation
+    is that over G - 1 for a group of G, as of `torch.std` in verl."""
     optimizer: Optimizer | None = None
     """Optimiser of the trainer; by default the gradient is the direction."""
     supervised_steps: Annotated[int, Field(ge=0)] = 0

@@ -22,8 +22,7 @@ class MaleniaKernel(TableKernel):
     ) -> tuple[ClientTable, Float[Array, "..."]]:
         """Takes a contribution into its client's mean.
 
-        A client that has none in a round, as a round that the clock ends may have it,
-        is left out of the mean.
+        Before the commit, and of clients that are not asked, some have none.
         """
         table = memory.averaged(arrival.client, arrival.message)
         there = (table.counts > 0).sum()

@@ -81,7 +81,7 @@ class Malenia(TableMethod):
     """Steps by the mean over clients of each one's mean contribution.
 
     x <- x - step_size * (1/K) sum_i (1/b_i) sum of client i's b_i contributions, all
-    taken at x.
+    taken at x. The K clients are all that are asked, each of which a round waits for.
 
     Source: Tyurin and Richtarik, Optimal Time Complexities of Parallel Stochastic
     Optimization Methods Under a Fixed Computation Model (2023), Method 6.
@@ -90,6 +90,17 @@ class Malenia(TableMethod):
     kind: Literal["malenia"] = "malenia"
     made_by: ClassVar[str] = "simulator.algorithms.tables.malenia:build"
     protocols: ClassVar[tuple[str, ...]] = ("collect",)
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses rounds that may end without a contribution of some client."""
+        super().check(problem, protocol)
+        if protocol.harmonic_mean is None:
+            raise LocatedError(
+                "protocol.harmonic_mean must be given for malenia, whose steps are "
+                "means over all clients, got a rule that may end a round without some; "
+                "write harmonic_mean: 1",
+                ("protocol", "harmonic_mean"),
+            )
 
 
 class Ringleader(TableMethod):

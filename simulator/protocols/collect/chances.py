@@ -25,21 +25,32 @@ def expected_trials_in_time(
         seed: Seed of the run, on which parameters that are drawn depend.
 
     Raises:
-        LocatedError: A job consists of more than computing, whose chance is not known.
+        LocatedError: A job consists of more than computing, whose chance is not known;
+            or no trial of any client can be in time.
 
     Source: Maranjyan, Omar and Richtarik, MindFlayer SGD (2025), section 3.
     """
     uniform = (np.arange(GRID) + 0.5) / GRID
-    total = 0.0
+    total, nearest = 0.0, (np.inf, 0, 0.0)
     for first, size, behaviour in clients.behaviours(len(quotas)):
         _refuse_other_stages(behaviour, clients)
         assert behaviour.compute is not None
         stage = "clients.compute"
         law = behaviour.compute.make(Population(size, Streams(seed), first, stage))
         for own in range(size):
-            times = law.draw(Draws(uniform, own, 0), None)
-            chance = float(np.mean(np.asarray(times) <= allotted[first + own]))
-            total += chance * quotas[first + own]
+            times = np.asarray(law.draw(Draws(uniform, own, 0), None))
+            client, least = first + own, float(times.min())
+            total += float(np.mean(times <= allotted[client])) * quotas[client]
+            if quotas[client]:
+                nearest = min(nearest, (least - allotted[client], client, least))
+    if not total:
+        _, client, least = nearest
+        raise LocatedError(
+            f"protocol.allotted must be enough for a trial of some client, got "
+            f"{allotted[client]:g} s for client {client + 1}, whose shortest trial "
+            f"takes {least:g} s; raise it",
+            ("protocol", "allotted"),
+        )
     return total
 
 

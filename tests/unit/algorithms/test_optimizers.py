@@ -1,6 +1,8 @@
 """Optimisers by optax's names: optax itself as witness, arrays, engines, null rows."""
 
 import inspect
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -29,6 +31,7 @@ from simulator.timeline import NO_WORKER
 from tests.runs import execute, prepared
 from tests.support import SGD
 
+ROOT = Path(__file__).parents[3]
 SHAPES = ((3, 5), (3,), (4, 3), (4,))
 ARRAYS = ModelArrays(SHAPES)
 ALL = {"kind": "muon", "matrices": "all"}
@@ -47,17 +50,19 @@ def gradients(count: int = 6) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((count, SIZE))
 
 
-def moved_by(made: OptaxRule, steps: np.ndarray) -> np.ndarray:
+def moved_by(
+    made: OptaxRule, steps: np.ndarray, arrays: ModelArrays = ARRAYS
+) -> np.ndarray:
     """Takes some steps in one compiled loop, as kernels do."""
 
     @jax.jit
     def run(made: OptaxRule, steps: jax.Array) -> jax.Array:
         start = jnp.linspace(-1, 1, SIZE, dtype=steps.dtype)
-        state = made.init(start, ARRAYS)
+        state = made.init(start, arrays)
 
         def once(t: jax.Array, now: Any) -> Any:
             weights, state = now
-            way, state = made.update(steps[t], state, weights, t, ARRAYS)
+            way, state = made.update(steps[t], state, weights, t, arrays)
             return weights - way, state
 
         return jax.lax.fori_loop(0, len(steps), once, (start, state))[0]
@@ -92,6 +97,37 @@ def test_every_name_makes_optaxs_steps_on_a_tree(kind: str) -> None:
         found = moved_by(rule(**ALL) if kind == "muon" else rule(kind), steps)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert np.abs(found - np.linspace(-1, 1, SIZE)).max() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("b2", "told"), [(0.99, [1.0, 2.1, 1.0]), (0.999, [3.2, 6.5, 1.6])]
+)
+def test_early_steps_of_fadas_are_as_long_as_its_page_says(
+    b2: float, told: list[float]
+) -> None:
+    """In learning rates, at commits 1, 10 and 500 of a gradient that stays the same."""
+    no_bias = {"bias_correction_mu": False, "bias_correction_nu": False}
+    made, one = rule("amsgrad", b2=b2, **no_bias), jnp.ones(1)
+
+    def step(state: Any, t: jax.Array) -> Any:
+        way, state = made.update(one, state, one, t, None)
+        return state, way[0] / RATE
+
+    _, found = jax.lax.scan(step, made.init(one, None), jnp.arange(500))
+    np.testing.assert_allclose(found[jnp.array([0, 9, 499])], told, atol=0.05)
+    page = (ROOT / "docs/families/buffers.md").read_text("utf-8")
+    assert "1.0 eta at the first commit, 2.1 at the tenth and 1.0 from the" in page
+    assert "with 0.999 they are 3.2, 6.5 and 1.6" in page
+
+
+def test_muon_takes_the_matrices_of_flax_and_haiku_as_they_are() -> None:
+    """They are [inputs, outputs], as optax has them."""
+    of_flax = ModelArrays(SHAPES, SimpleNamespace(inputs_first=True))
+    steps = gradients()
+    with jax.enable_x64(True):
+        expected = by_optax(optax.contrib.muon(RATE), steps)
+        found = moved_by(rule(**ALL), steps, of_flax)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", known.BY_ARRAY)

@@ -73,10 +73,21 @@ def test_everyone_with_stops_is_synchronous() -> None:
 
 
 def test_with_one_contribution_each_malenia_is_the_mean() -> None:
-    collect = {"kind": "collect", "count": 5, "repeats": False, "late": "stop"}
-    found = objectives({"protocol": collect}, {"algorithm": SGD | {"kind": "malenia"}})
-    wanted = objectives({"protocol": collect})
+    equal = {"clients": {"compute": {"law": "constant", "value": 1}}}
+    collect = {"kind": "collect", "harmonic_mean": 1, "late": "stop"}
+    kind = {"algorithm": SGD | {"kind": "malenia"}}
+    found = objectives({"protocol": collect}, equal, kind)
+    wanted = objectives({"protocol": collect}, equal)
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [{"count": 5}, {"seconds": 3}, {"quota": 2}])
+def test_malenia_is_refused_where_a_client_may_be_missing(
+    rule: dict[str, Any],
+) -> None:
+    tree = merge(BASE, {"protocol": {"kind": "collect"} | rule})
+    with pytest.raises(ValidationError, match=r"protocol.harmonic_mean must be given"):
+        prepared(merge(tree, {"algorithm": SGD | {"kind": "malenia"}}), seed=3)
 
 
 def test_a_count_of_one_with_stops_is_the_fastest_client_alone() -> None:

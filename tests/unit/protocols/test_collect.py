@@ -346,3 +346,13 @@ def test_trials_in_time_are_counted_by_the_law_where_it_is_all_that_counts(
     assert found == pytest.approx((3 + 5) * (1 - exp(-1)), abs=1e-4)
     with pytest.raises(LocatedError, match=f"clients.{next(iter(more))}"):
         trials.expected_batch(Clients.model_validate(expon | more), 2, 1)
+
+
+def test_trials_that_are_never_in_time_are_refused() -> None:
+    clients = Clients.model_validate({"compute": {"law": "constant", "value": "m"}})
+    trials = Collect(quota=(0, 5), allotted=1.5)
+    says = r"got 1.5 s for client 2, whose shortest.* 2 s"
+    with pytest.raises(LocatedError, match=says):
+        trials.expected_batch(clients, 2, 1)
+    some = Collect(quota=(1, 5), allotted=1.5)
+    assert some.expected_batch(clients, 2, 1) == 1

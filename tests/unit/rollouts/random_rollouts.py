@@ -85,7 +85,10 @@ def random_world(seed: int, *, free: bool = False) -> RolloutOptions:
             weights["recompute"] = r.choice([0.0, 0.1, 0.5])
         if not of_tokens and r.random() < 0.4:
             generation["max_async_level"] = r.choice([0, 1, 3])
+        if r.random() < 0.5:
+            generation["retry_length"] = "redrawn"
         if r.random() < 0.25:
+            generation["most_tokens"] = 500  # or a sample might never be finished
             generation["failures"] = {
                 "after": {"law": "expon", "scale": 150},
                 "down": {"law": "expon", "scale": 20},
@@ -114,6 +117,7 @@ def twin_options(world: RolloutOptions) -> dict[str, Any]:
         "complete": g.complete,
         "level": g.max_async_level,
         "fails": g.failures is not None,
+        "retry_length": g.retry_length,
         "order": q.order,
         "capacity": q.capacity,
         "full": q.full,

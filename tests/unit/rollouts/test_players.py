@@ -67,7 +67,7 @@ def test_samples_queue_and_train_in_this_order() -> None:
     assert (found.end_time, found.stop) == (7, "steps")
 
 
-def test_an_update_that_aborts_begins_samples_again_with_its_version() -> None:
+def test_an_update_that_aborts_begins_samples_again_as_long_as_they_were() -> None:
     found = by_hand([2, 3, 4, 9], weights={"mode": "abort"})
     # At 4 s samples 2 (2 of 4 tokens) and 3 (1 of 9) are stopped, and begun again.
     assert column(found, "outcome", 4) == [Fate.TRAINED] * 2 + [Fate.ABORTED] * 2
@@ -75,7 +75,47 @@ def test_an_update_that_aborts_begins_samples_again_with_its_version() -> None:
     assert found.samples["attempt"][4:6].tolist() == [1, 1]
     assert found.samples["start_version"][4:6].tolist() == [1, 1]
     assert found.samples["start_time"][4:6].tolist() == [4, 4]
-    assert found.steps["start_time"].tolist() == [3, 5]
+    # Sample 2 is ready at 8 s, and the next one, of 1 token, at 9 s.
+    assert found.steps["start_time"].tolist() == [3, 9]
+    redrawn = by_hand(
+        [2, 3, 4, 9], weights={"mode": "abort"}, generation={"retry_length": "redrawn"}
+    )
+    assert redrawn.steps["start_time"].tolist() == [3, 5]
+
+
+@pytest.mark.parametrize("why", ["abort", "failures", "again"])
+def test_samples_that_are_made_again_keep_their_lengths(why: str) -> None:
+    tree: dict[str, Any] = {
+        "generation": {
+            "slots": 12,
+            "tokens": {"law": "lognorm", "s": 0.8, "scale": 100},
+            "seconds_per_token": 0.01,
+        },
+        "trainer": {"samples": 8, "step": ONE},
+        "stop": {"steps": 200},
+    }
+    if why == "abort":
+        tree["weights"] = {"mode": "abort"}
+    elif why == "failures":
+        up, down = {"law": "expon", "scale": 2}, {"law": "expon", "scale": 1}
+        tree["generation"] |= {"failures": {"after": up, "down": down}}
+    else:
+        tree["queue"] = {"max_age": 1, "dropped": "again"}
+    bias = {}
+    for how in ("kept", "redrawn"):
+        tree["generation"]["retry_length"] = how
+        world = made(**tree)
+        draws, found = RolloutDraws(world, 2), play(world, 2)
+        samples = found.samples
+        trained = samples["outcome"] == Fate.TRAINED
+        assert (samples["attempt"][trained] > 0).any()
+        keys = zip(samples["prompt"], samples["member"], strict=True)
+        drawn = np.array([draws.length(int(p), int(m), 0) for p, m in keys])
+        same = samples["tokens"][trained] == drawn[trained]
+        assert same.all() == (how == "kept")
+        told = measured(world, 2, found)
+        bias[how] = told["tokens_trained"] / told["tokens_drawn"] - 1
+    assert bias["redrawn"] < bias["kept"] <= 0.02
 
 
 def test_an_update_that_waits_lets_samples_end_first() -> None:
@@ -309,6 +349,14 @@ def test_a_world_that_stands_still_is_told() -> None:
     events._admitted = 10**9  # a fault that no options have
     with pytest.raises(ScenarioError, match="stands still at 0 virtual s"):
         events.play()
+
+
+def test_a_world_whose_samples_never_end_between_failures_is_told() -> None:
+    down = {"law": "constant", "value": 0.5}
+    failures = {"after": {"law": "constant", "value": 5}, "down": down}
+    says = r"2,001 failures of them since step 0; .* retry_length: redrawn"
+    with pytest.raises(ScenarioError, match=says):
+        by_hand([2, 6, 7, 6], generation={"failures": failures})
 
 
 def test_measures_of_a_world_by_hand() -> None:

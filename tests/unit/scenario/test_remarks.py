@@ -92,3 +92,37 @@ def test_more_contributions_than_clients_are_remarked() -> None:
         found = remarks(loads(text, "x.yaml"))
         assert len(found) == said
     assert "takes 50 contributions, but there are 4 clients: it has sev" in found[0]
+
+
+HORIZONTAL = """\
+name: study
+problem:
+  data: {kind: digits, scale: unit}
+  partition: {kind: iid, clients: 4}
+clients:
+  compute: {law: expon, scale: 1}
+stop: {time: 20}
+evaluate: {every: {time: 5}}
+"""
+ROUTED = "{kind: routed, tasks: 5, weights: m"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "weight", "said"),
+    [
+        ("{kind: collect, harmonic_mean: 2}", "{kind: constant}", "malenia takes"),
+        (ROUTED + "}", "{kind: inverse_share, shares: 1}", "do not count alike"),
+        (ROUTED + "}", "{kind: inverse_share, shares: 2 * m}", ""),
+        (ROUTED + ", route: shuffled}", "{kind: inverse_share, shares: m}", "alike"),
+        (ROUTED + ", route: back}", "{kind: inverse_share, shares: 1}", ""),
+        ("{kind: collect, count: 2}", "{kind: constant}", ""),
+    ],
+)
+def test_clients_that_count_more_than_others_are_remarked(
+    protocol: str, weight: str, said: str
+) -> None:
+    entries = f"{{kind: sgd, step_size: 0.1, batch: 8, weight: {weight}}}"
+    text = f"{HORIZONTAL}protocol: {protocol}\nalgorithm: {entries}\n"
+    found = remarks(loads(text, "x.yaml"))
+    assert len(found) == bool(said)
+    assert all(said in line for line in found)

@@ -16,8 +16,10 @@ class Functions(NamedTuple):
             drawn) and whether it is training, to outputs and the next statistics.
         asks_for_key: Whether a function has an argument for a key, which it may do
             without; else a model draws random numbers if it fails without a key.
+        inputs_first: Whether matrices are `[inputs, outputs]`, as in Flax and Haiku.
     """
 
     init: Callable[[Key[Array, ""], Any], tuple[Any, Any]]
     apply: Callable[..., tuple[Any, Any]]
     asks_for_key: bool = False
+    inputs_first: bool = False

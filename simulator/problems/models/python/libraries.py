@@ -105,7 +105,7 @@ def of_linen(module: Any) -> Functions:
         )
         return outputs, dict(new)
 
-    return Functions(init, apply)
+    return Functions(init, apply, inputs_first=True)
 
 
 def of_nnx(module: Any, again: Again) -> Functions:
@@ -149,7 +149,7 @@ def of_nnx(module: Any, again: Again) -> Functions:
         outputs = whole(x, **flags(training=training))
         return outputs, divided(whole)[3]
 
-    return Functions(init, apply)
+    return Functions(init, apply, inputs_first=True)
 
 
 def of_haiku(pair: Any) -> Functions:
@@ -173,7 +173,7 @@ def of_haiku(pair: Any) -> Functions:
 
         return _told(run, training=training)
 
-    return Functions(init, apply)
+    return Functions(init, apply, inputs_first=True)
 
 
 def _told(run: Callable[..., Any], *, training: bool) -> Any:

@@ -123,6 +123,11 @@ class OwnNetwork:
         return self.weights.size + self.statistics.size
 
     @property
+    def inputs_first(self) -> bool:
+        """Whether its library has matrices as `[inputs, outputs]`."""
+        return self._functions.inputs_first
+
+    @property
     def leaf_shapes(self) -> Shapes:
         """Shapes of the arrays in the vector: the tree's leaves, not layer by layer."""
         return (*self.weights.shapes, *self.statistics.shapes)
