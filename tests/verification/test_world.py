@@ -5,6 +5,7 @@ of successive batches, each much longer than the run's memory. Five standard err
 bound every difference, unless a comment says otherwise.
 """
 
+from dataclasses import replace
 from functools import cache
 from math import prod, sqrt
 from typing import Any
@@ -19,6 +20,7 @@ from simulator.laws.distributions import Scipy
 from simulator.protocols import Asynchronous, Synchronous, TSynchronous
 from simulator.timeline import NO_WORKER, Jobs, Outcome, Rows, StopReason
 from simulator.world.clients import Clients, Group, Selection
+from simulator.world.workload import Workload
 from tests.support import everything, played
 
 EXPONENTIAL = Scipy(law="expon")
@@ -374,3 +376,20 @@ def test_rounds_with_a_deadline() -> None:
     rejected = jobs.outcome == Outcome.REJECTED
     assert jobs.arrived_time[rejected] == pytest.approx([10.2, 20.4])
     assert (jobs.client[rejected] == 2).all()
+
+
+@pytest.mark.parametrize("steps", [10, 100])
+def test_stragglers_average_out_over_the_steps_of_a_round(steps: int) -> None:
+    # 16 workers, exponential steps, a second of communication a round: the slowest of
+    # 16 Erlang sums, and 1 s, over so many steps. AdaComm (Wang and Joshi, 2019).
+    clients = Clients(
+        compute=EXPONENTIAL,
+        compute_per="step",
+        upload={"latency": {"law": "constant", "value": 1}},
+    )
+    plan = played(Synchronous(), clients, 16, rounds=4_000)
+    plan = replace(plan, workload=Workload(0, 0, 16, steps=steps))
+    rows, *_ = everything(plan)
+    expected = (theory.expected_maximum([scipy.stats.gamma(steps)], [16]) + 1) / steps
+    assert expected == pytest.approx({10: 1.734, 100: 1.194}[steps], abs=1e-3)
+    agrees(np.diff(rows.time, prepend=0) / steps, expected)

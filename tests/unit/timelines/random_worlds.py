@@ -117,6 +117,7 @@ def _behaviour(r: random.Random) -> dict[str, Any]:
             found[way] = {k: v for k, v in link.items() if r.random() < 0.6}
     if r.random() < 0.2:
         found["compute_per"] = r.choice(["step", "sample"])
+        found["compute_draws"] = r.choice(["each", "one"])
     if r.random() < 0.25:
         found["loss"] = {
             "chance": r.choice([0, 0.2, 0.5]),
