@@ -7,7 +7,7 @@ nothing else costs less per client.
 from collections.abc import Callable
 from fractions import Fraction
 from heapq import heappush
-from math import inf
+from math import inf, nextafter
 from typing import Any
 
 import numpy as np
@@ -316,10 +316,17 @@ class World:
         seconds = time if self.tick is None else self.seconds([time])[0]
         self._incidents.append((float(seconds), client, what, count))
 
-    def incidents(self, until: float) -> Incidents:
-        """Hands over the incidents up to a time in virtual seconds, in order."""
-        done = sorted(entry for entry in self._incidents if entry[0] <= until)
-        self._incidents = [entry for entry in self._incidents if entry[0] > until]
+    def incidents(self, until: float, *, final: bool = True) -> Incidents:
+        """Hands over the incidents up to a time in virtual seconds, in order.
+
+        Args:
+            until: Virtual seconds.
+            final: Whether nothing more can happen at that instant; else what has
+                happened then is kept back, since more may come before it in order.
+        """
+        last = until if final else nextafter(until, -inf)
+        done = sorted(entry for entry in self._incidents if entry[0] <= last)
+        self._incidents = [entry for entry in self._incidents if entry[0] > last]
         time, client, what, count = zip(*done, strict=True) if done else ((),) * 4
         whole = (np.array(column, np.int32) for column in (client, what, count))
         return Incidents(np.array(time, np.float64), *whole)
