@@ -246,8 +246,8 @@ def show_import(study: "Study") -> None:
         out.say("Server: synchronous, by the column round; each round is one commit")
     else:
         out.say(
-            "Server: taken to be asynchronous, each applied arrival one commit; give the "
-            "log of a synchronous one the column round"
+            "Server: taken to be asynchronous, each applied arrival one commit; a log "
+            "of a synchronous one needs the column round"
         )
 
 

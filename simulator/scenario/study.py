@@ -328,7 +328,7 @@ def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> No
             found: Any = own
             for part in at:
                 found = found[part]
-            name = ".".join(at)
+            name = ".".join(map(str, at))
             raise VariantError(
                 f"variants.{variant}.{name} must be left out where {key} is swept, "
                 f"which would replace it, got {shown(found)}; remove it, or give the "

@@ -243,7 +243,10 @@ def _in_rounds(
     _, counts = np.unique(pairs, axis=1, return_inverse=True)
     twice = np.bincount(counts.ravel())[counts.ravel()] > 1
     table.refuse(
-        twice, "must be its client's only applied job of the round", "round", "remove it"
+        twice,
+        "must be its client's only applied job of the round",
+        "round",
+        "remove it",
     )
     end = arrived.copy()
     end[applied] = ends[version[applied]]

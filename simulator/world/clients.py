@@ -244,14 +244,15 @@ class Behaviour(Config):
         usual = {"restart": None, "world": None, "power": None, "compute_by": None}
         return without(dump(self), **usual, compute_draws=None)
 
-
     @property
     def adds_draws(self) -> bool:
         """Whether a job's computing time is a sum of different draws."""
         usual = "each" if self.compute_per == "step" else "one"
         several = self.compute_per in ("step", "sample")
         draws = self.compute_draws or usual
-        return several and draws == "each" and bool(self.compute and self.compute.varies)
+        return (
+            several and draws == "each" and bool(self.compute and self.compute.varies)
+        )
 
 
 class Group(Behaviour):

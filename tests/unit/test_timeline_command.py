@@ -339,7 +339,7 @@ def test_a_log_may_say_what_was_read_at_the_instant_of_a_commit(tmp_path: Path) 
     for said in (4, 5):
         log = pd.DataFrame(GOOD | {"read_version": [4, 4, said]})
         found = import_log(written(tmp_path, log), tmp_path / f"{said}").table("jobs")
-    XX
+        assert found["read_version"].tolist() == [0, said - 4, 0]
     both = pd.DataFrame(GOOD | {"read_version": [0, 0, 1], "round": [1, 1, 2]})
     with pytest.raises(DataError, match="got both; remove one"):
         import_log(written(tmp_path, both), tmp_path / "both")
@@ -480,7 +480,11 @@ GOOD: dict[str, list[Any]] = {
         ("round", [1, 1, 2], r"line 4: must read after the last applied arrival of"),
         ("round", [1, 1, 1], r"line 2: must be its client's only applied job of"),
         ("round", [1, 1.5, 2], r"line 3: must have a whole number as round"),
-        ("read_version", [0, 0, 2], r"line 4: must have as read_version .* column round"),
+        (
+            "read_version",
+            [0, 0, 2],
+            r"line 4: must have as read_version .* column round",
+        ),
     ],
 )
 def test_bad_logs_are_refused_in_one_line(

@@ -19,7 +19,7 @@ from simulator.laws.constant import Constant
 from simulator.laws.distributions import Scipy
 from simulator.protocols import Asynchronous, Collect, Synchronous, TSynchronous
 from simulator.timeline import NO_WORKER, Jobs, Outcome, Rows, StopReason
-from simulator.world.clients import Clients, Group, Selection
+from simulator.world.clients import Clients, Group, Link, Selection
 from simulator.world.workload import Workload
 from tests.support import everything, played
 
@@ -379,7 +379,9 @@ def test_each_round_of_an_over_selection_asks_fresh_clients(
 ) -> None:
     clients = Clients(compute=law, selection=Selection(in_flight=asked))
     rows, jobs = play(Synchronous(wait_for=kept), clients, 3 * asked, rounds=rounds)
-    value = theory.expected_order_statistic([getattr(scipy.stats, law.law)], kept, [asked])
+    value = theory.expected_order_statistic(
+        [getattr(scipy.stats, law.law)], kept, [asked]
+    )
     assert value == pytest.approx(expected, abs=1e-3)
     agrees(np.diff(rows.time, prepend=0), value)
     started = np.searchsorted(np.sort(jobs.read_time), rows.time[:-1], side="right")
@@ -400,15 +402,19 @@ def test_who_is_late_is_stopped_and_may_be_asked_at_once(stop: dict[str, Any]) -
     if "deadline" in stop:
         workers[1] = [0, 1, 3]
     assert rows.time.tolist() == pytest.approx(ends)
-    assert [[w for w in row if w != NO_WORKER] for row in rows.worker.tolist()] == workers
+    assert [
+        [w for w in row if w != NO_WORKER] for row in rows.worker.tolist()
+    ] == workers
     stopped = jobs.outcome == Outcome.STOPPED
     late = [2, 1, 2, 2] if "wait_for" in stop else [2, 2, 2]
     assert jobs.client[stopped].tolist() == late
 
 
 def test_everyone_is_asked_again_where_late_jobs_are_stopped() -> None:
-    # K-sync of Dutta et al., which collect plays as well; client 2 takes 0.5 s to stop.
-    clients = Clients(compute=Constant(value=(1, 2.5, 10.2)), restart=Constant(value=0.5))
+    # K-sync of Dutta et al., which collect plays as well; a stop takes 0.5 s.
+    clients = Clients(
+        compute=Constant(value=(1, 2.5, 10.2)), restart=Constant(value=0.5)
+    )
     rounds = Synchronous(wait_for=2, late="stop")
     rows, jobs = play(rounds, clients, 3, rounds=4)
     assert rows.time.tolist() == pytest.approx([2.5, 5, 7.5, 10])
@@ -442,7 +448,7 @@ def test_stragglers_average_out_over_the_steps_of_a_round(steps: int) -> None:
     clients = Clients(
         compute=EXPONENTIAL,
         compute_per="step",
-        upload={"latency": {"law": "constant", "value": 1}},
+        upload=Link(latency=Constant(value=1)),
     )
     plan = played(Synchronous(), clients, 16, rounds=4_000)
     plan = replace(plan, workload=Workload(0, 0, 16, steps=steps))
