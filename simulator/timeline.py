@@ -135,6 +135,9 @@ class Rows(NamedTuple):
 class Jobs(NamedTuple):
     """Jobs that ended within a chunk, or were under way when the run ended.
 
+    They stand in the order in which they ended, whatever the chunks, and last those
+    that were under way.
+
     Times are virtual seconds; NaN for what had not happened. `uploads` counts the
     messages that the client sent, repeats included.
     """
@@ -155,7 +158,7 @@ class Jobs(NamedTuple):
 
 
 class Incidents(NamedTuple):
-    """Incidents up to the end of a chunk, in order of time.
+    """Incidents up to the end of a chunk, in order of time, client and incident.
 
     Attributes:
         time: Virtual seconds.

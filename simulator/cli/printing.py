@@ -249,6 +249,17 @@ def close_rollouts(told: dict[str, Any], folder: Path, forms: Sequence[str]) -> 
     out.say(f"Samples: {folder}")
 
 
+def show_import(study: "Study") -> None:
+    """Shows which kind of server a log of jobs was taken to be of."""
+    if study.manifest["runs"][0]["protocol"] == "synchronous":
+        out.say("Server: synchronous, by the column round; each round is one commit")
+    else:
+        out.say(
+            "Server: taken to be asynchronous, each applied arrival one commit; a log "
+            "of a synchronous one needs the column round"
+        )
+
+
 def show_fits(told: dict[str, Any]) -> None:
     """Shows the laws that were fitted to a log, and what a scenario has otherwise."""
     from analysis.rollouts.tables import fitted

@@ -343,6 +343,7 @@ def timeline(
             )
         with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
             study = import_log(log, folder)
+        printing.show_import(study)
         printing.close_timeline(study, gantt, chrome, forms)
     elif scenario is not None:
         from simulator.scenario.reading import read_any

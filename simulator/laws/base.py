@@ -136,6 +136,11 @@ class Law(Part):
         del name
         return np.ones(num_clients, bool)
 
+    @property
+    def varies(self) -> bool:
+        """Whether the draws of one client differ."""
+        return True
+
     def closed_form(self, num_clients: int) -> ClosedForm:
         """Returns the law as a family of SciPy's, for formulas.
 

@@ -31,6 +31,11 @@ class Constant(Law):
             return np.ones(num_clients, bool)
         return positive(self.value, num_clients, f"{name}.value")
 
+    @property
+    def varies(self) -> bool:
+        """Whether the draws of one client differ: never."""
+        return False
+
     def closed_form(self, num_clients: int) -> ClosedForm:
         """Returns the constants as the location of no family."""
         value = known_values(self.value, num_clients, "value")

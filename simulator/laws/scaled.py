@@ -31,6 +31,11 @@ class Scaled(Law):
     shift: Quantity = 0
     """Virtual seconds that are added."""
 
+    @property
+    def varies(self) -> bool:
+        """Whether the draws of one client differ: where the other law's do."""
+        return self.of.varies
+
     def make(self, population: Population) -> "ScaledSampler":
         """Returns a sampler that scales and shifts the draws of the other law."""
         return ScaledSampler(self, population)

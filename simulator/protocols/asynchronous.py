@@ -106,7 +106,8 @@ class Asynchronous(Protocol):
         self, world: World, width: int, batch: Batch | None, num_samples: int
     ) -> Recorder:
         """Returns the recorder of the timeline, a cheaper one where that suffices."""
-        plain = world.is_plain and self.free_rule is not None
+        # It knows applied jobs alone, not between which of them one was rejected.
+        plain = world.is_plain and self.free_rule == Arrivals()
         # A protocol that inherits from this one may apply contributions otherwise.
         if plain and type(self) is Asynchronous:
             return SingleRecorder(world, width=1)

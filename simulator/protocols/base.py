@@ -281,8 +281,13 @@ def refuse_server(kind: str, server: Server, has: str) -> None:
         )
 
 
-def refuse_selection(kind: str, clients: Clients | None) -> None:
+def refuse_selection(kind: str, clients: Clients | None, instead: str = "") -> None:
     """Refuses a selection of clients where everyone works.
+
+    Args:
+        kind: Name of the protocol.
+        clients: Clients of the scenario.
+        instead: What else to do than to remove it, if there is something.
 
     Raises:
         LocatedError: there is one.
@@ -290,7 +295,7 @@ def refuse_selection(kind: str, clients: Clients | None) -> None:
     if clients is not None and clients.selection is not None:
         raise LocatedError(
             f"clients.selection must not be set for the protocol {kind!r}, in which "
-            f"everyone works; remove it",
+            f"everyone works; remove it{instead}",
             ("clients", "selection"),
         )
 

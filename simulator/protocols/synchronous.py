@@ -1,12 +1,15 @@
 """Synchronous: round after round, each as long as its slowest client."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_serializer, model_validator
 
+from simulator.config.base import LocatedError, without
 from simulator.protocols.base import Cadence, Protocol, refuse_more_than
 from simulator.protocols.free import LockStep
 from simulator.recorders.recorder import Recorder
+from simulator.streams import Purpose
 from simulator.timeline import Incident, Outcome
 from simulator.world.clients import Clients, Server
 from simulator.world.cycle import Cycle
@@ -16,7 +19,10 @@ from simulator.world.world import World
 class Synchronous(Protocol):
     """The server waits for everyone; a round lasts as long as its slowest client.
 
-    With `clients.selection`, each round asks as many clients as that has in flight.
+    With `clients.selection`, each round asks as many clients as that has in flight;
+    with `wait_for` beside it, it asks more than it needs (over-selection): `in_flight:
+    1300` and `wait_for: 1000` ask 1,300 clients in every round and keep the first
+    1,000.
     """
 
     kind: Literal["synchronous"] = "synchronous"
@@ -26,8 +32,33 @@ class Synchronous(Protocol):
     """Virtual seconds after which a round ends with those who have arrived."""
     wait_for: Annotated[int, Field(ge=1)] | None = None
     """Arrivals with which a round ends, where more are asked (over-selection)."""
+    late: Literal["stop", "reject"] | None = None
+    """Treatment of jobs under way at the end of a round. `stop`, usual with
+    `clients.selection`: they are stopped at once, and their clients may be asked again
+    in the next round. `reject`, usual where everyone is asked: they run to their end,
+    their contributions are rejected when they arrive, and until then their clients
+    take part in no other round, which asks so many fewer."""
     timeout: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which the server gives up a client that has left."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), late=None)
+
+    @model_validator(mode="after")
+    def _some_are_late(self) -> "Synchronous":
+        if self.late is not None and self.deadline is None and self.wait_for is None:
+            raise LocatedError(
+                f"late must be with wait_for or deadline, without which nobody is, got "
+                f"{self.late!r}; add one of them or remove late",
+                ("late",),
+            )
+        return self
+
+    @property
+    def stops_jobs(self) -> bool:
+        """Whether it stops jobs that are under way, whoever is asked."""
+        return self.late == "stop"
 
     @property
     def free_rule(self) -> LockStep | None:
@@ -71,11 +102,12 @@ class Synchronous(Protocol):
         A round asks everyone, or as many as the scenario's selection has in flight, and
         ends when `wait_for` of them, or all that the server has not given up, have
         arrived; or at its deadline with those who have, though never with none. Who
-        arrives later is rejected, and may be asked again. A client whose job is lost
-        begins it anew as soon as it is back; one that has left is waited for until the
-        timeout tells.
+        is late is stopped, or rejected on arrival, and may then be asked again. A
+        client whose job is lost begins it again as soon as it is back; one that has
+        left is waited for until the timeout.
 
-        Source: VAFL, section 5; V-29.
+        Source: VAFL, section 5; V-29. Over-selection: Bonawitz et al., Towards
+        Federated Learning at Scale (2019), section 2.2.
         """
         _Rounds(self, world, recorder).start()
 
@@ -87,11 +119,19 @@ class _Rounds:
         self._round = 0
         self._open: set[int] = set()  # asked in this round, not arrived
         self._arrived: list[int] = []
-        self._late: set[int] = set()  # asked in a round that is over
+        self._late: set[int] = set()  # asked in a round that is over, and not free yet
+        self._pending: set[int] = set()  # begun, and the read is still to come
         self._gone: set[int] = set()
         self._overdue = False
-        arrive, lose = self._arrive, recorder.lose
-        self._cycle = Cycle(world, self._read, arrive, lose, self._left, selects=False)
+        late = config.late or ("reject" if world.pool is None else "stop")
+        ends_early = config.wait_for is not None or config.deadline is not None
+        self._stops = ends_early and late == "stop"
+        self._cycle = Cycle(
+            *(world, self._read, self._arrive, self._lose, self._left),
+            selects=False,
+            stops=self._stops,
+            admit=self._admit if self._stops else None,
+        )
 
     def start(self) -> None:
         asked = self._select()
@@ -99,7 +139,23 @@ class _Rounds:
         if self._config.deadline is not None and asked:
             self._world.call(self._config.deadline, self._deadline, self._round)
         for client in asked:
-            self._cycle.begin(client)
+            if client not in self._pending:
+                self._begin(client)
+
+    def _begin(self, client: int) -> None:
+        if self._stops:
+            self._pending.add(client)
+        self._cycle.begin(client)
+
+    def _admit(self, client: int) -> bool:
+        """Lets a client read, unless its round has ended without it."""
+        self._pending.discard(client)
+        return client in self._open
+
+    def _lose(self, client: int, outcome: Outcome) -> None:
+        self._recorder.lose(client, outcome)
+        if self._stops and outcome is not Outcome.STOPPED:
+            self._pending.add(client)  # begins again when it is back
 
     def _select(self) -> list[int]:
         world, busy = self._world, self._late | self._gone
@@ -127,14 +183,8 @@ class _Rounds:
         now = self._env.now
         self._recorder.arrive(client, now)
         if client in self._late:
-            self._late.remove(client)
             self._recorder.lose(client, Outcome.REJECTED)
-            self._free(client)
-            if not self._open and not self._arrived:
-                self.start()
-            elif self._world.pool is None:
-                self._open.add(client)
-                self._cycle.begin(client)
+            self._come_back(client)
             return
         self._open.remove(client)
         self._arrived.append(client)
@@ -167,9 +217,34 @@ class _Rounds:
         self._recorder.commit(self._env.now, arrived, self._round)
         self._round += 1
         self._late |= self._open
+        if self._stops:
+            for client in sorted(self._open):
+                self._stop(client)
         for client in arrived:
             self._free(client)
         self.start()
+
+    def _stop(self, client: int) -> None:
+        """Stops a late client, unless its contribution waits for the server."""
+        if self._cycle.stop(client, again=False):
+            delay = self._world.draw(Purpose.RESTART, client)
+            if delay:
+                self._world.call(delay, self._come_back, client)
+                return
+        elif client not in self._pending:
+            return
+        self._late.remove(client)
+        self._free(client)
+
+    def _come_back(self, client: int) -> None:
+        """Lets a client that was late be asked again."""
+        self._late.remove(client)
+        self._free(client)
+        if not self._open and not self._arrived:
+            self.start()
+        elif self._world.pool is None:
+            self._open.add(client)
+            self._begin(client)
 
     def _free(self, client: int) -> None:
         if self._world.pool is not None:

@@ -78,7 +78,8 @@ class Generation(Config):
     """Whether a group enters the queue as a whole, when its last sample is finished; a
     partial one enters sample by sample."""
     max_async_level: Annotated[int, Field(ge=0)] | None = None
-    """Batches by which starts may lead the trainer (pacing): 0 is synchronous. By
+    """Batches by which starts may lead the trainer (pacing): 0 is synchronous. It
+    bounds staleness only with `order: in_order`, where no sample is overtaken. By
     default slots never wait."""
     failures: SlotFailures | None = None
     """Failures of slots."""

@@ -154,7 +154,7 @@ def _values(entry: Any, place: Keys) -> list[SweptValue]:
 
 def _column(entry: Any, place: Keys) -> list[SweptValue]:
     """Returns what one key takes: the values of a list, or of a range."""
-    if isinstance(entry, Mapping):
+    if isinstance(entry, Mapping) and entry:
         return [SweptValue(number, place) for number in _range(entry, place).values()]
     if isinstance(entry, list | tuple) and entry:
         return [SweptValue(value, (*place, i)) for i, value in enumerate(entry)]

@@ -1,6 +1,6 @@
 """Runs of a scenario: its variants, sweep points and replicates."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from simulator.config.base import LocatedError
 from simulator.config.messages import first_error
-from simulator.config.text import shown
+from simulator.config.text import shown, suggestion
 from simulator.problems.data.parts import OF_REPLICATE
 from simulator.scenario import claimed, grid
 from simulator.scenario.dialect import Keys
@@ -95,6 +95,8 @@ def expand(scenario: Varied) -> list[Run]:
     for variant, (changes, _) in _variants(scenario).items():
         tree = merge(base, {k: v for k, v in changes.items() if k != "sweep"})
         for point in _points(scenario, variant, changes):
+            if "sweep" not in changes:
+                _refuse_overwriting(scenario, variant, point)
             replicates = _replicates(point, scenario)
             resolved = _resolved(tree, variant, changes, point, scenario)
             values = {key: value for key, (value, _) in point.items()}
@@ -287,6 +289,14 @@ def _points(
             f"{shown(sweep)}; write for example {{seed: [1, 2]}}, or {{}} for none",
             (*place, "sweep"),
         )
+    known = type(scenario).model_fields
+    for key in sweep:
+        if key not in (grid.ZIPPED, grid.RANDOM) and key.split(".")[0] not in known:
+            raise VariantError(
+                f"{'.'.join((*place, 'sweep', key))} is not a known key; "
+                f"{suggestion(key, known)}",
+                (*place, "sweep", key),
+            )
     try:
         found = grid.points(sweep, scenario.seed)
     except LocatedError as error:
@@ -303,6 +313,38 @@ def _points(
                 (*place, "sweep", *value.place[: value.place.index(key) + 1]),
             )
     return found
+
+
+def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> None:
+    """Refuses a swept value that would take the place of a variant's own.
+
+    Raises:
+        VariantError: naming the variant, the key and its value.
+    """
+    own = scenario.variants.get(variant, {})
+    for key, (value, _) in point.items():
+        keys = tuple(key.split("."))
+        for at in _replaced(own, replace({}, keys, value, nulls_remove=False)):
+            found: Any = own
+            for part in at:
+                found = found[part]
+            name = ".".join(map(str, at))
+            raise VariantError(
+                f"variants.{variant}.{name} must be left out where {key} is swept, "
+                f"which would replace it, got {shown(found)}; remove it, or give the "
+                f"variant a sweep of its own ({{}} for none)",
+                ("variants", variant, *at),
+            )
+
+
+def _replaced(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> Iterator[Keys]:
+    """Yields the places in a tree whose values `merge` would replace."""
+    for key in sorted(tree.keys() & changes.keys()):
+        old, new = tree[key], changes[key]
+        if isinstance(old, Mapping) and isinstance(new, Mapping) and _is_same(old, new):
+            yield from ((key, *rest) for rest in _replaced(old, new))
+        else:
+            yield (key,)
 
 
 def _swept(runs: list[Run]) -> claimed.Swept:

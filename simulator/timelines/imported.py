@@ -7,11 +7,15 @@ A log is a CSV, JSON Lines or Parquet file with a row per job and the columns
 - `read_time`, `arrived_time`: seconds at which the client read the model and at which
   its update reached the server (of a lost one: at which it was given up);
 - `computed_time`, `sent_time` (optional): ends of computing, beginning of the upload;
-- `outcome` (optional): `applied` (the default), `lost` or `rejected`.
+- `outcome` (optional): `applied` (the default), `lost` or `rejected`;
+- `round` or `read_version` (optional): whole numbers, from any one on.
 
-The server is asynchronous: each applied arrival is one commit, in order of arrival, and
-those at one instant in the order of the file. A client reads the version of all commits
-made until then, those of the same instant among them. Times count from the first read.
+With `round` the server is synchronous: all that a round applies is one commit, made at
+its last arrival, and the jobs of the next round read after it. Else it is asynchronous:
+each applied arrival is one commit, in order of arrival, and those at one instant in the
+order of the file. A client then reads the version of all commits made until then, those
+of the same instant among them, unless `read_version` says otherwise of that instant;
+one that cannot be is refused. Times count from the first read.
 """
 
 from itertools import pairwise
@@ -19,8 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Int
 
-from simulator.protocols import Asynchronous
+from simulator.config.errors import DataError
+from simulator.protocols import Asynchronous, Protocol, Synchronous
 from simulator.storage import digests
 from simulator.timeline import (
     NO_COMMIT,
@@ -43,7 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NEEDED = ("client", "read_time", "arrived_time")
-OPTIONAL = ("computed_time", "sent_time", "outcome")
+OPTIONAL = ("computed_time", "sent_time", "outcome", "round", "read_version")
 OUTCOMES = {
     "applied": Outcome.APPLIED,
     "lost": Outcome.LOST,
@@ -79,8 +85,12 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         for name in ("read_time", "computed_time", "sent_time", "arrived_time")
     }
     outcome = np.array([OUTCOMES[word] for word in frame["outcome"]], np.int32)
-    rows, jobs, num_registers = _timeline(client, times, outcome)
-    protocol = Asynchronous()
+    protocol: Protocol = Asynchronous()
+    if "round" in frame:
+        protocol = Synchronous()
+        rows, jobs, num_registers = _in_rounds(client, times, outcome, table)
+    else:
+        rows, jobs, num_registers = _timeline(client, times, outcome, table)
     scenario = {
         "name": path.stem,
         "source": f"imported from {path.name}",
@@ -96,7 +106,7 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "seed": 0,
         "protocol": protocol.kind,
         "num_clients": len(labels),
-        "width": 1,
+        "width": rows.worker.shape[1],
         "num_registers": num_registers,
         "commits_at_once": 1,
         "in_flight": len(labels),
@@ -142,6 +152,17 @@ def _checked(table: LogTable, origin: int) -> "pd.DataFrame":
         endless = ~np.isfinite(frame["arrived_time"] - frame["read_time"].min())
     what = "must have arrived_time within 1e308 s of the first read_time"
     refuse(endless, what, "arrived_time", "correct or remove the row")
+    numbered = [name for name in ("round", "read_version") if name in frame]
+    if len(numbered) > 1:
+        raise DataError(
+            f"{table.path}: must have the column round of a synchronous server, or "
+            f"read_version of an asynchronous one, got both; remove one"
+        )
+    for name in numbered:
+        number = table.numbers(name)
+        wrong = ~np.isfinite(number) | (number != np.rint(number))
+        refuse(wrong, f"must have a whole number as {name}", name, "correct the row")
+        frame[name] = number
     if "outcome" not in frame:
         frame["outcome"] = "applied"
     refuse(
@@ -202,22 +223,144 @@ def _check_overlaps(frame: "pd.DataFrame", client: np.ndarray, table: LogTable) 
         )
 
 
+def _in_rounds(
+    client: np.ndarray,
+    times: dict[str, np.ndarray],
+    outcome: np.ndarray,
+    table: LogTable,
+) -> tuple[Rows, Jobs, int]:
+    """Returns a row for each round, jobs in order of their ends, and two registers."""
+    applied = outcome == Outcome.APPLIED
+    number, read, arrived = (
+        each.astype(np.float64)
+        for each in (table.numbers("round"), times["read_time"], times["arrived_time"])
+    )
+    # A round in which nothing was applied makes no version.
+    made = np.unique(number[applied])
+    version = np.searchsorted(made, number)
+    T, width = made.size, int(client.max()) + 1
+    ends = np.full(T, -np.inf)
+    np.maximum.at(ends, version[applied], arrived[applied])
+    early = (version > 0) & (read < np.r_[-np.inf, ends][version])
+    table.refuse(
+        early,
+        "must read after the last applied arrival of the round before",
+        "read_time",
+        "correct the row; of a server that does not wait, leave out the column round",
+    )
+    pairs = np.stack([np.where(applied, version, -1 - np.arange(client.size)), client])
+    _, counts = np.unique(pairs, axis=1, return_inverse=True)
+    twice = np.bincount(counts.ravel())[counts.ravel()] > 1
+    table.refuse(
+        twice,
+        "must be its client's only applied job of the round",
+        "round",
+        "remove it",
+    )
+    end = arrived.copy()
+    end[applied] = ends[version[applied]]
+    order = np.lexsort((client, end))
+    job = _job_numbers(client, read)
+    wide = np.full((4, T, width), NO_WORKER, np.int64)
+    place = np.zeros(client.size, np.int64)
+    first = order[applied[order]]
+    starts = np.searchsorted(version[first], np.arange(T))
+    place[first] = np.arange(first.size) - starts[version[first]]
+    at = (slice(None), version[first], place[first])
+    wide[at] = client[first], job[first], version[first], version[first] % 2
+    worker, of_job, read_version, read_slot = wide
+    later = np.r_[np.isin(np.arange(1, T), version), False]
+    rows = Rows(
+        time=ends,
+        kind=np.full(T, Kind.COMMIT, np.int32),
+        node=np.full(T, SERVER, np.int32),
+        worker=worker.astype(np.int32),
+        job=of_job.astype(np.int32),
+        version=np.arange(T),
+        read_version=read_version,
+        read_slot=read_slot.astype(np.int32),
+        write_slot=np.where(later, np.arange(1, T + 1) % 2, NO_SLOT).astype(np.int32),
+        peer=np.full(T, NO_WORKER, np.int32),
+        round=np.arange(T, dtype=np.int32),
+    )
+    commit = np.where(applied, version + 1, NO_COMMIT)
+    ended = np.where(applied, end, np.nan)
+    jobs = _jobs(client, job, times, outcome, version, commit, ended)
+    return rows, Jobs(*(column[order] for column in jobs)), min(2, T + 1)
+
+
+def _jobs(
+    client: np.ndarray,
+    job: np.ndarray,
+    times: dict[str, np.ndarray],
+    outcome: np.ndarray,
+    read_version: np.ndarray,
+    commit: np.ndarray,
+    applied_time: np.ndarray,
+) -> Jobs:
+    lost = outcome == Outcome.LOST
+    return Jobs(
+        client=client,
+        job=job,
+        refresh=np.zeros(client.size, np.int32),
+        read_time=times["read_time"],
+        begun_time=times["read_time"],  # a log says no more
+        computed_time=times["computed_time"],
+        sent_time=times["sent_time"],
+        arrived_time=np.where(lost, np.nan, times["arrived_time"]),
+        applied_time=applied_time,
+        read_version=read_version,
+        commit=commit,
+        outcome=outcome,
+        uploads=np.ones(client.size, np.int32),
+    )
+
+
+def _read_versions(
+    read: np.ndarray, made: np.ndarray, table: LogTable
+) -> Int[np.ndarray, " J"]:
+    """Returns how many commits had been made when each job read.
+
+    Args:
+        read: Times of the reads, in the order of the file.
+        made: Times of the commits, in order.
+        table: Log, which may say so of commits at that very instant.
+    """
+    most = np.searchsorted(made, read, side="right")
+    if "read_version" not in table.frame:
+        return most
+    least, said = np.searchsorted(made, read), table.numbers("read_version")
+    first = int(np.argmin(read))
+    said = (said - said[first] + least[first]).astype(np.int64)
+    table.refuse(
+        (said < least) | (said > most),
+        "must have as read_version the number of arrivals applied before its read",
+        "read_version",
+        "correct the row; of a server that commits once a round, give the column round "
+        "in its place",
+    )
+    return said
+
+
 def _timeline(
-    client: np.ndarray, times: dict[str, np.ndarray], outcome: np.ndarray
+    client: np.ndarray,
+    times: dict[str, np.ndarray],
+    outcome: np.ndarray,
+    table: LogTable,
 ) -> tuple[Rows, Jobs, int]:
     """Returns rows and jobs in order of arrival, and how many registers suffice."""
     order = np.argsort(times["arrived_time"], kind="stable")
+    made = times["arrived_time"][order][(outcome == Outcome.APPLIED)[order]]
+    read_version = _read_versions(times["read_time"], made, table)[order]
     client, outcome = client[order], outcome[order]
     times = {name: values[order] for name, values in times.items()}
     applied = outcome == Outcome.APPLIED
     version = np.cumsum(applied) - applied  # before each arrival
-    made = times["arrived_time"][applied]
-    read_version = np.searchsorted(made, times["read_time"], side="right")
     read_slot, write_slot, num_registers = _registers(read_version, applied)
-    T = int(applied.sum())
+    T, job = int(applied.sum()), _job_numbers(client, times["read_time"])
     wide = {
         "worker": client[applied, None],
-        "job": _job_numbers(client, times["read_time"])[applied, None],
+        "job": job[applied, None],
         "read_version": read_version[applied, None],
         "read_slot": read_slot[applied, None],
     }
@@ -231,22 +374,9 @@ def _timeline(
         round=np.zeros(T, np.int32),
         **wide,
     )
-    lost = outcome == Outcome.LOST
-    jobs = Jobs(
-        client=client,
-        job=_job_numbers(client, times["read_time"]),
-        refresh=np.zeros(client.size, np.int32),
-        read_time=times["read_time"],
-        begun_time=times["read_time"],  # a log says no more
-        computed_time=times["computed_time"],
-        sent_time=times["sent_time"],
-        arrived_time=np.where(lost, np.nan, times["arrived_time"]),
-        applied_time=np.where(applied, times["arrived_time"], np.nan),
-        read_version=read_version,
-        commit=np.where(applied, version + 1, NO_COMMIT),
-        outcome=outcome,
-        uploads=np.ones(client.size, np.int32),
-    )
+    commit = np.where(applied, version + 1, NO_COMMIT)
+    ended = np.where(applied, times["arrived_time"], np.nan)
+    jobs = _jobs(client, job, times, outcome, read_version, commit, ended)
     return rows, jobs, num_registers
 
 

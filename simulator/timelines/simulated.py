@@ -165,7 +165,8 @@ class SimulatedTimeline(RunTimeline):
             rows, jobs = recorder.take(world.seconds, final=reason is not None)
             check(rows, self.num_registers)
             now = float(world.seconds([world.env.now])[0])
-            yield Chunk(rows, jobs, reason, world.incidents(now))
+            incidents = world.incidents(now, final=reason is not None)
+            yield Chunk(rows, jobs, reason, incidents)
 
     def _run(
         self,

@@ -215,6 +215,11 @@ class Behaviour(Config):
     """Unit of a draw of `compute`: a whole job, one of its local steps, one of its
     samples, or a floating-point operation of the gradients of its samples, which are
     counted from the model (`value: 1/5e9` is a rate of 5 Gflop/s)."""
+    compute_draws: Literal["each", "one"] | None = None
+    """Draws of a job of several steps or samples. `each`, usual for steps: each has a
+    draw of its own, independent of the others, and they are added. `one`, usual for
+    samples and the rule for `flop`: a single draw times their number, as if the job had
+    a speed of its own."""
     power: Power | None = None
     """How fast it computes over time; by default always as the law says."""
     upload: Link | None = None
@@ -237,7 +242,17 @@ class Behaviour(Config):
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         usual = {"restart": None, "world": None, "power": None, "compute_by": None}
-        return without(dump(self), **usual)
+        return without(dump(self), **usual, compute_draws=None)
+
+    @property
+    def adds_draws(self) -> bool:
+        """Whether a job's computing time is a sum of different draws."""
+        usual = "each" if self.compute_per == "step" else "one"
+        several = self.compute_per in ("step", "sample")
+        draws = self.compute_draws or usual
+        return (
+            several and draws == "each" and bool(self.compute and self.compute.varies)
+        )
 
 
 class Group(Behaviour):
@@ -282,6 +297,14 @@ class Clients(Behaviour):
         parts: tuple[Any, ...] = tuple(self.groups.values()) or (self,)
         if all(part.compute is None for part in (self, *parts)):
             raise ValueError("must say how long a job takes; add compute: {law: ...}")
+        for _, _, part in self.behaviours(self.total or 1):
+            if part.compute_draws == "each" and part.compute_per in ("job", "flop"):
+                raise LocatedError(
+                    f"compute_draws must be left out with compute_per: "
+                    f"{part.compute_per}, of which a job has one draw, got 'each'; "
+                    f"remove it, or take compute_per: step or sample",
+                    ("compute_draws",),
+                )
         if self.groups and self.number not in (None, self.total):
             raise LocatedError(
                 f"number must be the {self.total} clients of all groups, got "

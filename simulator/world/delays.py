@@ -29,6 +29,7 @@ class StageDelays:
         num_clients: Number of clients.
         tick: Seconds of one tick, or None for a clock in seconds.
         first: Number of the first client.
+        each: Draws that a duration takes.
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class StageDelays:
         num_clients: int,
         tick: Fraction | None,
         first: int = 0,
+        each: int = 1,
     ) -> None:
         self._law, self._purpose, self._streams = law, purpose, streams
         self._tick, self._first = tick, first
-        self._size = block_size(num_clients)
+        # Four at least, or a block might hold none that comes after its position.
+        self._size = max(block_size(num_clients) // each, 4)
         self._ahead: dict[int, int | float] = {}
         self._position = array("q", bytes(8 * num_clients))
         self._block: list[Iterator[int | float]] = [iter(())] * num_clients

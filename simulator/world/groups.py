@@ -2,8 +2,11 @@
 
 from fractions import Fraction
 
+import numpy as np
+
 from simulator.laws.base import AnyLaw, DurationSampler, Population
 from simulator.laws.parameters import ClientValues
+from simulator.laws.summed import SummedSampler
 from simulator.streams import Purpose
 from simulator.world import faults
 from simulator.world.clients import Behaviour, OnOff, Periodic
@@ -17,6 +20,7 @@ from simulator.world.presence import (
     Renewal,
     read_intervals,
 )
+from simulator.world.workload import Workload
 
 
 class ClientGroup:
@@ -25,9 +29,15 @@ class ClientGroup:
     Args:
         config: Entries of the group in the scenario.
         population: Clients of the group.
+        workload: Work of their jobs.
     """
 
-    def __init__(self, config: Behaviour, population: Population) -> None:
+    def __init__(
+        self,
+        config: Behaviour,
+        population: Population,
+        workload: Workload | None = None,
+    ) -> None:
         self.config, self.population = config, population
         laws = {
             Purpose.IDLE: config.idle,
@@ -40,6 +50,9 @@ class ClientGroup:
         self.laws: dict[Purpose, DurationSampler] = {
             purpose: self.law(law, purpose) for purpose, law in laws.items() if law
         }
+        self.amounts = self._add_up(workload or Workload())
+        """Steps, samples or operations of each client's job; 1 where a draw of
+        `compute` is a whole job's."""
         self.bandwidth = {
             way: ClientValues.given(link.bandwidth, population, f"{way.name}.bandwidth")
             for way, link in (
@@ -66,6 +79,21 @@ class ClientGroup:
         if purpose not in self.laws:
             return None
         return self._stage(self.laws[purpose], purpose, tick)
+
+    def _add_up(self, workload: Workload) -> list[float]:
+        """Lets jobs take the sum of their steps' draws; returns how many they have."""
+        config, population = self.config, self.population
+        size, _, first, _ = population
+        clients = range(first, first + size)
+        amounts = [workload.amount(config.compute_per, each) for each in clients]
+        if config.compute is not None:
+            law = self.laws[Purpose.REFRESH] = self.laws[Purpose.COMPUTE]
+            if config.adds_draws:
+                numbers = np.array(amounts, np.int64)
+                self.laws[Purpose.COMPUTE] = SummedSampler(
+                    law, numbers, Purpose.COMPUTE, population
+                )
+        return amounts
 
     def renewal(
         self, on: tuple[Purpose, AnyLaw], off: tuple[Purpose, AnyLaw]
@@ -111,4 +139,6 @@ class ClientGroup:
         self, law: DurationSampler, purpose: Purpose, tick: Fraction | None
     ) -> StageDelays:
         size, streams, first, _ = self.population
-        return StageDelays(law, purpose, streams, size, tick, first)
+        adds = purpose == Purpose.COMPUTE and self.config.adds_draws
+        each = int(max(self.amounts)) if adds else 1
+        return StageDelays(law, purpose, streams, size, tick, first, each)

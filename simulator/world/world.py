@@ -7,7 +7,7 @@ nothing else costs less per client.
 from collections.abc import Callable
 from fractions import Fraction
 from heapq import heappush
-from math import inf
+from math import inf, nextafter
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from simulator.world.links import Queue, SharedLink
 from simulator.world.message_budget import MessageBudget
 from simulator.world.presence import MOST_TURNS, restless
 from simulator.world.selection import Pool
-from simulator.world.workload import Unit, Workload
+from simulator.world.workload import Workload
 
 AFTER_ARRIVALS = EventPriority(NORMAL + 1)
 """Priority of the end of a window: what arrives at that instant is still in it."""
@@ -91,7 +91,9 @@ class World:
         population = Population(num_clients, self.streams)
         behaviours = clients.behaviours(num_clients) if clients else []
         self.groups = [
-            ClientGroup(config, population._replace(size=size, first=first))
+            ClientGroup(
+                config, population._replace(size=size, first=first), self.workload
+            )
             for first, size, config in behaviours
         ]
         """Groups of clients, one after the other."""
@@ -246,15 +248,18 @@ class World:
         return self.draw(way, client) + seconds[client]
 
     def median_compute(self) -> list[float]:
-        """Returns each client's median computing time by its law, slowdowns apart."""
+        """Returns each client's median computing time by its law, slowdowns apart.
+
+        Where a job's time is a sum of draws, it is the sum of their medians.
+        """
         found: list[float] = []
         for group in self.groups:
             size = group.population.size
             half = Draws(np.full(size, 0.5), np.arange(size), np.zeros(size, int))
-            law = group.laws.get(Purpose.COMPUTE)
+            law = group.laws.get(Purpose.REFRESH)
             times = np.zeros(size) if law is None else law.draw(half, None)
-            found += np.broadcast_to(times, size).tolist()
-        return [each * units for each, units in zip(found, self.units, strict=True)]
+            found += (times * np.array(group.amounts)).tolist()
+        return found
 
     def slowness(self, client: int, job: int, time: float) -> float:
         """Returns by what a draw of computing time is multiplied."""
@@ -313,10 +318,17 @@ class World:
         seconds = time if self.tick is None else self.seconds([time])[0]
         self._incidents.append((float(seconds), client, what, count))
 
-    def incidents(self, until: float) -> Incidents:
-        """Hands over the incidents up to a time in virtual seconds, in order."""
-        done = sorted(entry for entry in self._incidents if entry[0] <= until)
-        self._incidents = [entry for entry in self._incidents if entry[0] > until]
+    def incidents(self, until: float, *, final: bool = True) -> Incidents:
+        """Hands over the incidents up to a time in virtual seconds, in order.
+
+        Args:
+            until: Virtual seconds.
+            final: Whether nothing more can happen at that instant; else what has
+                happened then is kept back, since more may come before it in order.
+        """
+        last = until if final else nextafter(until, -inf)
+        done = sorted(entry for entry in self._incidents if entry[0] <= last)
+        self._incidents = [entry for entry in self._incidents if entry[0] > last]
         time, client, what, count = zip(*done, strict=True) if done else ((),) * 4
         whole = (np.array(column, np.int32) for column in (client, what, count))
         return Incidents(np.array(time, np.float64), *whole)
@@ -378,16 +390,12 @@ class World:
     ) -> dict[Purpose, Callable[[int], int | float]]:
         found: dict[Purpose, Callable[[int], int | float]] = {}
         self._stage_objects: list[dict[int, StageDelays]] = []
-        for group in self.groups:
-            if Purpose.COMPUTE in group.laws:
-                group.laws[Purpose.REFRESH] = group.laws[Purpose.COMPUTE]
-        units: list[Unit] = [
-            group.config.compute_per
+        self.units = [
+            1 if group.config.adds_draws else amount
             for group in self.groups
-            for _ in range(group.population.size)
+            for amount in group.amounts
         ]
-        self.units = [self.workload.amount(u, client) for client, u in enumerate(units)]
-        """Draws of computing time that each client's job takes."""
+        """By what a draw of each client's computing time is multiplied."""
         for purpose in Purpose:
             stages = [group.stage(purpose, self.tick) for group in self.groups]
             known = {n: s for n, s in enumerate(stages) if s is not None}

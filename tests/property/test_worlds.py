@@ -116,6 +116,12 @@ def worlds(draw: Any) -> SimulatedTimeline:
                 timeout=st.none() | st.just(3.0),
                 wait_for=st.none() | st.integers(1, num_clients),
             ),
+            st.builds(
+                Synchronous,
+                deadline=st.none() | st.just(4.0),
+                wait_for=st.integers(1, num_clients),
+                late=st.sampled_from(["stop", "reject"]),
+            ),
             st.builds(TSynchronous, t=st.integers(1, num_clients)),
             st.builds(Buffered, size=st.integers(1, 5)),
             st.builds(Buffered, window=st.just(2.5)),

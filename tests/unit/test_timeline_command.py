@@ -319,6 +319,38 @@ def test_an_exported_timeline_is_imported_as_it_was(tmp_path: Path) -> None:
         np.testing.assert_array_equal(one[column], other[column], column)
 
 
+def test_a_log_of_rounds_is_of_a_server_that_waits(tmp_path: Path) -> None:
+    late = {"kind": "synchronous", "wait_for": 3}
+    study = record(scenario(SGD, {"protocol": late}), tmp_path / "played")
+    jobs = study.table("jobs").sort_values(["client", "job"])
+    ended = jobs["outcome"].isin(["APPLIED", "REJECTED"])
+    jobs = jobs.loc[ended].assign(outcome=jobs["outcome"].str.lower())
+    assert (jobs["outcome"] == "rejected").any()
+    times = ["read_time", "computed_time", "sent_time", "arrived_time"]
+    log = jobs[["client", *times, "outcome"]].assign(round=7 + jobs["read_version"])
+    again = import_log(written(tmp_path, log), tmp_path / "there")
+    one, other = study.table("rows"), again.table("rows")
+    for column in ("row", "place", "time", "worker", "job", "version", "read_version"):
+        np.testing.assert_array_equal(one[column], other[column], column)
+    said = again.table("jobs").sort_values(["client", "job"])
+    for column in ("read_version", "commit", "applied_time"):
+        np.testing.assert_array_equal(said[column], jobs[column], column)
+    changes = {"clients": None, "timeline": {"replay": str(tmp_path / "there")}}
+    run = scenario(SGD, changes, {"protocol": {"kind": "synchronous"}})
+    rows, _, _ = everything(timeline(expand(run)[0]), 7)
+    check(rows, again.manifest["runs"][0]["num_registers"])
+
+
+def test_a_log_may_say_what_was_read_at_the_instant_of_a_commit(tmp_path: Path) -> None:
+    for said in (4, 5):
+        log = pd.DataFrame(GOOD | {"read_version": [4, 4, said]})
+        found = import_log(written(tmp_path, log), tmp_path / f"{said}").table("jobs")
+        assert found["read_version"].tolist() == [0, said - 4, 0]
+    both = pd.DataFrame(GOOD | {"read_version": [0, 0, 1], "round": [1, 1, 2]})
+    with pytest.raises(DataError, match="got both; remove one"):
+        import_log(written(tmp_path, both), tmp_path / "both")
+
+
 PHONES = pd.DataFrame(
     {
         "client": ["phone-b", "phone-a", "phone-c", "phone-a", "phone-b"],
@@ -335,6 +367,7 @@ def test_the_labels_of_a_log_are_kept_wherever_its_clients_are_shown(
     log, folder = written(tmp_path, PHONES, "fleet.csv"), tmp_path / "fleet"
     events = tmp_path / "events.json"
     done = stalesim("timeline", "--import", log, "-o", folder, "--chrome", events)
+    assert "Server: taken to be asynchronous" in done.stdout
     assert done.returncode == 0, done.stderr
     for label in ("phone-a", "phone-b", "phone-c", "fleet: clients"):
         assert label in done.stdout
@@ -450,6 +483,14 @@ GOOD: dict[str, list[Any]] = {
         ("computed_time", [1, -1, 3], r"line 3: must have computed_time at or after"),
         ("computed_time", [1, 1, 9], r"line 4: must have arrived_time at or after"),
         ("outcome", ["applied", "gone", "lost"], r"line 3: .* got 'gone'; correct it"),
+        ("round", [1, 1, 2], r"line 4: must read after the last applied arrival of"),
+        ("round", [1, 1, 1], r"line 2: must be its client's only applied job of"),
+        ("round", [1, 1.5, 2], r"line 3: must have a whole number as round"),
+        (
+            "read_version",
+            [0, 0, 2],
+            r"line 4: must have as read_version .* column round",
+        ),
     ],
 )
 def test_bad_logs_are_refused_in_one_line(

@@ -419,8 +419,8 @@ def test_local_steps_and_links_of_a_round(Q: int) -> None:
         "upload": LATENCY,
         "download": LATENCY,
     }
-    # Of a job all steps take the time of one draw; both messages come on top.
-    phases = [scipy.stats.expon(2 * 0.7, Q * m) for m in range(1, K + 1)]
+    # A job's steps are drawn one by one; both messages come on top.
+    phases = [scipy.stats.gamma(Q, 2 * 0.7, m) for m in range(1, K + 1)]
     bound = _five_errors(phases)
     expected = rounds.expected_maximum(phases)
     assert _mean_round("parallel", clients, K, Q) == pytest.approx(expected, abs=bound)

@@ -5,6 +5,7 @@ of successive batches, each much longer than the run's memory. Five standard err
 bound every difference, unless a comment says otherwise.
 """
 
+from dataclasses import replace
 from functools import cache
 from math import prod, sqrt
 from typing import Any
@@ -16,9 +17,10 @@ import scipy.stats
 from analysis import theory
 from simulator.laws.constant import Constant
 from simulator.laws.distributions import Scipy
-from simulator.protocols import Asynchronous, Synchronous, TSynchronous
+from simulator.protocols import Asynchronous, Collect, Synchronous, TSynchronous
 from simulator.timeline import NO_WORKER, Jobs, Outcome, Rows, StopReason
-from simulator.world.clients import Clients, Group, Selection
+from simulator.world.clients import Clients, Group, Link, Selection
+from simulator.world.workload import Workload
 from tests.support import everything, played
 
 EXPONENTIAL = Scipy(law="expon")
@@ -323,14 +325,15 @@ def over_selected(n: int, t: int, *, rejoin: bool) -> tuple[float, float]:
 
 @pytest.mark.parametrize(("n", "t"), [(5, 3), (6, 5), (4, 4)])
 @pytest.mark.parametrize("select", [True, False])
-def test_over_selection(n: int, t: int, *, select: bool) -> None:
+def test_over_selection_of_clients_that_run_on(n: int, t: int, *, select: bool) -> None:
     # The expected t-th order statistic holds for the first round alone: those who are
     # late are still under way in the next. For exponentials they can be counted.
     clients = Clients(
         compute=EXPONENTIAL, selection=Selection(in_flight=n) if select else None
     )
     number = 3 * n if select else n
-    rows, jobs = play(Synchronous(wait_for=t), clients, number, rounds=8_000)
+    protocol = Synchronous(wait_for=t, late="reject")
+    rows, jobs = play(protocol, clients, number, rounds=8_000)
     duration, rejections = over_selected(n, t, rejoin=not select)
     if n == t:
         assert duration == pytest.approx(theory.exponential_order_statistic(1, n, n))
@@ -352,7 +355,8 @@ def test_first_rounds_of_an_over_selection() -> None:
         compute=Constant(value=(1, 2.5, 10.2, 0.3)),
         selection=Selection(in_flight=3, by="cyclic"),
     )
-    rows, jobs = play(Synchronous(wait_for=2), clients, 4, rounds=7)
+    protocol = Synchronous(wait_for=2, late="reject")
+    rows, jobs = play(protocol, clients, 4, rounds=7)
     assert rows.time.tolist() == pytest.approx([2.5, 3.5, 6, 8.5, 9.5, 12, 14.5])
     workers = [[0, 1], [0, 3], [1, 3], [0, 1], [0, 3], [1, 3], [0, 1]]
     assert rows.worker[:, :2].tolist() == workers
@@ -361,6 +365,67 @@ def test_first_rounds_of_an_over_selection() -> None:
     assert jobs.arrived_time[rejected] == pytest.approx([10.2])
     waits = jobs.read_time[jobs.outcome == Outcome.IN_FLIGHT]
     assert np.sort(waits) == pytest.approx([12.0, 14.5, 14.5])
+
+
+@pytest.mark.parametrize(
+    ("law", "asked", "kept", "rounds", "expected"),
+    [
+        (EXPONENTIAL, 13, 10, 4_000, 1.347),  # H_13 - H_3
+        (Scipy(law="halfnorm"), 1300, 1000, 40, 1.197),
+    ],
+)
+def test_each_round_of_an_over_selection_asks_fresh_clients(
+    law: Any, asked: int, kept: int, rounds: int, expected: float
+) -> None:
+    clients = Clients(compute=law, selection=Selection(in_flight=asked))
+    rows, jobs = play(Synchronous(wait_for=kept), clients, 3 * asked, rounds=rounds)
+    value = theory.expected_order_statistic(
+        [getattr(scipy.stats, law.law)], kept, [asked]
+    )
+    assert value == pytest.approx(expected, abs=1e-3)
+    agrees(np.diff(rows.time, prepend=0), value)
+    started = np.searchsorted(np.sort(jobs.read_time), rows.time[:-1], side="right")
+    assert np.diff(started).tolist() == [asked] * (rounds - 2)
+    assert (jobs.outcome == Outcome.STOPPED).sum() == (asked - kept) * rounds
+
+
+@pytest.mark.parametrize("stop", [{"wait_for": 2}, {"deadline": 3.0}])
+def test_who_is_late_is_stopped_and_may_be_asked_at_once(stop: dict[str, Any]) -> None:
+    # 2 of the 3 asked end a round; those next in turn: 0 1 2, 3 0 1, 2 3 0, 1 2 3.
+    clients = Clients(
+        compute=Constant(value=(1, 2.5, 10.2, 0.3)),
+        selection=Selection(in_flight=3, by="cyclic"),
+    )
+    rows, jobs = play(Synchronous(**stop), clients, 4, rounds=4)
+    ends = [2.5, 3.5, 4.5, 7] if "wait_for" in stop else [3, 5.5, 8.5, 11.5]
+    workers = [[0, 1], [0, 3], [0, 3], [1, 3]]
+    if "deadline" in stop:
+        workers[1] = [0, 1, 3]
+    assert rows.time.tolist() == pytest.approx(ends)
+    assert [
+        [w for w in row if w != NO_WORKER] for row in rows.worker.tolist()
+    ] == workers
+    stopped = jobs.outcome == Outcome.STOPPED
+    late = [2, 1, 2, 2] if "wait_for" in stop else [2, 2, 2]
+    assert jobs.client[stopped].tolist() == late
+
+
+def test_everyone_is_asked_again_where_late_jobs_are_stopped() -> None:
+    # K-sync of Dutta et al., which collect plays as well; a stop takes 0.5 s.
+    clients = Clients(
+        compute=Constant(value=(1, 2.5, 10.2)), restart=Constant(value=0.5)
+    )
+    rounds = Synchronous(wait_for=2, late="stop")
+    rows, jobs = play(rounds, clients, 3, rounds=4)
+    assert rows.time.tolist() == pytest.approx([2.5, 5, 7.5, 10])
+    assert jobs.read_time[jobs.client == 2].tolist() == pytest.approx([0, 3, 5.5, 8])
+    other = Collect(count=2, repeats=False, late="stop")
+    law = Clients(compute=EXPONENTIAL)
+    times = [
+        play(each, law, 5, rounds=200)[0].time[-1]
+        for each in (Synchronous(wait_for=2, late="stop"), other)
+    ]
+    assert times[0] == pytest.approx(times[1])
 
 
 def test_rounds_with_a_deadline() -> None:
@@ -374,3 +439,20 @@ def test_rounds_with_a_deadline() -> None:
     rejected = jobs.outcome == Outcome.REJECTED
     assert jobs.arrived_time[rejected] == pytest.approx([10.2, 20.4])
     assert (jobs.client[rejected] == 2).all()
+
+
+@pytest.mark.parametrize("steps", [10, 100])
+def test_stragglers_average_out_over_the_steps_of_a_round(steps: int) -> None:
+    # 16 workers, exponential steps, a second of communication a round: the slowest of
+    # 16 Erlang sums, and 1 s, over so many steps. AdaComm (Wang and Joshi, 2019).
+    clients = Clients(
+        compute=EXPONENTIAL,
+        compute_per="step",
+        upload=Link(latency=Constant(value=1)),
+    )
+    plan = played(Synchronous(), clients, 16, rounds=4_000)
+    plan = replace(plan, workload=Workload(0, 0, 16, steps=steps))
+    rows, *_ = everything(plan)
+    expected = (theory.expected_maximum([scipy.stats.gamma(steps)], [16]) + 1) / steps
+    assert expected == pytest.approx({10: 1.734, 100: 1.194}[steps], abs=1e-3)
+    agrees(np.diff(rows.time, prepend=0) / steps, expected)

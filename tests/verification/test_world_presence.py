@@ -384,6 +384,7 @@ PROTOCOLS = [
     TSynchronous(t=3),
     Synchronous(wait_for=5, timeout=2.0),
     Synchronous(deadline=1.5, timeout=2.0),
+    Synchronous(wait_for=5, timeout=2.0, late="stop"),
 ]
 
 
@@ -413,6 +414,7 @@ def test_no_job_is_lost_from_sight(protocol: Any, select: bool, server: Server) 
         Outcome.CRASHED: Incident.CRASHED,
         Outcome.LOST: Incident.GAVE_UP,
         Outcome.REJECTED: Incident.REJECTED,
+        Outcome.STOPPED: Incident.STOPPED,
     }
     for client in range(12):
         mine = of_client(jobs, client)

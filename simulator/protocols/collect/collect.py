@@ -145,7 +145,10 @@ class Collect(GatheringRounds):
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses more clients than there are, and quotas of none."""
         del server
-        refuse_selection(self.kind, clients)
+        over = ", or take the protocol synchronous with wait_for, which asks that many "
+        over += "clients in each round and stops who is late"
+        first = self.count is not None and not self.repeats
+        refuse_selection(self.kind, clients, over if first else "")
         refuse_more_than(n, "fastest", self.fastest)
         if not self.repeats:
             refuse_more_than(min(self.fastest or n, n), "count", self.count)

@@ -22,7 +22,7 @@ from simulator.streams import Purpose
 from simulator.world.clients import Behaviour, Clients, Server
 from simulator.world.world import World
 
-PLAYED = ("compute", "compute_per", "power", "upload", "download")
+PLAYED = ("compute", "compute_per", "compute_draws", "power", "upload", "download")
 """Entries of a client that this protocol knows."""
 
 

@@ -14,7 +14,7 @@ from simulator.laws.distributions import Scipy
 from simulator.protocols import Collect, Synchronous
 from simulator.protocols.collect.rules import HarmonicMean
 from simulator.timeline import Kind, Outcome
-from simulator.world.clients import Clients, Crashes, Link, Loss, Server
+from simulator.world.clients import Clients, Crashes, Link, Loss, Selection, Server
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,
@@ -356,3 +356,17 @@ def test_trials_that_are_never_in_time_are_refused() -> None:
         trials.expected_batch(clients, 2, 1)
     some = Collect(quota=(1, 5), allotted=1.5)
     assert some.expected_batch(clients, 2, 1) == 1
+
+
+def test_a_selection_is_sent_to_over_selection() -> None:
+    clients = Clients(compute=Constant(value=1), selection=Selection(in_flight=2))
+    first = Collect(count=2, repeats=False, late="stop")
+    with pytest.raises(LocatedError, match="take the protocol synchronous with wait_"):
+        first.check_setting(clients, Server(), 4)
+    with pytest.raises(LocatedError, match=r"everyone works; remove it$"):
+        Collect(count=2).check_setting(clients, Server(), 4)
+
+
+def test_late_jobs_are_of_rounds_that_end_early() -> None:
+    with pytest.raises(ValueError, match="late must be with wait_for or deadline"):
+        Synchronous(late="stop")

@@ -539,6 +539,20 @@ BAD = {
         "sweep of algorithm.stepsize = 0.1 (variant async): algorithm.stepsize",
         ["did you mean 'step_size'?"],
     ),
+    "sweep of no key": (
+        "  algorithm.step_size:\n    - 0.1\n    - 0.2",
+        "  tail: {}",
+        22,
+        "sweep.tail is not a known key",
+        ["known are"],
+    ),
+    "sweep of a key that a variant sets": (
+        "async: {}",
+        "async: {algorithm: {step_size: 0.3}}",
+        19,
+        "variants.async.algorithm.step_size must be left out",
+        ["algorithm.step_size is swept", "got 0.3; remove it, or give the variant"],
+    ),
     "bad sweep value": (
         "- 0.2",
         "- -0.2",

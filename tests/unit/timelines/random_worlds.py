@@ -24,9 +24,9 @@ from simulator.world.clients import Clients
 from simulator.world.workload import Workload
 from tests.property.whole import (
     REGISTERS,
+    as_played,
     assert_alike,
     assert_registers_hold,
-    whole,
 )
 
 MOVING: list[dict[str, Any]] = [
@@ -117,6 +117,7 @@ def _behaviour(r: random.Random) -> dict[str, Any]:
             found[way] = {k: v for k, v in link.items() if r.random() < 0.6}
     if r.random() < 0.2:
         found["compute_per"] = r.choice(["step", "sample"])
+        found["compute_draws"] = r.choice(["each", "one"])
     if r.random() < 0.25:
         found["loss"] = {
             "chance": r.choice([0, 0.2, 0.5]),
@@ -166,8 +167,8 @@ def compare(timeline: SimulatedTimeline, num_rows: int = 97) -> None:
     Raises:
         AssertionError: they differ, or a register does not hold what is read from it.
     """
-    played = whole(replace(timeline, player="simpy"), 89)
-    made = whole(timeline, num_rows)
+    played = as_played(replace(timeline, player="simpy"), 89)
+    made = as_played(timeline, num_rows)
     assert_alike(played, made, but=REGISTERS)
     assert_registers_hold(made.rows, timeline.num_registers)
 

@@ -5,9 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simulator.laws.base import Draws, Population
+from simulator.laws.distributions import Scipy
+from simulator.laws.summed import SummedSampler
 from simulator.protocols.synchronous import Synchronous
 from simulator.scenario.setting import WorldScenario
 from simulator.scenario.study import Run
+from simulator.streams import Purpose, Streams
 from simulator.timelines.of_run import set_up, timeline
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.clients import Clients
@@ -32,6 +36,56 @@ def test_a_job_takes_as_long_as_its_own_work(player, per, seconds) -> None:
     _, jobs, _ = everything(replace(plan, workload=work, player=player))
     taken = (jobs.computed_time - jobs.begun_time)[:6].reshape(2, 3)
     np.testing.assert_allclose(taken, [seconds] * 2)
+
+
+ALTERNATING = {
+    "law": "markov",
+    "of": [{"law": "constant", "value": 1}, {"law": "constant", "value": 10}],
+    "transition": [[0, 1], [1, 0]],
+}
+
+
+@pytest.mark.parametrize("player", ["fastest", "simpy"])
+@pytest.mark.parametrize(
+    ("compute", "per", "draws", "seconds"),
+    [
+        (ALTERNATING, "step", None, {11}),  # a fast and a slow step in each job
+        (ALTERNATING, "step", "one", {2, 20}),
+        (ALTERNATING, "sample", None, {4, 40}),
+        (ALTERNATING, "sample", "each", {22}),
+        (COMPUTE, "step", None, {4}),
+        (COMPUTE, "sample", "each", {8}),
+    ],
+)
+def test_each_step_has_a_draw_of_its_own(compute, per, draws, seconds, player) -> None:
+    world = {"compute": compute, "compute_per": per, "compute_draws": draws}
+    work = Workload(4, 4, 3, steps=2, samples=4)
+    plan = played(Synchronous(), Clients.model_validate(world), 3, commits=6)
+    _, jobs, _ = everything(replace(plan, workload=work, player=player))
+    taken = (jobs.computed_time - jobs.begun_time)[:18]
+    assert set(np.round(taken, 9).tolist()) == seconds
+
+
+def test_steps_are_drawn_as_they_come_whatever_is_drawn_together() -> None:
+    population = Population(3, Streams(7))
+    law = Scipy(law="lognorm", parameters={"s": 1.0}).make(population)
+    number = np.array([3, 100, 3])
+    summed = SummedSampler(law, number, Purpose.COMPUTE, population)
+    who, at = np.array([0, 0, 1, 2, 1]), np.array([0, 1, 5, 2, 6])
+    together = summed.draw(Draws(np.zeros(5), who, at), None)
+    for client, position, found in zip(who, at, together, strict=True):
+        n = number[client]
+        each = np.arange(position * n, position * n + n)
+        uniform = population.streams.scattered(Purpose.COMPUTE, client, each)
+        expected = law.draw(Draws(uniform, int(client), int(each[0])), None).sum()
+        alone = summed.draw(Draws(np.zeros(1), int(client), int(position)), None)
+        assert expected == alone[0] == found
+
+
+def test_draws_of_each_are_for_steps_and_samples() -> None:
+    world = {"compute": COMPUTE, "compute_per": "flop", "compute_draws": "each"}
+    with pytest.raises(ValueError, match="compute_draws must be left out with"):
+        Clients.model_validate(world)
 
 
 WORLD = {
