@@ -13,7 +13,7 @@ from simulator.algorithms.optimizers.part import programs
 from simulator.config.base import Config, LocatedError, Rule
 from simulator.config.errors import ScenarioError
 from simulator.config.parts import Part, tag
-from simulator.privacy.releases import Guarantee
+from simulator.privacy.releases import Calibrated, Guarantee
 from simulator.problems.models.parts import ModelCounts
 from simulator.problems.sampler import Sampler
 from simulator.problems.shape import ProblemShape
@@ -310,6 +310,11 @@ class Algorithm(Part):
     @property
     def noise_law(self) -> str | None:
         """Law of the noise on the gradients or models that are sent, if any."""
+        return None
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        """Budget that the noise is calculated for, which ends runs; None without."""
         return None
 
     def guarantees(

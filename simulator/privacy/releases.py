@@ -138,6 +138,27 @@ class Guarantee:
     mechanism: str
 
 
+@dataclass(frozen=True)
+class Calibrated:
+    """What an algorithm's noise was calculated for; runs end before more is sent.
+
+    Attributes:
+        key: Dotted key of the scenario where it stands.
+        releases: Messages of each client, where none of the next three are given.
+        epsilon: Epsilon that a client may spend, by an accountant of its own messages.
+        delta: Delta that it holds with.
+        accountant: Name of the accountant.
+        in_all: Messages of all clients together.
+    """
+
+    key: str
+    releases: int | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    accountant: str | None = None
+    in_all: int | None = None
+
+
 def _check_ratio(sampling_ratio: float) -> None:
     if not 0 < sampling_ratio <= 1:
         raise UserError(

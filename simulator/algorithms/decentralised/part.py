@@ -19,7 +19,7 @@ from simulator.config.base import Config, LocatedError, without
 from simulator.config.errors import ScenarioError
 from simulator.config.parts import tag
 from simulator.privacy.gossip_noise import Noise
-from simulator.privacy.releases import Guarantee
+from simulator.privacy.releases import Calibrated, Guarantee
 from simulator.problems.models.parts import ModelCounts
 
 
@@ -165,6 +165,15 @@ class Adp2sgd(_Merging):
     def clips_samples(self) -> bool:
         """Whether the gradient of each sample is clipped by itself."""
         return self.noise.clip == "sample"
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        """Steps of all workers together that Theorem 2's noise is calculated for."""
+        budget = self.noise.budget
+        if budget is None:
+            return None
+        key = "algorithm.noise.budget.iterations"
+        return Calibrated(key, in_all=budget.iterations)
 
     @property
     def noise_law(self) -> str:
