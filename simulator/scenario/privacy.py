@@ -35,8 +35,9 @@ class Privacy(Config):
         Rule("auto, or a list of accountants", "[optimal, basic]"),
     ] = "auto"
     """`auto`: rdp and gdp for Gaussian noise; optimal, advanced and basic for others;
-    before them the one of `algorithm.mechanism.budget`. pld is exact as well, and slow. lemma2 and theorem2 are A(DP)2SGD's closed forms;
-    the second counts all workers' steps, and whose turn it is as a draw (A-05)."""
+    before them the one of `algorithm.mechanism.budget`. pld is exact as well, and slow.
+    lemma2 and theorem2 are A(DP)2SGD's closed forms; the second counts all workers'
+    steps, and whose turn it is as a draw (A-05)."""
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
     """Delta that epsilon holds with."""
     budget: Annotated[float, Field(gt=0)] | None = None

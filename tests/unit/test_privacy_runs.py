@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.summary import epsilons
+from analysis.spending import spending
 from simulator import studies
 from simulator.algorithms.federated.part import Mechanism
 from simulator.config.errors import ScenarioError
@@ -289,7 +289,7 @@ def test_a_budget_ends_the_run_before_a_client_exceeds_it(
     )
     memory, ends = execute([plan])
     assert ends[0]["stop"] == "privacy"
-    assert ends[0]["stop_reason"] == "the privacy budget of a client was spent"
+    assert ends[0]["stop_reason"] == "a privacy budget was spent"
     last = table(memory, "advanced")[-1]
     assert (last["epsilon"] <= 2.0).all()
     after = [
@@ -317,8 +317,14 @@ def test_runs_with_other_budgets_do_not_share_a_timeline(tmp_path: Path) -> None
     spent = found[found["accountant"] == "optimal"].groupby("run")["epsilon"].max()
     for run in runs:
         assert 0.5 < spent[run["run"]] <= run["parameters"]["privacy.budget"]
-    assert all(word.endswith("\nformal") for word in epsilons(study).values())
-    assert len(epsilons(study)) == 4
+    found = spending(study)
+    assert {each[1:] for each in found.values()} == {
+        ("formal", "one sample of one client, replaced", "optimal at δ = 1e-05")
+    }
+    assert len(found) == 4
+    assert set(study.table("privacy")["protects"]) == {
+        each.protects for each in found.values()
+    }
 
 
 def test_every_trace_says_whether_its_law_is_private() -> None:
@@ -513,6 +519,7 @@ def test_calibrate_prints_the_noise_and_who_agrees() -> None:
     )
     assert lines["rdp"][1:] == ["yes", "yes"]
     assert lines["pld"] == lines["gdp"]
+    assert lines["Report"][-1] in ("pld", "gdp")
     assert "basic" not in lines
     options = ("--mechanism", "laplace", "--accountant", "optimal")
     done = stalesim("calibrate", "--epsilon", 2, "--releases", 1000, *options)

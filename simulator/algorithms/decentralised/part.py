@@ -19,7 +19,7 @@ from simulator.config.base import Config, LocatedError, without
 from simulator.config.errors import ScenarioError
 from simulator.config.parts import tag
 from simulator.privacy.gossip_noise import Noise
-from simulator.privacy.releases import Calibrated, Guarantee
+from simulator.privacy.releases import SAMPLE, Calibrated, Guarantee
 from simulator.problems.models.parts import ModelCounts
 
 
@@ -199,7 +199,7 @@ class Adp2sgd(_Merging):
             release = gossip_noise.release_of(noise, sigma, n, batch)
             release = guarantees.repeated(release, drawing, n, batch)
             said = why + guarantees.repeats(batch, n, drawing)
-            found.append(Guarantee(release, not lacks, said, name))
+            found.append(Guarantee(release, not lacks, said, name, SAMPLE))
         return tuple(found)
 
     def structure(self) -> dict[str, Any]:

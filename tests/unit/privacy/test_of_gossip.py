@@ -270,7 +270,7 @@ def test_other_releases_are_refused(kind: type[Accountant], event: Release) -> N
 
 
 def promise(multiplier: float, ratio: float) -> Guarantee:
-    return Guarantee(Gaussian(multiplier, ratio), True, "because", "noise")
+    return Guarantee(Gaussian(multiplier, ratio), True, "because", "noise", "a sample")
 
 
 def test_theorem_2_counts_what_all_clients_have_sent() -> None:
