@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from analysis import racing
 from analysis.escapes import escapes
 from analysis.frames import (
     Study,
@@ -117,6 +118,8 @@ def notes(study: Study) -> list[str]:
             "began; a smaller step size may keep it"
         )
     searched = study.manifest["scenario"].get("tune")  # its trials are added by design
+    if searched:
+        found.append(f"tuned by {racing.in_words(study)}")
     if (regrouped := study.manifest.get("regrouped")) and not searched:
         found.append(
             f"runs {ranges(regrouped)} of the manifest were not executed together with "

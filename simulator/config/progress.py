@@ -41,6 +41,11 @@ class StandingLike(Protocol):
         ...
 
     @property
+    def at_most(self) -> bool:
+        """Whether there may be fewer runs."""
+        ...
+
+    @property
     def commits(self) -> int:
         """Commits that were made."""
         ...
@@ -63,7 +68,8 @@ def counted_runs(now: StandingLike) -> str:
         return ""
     at = f" (at {shortened(one_line(now.at), LONGEST_LABEL)})" if now.at else ""
     failed = f", {now.failed} failed" if now.failed else ""
-    return f"{now.ended} of {now.runs} runs{failed}{at}"
+    most = "at most " if now.at_most else ""
+    return f"{now.ended} of {most}{now.runs} runs{failed}{at}"
 
 
 class Speed:
