@@ -61,12 +61,12 @@ def protected(study: Study) -> str:
         if told.get("delta") is not None and told.get("protects"):
             by_words.setdefault(told["protects"], []).append(run["variant"])
     if len(by_words) < 2:
-        return f"ε protects {next(iter(by_words))}" if by_words else ""
+        return f"epsilon protects {next(iter(by_words))}" if by_words else ""
     each = (
         f"{words} ({', '.join(dict.fromkeys(variants))})"
         for words, variants in by_words.items()
     )
-    return f"ε protects {' or '.join(each)}"
+    return f"epsilon protects {' or '.join(each)}"
 
 
 class Swept(NamedTuple):

@@ -60,10 +60,10 @@ def test_an_epsilon_says_what_it_protects() -> None:
     assert table["ε"].tolist() == ["3 (formal)", ""]
     assert table["protects"].tolist() == ["a sample", ""]
     caption = tables.caption(study)
-    assert "spent most, by rdp at δ = 1e-05; ε protects a sample." in caption
+    assert "spent most, by rdp at δ = 1e-05; epsilon protects a sample." in caption
     latex = tables.to_latex(table, caption, "x")
     assert r"3 (formal) & a sample" in latex
-    assert r"\varepsilon$ protects a sample" in latex
+    assert "epsilon protects a sample" in latex
     assert "ε" not in tables.results(curves())
 
 

@@ -99,8 +99,8 @@ def test_points_of_one_budget_are_no_curve_over_epsilon() -> None:
     name = "test_accuracy-against-privacy"
     assert name not in dict(report.standard(study))
     assert notes(study)[4] == (
-        "epsilon: of the client that spent most, by rdp at δ = 1e-05; ε protects a "
-        "sample; no figure goes over ε, as runs ended at one budget"
+        "epsilon: of the client that spent most, by rdp at δ = 1e-05; epsilon "
+        "protects a sample; no figure goes over ε, as runs ended at one budget"
     )
     figure = privacy.privacy_utility(study)
     (line,) = (one for one in figure.axes[0].get_lines() if one.get_marker() == "o")
@@ -109,7 +109,7 @@ def test_points_of_one_budget_are_no_curve_over_epsilon() -> None:
     # Without budgets the same multipliers give each point an epsilon of its own.
     assert name in dict(report.standard(_of_multiplier(spent)))
     swept = privacy.privacy_utility(_of_multiplier(spent))
-    assert "swept: multiplier; ε protects a sample" in swept.get_supxlabel()
+    assert "swept: multiplier; epsilon protects a sample" in swept.get_supxlabel()
     assert [text.get_text() for text in swept.axes[0].texts] == ["4", "0.7", "1.1", "2"]
 
 

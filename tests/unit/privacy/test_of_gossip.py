@@ -324,8 +324,7 @@ def test_a_run_ends_before_a_worker_exceeds_its_budget(name: str) -> None:
     protocol = {"protocol": PROTOCOLS[name], "clients": latency}
     tree = merge(merge(merge(VAFL, BASE), PRIVATE), protocol)
     plan = set_up(Run(0, "base", {}, 0, 1, Scenario.model_validate(tree)))
-    quota = plan.timeline.quota
-    assert quota is not None
+    quota = plan.timeline.quota.each
     for n, most in zip(plan.shares.num_samples, quota, strict=True):
         release = Gaussian(1.3, 8 / n)
         assert cost(Lemma2, (most, release)) <= 7.5
