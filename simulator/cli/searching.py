@@ -53,6 +53,6 @@ def _told(found: Any, best: Any, sought: str) -> str:
         sure = " (one new replicate: nothing can be said of chance)"
     saved = found.all_runs - found.runs or "none"
     return (
-        f"Best of {found.tried}: {values}: {sought} {best.value.mean:.4g}{sure}; "
+        f"Best of {found.tried}: {values}: {sought}: {best.value.mean:.4g}{sure}; "
         f"{found.runs} runs; early stopping saved {saved}"
     )

@@ -90,7 +90,7 @@ class Speed:
         """Returns the speed in words; "" while it is not known."""
         (begin, before), (end, after) = self._heard[0], self._heard[-1]
         spent = end - begin
-        if after == before or spent < LEAST_SPEED_S:
+        if after <= before or spent < LEAST_SPEED_S:
             return ""
         speed = (after - before) / spent
         number = f"{speed:,.0f}" if speed >= 100 else f"{speed:.3g}"
