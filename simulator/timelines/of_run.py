@@ -158,19 +158,21 @@ def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | N
     """
     privacy, algorithm = scenario.privacy, scenario.algorithm
     known: Calibrated | None = algorithm.calibrated
-    if privacy is not None and privacy.budget is not None:
-        first, in_all = privacy.names(algorithm)[0], known and known.in_all
+    stated = None if privacy is None else privacy.budget
+    if known is None and stated is None:
+        return None
+    counts = shared.num_samples, shape.batch, shape.num_weights
+    guarantees = algorithm.guarantees(*counts)
+    if privacy is not None and stated is not None:
         known = Calibrated(
             "privacy.budget",
-            epsilon=privacy.budget,
+            epsilon=stated,
             delta=privacy.delta,
-            accountant=first,
-            in_all=in_all,
+            accountant=privacy.names(algorithm)[0],
+            in_all=known and known.in_all,
         )
-    if known is None:
-        return None
+    assert known is not None
     each = (known.releases or UNLIMITED,) * shape.num_clients
     if known.epsilon is not None:
-        counts = shared.num_samples, shape.batch, shape.num_weights
-        each = ledger.limits(algorithm.guarantees(*counts), known)
+        each = ledger.limits(guarantees, known)
     return Quota(each, known.in_all or UNLIMITED)

@@ -461,14 +461,14 @@ def test_theorem_2_ends_the_run_after_its_steps() -> None:
         "kind": "adp2sgd",
         "step_size": 0.1,
         "batch": 1,
-        "noise": {"budget": {"epsilon": 40.0, "iterations": 37}, "clip": "sample"},
+        "noise": {"budget": {"epsilon": 2.5, "iterations": 4_000}, "clip": "sample"},
     }
-    gossip = {"protocol": {"kind": "gossip"}, "stop": {"time": 400}, "privacy": None}
+    gossip = {"protocol": {"kind": "gossip"}, "stop": {"time": 1e5}, "privacy": None}
     rows, _, reason = everything(
         timeline(budgeted(base=AUDP | gossip | {"algorithm": means}))
     )
     assert reason is StopReason.PRIVACY
-    assert (rows.kind == Kind.COMMIT).sum() == 37
+    assert (rows.kind == Kind.COMMIT).sum() == 4_000
 
 
 @pytest.mark.parametrize(
