@@ -21,7 +21,7 @@ NAMES = ("client_group", "client_label")
 """Columns of the table `clients` with what clients are called."""
 OPTIONAL = (
     *("embedding_staleness_mean", "embedding_staleness_max"),
-    *("mu", "epsilon", "delta"),
+    *("mu", "epsilon", "delta", "protects"),
     *NAMES,
 )
 """Columns of vertical studies, of one way or another of accounting for privacy, and of

@@ -20,6 +20,8 @@ from simulator.trace import StudyError
 
 ERROR = 0.05
 """Chance that the best of the trials is given up, at most."""
+BORDER = 0.05
+"""Part of a searched range that counts as its border."""
 
 Scores = Mapping[str, Float[np.ndarray, " replicates"]]
 """Value of each replicate, by trial: the smaller the better, infinite for a run that
@@ -99,6 +101,55 @@ def _value(rows: Any, objective: Objective, run: dict[str, Any], study: Study) -
             f"{objective.unit}, after {objective.at:g}; evaluate earlier"
         )
     return value
+
+
+def in_words(study: Study) -> str:
+    """Returns what trials are compared by, and when that was evaluated.
+
+    A metric at an instant is that of the last evaluation up to then.
+    """
+    objective = sought(study)
+    if objective.at is None:
+        return objective.metric
+    ended, table = runs(study), evaluations(study)
+    table = table[table["run"].isin(ended["run"][~lost(study, objective.metric)])]
+    counted = metric_of(table, objective.column).astype(np.float64)
+    until = counted.loc[counted <= objective.at].groupby(table["run"]).last()
+    first, last, at = until.min(), until.max(), objective.at
+    if first == at:
+        return f"{objective.metric} at {at:g} {objective.unit}"
+    when = f"{last:g}" if first == last else f"{first:g} to {last:g}"
+    which = "evaluation" if first == last else "evaluations"
+    unit = objective.unit
+    return f"{objective.metric} at {when} {unit}, the last {which} by {at:g} {unit}"
+
+
+def borders(study: Study, parameters: Mapping[str, Any]) -> str:
+    """Returns which values are at a border of what was searched, in words.
+
+    Those are within `BORDER` of the searched range from one of its ends, on its scale,
+    or ends of a list of three or more numbers.
+    """
+    tune = Tune.model_validate(study.manifest["scenario"]["tune"])
+    found = []
+    for key, value in parameters.items():
+        ends, scale = _ends(tune.over[key])
+        if ends is None or not isinstance(value, int | float):
+            continue
+        low, high, at = (
+            np.log(number) if scale == "log" else number for number in (*ends, value)
+        )
+        if min(at - low, high - at) <= BORDER * (high - low):
+            found.append(f"{key}={value:.4g} of {ends[0]:g} to {ends[1]:g}")
+    return ", ".join(found)
+
+
+def _ends(searched: Any) -> tuple[tuple[float, float] | None, str]:
+    """Returns the ends of what is searched, and the scale; None where none are ends."""
+    if not isinstance(searched, tuple):
+        return (*sorted((searched.from_, searched.to)),), searched.scale
+    numbers = all(isinstance(v, int | float) for v in searched) and len(searched) > 2
+    return ((min(searched), max(searched)) if numbers else None), "linear"
 
 
 def worse(scores: Scores, replicates: int, comparisons: int) -> set[str]:

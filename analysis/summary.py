@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from analysis import racing
 from analysis.escapes import escapes
 from analysis.frames import (
     Study,
@@ -12,9 +13,9 @@ from analysis.frames import (
     evaluations,
     first_metric,
     groups,
-    joined,
     runs,
 )
+from analysis.spending import Spent, protected, spending, swept
 from analysis.staleness import exact, measured
 from analysis.statistics import Interval, t_interval
 from analysis.targets import (
@@ -58,7 +59,7 @@ def summary(study: Study) -> pd.DataFrame:
     finals = final_values(study, metric)
     stale = staleness(study).reindex(groups(study)).to_dict("index")
     ended, last = runs(study), evaluations(study).groupby("run").last()
-    spent, escaped = epsilons(study), escapes(study)
+    spent, escaped = spending(study), escapes(study)
     rows, several = [], _apply_several(study)
     for group in groups(study):
         mine = ended[ended["group"] == group]
@@ -77,7 +78,7 @@ def summary(study: Study) -> pd.DataFrame:
                 "stale\n(max)": _two(mean, largest) if np.isfinite(mean) else "",
                 "commits\n(MB)": _two(commits, megabytes),
                 **({"contributions": _number(applied)} if several else {}),
-                **({"epsilon": spent.get(group, "")} if spent else {}),
+                **({"epsilon": _epsilon(spent.get(group))} if spent else {}),
                 "updates/s": float((mine["commits"] / mine["elapsed_s"]).mean()),
                 "stop": _stop(mine, escaped),
             }
@@ -113,8 +114,7 @@ def notes(study: Study) -> list[str]:
     ]
     if _apply_several(study):
         found.append("contributions: of clients, applied or gathered for a commit")
-    if epsilons(study):
-        found.append("epsilon: of the client that spent most, by the first accountant")
+    found += _words_on_privacy(study)
     found.append("updates/s: commits per second of real time")
     found += words_on_data({run.get("dataset") or "" for run in study.manifest["runs"]})
     if len(escapes(study)):
@@ -123,6 +123,8 @@ def notes(study: Study) -> list[str]:
             "began; a smaller step size may keep it"
         )
     searched = study.manifest["scenario"].get("tune")  # its trials are added by design
+    if searched:
+        found.append(f"tuned by {racing.in_words(study)}")
     if (regrouped := study.manifest.get("regrouped")) and not searched:
         found.append(
             f"runs {ranges(regrouped)} of the manifest were not executed together with "
@@ -136,6 +138,18 @@ def _apply_several(study: Study) -> bool:
     """Says whether commits of some run apply another number of contributions."""
     made = evaluations(study)
     return bool((made["contributions"] != made["commits"]).any())
+
+
+def _words_on_privacy(study: Study) -> list[str]:
+    """Returns a line on epsilon, what it protects, and why no figure goes over it."""
+    spent = spending(study)
+    if not spent:
+        return []
+    by = " or ".join(dict.fromkeys(each.basis for each in spent.values()))
+    parts = [f"epsilon: of the client that spent most, by {by}", protected(study)]
+    if len(spent) > 1 and (why := swept(study).why):
+        parts.append(f"no figure goes over ε, as {why}")
+    return ["; ".join(filter(None, parts))]
 
 
 def words_on_data(names: Iterable[str]) -> list[str]:
@@ -164,27 +178,8 @@ def staleness(study: Study) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
-def epsilons(study: Study) -> dict[str, str]:
-    """Returns what each group's clients have spent at the end, where it is accounted.
-
-    The largest epsilon of a client and replicate, by the first accountant, and whether
-    it is formal, an approximation of a formal one, or the paper's own accounting.
-    """
-    found: dict[str, str] = {}
-    told = {run["run"]: run.get("privacy") or {} for run in study.manifest["runs"]}
-    if not any(entry.get("delta") is not None for entry in told.values()):
-        return found
-    table = joined(study, "privacy").dropna(subset="epsilon")
-    first = table["run"].map(lambda run: told[run]["accountants"][0])
-    last = table["time"] == table.groupby("run")["time"].transform("max")
-    table = table[last & (table["accountant"] == first)]
-    for group, mine in table.groupby("group", sort=False):
-        proved = all(told[run]["formal"] for run in mine["run"].unique())
-        word = "paper's"
-        if proved:
-            word = "formal" if bool(mine["formal"].all()) else "approx."
-        found[str(group)] = f"{_number(float(mine['epsilon'].max()))}\n{word}"
-    return found
+def _epsilon(spent: Spent | None) -> str:
+    return f"{_number(spent.epsilon)}\n{spent.proof}" if spent else ""
 
 
 def _stop(runs_of_group: pd.DataFrame, escaped: pd.Series) -> str:

@@ -17,6 +17,7 @@ from analysis.figures import style
 from analysis.frames import Study, first_metric, groups, runs
 from analysis.instants import Instant
 from analysis.markup import markdown
+from analysis.spending import protected, spending
 from analysis.statistics import MEDIANS, t_interval
 from analysis.summary import staleness
 from analysis.targets import final_values, time_to_default
@@ -71,7 +72,9 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     Returns:
         Column `group`; `final ...` and `... after ...` (`Cell`, means with intervals);
         `s to ...` (`Cell`, Kaplan-Meier medians); `staleness` and `largest staleness`,
-        `commits`, `MB` (numbers, means over replicates).
+        `commits`, `MB` (numbers, means over replicates); where privacy is accounted
+        for, `ε` (the largest of a client, and whether it is proved) and what it
+        `protects`.
 
     Raises:
         StudyError: No run has ended, or a table is damaged.
@@ -99,7 +102,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     stale = staleness(study).reindex(known)
     columns["staleness"] = stale["mean"].tolist()
     columns["largest staleness"] = stale["max"].tolist()
-    return pd.DataFrame(columns | _costs(study, known))
+    return pd.DataFrame(columns | _costs(study, known) | _privacy(study, known))
 
 
 def verdicts(study: Study) -> pd.DataFrame:
@@ -169,7 +172,7 @@ def caption(study: Study) -> str:
         f"run's evaluations, with 95 % t-intervals over replicates; times are medians "
         f"with 95 % intervals ({MEDIANS}); in parentheses, where not all replicates "
         f"count, how many do. Staleness in commits, MB up and down."
-        f"{_unfinished(study)}{_stopped_early(study)}"
+        f"{_of_privacy(study)}{_unfinished(study)}{_stopped_early(study)}"
     )
 
 
@@ -201,6 +204,28 @@ def _costs(study: Study, known: list[str]) -> dict[str, list[float]]:
         "commits": [float(means.loc[group, "commits"]) for group in known],
         "MB": [float(means.loc[group, "sent"]) for group in known],
     }
+
+
+def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:
+    spent = spending(study)
+    told = {
+        group: f"{each.epsilon:.{DIGITS}g} ({each.proof})"
+        for group, each in spent.items()
+    }
+    columns = {
+        "ε": [told.get(group, "") for group in known],
+        "protects": [spent[g].protects if g in spent else "" for g in known],
+    }
+    return {name: cells for name, cells in columns.items() if any(cells)}
+
+
+def _of_privacy(study: Study) -> str:
+    """Returns a sentence on epsilon, "" where there is none."""
+    by = dict.fromkeys(each.basis for each in spending(study).values())
+    if not by:
+        return ""
+    words = "; ".join(filter(None, (" or ".join(by), protected(study))))
+    return f" ε is that of the client that spent most, by {words}."
 
 
 def _cell(row: pd.Series, *, symmetric: bool) -> Cell:

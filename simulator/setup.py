@@ -81,10 +81,11 @@ class RunSetup:
         Raises:
             UserError: A budget of the noise cannot be reached.
         """
-        privacy, law = self.scenario.privacy, self.scenario.algorithm.noise_law
+        privacy = self.scenario.privacy
         if privacy is None:
             return None
-        return Ledger(self.guarantees, privacy.names(law or ""), privacy.delta)
+        names = privacy.names(self.scenario.algorithm)
+        return Ledger(self.guarantees, names, privacy.delta)
 
     @cached_property
     def mixing(self) -> Float[np.ndarray, "Q K K"] | None:

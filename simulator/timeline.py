@@ -83,7 +83,7 @@ class StopReason(Enum):
     BYTES = "the stated number of bytes was sent"
     TIME = "the stated virtual time was reached"
     TARGET = "the target was reached at an evaluation"
-    PRIVACY = "the privacy budget of a client was spent"
+    PRIVACY = "a privacy budget was spent"
     STALLED = "nothing could happen any more in this world"
     RECORDING = "the recording has ended"
     DIVERGED = "the loss or the model was no longer finite"

@@ -173,13 +173,15 @@ def _costs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _kind_of(table: pd.DataFrame) -> dict[str, str]:
-    """Returns the delta that a run's epsilons hold with, and which of them are formal.
+    """Returns the delta of a run's epsilons, what they protect, and which are formal.
 
     Of one accountant all rows must be, as some may be approximations.
     """
     found = {}
     if "delta" in table and table["delta"].notna().any():
         found["delta"] = f"{table['delta'].max():g}"
+    for words in table["protects"].unique() if "protects" in table else ():
+        found["protects"] = words
     for accountant, mine in table.groupby("accountant"):
         found[f"formal_{accountant}"] = "yes" if bool(mine["formal"].all()) else "no"
     return found

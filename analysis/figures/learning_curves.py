@@ -17,6 +17,7 @@ from analysis.figures.layout import Size
 from analysis.figures.sweeps import is_wide
 from analysis.frames import Study, evaluations, first_metric, groups, metric_of, runs
 from analysis.phases import evaluations_by
+from analysis.spending import protected
 from analysis.targets import (
     final_values,
 )
@@ -143,6 +144,7 @@ class _Curves:
             _bands(counts, max(self.cuts, key=len)),
             "dashed: mean final value" if self.references else "",
             _content(self.study, self.known) if self.against == "commits" else "",
+            protected(self.study) if self.against == "epsilon" else "",
         ]
 
     def ends(self) -> str:

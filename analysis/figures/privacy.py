@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
-from analysis.figures.lines import split
+from analysis.figures.lines import split, worded
 from analysis.figures.sweeps import is_wide
 from analysis.frames import Study, first_metric, runs, swept_columns
+from analysis.spending import protected, swept
 from analysis.statistics import t_interval
 from analysis.targets import final_quantities, final_values
 from simulator.trace import StudyError
@@ -57,9 +58,13 @@ CAPTIONS = {
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
-    """Yields the first metric against epsilon, where that differs between groups."""
-    metric = first_metric(study.manifest)
-    if _differs(study, metric):
+    """Yields the first metric against epsilon, where a sweep gives it its values.
+
+    The notes of the closing table say why, where it does not.
+    """
+    told = (run.get("privacy") or {} for run in study.manifest["runs"])
+    if any(entry.get("delta") is not None for entry in told) and swept(study).key:
+        metric = first_metric(study.manifest)
         yield f"{metric}-against-privacy", privacy_utility(study, metric)
 
 
@@ -68,11 +73,12 @@ def privacy_utility(
 ) -> Figure:
     """Draws final values against the epsilon spent.
 
-    There is a line for each variant and, where other keys are swept besides the one
-    that epsilon depends on, for each of their values; where it depends on several, the
-    points of a variant are not joined. Bars are 95 % t-intervals over replicates, as
-    far as the metric can go. A group without a finite epsilon is a dashed horizontal
-    line.
+    Where a swept key gives each point an epsilon of its own, there is a line for each
+    variant and, where other keys are swept besides, for each of their values; points
+    have the value of the swept key. Else points are not joined, and the note says why:
+    epsilon was not swept, runs ended at one budget, or it depends on several keys. Bars
+    are 95 % t-intervals over replicates, as far as the metric can go. A group without a
+    finite epsilon is a dashed horizontal line.
 
     Args:
         study: Study, finished or not.
@@ -92,7 +98,8 @@ def privacy_utility(
             f"add noise to its messages"
         )
     spent = table.loc[finite]
-    others, joined = _others(study, spent)
+    over = swept(study)
+    others, joined = over.others, not over.why
     lines = split(study, _with_keys(study, spent), others)
     free = table.loc[~finite]
     of_line = {
@@ -121,6 +128,14 @@ def privacy_utility(
                 marker="o", ms=3.5, capsize=2, **look._asdict(),
             )  # fmt: skip
             handles.append(bars)  # pyright: ignore[reportArgumentType]
+            for _, point in mine.iterrows() if joined else ():
+                axes.annotate(
+                    style.text(worded(point[swept_columns(study)[over.key]])),
+                    (point["epsilon"], point["mean"]),
+                    (3, 3),
+                    textcoords="offset points",
+                    fontsize=layout.small(),
+                )
         # A group without noise has no finite epsilon: a level for all of the axis.
         for _, row in free.iterrows():
             look = looks[row["variant"]]._replace(linestyle=style.DASHED)
@@ -137,41 +152,15 @@ def privacy_utility(
                 "Final: mean of the last tenth of a run's evaluations",
                 f"points: means over {several}",
                 f"bars: 95 % t-intervals{max(cuts, key=len)}",
-                "" if joined else "not joined, as several swept keys change ε",
+                f"not joined, as {over.why}" if over.why else f"swept: {over.key}",
+                protected(study),
             ),
             legend_below=size is not None,
         )
     return figure
 
 
-def _others(study: Study, spent: pd.DataFrame) -> tuple[list[str], bool]:
-    """Returns the swept keys that epsilon does not depend on, each a line's own.
-
-    And whether points are joined: not where epsilon depends on several keys.
-    """
-    columns, table = swept_columns(study), _with_keys(study, spent)
-    moving = []
-    for key in columns:
-        same = ["variant", *(columns[other] for other in columns if other != key)]
-        different = table.drop_duplicates([*same, "epsilon"])
-        if different.duplicated(same).any():
-            moving.append(key)
-    rest = [key for key in columns if key not in moving]
-    others = [key for key in rest if len(table[columns[key]].drop_duplicates()) > 1]
-    return others, len(moving) < 2
-
-
 def _with_keys(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     """Returns a table of groups with a column per swept key."""
     known = runs(study).drop_duplicates("group")
     return table.merge(known[["group", *swept_columns(study).values()]], on="group")
-
-
-def _differs(study: Study, metric: str) -> bool:
-    """Says whether groups have spent different finite epsilons."""
-    told = [run.get("privacy") or {} for run in study.manifest["runs"]]
-    if all(entry.get("delta") is None for entry in told):
-        return False
-    spent = utility(study, metric)["epsilon"].to_numpy(np.float64)
-    spent = spent[np.isfinite(spent)]
-    return spent.size > 1 and float(spent.max()) > float(spent.min())

@@ -13,7 +13,7 @@ from simulator.algorithms.optimizers.part import programs
 from simulator.config.base import Config, LocatedError, Rule
 from simulator.config.errors import ScenarioError
 from simulator.config.parts import Part, tag
-from simulator.privacy.releases import Guarantee
+from simulator.privacy.releases import Calibrated, Guarantee
 from simulator.problems.models.parts import ModelCounts
 from simulator.problems.sampler import Sampler
 from simulator.problems.shape import ProblemShape
@@ -335,6 +335,11 @@ class Algorithm(Part):
             used, so that their age follows from who commits.
         """
         return {"activities": [], "refreshes_all": False}
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        """Budget that the noise is calculated for, which ends runs; None without."""
+        return None
 
     def guarantees(
         self, num_samples: Sequence[int], batch: int, num_weights: int

@@ -35,13 +35,15 @@ def search(
             checkpoint_s=checkpoint or None,
         )
     printing.close(found.study, forms)
-    out.say(_told(found, racing.best(found.study), racing.sought(found.study)))
+    best = racing.best(found.study)
+    out.say(_told(found, best, racing.in_words(found.study)))
+    if borders := racing.borders(found.study, best.parameters):
+        out.say(f"The best is at a border of the search: {borders}; search beyond it")
 
 
-def _told(found: Any, best: Any, sought: Any) -> str:
+def _told(found: Any, best: Any, sought: str) -> str:
     """Returns the line with which a search ends."""
     values = ", ".join(f"{k}={shown(v)}" for k, v in best.parameters.items())
-    at = "" if sought.at is None else f" at {sought.at:g} {sought.unit}"
     low, high = best.value.low, best.value.high
     if best.diverged:
         sure = f"; {best.diverged} of its {best.fresh} new replicates diverged"
@@ -49,8 +51,8 @@ def _told(found: Any, best: Any, sought: Any) -> str:
         sure = f" (95 % from {low:.4g} to {high:.4g}, {best.fresh} new replicates)"
     else:
         sure = " (one new replicate: nothing can be said of chance)"
-    saved = found.all_runs - found.runs
+    saved = found.all_runs - found.runs or "none"
     return (
-        f"Best of {found.tried}: {values}: {sought.metric}{at} {best.value.mean:.4g}"
-        f"{sure}; {found.runs} runs, {saved} fewer by giving up {found.given_up}"
+        f"Best of {found.tried}: {values}: {sought}: {best.value.mean:.4g}{sure}; "
+        f"{found.runs} runs; early stopping saved {saved}"
     )

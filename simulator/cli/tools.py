@@ -94,13 +94,19 @@ def calibrate(
     )
     if found.per_release is not None:
         out.say(f"epsilon of a message: {found.per_release:.6g}")
-    table = Table(
-        "accountant", f"epsilon at delta {delta:g}", "proved", "within", box=None
-    )
+    out.say(f"epsilon protects: {found.protects}")
+    heads = "accountant", f"epsilon at delta {delta:g}", "proved", f"within {epsilon:g}"
+    table = Table(*heads, box=None)
     for row in found.accountants:
-        words = ("yes" if yes else "no" for yes in (row.formal, row.within))
-        table.add_row(row.name, f"{row.epsilon:.4g}", *words)
+        words = ["yes" if yes else "no" for yes in (row.formal, row.within)]
+        bound = row.epsilon < float("inf")
+        cells = [f"{row.epsilon:.4g}", *words] if bound else ["no bound", "", ""]
+        table.add_row(row.name, *cells)
     out.print(table)
+    best = found.reported
+    out.say(
+        f"Report one that is proved; the smallest is {best.epsilon:.4g}, by {best.name}"
+    )
 
 
 @app.command()

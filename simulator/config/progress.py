@@ -41,6 +41,11 @@ class StandingLike(Protocol):
         ...
 
     @property
+    def at_most(self) -> bool:
+        """Whether there may be fewer runs."""
+        ...
+
+    @property
     def commits(self) -> int:
         """Commits that were made."""
         ...
@@ -63,7 +68,8 @@ def counted_runs(now: StandingLike) -> str:
         return ""
     at = f" (at {shortened(one_line(now.at), LONGEST_LABEL)})" if now.at else ""
     failed = f", {now.failed} failed" if now.failed else ""
-    return f"{now.ended} of {now.runs} runs{failed}{at}"
+    most = "at most " if now.at_most else ""
+    return f"{now.ended} of {most}{now.runs} runs{failed}{at}"
 
 
 class Speed:
@@ -84,7 +90,7 @@ class Speed:
         """Returns the speed in words; "" while it is not known."""
         (begin, before), (end, after) = self._heard[0], self._heard[-1]
         spent = end - begin
-        if after == before or spent < LEAST_SPEED_S:
+        if after <= before or spent < LEAST_SPEED_S:
             return ""
         speed = (after - before) / spent
         number = f"{speed:,.0f}" if speed >= 100 else f"{speed:.3g}"

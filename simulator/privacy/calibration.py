@@ -7,7 +7,14 @@ from typing import NamedTuple
 from simulator.config.errors import UserError
 from simulator.privacy.budgets import calibrate
 from simulator.privacy.parts import known, make
-from simulator.privacy.releases import Gaussian, Laplace, Pure, Release
+from simulator.privacy.releases import (
+    CONTRIBUTION,
+    SAMPLE,
+    Gaussian,
+    Laplace,
+    Pure,
+    Release,
+)
 
 SLOW = 100_000
 """Releases beyond which a loss distribution takes long; it is then left out."""
@@ -23,7 +30,7 @@ class Opinion(NamedTuple):
 
     Attributes:
         name: Name of the accountant.
-        epsilon: Epsilon of all releases.
+        epsilon: Epsilon of all releases; infinite where it has no bound for them.
         formal: Whether it is proved.
         within: Whether it is at most the target.
     """
@@ -42,11 +49,19 @@ class Calibration(NamedTuple):
         per_release: Epsilon at delta 0 of one release, amplified by the draw; None
             where it has none.
         accountants: Results of all accountants that can account for such releases.
+        protects: What all these epsilons protect.
     """
 
     multiplier: float
     per_release: float | None
     accountants: tuple[Opinion, ...]
+    protects: str
+
+    @property
+    def reported(self) -> Opinion:
+        """Smallest epsilon that is proved: there is one, by which noise was found."""
+        proved = (one for one in self.accountants if one.formal)
+        return min(proved, key=lambda one: one.epsilon)
 
 
 def calibration(
@@ -80,7 +95,8 @@ def calibration(
     release = event(multiplier)
     opinions = []
     for part in known():
-        if part.slow and releases > SLOW and accountant != part.name:
+        too_slow = part.slow and releases > SLOW and accountant != part.name
+        if too_slow or part.counts_all:  # here are the messages of one client
             continue
         one = part.make()
         try:
@@ -91,4 +107,7 @@ def calibration(
         within = found <= epsilon * (1 + 1e-9)
         opinions.append(Opinion(part.name, found, one.formal, within))
     pure = None if isinstance(release, Gaussian) else release.pure_epsilon
-    return Calibration(multiplier, pure, tuple(opinions))
+    protects = f"{SAMPLE} (clip: sample, sensitivity 2 C / b)"
+    if sampling_ratio == 1:
+        protects += f"; or {CONTRIBUTION} (clip: contribution, sensitivity 2 C)"
+    return Calibration(multiplier, pure, tuple(opinions), protects)

@@ -65,7 +65,7 @@ class Budget(Config):
     delta: Part = 1e-5
     """Delta that it holds with."""
     iterations: Annotated[int, Field(ge=1)]
-    """T: steps of all workers together."""
+    """T: steps of all workers together; a run ends before one more."""
 
 
 def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:

@@ -29,6 +29,8 @@ from simulator.config.base import Config
 from simulator.privacy.budgets import calibrate
 from simulator.privacy.parts import make
 from simulator.privacy.releases import (
+    CONTRIBUTION,
+    SAMPLE,
     Gaussian,
     Guarantee,
     Pure,
@@ -70,14 +72,19 @@ class Drawing(NamedTuple):
 
 
 def described(guarantees: Sequence[Guarantee]) -> dict[str, Any]:
-    """Returns the noise that clients add, whether all of it is proved, and why.
+    """Returns the noise that clients add, what it protects, if it is proved, and why.
 
     Args:
         guarantees: Guarantees of all clients, at least one.
     """
     unproved = [guarantee for guarantee in guarantees if not guarantee.formal]
     first = (unproved or list(guarantees))[0]
-    return {"mechanism": first.mechanism, "formal": not unproved, "why": first.why}
+    return {
+        "mechanism": first.mechanism,
+        "protects": first.protects,
+        "formal": not unproved,
+        "why": first.why,
+    }
 
 
 @lru_cache(maxsize=256)
@@ -139,7 +146,9 @@ def of_clipped(
     why = "the noise is for the l2 sensitivity of clipped samples"
     gaussian, ratio, more = law == "gaussian", 1.0, ""
     release: Release
+    protects = SAMPLE
     if clip == "contribution":
+        protects = CONTRIBUTION
         why = "the noise is for the replacement of all of a client's samples"
         release = Gaussian(multiplier) if gaussian else Pure.of_multiplier(multiplier)
     else:
@@ -153,8 +162,8 @@ def of_clipped(
             release = Pure(pure(epsilon, n, batch, drawing.sampling), ratio)
         more = repeats(batch, n, drawing)
     if lacks:
-        return Guarantee(release, False, why + more + ", but " + "; ".join(lacks), name)
-    return Guarantee(release, True, why + more, name)
+        more += ", but " + "; ".join(lacks)
+    return Guarantee(release, not lacks, why + more, name, protects)
 
 
 def lacking(drawing: Drawing) -> list[str]:

@@ -18,7 +18,7 @@ from simulator.config.errors import ScenarioError
 from simulator.privacy.budgets import releases_within
 from simulator.privacy.parts import accountant as accountant_of
 from simulator.privacy.parts import make
-from simulator.privacy.releases import Gaussian, Guarantee, Release
+from simulator.privacy.releases import Calibrated, Gaussian, Guarantee, Release
 
 
 class Entries(NamedTuple):
@@ -175,23 +175,23 @@ def check(guarantees: Sequence[Guarantee], accountants: Sequence[str]) -> None:
             make(name).release(0, release)
 
 
-def limits(
-    guarantees: Sequence[Guarantee], accountant: str, delta: float, budget: float
-) -> tuple[int, ...]:
+def limits(guarantees: Sequence[Guarantee], budget: Calibrated) -> tuple[int, ...]:
     """Returns how many messages each client may send within a budget.
 
     Args:
         guarantees: Release of one message of each client.
-        accountant: Its name.
-        delta: Failure probability, in [0, 1).
-        budget: Epsilon, > 0.
+        budget: Epsilon, delta and accountant.
 
     Raises:
         ScenarioError: a client may send none.
         UserError: the accountant cannot account for a release.
     """
+    target, delta, accountant = budget.epsilon, budget.delta, budget.accountant
+    assert target is not None
+    assert delta is not None
+    assert accountant is not None
     most = {
-        release: releases_within(budget, delta, release, make(accountant))
+        release: releases_within(target, delta, release, make(accountant))
         for release in dict.fromkeys(g.release for g in guarantees)
     }
     found = tuple(most[guarantee.release] for guarantee in guarantees)
@@ -199,7 +199,7 @@ def limits(
         client = found.index(0)
         one = epsilon(guarantees[client].release, 1, accountant, delta)
         raise ScenarioError(
-            f"privacy.budget must allow one message of every client, got {budget:g}, "
+            f"{budget.key} must allow one message of every client, got {target:g}, "
             f"but one of client {client + 1} costs epsilon {one:.4g} by {accountant}; "
             f"raise it, or add noise"
         )

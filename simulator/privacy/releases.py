@@ -20,6 +20,11 @@ Sampling = Literal["uniform", "poisson"]
 """Batches of a fixed size under replace-one adjacency, or every sample by chance under
 add-or-remove adjacency."""
 
+SAMPLE = "one sample of one client, replaced"
+CONTRIBUTION = "one client's whole contribution, replaced"
+FEATURES = "one sample's features at one client, replaced"
+"""What an epsilon protects: the difference between adjacent data sets."""
+
 _LARGE = 500.0
 """Above this epsilon amplification is not worth its overflow."""
 
@@ -130,12 +135,35 @@ class Guarantee:
         formal: Whether it is proved, or a paper's own accounting.
         why: A sentence: what the proof is, or what it lacks.
         mechanism: Law of the noise, and what is clipped.
+        protects: What differs between the data sets that epsilon is of.
     """
 
     release: Release
     formal: bool
     why: str
     mechanism: str
+    protects: str
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What an algorithm's noise was calculated for; runs end before more is sent.
+
+    Attributes:
+        key: Dotted key of the scenario where it stands.
+        releases: Messages of each client, where none of the next three are given.
+        epsilon: Epsilon that a client may spend, by an accountant of its own messages.
+        delta: Delta that it holds with.
+        accountant: Name of the accountant.
+        in_all: Messages of all clients together.
+    """
+
+    key: str
+    releases: int | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    accountant: str | None = None
+    in_all: int | None = None
 
 
 def _check_ratio(sampling_ratio: float) -> None:

@@ -8,6 +8,7 @@ from simulator.algorithms.vafl.part import Perturbation
 from simulator.engine.records import Record
 from simulator.privacy.gdp import GdpAccountant
 from simulator.privacy.guarantees import described
+from simulator.privacy.releases import FEATURES
 from simulator.setup import RunSetup
 from simulator.timeline import NO_WORKER, Kind
 from simulator.trace import Categorical, Writer
@@ -34,6 +35,9 @@ class PrivacyTables:
         self._perturbation = setup.scenario.algorithm.embedding_noise
         self._guarantees, self._ledger = setup.guarantees, setup.ledger()
         self.releases = np.zeros(self._num_clients, np.int64)
+        privacy, known = setup.scenario.privacy, setup.scenario.algorithm.calibrated
+        stated = privacy.budget if privacy else None
+        self._budget = stated or (known and known.epsilon)
         self._accountant: GdpAccountant | None = None
         if self._perturbation and self._perturbation.input_diameter:
             rule, ratio = self._perturbation.accountant, setup.upload_ratio
@@ -106,6 +110,7 @@ class PrivacyTables:
             # Theorem 6 lets the weights, which its sensitivity uses, depend on the
             # data without accounting for it; so none of this is a proof.
             "formal": np.zeros(clients, bool),
+            "protects": Categorical(np.zeros(clients, np.int32), (FEATURES,)),
         }
         self._writer.append("privacy", columns)
 
@@ -114,6 +119,9 @@ class PrivacyTables:
         ledger = self._ledger
         if ledger is None:
             return
+        protects = [guarantee.protects for guarantee in self._guarantees]
+        known = tuple(dict.fromkeys(protects))
+        codes = np.array([known.index(each) for each in protects], np.int32)
         for entry in ledger.entries():
             size = entry.client.size
             columns = {
@@ -125,6 +133,7 @@ class PrivacyTables:
                 "delta": np.full(size, ledger.delta),
                 "accountant": Categorical(entry.accountant, ledger.accountants),
                 "formal": entry.formal,
+                "protects": Categorical(codes[entry.client], known),
             }
             self._writer.append("privacy", columns)
 
@@ -134,6 +143,7 @@ class PrivacyTables:
             form = self._accountant.form if self._accountant else None
             return {
                 "mechanism": "Gaussian, on embeddings",
+                "protects": FEATURES,
                 "formal": False,
                 "why": "the sensitivity is that of weights which the data have shaped",
                 "delta": None,
@@ -144,6 +154,7 @@ class PrivacyTables:
             return None
         return {
             **described(self._guarantees),
+            "budget": self._budget,
             "delta": ledger.delta if ledger else None,
             "accountants": list(ledger.accountants) if ledger else [],
         }

@@ -8,6 +8,7 @@ from simulator.config.base import Config, LocatedError, Rule
 from simulator.config.catalogue import AnyName
 from simulator.config.named import NamedPart
 from simulator.privacy.parts import accountant
+from simulator.privacy.releases import Calibrated
 
 Name = Annotated[str, AnyName("accountants")]
 
@@ -33,25 +34,30 @@ class Privacy(Config):
         Literal["auto"] | Annotated[tuple[Name, ...], Field(min_length=1)],
         Rule("auto, or a list of accountants", "[optimal, basic]"),
     ] = "auto"
-    """`auto`: rdp and gdp for Gaussian noise; optimal, advanced and basic for others.
-    pld is exact as well, and slow. lemma2 and theorem2 are A(DP)2SGD's closed forms;
-    the second counts all workers' steps, and whose turn it is as a draw (A-05)."""
+    """`auto`: rdp and gdp for Gaussian noise; optimal, advanced and basic for others;
+    before them the one of `algorithm.mechanism.budget`. pld is exact as well, and slow.
+    lemma2 and theorem2 are A(DP)2SGD's closed forms; the second counts all workers'
+    steps, and whose turn it is as a draw (A-05)."""
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
     """Delta that epsilon holds with."""
     budget: Annotated[float, Field(gt=0)] | None = None
     """Epsilon of a client, by the first accountant. The run ends just before a client
-    would send a message that exceeds it."""
+    would send a message that exceeds it. By default that of the noise, if it was
+    calculated for one (`algorithm.mechanism.budget`)."""
 
     def named_parts(self) -> tuple[NamedPart, ...]:
         """Returns the accountants that are named."""
         named = () if self.accountants == "auto" else self.accountants
         return tuple(accountant(name) for name in named)
 
-    def names(self, law: str) -> tuple[str, ...]:
-        """Returns the accountants of noise of a law."""
-        if self.accountants == "auto":
-            return AUTO[law == "gaussian"]
-        return self.accountants
+    def names(self, algorithm: Any) -> tuple[str, ...]:
+        """Returns the accountants of an algorithm's noise."""
+        if self.accountants != "auto":
+            return self.accountants
+        known: Calibrated | None = algorithm.calibrated
+        first = (known.accountant,) if known and known.accountant else ()
+        usual = AUTO[algorithm.noise_law == "gaussian"]
+        return tuple(dict.fromkeys((*first, *usual)))
 
 
 def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> None:
@@ -65,7 +71,9 @@ def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> 
     Raises:
         LocatedError: Something does not fit; the message says where and what to do.
     """
-    law = algorithm.noise_law
+    law, known = algorithm.noise_law, algorithm.calibrated
+    if known is not None:
+        _check_calibrated(known, law, privacy, replays=replays)
     if privacy is None:
         return
     if law is None:
@@ -76,16 +84,9 @@ def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> 
             f"algorithm.{other}",
             ("privacy",),
         )
-    chosen = [accountant(name) for name in privacy.names(law)]
+    chosen = [accountant(name) for name in privacy.names(algorithm)]
     for part in chosen:
-        if part.accounts_for(law):
-            continue
-        fitting = [name for name in EXAMPLES if accountant(name).accounts_for(law)]
-        raise LocatedError(
-            f"privacy.accountants must account for {law} noise, got {part.name!r}; "
-            f"take {', '.join(fitting[:-1])} or {fitting[-1]}",
-            ("privacy", "accountants"),
-        )
+        _check_law(part.name, law, "privacy.accountants")
     if privacy.budget is not None and chosen[0].counts_all:
         raise LocatedError(
             f"privacy.accountants must begin with one that counts a client's own "
@@ -97,5 +98,48 @@ def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> 
         raise LocatedError(
             f"privacy.budget must be left out where a timeline is replayed, got "
             f"{privacy.budget}; record one with the budget, which then ends by it",
+            ("privacy", "budget"),
+        )
+
+
+def _check_law(name: str, law: str | None, key: str) -> None:
+    """Refuses an accountant that does not know a law of the noise."""
+    assert law is not None
+    if accountant(name).accounts_for(law):
+        return
+    fitting = [other for other in EXAMPLES if accountant(other).accounts_for(law)]
+    raise LocatedError(
+        f"{key} must account for {law} noise, got {name!r}; take "
+        f"{', '.join(fitting[:-1])} or {fitting[-1]}",
+        tuple(key.split(".")),
+    )
+
+
+def _check_calibrated(
+    known: Calibrated, law: str | None, privacy: Privacy | None, *, replays: bool
+) -> None:
+    """Refuses a run that would exceed what its noise is calculated for.
+
+    Raises:
+        LocatedError: It is replayed, `privacy` has a weaker budget, or the accountant
+            does not know the noise.
+    """
+    keys = tuple(known.key.split("."))
+    if known.accountant is not None:
+        _check_law(known.accountant, law, f"{known.key}.accountant")
+    if replays:
+        raise LocatedError(
+            f"{known.key} must be left out where a timeline is replayed, which ends as "
+            f"it was recorded; give the noise itself",
+            keys,
+        )
+    if privacy is None or privacy.budget is None or known.epsilon is None:
+        return
+    assert known.delta is not None
+    if privacy.budget > known.epsilon or privacy.delta > known.delta:
+        raise LocatedError(
+            f"privacy.budget must be within {known.key}, epsilon {known.epsilon:g} at "
+            f"delta {known.delta:g}, for which the noise is calculated, got "
+            f"{privacy.budget:g} at {privacy.delta:g}; leave it out",
             ("privacy", "budget"),
         )

@@ -66,9 +66,11 @@ def timeline(run: Run) -> str:
     server = scenario.server.model_dump(mode="json")
     source = scenario.timeline.model_dump() if scenario.timeline else None
     parts = [run.seed, clients, server, stop, source]
-    if scenario.privacy is not None and scenario.privacy.budget is not None:
-        # It ends the timeline, by what a message costs.
-        parts += [scenario.privacy.model_dump(), scenario.algorithm.model_dump()]
+    privacy, algorithm = scenario.privacy, scenario.algorithm
+    stated = privacy is not None and privacy.budget is not None
+    if stated or algorithm.calibrated is not None:
+        # A budget ends the timeline, by what a message costs.
+        parts += [privacy and privacy.model_dump(), algorithm.model_dump()]
     return json.dumps(parts, sort_keys=True)
 
 

@@ -29,7 +29,7 @@ from simulator.studies.entries import OPEN
 from simulator.studies.executors import Workers
 from simulator.studies.paths import CHECKPOINTS, DATA, LOCKS
 from simulator.studies.planning import Task
-from simulator.studies.standing import Progress, Standing, unheard
+from simulator.studies.standing import Progress, Stages, Standing, unheard
 from simulator.studies.study_folder import StudyFolder, refuse_others
 from simulator.studies.worker import TIMELINES
 from simulator.trace import DISK, Disk, Study, StudyWarning, live, load
@@ -259,15 +259,11 @@ def _grown(
     progress: Progress,
 ) -> Study:
     """Executes a study stage by stage, until every claim is decided."""
-    before, study = 0.0, None
+    before, study, whole = 0.0, None, None
     for stage in stages:
-        after = stage.replicates / stage.looks[-1]
-
-        def hear(now: Standing, before: float = before, after: float = after) -> None:
-            part = min(1.0, before + now.fraction * (after - before))
-            progress(now._replace(fraction=part))
-
-        study = execute(stage, progress=hear)
+        after, runs = stage.replicates / stage.looks[-1], len(expand(stage))
+        whole = whole or Stages(progress, round(runs / after))
+        study = execute(stage, progress=whole.stage(before, after, runs))
         _refuse_nothing(study)
         if decided(study):
             break

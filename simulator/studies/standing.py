@@ -41,6 +41,7 @@ class Standing(NamedTuple):
         commits: Commits that were made in this session.
         tasks: Tasks that are under way.
         failed: Runs among those that have ended which failed.
+        at_most: Whether there may be fewer runs, as some may prove needless.
     """
 
     fraction: float
@@ -50,10 +51,46 @@ class Standing(NamedTuple):
     commits: int = 0
     tasks: tuple[AtWork, ...] = ()
     failed: int = 0
+    at_most: bool = False
 
 
 Progress = Callable[[Standing], None]
 """Called a few times a second while a study is run."""
+
+
+class Stages:
+    """Tells of executions that follow each other as of one.
+
+    Args:
+        hear: Called with how far the whole is.
+        runs: Most runs of the whole, those that had ended before among them.
+    """
+
+    def __init__(self, hear: Progress, runs: int) -> None:
+        self._hear, self._runs, self._commits = hear, runs, 0
+
+    def stage(self, begin: float, end: float, runs: int) -> Progress:
+        """Returns what hears of one execution.
+
+        Args:
+            begin: Part of the whole that is done before it.
+            end: Part that is done after it.
+            runs: Runs of the study after it.
+        """
+        before = self._commits
+
+        def hear(now: Standing) -> None:
+            self._commits = before + now.commits
+            whole = now._replace(
+                fraction=min(1.0, begin + now.fraction * (end - begin)),
+                ended=runs - now.runs + now.ended,
+                runs=self._runs,
+                commits=self._commits,
+                at_most=True,
+            )
+            self._hear(whole)
+
+        return hear
 
 
 def unheard(standing: Standing) -> None:

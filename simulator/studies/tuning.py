@@ -26,7 +26,7 @@ from simulator.scenario.study import VariantError, expand
 from simulator.studies import executors, planning, running
 from simulator.studies.entries import OPEN
 from simulator.studies.proposals import Proposals, waves
-from simulator.studies.standing import Progress, Standing, unheard
+from simulator.studies.standing import Progress, Stages, unheard
 from simulator.trace import Study, load
 from simulator.trace.disk import locked
 from simulator.trace.manifest import NAME
@@ -221,8 +221,9 @@ class TrialSearch:
     ) -> None:
         assert config.tune is not None
         self._config, self._path, self._execute = config, path, execute
-        self._judge, self._hear, self._tune = judge, hear, config.tune
+        self._judge, self._tune = judge, config.tune
         self._stages = tuning.stages(config.replicates)
+        self._whole = Stages(hear, config.replicates * (config.tune.trials + 1))
         self._trials: dict[str, int] = {}
         self._study: Study | None = None
         if (path / NAME).exists():
@@ -279,8 +280,8 @@ class TrialSearch:
                 break
             after = stage / len(self._stages)
             parts = (asked + part * number for part in (before, after))
-            at = tuple(part / (self._tune.trials + 1) for part in parts)
-            study = self._extend(dict.fromkeys(alive, replicates), at)
+            begin, end = (part / (self._tune.trials + 1) for part in parts)
+            study = self._extend(dict.fromkeys(alive, replicates), (begin, end))
             before = after
             if replicates < self._config.replicates:
                 scores = self._cut(self._judge.scores(study))
@@ -288,7 +289,7 @@ class TrialSearch:
                 alive = [name for name in alive if name not in gone]
         return gone
 
-    def _extend(self, more: Mapping[str, int], at: tuple[float, ...]) -> Study:
+    def _extend(self, more: Mapping[str, int], at: tuple[float, float]) -> Study:
         """Returns the study with trials, or more replicates of them.
 
         What a former session of the search has run is taken over.
@@ -304,11 +305,7 @@ class TrialSearch:
             raise self._other_way(wanted)
         wanted |= {k: max(n, wanted.get(k, 0)) for k, n in self._trials.items()}
         stage = self._config.model_copy(update={"sweep": tuning.sweep(wanted)})
-
-        def hear(now: Standing) -> None:
-            part = at[0] + now.fraction * (at[1] - at[0])
-            self._hear(now._replace(fraction=min(1.0, part)))
-
+        hear = self._whole.stage(*at, runs=sum(wanted.values()))
         study = self._study = self._execute(stage, progress=hear)
         return study
 

@@ -12,6 +12,7 @@ from typing import Any
 from simulator.config.errors import ScenarioError
 from simulator.config.named import function_at
 from simulator.privacy import ledger
+from simulator.privacy.releases import Calibrated
 from simulator.problems.column_work import column_work
 from simulator.problems.sampler import Sampler
 from simulator.problems.shape import ProblemShape
@@ -25,6 +26,7 @@ from simulator.timelines.base import RunTimeline
 from simulator.timelines.replayed import replayed
 from simulator.timelines.simulated import SimulatedTimeline
 from simulator.world.drawn_work import DrawnWork
+from simulator.world.message_budget import UNLIMITED, Quota
 from simulator.world.workload import Workload
 
 
@@ -149,15 +151,28 @@ def _work(scenario: Scenario, shared: Shares, sampler: Sampler) -> DrawnWork | N
     return column_work(column, shared.data, sampler, shared.pools)
 
 
-def _quota(
-    scenario: Scenario, shape: ProblemShape, shared: Shares
-) -> tuple[int, ...] | None:
-    """Returns how many messages each client may send, if that is limited."""
+def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | None:
+    """Returns how many messages may be sent, if that is limited.
+
+    A stated budget takes the place of that by which a client's noise was calculated.
+    """
     privacy, algorithm = scenario.privacy, scenario.algorithm
-    if privacy is None or privacy.budget is None:
+    known: Calibrated | None = algorithm.calibrated
+    stated = None if privacy is None else privacy.budget
+    if known is None and stated is None:
         return None
-    first = privacy.names(algorithm.noise_law or "")[0]
-    guarantees = algorithm.guarantees(
-        shared.num_samples, shape.batch, shape.num_weights
-    )
-    return ledger.limits(guarantees, first, privacy.delta, privacy.budget)
+    counts = shared.num_samples, shape.batch, shape.num_weights
+    guarantees = algorithm.guarantees(*counts)
+    if privacy is not None and stated is not None:
+        known = Calibrated(
+            "privacy.budget",
+            epsilon=stated,
+            delta=privacy.delta,
+            accountant=privacy.names(algorithm)[0],
+            in_all=known and known.in_all,
+        )
+    assert known is not None
+    each = (known.releases or UNLIMITED,) * shape.num_clients
+    if known.epsilon is not None:
+        each = ledger.limits(guarantees, known)
+    return Quota(each, known.in_all or UNLIMITED)

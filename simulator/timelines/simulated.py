@@ -20,7 +20,7 @@ from simulator.timelines.arrays.rule import feedback, free_rule
 from simulator.timelines.base import RunTimeline
 from simulator.world.clients import Server
 from simulator.world.drawn_work import DrawnWork
-from simulator.world.message_budget import BudgetExhausted, MessageBudget
+from simulator.world.message_budget import BudgetExhausted, MessageBudget, Quota
 from simulator.world.world import World
 
 AFTER_ALL = EventPriority(NORMAL + 2)
@@ -37,8 +37,7 @@ class SimulatedTimeline(RunTimeline):
         num_samples: Number of samples that `batch` chooses from.
         batch_size: Samples of a local step.
         server: Resources that all clients share.
-        quota: Messages that each client may send before the run ends, if that is
-            limited.
+        quota: Messages that may be sent before the run ends, if that is limited.
         work: What multiplies the computing time of a job, by its samples.
         player: `simpy` plays every world event by event; else those in which nothing
             feeds back on who acts when are made by arrays, to the same tables.
@@ -48,7 +47,7 @@ class SimulatedTimeline(RunTimeline):
     num_samples: int = 0
     batch_size: int = 0
     server: Server = field(default_factory=Server)
-    quota: tuple[int, ...] | None = None
+    quota: Quota | None = None
     work: DrawnWork | None = None
     player: Literal["fastest", "simpy"] = "fastest"
 
@@ -64,7 +63,7 @@ class SimulatedTimeline(RunTimeline):
             "samples": f"{self.num_samples}/{self.batch_size}" if self._batch else "",
         }
         if self.quota is not None:
-            parts["quota"] = self.quota
+            parts["quota"] = self.quota.digested
         if self.work is not None:
             parts["work"] = self.work.digest
         parts["files"] = [

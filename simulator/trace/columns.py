@@ -291,6 +291,12 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "formal": TraceColumn(
             "bool", "", "a proved guarantee, or a paper's own accounting"
         ),
+        "protects": TraceColumn(
+            "string",
+            "",
+            "what differs between the data sets that epsilon or mu is of: one sample "
+            "of one client, or one client's whole contribution, replaced",
+        ),
     },
     "incidents": {
         "run": _RUN,

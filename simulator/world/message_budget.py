@@ -1,6 +1,26 @@
-"""How many messages each client may send before the run ends."""
+"""How many messages clients may send before the run ends."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import NamedTuple
+
+UNLIMITED = 2**62
+
+
+class Quota(NamedTuple):
+    """Messages that may be sent before a run ends.
+
+    Attributes:
+        each: Messages of each client, >= 0.
+        in_all: Messages of all clients together.
+    """
+
+    each: tuple[int, ...]
+    in_all: int = UNLIMITED
+
+    @property
+    def digested(self) -> list[int]:
+        """Returns what tells it apart; as before there were limits of all together."""
+        return [*self.each, *[self.in_all] * (self.in_all < UNLIMITED)]
 
 
 class BudgetExhausted(Exception):  # noqa: N818
@@ -11,12 +31,12 @@ class MessageBudget:
     """Counts the messages that clients send; ends the run where one may send no more.
 
     Args:
-        most: Messages of each client, >= 0.
+        quota: Messages that may be sent.
     """
 
-    def __init__(self, most: Sequence[int]) -> None:
-        self._left = list(most)
-        self._has_sent = bytearray(len(most))
+    def __init__(self, quota: Quota) -> None:
+        self._left, self._in_all = list(quota.each), quota.in_all
+        self._has_sent = bytearray(len(quota.each))
 
     def begin(self, client: int) -> None:
         """Notes that a client is at a job whose message is not sent yet."""
@@ -27,15 +47,24 @@ class MessageBudget:
         return bool(self._has_sent[client])
 
     def send(self, client: int) -> None:
-        """Counts a message that is about to be sent.
+        """Counts the message of a job that is about to be sent.
 
         Raises:
             BudgetExhausted: the client may send no more.
         """
-        if not self._left[client]:
+        self.count(client)
+        self._has_sent[client] = 1
+
+    def count(self, client: int) -> None:
+        """Counts a message that is about to be sent, of a job or besides.
+
+        Raises:
+            BudgetExhausted: the client may send no more.
+        """
+        if not (self._left[client] and self._in_all):
             raise BudgetExhausted
         self._left[client] -= 1
-        self._has_sent[client] = 1
+        self._in_all -= 1
 
     def counted(self, then: Callable[[int], None]) -> Callable[[int], None]:
         """Returns a function that counts a client's message before `then`."""

@@ -178,6 +178,9 @@ def test_the_bar_counts_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     with console.progress("study") as hear:
         hear(Standing(0.4, 6, 15, "sync", failed=2))
     assert "6 of 15 runs, 2 failed (at sync)" in file.getvalue()
+    with console.progress("study") as hear:
+        hear(Standing(0.5, 7, 15, "sync", at_most=True))
+    assert "7 of at most 15 runs (at sync)" in file.getvalue()
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then(

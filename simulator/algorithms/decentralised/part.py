@@ -19,7 +19,7 @@ from simulator.config.base import Config, LocatedError, without
 from simulator.config.errors import ScenarioError
 from simulator.config.parts import tag
 from simulator.privacy.gossip_noise import Noise
-from simulator.privacy.releases import Guarantee
+from simulator.privacy.releases import SAMPLE, Calibrated, Guarantee
 from simulator.problems.models.parts import ModelCounts
 
 
@@ -167,6 +167,15 @@ class Adp2sgd(_Merging):
         return self.noise.clip == "sample"
 
     @property
+    def calibrated(self) -> Calibrated | None:
+        """Steps of all workers together that Theorem 2's noise is calculated for."""
+        budget = self.noise.budget
+        if budget is None:
+            return None
+        key = "algorithm.noise.budget.iterations"
+        return Calibrated(key, in_all=budget.iterations)
+
+    @property
     def noise_law(self) -> str:
         """Law of the noise on gradients."""
         return "gaussian"
@@ -190,7 +199,7 @@ class Adp2sgd(_Merging):
             release = gossip_noise.release_of(noise, sigma, n, batch)
             release = guarantees.repeated(release, drawing, n, batch)
             said = why + guarantees.repeats(batch, n, drawing)
-            found.append(Guarantee(release, not lacks, said, name))
+            found.append(Guarantee(release, not lacks, said, name, SAMPLE))
         return tuple(found)
 
     def structure(self) -> dict[str, Any]:

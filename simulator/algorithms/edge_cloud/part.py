@@ -24,7 +24,7 @@ from simulator.algorithms.part import (
 )
 from simulator.config.base import LocatedError, without
 from simulator.config.errors import ScenarioError
-from simulator.privacy.releases import Guarantee, Pure
+from simulator.privacy.releases import SAMPLE, Guarantee, Pure
 
 Part = Annotated[float, Field(gt=0, lt=1)]
 
@@ -191,7 +191,7 @@ class _Private(_Asynchronous):
         mechanism = f"{guarantees.NAMES[self.noise]}, clip: {self.clip}"
         if lacks:
             why = "the paper's epsilon of an iteration: " + "; ".join(lacks)
-            return Guarantee(Pure(epsilon), False, why, mechanism)
+            return Guarantee(Pure(epsilon), False, why, mechanism, SAMPLE)
         why = "the noise is for the l2 sensitivity of clipped samples"
         if self.noise == "laplace":
             epsilon *= math.sqrt(num_weights)
@@ -201,7 +201,7 @@ class _Private(_Asynchronous):
             )
         spent = guarantees.pure(epsilon, n, batch, self.sampling)
         why += guarantees.repeats(batch, n, drawing)
-        return Guarantee(Pure(spent), True, why, mechanism)
+        return Guarantee(Pure(spent), True, why, mechanism, SAMPLE)
 
 
 class Audp(_Private):

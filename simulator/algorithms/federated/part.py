@@ -35,7 +35,7 @@ from simulator.algorithms.part import (
 from simulator.config.base import Config, LocatedError, Quantity, Rule, without
 from simulator.config.errors import ScenarioError
 from simulator.config.expressions import per_client
-from simulator.privacy.releases import Guarantee, Sampling
+from simulator.privacy.releases import Calibrated, Guarantee, Sampling
 from simulator.problems.models.parts import ModelCounts
 from simulator.problems.sampler import Sampler
 from simulator.problems.uneven import UnevenSampler
@@ -69,14 +69,18 @@ class Compensation(Config):
 
 
 class NoiseBudget(Config):
-    """A privacy budget from which the noise is calculated before the run."""
+    """A privacy budget from which the noise is calculated before the run.
+
+    The run ends just before a client would exceed it, as by `privacy.budget`.
+    """
 
     epsilon: Positive
     """Epsilon that a client may spend."""
     delta: Part = 1e-5
     """Delta that it holds with."""
     releases: Count
-    """Messages that a client will send."""
+    """Messages of the client that draws the largest share of its samples; a client that
+    draws less may send more."""
     accountant: Literal["rdp", "pld", "gdp", "basic", "advanced", "optimal"] = "rdp"
     """Who adds up what the messages release."""
 
@@ -214,6 +218,19 @@ class Federated(Algorithm):
     def noise_law(self) -> str | None:
         """Law of the noise on what is sent, if there is any."""
         return None if self.mechanism is None else self.mechanism.law
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        """Budget of the mechanism, if it has one."""
+        budget = self.mechanism and self.mechanism.budget
+        if not budget:
+            return None
+        return Calibrated(
+            "algorithm.mechanism.budget",
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            accountant=budget.accountant,
+        )
 
     def guarantees(
         self, num_samples: Sequence[int], batch: int, num_weights: int

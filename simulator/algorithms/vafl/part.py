@@ -15,6 +15,7 @@ from simulator.algorithms.part import (
     StepSize,
 )
 from simulator.config.base import Config, LocatedError, Rule, without
+from simulator.privacy.releases import Calibrated
 
 Scales = Annotated[
     Annotated[float, Field(ge=0)]
@@ -75,7 +76,7 @@ class Perturbation(Config):
     mu: Positive | None = None
     """Level of Gaussian differential privacy that the noise is calculated for."""
     releases: Annotated[int, Field(ge=1)] | None = None
-    """Messages that a client will send."""
+    """Messages of a client that `mu` is to last for; a run ends before one more."""
     input_diameter: Positive | None = None
     """Largest distance between two inputs of one party (V-19); without it the noise is
     played, but no privacy is accounted for."""
@@ -159,6 +160,15 @@ class Vafl(Algorithm):
     def uploads_all(self) -> bool:
         """Whether an upload carries all samples."""
         return self.upload != "batch"
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        """Messages that the noise of a level mu is calculated for."""
+        noise = self.perturbation
+        if noise is None or noise.mu is None:
+            return None
+        key = "algorithm.perturbation.releases"
+        return Calibrated(key, releases=noise.releases)
 
     @property
     def embedding_noise(self) -> Perturbation | None:

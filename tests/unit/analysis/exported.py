@@ -53,9 +53,10 @@ class Exported(Curves):
 def privacy() -> pd.DataFrame:
     """Returns what two clients have spent; the second one half of the first."""
     rows = [
-        (0, float(time), client, 3, largest / client, 1e-5, "rdp", True)
+        (0, float(time), client, 3, largest / client, 1e-5, "rdp", True, "a sample")
         for time, largest in enumerate(EPSILON)
         for client in (1, 2)
     ]
     columns = ["run", "time", "client", "releases", "epsilon"]
-    return pd.DataFrame(rows, columns=[*columns, "delta", "accountant", "formal"])
+    columns += ["delta", "accountant", "formal", "protects"]
+    return pd.DataFrame(rows, columns=pd.Index(columns))

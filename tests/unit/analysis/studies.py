@@ -233,6 +233,7 @@ class Grid:
     Args:
         points: variant, swept values by key, and the final value of each replicate.
         epsilons: what each group's clients had spent by the end, by label.
+        budgets: what of these were budgets that ended the runs, by label.
         more: what is said of every run.
     """
 
@@ -240,6 +241,7 @@ class Grid:
         self,
         points: Sequence[tuple[str, dict[str, Any], Sequence[float]]],
         epsilons: dict[str, Sequence[float]] | None = None,
+        budgets: dict[str, float] | None = None,
         **more: Any,
     ) -> None:
         self.manifest = manifest_of(replicates=max(len(p[2]) for p in points))
@@ -252,7 +254,10 @@ class Grid:
                 run |= {"parameters": values, "seed": 100 + replicate}
                 if epsilons and label in epsilons:
                     accounts = {"delta": 1e-5, "accountants": ["rdp", "lemma2"]}
-                    run["privacy"] = accounts
+                    run["privacy"] = accounts | {"protects": "a sample", "formal": True}
+                    if budgets and label in budgets:
+                        run["privacy"]["budget"] = budgets[label]
+                        run["stop"] = "privacy"
                     epsilon = epsilons[label][replicate]
                     spent.append(privacy_of(number, [0, epsilon / 2, epsilon]))
                 self.manifest["runs"].append(run)
@@ -261,9 +266,10 @@ class Grid:
         self.tables = {
             "evaluations": pd.concat(frames, ignore_index=True),
             "privacy": pd.concat(spent[1:] or spent, ignore_index=True),
-            "staleness": empty("staleness"),
-            "clients": empty("clients"),
-            "jobs": empty("jobs"),
+            **{
+                name: empty(name)
+                for name in ("staleness", "clients", "jobs", "commits")
+            },
         }
 
     def table(self, name: str) -> pd.DataFrame:
@@ -281,6 +287,6 @@ def privacy_of(run: int, epsilons: Sequence[float]) -> pd.DataFrame:
         for client in (1, 2)
         for factor, name in ((1, "rdp"), (10, "lemma2"))
     ]
-    columns = [name for name in COLUMNS["privacy"] if name != "formal"]
+    columns = [*COLUMNS["privacy"]][: len(rows[0])]
     frame = pd.DataFrame(rows, columns=pd.Index(columns))
     return frame.assign(formal=True, mu=np.nan)

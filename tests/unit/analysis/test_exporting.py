@@ -34,6 +34,7 @@ def test_a_record_says_what_a_run_was_and_what_it_cost() -> None:
     assert first.tags["variant"] == "async"
     assert (first.tags["replicate"], first.tags["seed"]) == ("0", "40")
     assert (first.tags["delta"], first.tags["formal_rdp"]) == ("1e-05", "yes")
+    assert first.tags["protects"] == "a sample"
     assert "delta" not in second.tags
     assert first.points["commits"].tolist() == [0, 10, 20]
     assert first.points["epsilon_rdp"].tolist() == EPSILON

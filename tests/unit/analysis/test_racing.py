@@ -80,6 +80,41 @@ def test_scores_are_final_values_or_those_of_an_instant(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("objective", "words"),
+    [
+        ("test_loss", "test_loss"),
+        ("test_loss@5s", "test_loss at 5 s"),
+        ("test_loss@9.5s", "test_loss at 5 s, the last evaluation by 9.5 s"),
+    ],
+)
+def test_a_search_says_when_its_metric_was_evaluated(
+    tmp_path: Path, objective: str, words: str
+) -> None:
+    runs = curves(1, [4.0, 2.0]) + curves(2, [1.0], stop="diverged")
+    assert racing.in_words(study(tmp_path, runs, objective)) == words
+
+
+@pytest.mark.parametrize(
+    ("over", "value", "words"),
+    [
+        ({"from": 0.01, "to": 1, "scale": "log"}, 0.94, "x=0.94 of 0.01 to 1"),
+        ({"from": 0.01, "to": 1, "scale": "log"}, 0.7, ""),
+        ({"from": 16, "to": 2, "whole": True}, 2, "x=2 of 2 to 16"),
+        ([8, 32, 16], 32, "x=32 of 8 to 32"),
+        ([8, 32, 16], 16, ""),
+        ([8, 32], 32, ""),
+        (["a", "b", "c"], "a", ""),
+    ],
+)
+def test_a_best_value_at_a_border_is_named(
+    tmp_path: Path, over: Any, value: Any, words: str
+) -> None:
+    found = study(tmp_path, curves(1, [4.0, 2.0]), "test_loss")
+    found.manifest["scenario"]["tune"]["over"] = {"x": over}
+    assert racing.borders(found, {"x": value}) == words
+
+
+@pytest.mark.parametrize(
     ("objective", "message"),
     [
         ("test_loss@11s", "ended at 10 s"),

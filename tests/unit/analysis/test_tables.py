@@ -16,7 +16,7 @@ from analysis.statistics import t_interval
 from simulator.cli import tabulating
 from simulator.cli.commands import app
 from simulator.config.errors import UserError
-from tests.unit.analysis.studies import Curves, Fake
+from tests.unit.analysis.studies import Curves, Fake, Grid
 
 CLAIM = {"ahead": "a", "than": "b", "after": {"time": 1}, "says": "x"}
 CLAIM["metric"] = "test_accuracy"
@@ -51,6 +51,20 @@ def test_words_say_what_is_missing() -> None:
     assert table.loc["b", "test accuracy after 2 s"] == "0.6 ± 0 (2/3)"
     assert table.loc["b", "s to test accuracy 0.7"] == "never (0/3)"
     assert table.loc["a", "final test accuracy"] == "0.8667 ± 0.14"
+
+
+def test_an_epsilon_says_what_it_protects() -> None:
+    points = [("a", {}, [0.9] * 3), ("plain", {}, [0.95] * 3)]
+    study = Grid(points, {"a": [1.0, 3.0, 2.0]})
+    table = tables.results(study)
+    assert table["ε"].tolist() == ["3 (formal)", ""]
+    assert table["protects"].tolist() == ["a sample", ""]
+    caption = tables.caption(study)
+    assert "spent most, by rdp at δ = 1e-05; epsilon protects a sample." in caption
+    latex = tables.to_latex(table, caption, "x")
+    assert r"3 (formal) & a sample" in latex
+    assert "epsilon protects a sample" in latex
+    assert "ε" not in tables.results(curves())
 
 
 def test_captions_say_which_runs_are_missing_or_ended_early() -> None:

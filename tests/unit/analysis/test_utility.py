@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis import figures, style
 from analysis.figures import privacy, report
+from analysis.summary import notes
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
@@ -81,7 +82,43 @@ def test_keys_that_cost_no_privacy_are_lines_of_their_own() -> None:
     (line,) = (line for line in both.axes[0].get_lines() if line.get_marker() == "o")
     assert line.get_linestyle() == "None"
     note = " ".join(both.get_supxlabel().split())
-    assert note.endswith("not joined, as several swept keys change ε")
+    assert "not joined, as several swept keys change ε: eps, lr" in note
+
+
+def _of_multiplier(spent: dict[float, float], **more: Any) -> Grid:
+    points = [("a", {"multiplier": z}, [0.8] * 3) for z in spent]
+    epsilons = {f"a, multiplier={z}": [e] * 3 for z, e in spent.items()}
+    return Grid(points, epsilons, **more)
+
+
+def test_points_of_one_budget_are_no_curve_over_epsilon() -> None:
+    # Newcomer's study: what budget is left over less than a message is no epsilon.
+    spent = {0.7: 7.83, 1.1: 7.89, 2.0: 8.0, 4.0: 3.8}
+    ended = {f"a, multiplier={z}": 8.0 for z in (0.7, 1.1, 2.0)}
+    study = _of_multiplier(spent, budgets=ended)
+    name = "test_accuracy-against-privacy"
+    assert name not in dict(report.standard(study))
+    assert notes(study)[4] == (
+        "epsilon: of the client that spent most, by rdp at δ = 1e-05; epsilon "
+        "protects a sample; no figure goes over ε, as runs ended at one budget"
+    )
+    figure = privacy.privacy_utility(study)
+    (line,) = (one for one in figure.axes[0].get_lines() if one.get_marker() == "o")
+    assert line.get_linestyle() == "None"
+    assert "not joined, as runs ended at one budget" in figure.get_supxlabel()
+    # Without budgets the same multipliers give each point an epsilon of its own.
+    assert name in dict(report.standard(_of_multiplier(spent)))
+    swept = privacy.privacy_utility(_of_multiplier(spent))
+    assert "swept: multiplier; epsilon protects a sample" in swept.get_supxlabel()
+    assert [text.get_text() for text in swept.axes[0].texts] == ["4", "0.7", "1.1", "2"]
+
+
+def test_budgets_that_are_swept_are_a_curve() -> None:
+    points = [("a", {"budget": b}, [0.8] * 3) for b in (1.0, 2.0)]
+    spent = {f"a, budget={b}": [b - 0.1] * 3 for b in (1.0, 2.0)}
+    budgets = {f"a, budget={b}": b for b in (1.0, 2.0)}
+    study = Grid(points, spent, budgets)
+    assert "test_accuracy-against-privacy" in dict(report.standard(study))
 
 
 def test_intervals_end_where_the_metric_does() -> None:

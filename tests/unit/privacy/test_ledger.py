@@ -8,11 +8,17 @@ import pytest
 from simulator.config.errors import ScenarioError, UserError
 from simulator.privacy.ledger import Ledger, epsilon, limits
 from simulator.privacy.parts import make
-from simulator.privacy.releases import Gaussian, Guarantee, Pure, Release
+from simulator.privacy.releases import (
+    Calibrated,
+    Gaussian,
+    Guarantee,
+    Pure,
+    Release,
+)
 
 
 def promise(release: Release, *, formal: bool = True) -> Guarantee:
-    return Guarantee(release, formal, "because", "noise")
+    return Guarantee(release, formal, "because", "noise", "a sample")
 
 
 def test_a_message_counts_from_when_it_was_sent_in_whatever_order_it_is_told() -> None:
@@ -75,15 +81,19 @@ def test_what_protects_nothing_costs_infinity() -> None:
     assert epsilon(Pure(math.inf), 0, "optimal", 1e-5) == 0
 
 
+def _budget(epsilon: float, accountant: str = "optimal") -> Calibrated:
+    return Calibrated("privacy.budget", None, epsilon, 1e-5, accountant)
+
+
 def test_a_budget_allows_as_many_messages_as_fit_in_it() -> None:
     made = [promise(Pure(0.1)), promise(Pure(0.5)), promise(Pure(0.1))]
-    most = limits(made, "optimal", 1e-5, 2.0)
+    most = limits(made, _budget(2.0))
     assert most[0] == most[2]
     for count, guarantee in zip(most, made, strict=True):
         assert epsilon(guarantee.release, count, "optimal", 1e-5) <= 2.0
         assert epsilon(guarantee.release, count + 1, "optimal", 1e-5) > 2.0
     with pytest.raises(ScenarioError, match=r"client 2 costs epsilon 0\.5 by basic"):
-        limits(made, "basic", 1e-5, 0.3)
+        limits(made, _budget(0.3, "basic"))
 
 
 def test_an_accountant_that_has_no_such_release_is_refused() -> None:

@@ -270,7 +270,7 @@ def test_other_releases_are_refused(kind: type[Accountant], event: Release) -> N
 
 
 def promise(multiplier: float, ratio: float) -> Guarantee:
-    return Guarantee(Gaussian(multiplier, ratio), True, "because", "noise")
+    return Guarantee(Gaussian(multiplier, ratio), True, "because", "noise", "a sample")
 
 
 def test_theorem_2_counts_what_all_clients_have_sent() -> None:
@@ -324,8 +324,7 @@ def test_a_run_ends_before_a_worker_exceeds_its_budget(name: str) -> None:
     protocol = {"protocol": PROTOCOLS[name], "clients": latency}
     tree = merge(merge(merge(VAFL, BASE), PRIVATE), protocol)
     plan = set_up(Run(0, "base", {}, 0, 1, Scenario.model_validate(tree)))
-    quota = plan.timeline.quota
-    assert quota is not None
+    quota = plan.timeline.quota.each
     for n, most in zip(plan.shares.num_samples, quota, strict=True):
         release = Gaussian(1.3, 8 / n)
         assert cost(Lemma2, (most, release)) <= 7.5

@@ -112,6 +112,8 @@ def test_a_ratio_is_only_ever_the_clients_own_fresh_draw() -> None:
     whole = one(sgd(clip="contribution"))
     assert whole.release == Gaussian(2.0)
     assert "all of a client's samples" in whole.why
+    assert whole.protects == "one client's whole contribution, replaced"
+    assert {g.protects for g in found} == {"one sample of one client, replaced"}
     assert one(sgd(law="spherical_laplace")).release == Pure(0.5, 0.1)
     whole = one(sgd(law="spherical_laplace", clip="contribution"))
     assert whole.release == Pure(0.5)

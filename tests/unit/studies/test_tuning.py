@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from simulator.scenario import tuning as plans
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import expand
 from simulator.studies import proposals, tuning
-from simulator.studies.standing import unheard
+from simulator.studies.standing import Standing, unheard
 from simulator.trace import Study, load
 from tests.support import write_study
 from tests.unit.studies.test_staged import TREE
@@ -44,7 +45,10 @@ class Played:
     def __call__(self, scenario: Scenario, progress: Any = unheard) -> Study:
         runs = expand(scenario)
         known = len(load(self.path).manifest["runs"]) if self.path.exists() else 0
-        self.calls.append(len(runs) - known)
+        left = len(runs) - known
+        self.calls.append(left)
+        for ended in range(left + 1):  # this session's commits alone, as of a study
+            progress(Standing(ended / max(left, 1), ended, left, commits=10 * ended))
         if len(self.calls) == self.kill_at:
             raise KeyboardInterrupt
         entries, losses = [], []
@@ -74,8 +78,9 @@ class Played:
 
 
 def search(played: Played, **more: Any) -> tuning.Tuned:
+    hear = more.pop("hear", unheard)
     config = tuning.planned(PLAN | more.pop("tree", {}), OVER, **more)
-    return tuning.TrialSearch(config, played.path, played, racing, unheard).end()
+    return tuning.TrialSearch(config, played.path, played, racing, hear).end()
 
 
 def test_a_known_optimum_is_found(tmp_path: Path) -> None:
@@ -132,6 +137,24 @@ def test_an_interrupted_search_goes_the_same_way(tmp_path: Path, kill_at: int) -
     assert found[1:] == expected[1:]
     # What had ended is not run again.
     assert again.calls == whole.calls[kill_at - 1 :]
+
+
+def test_a_search_that_goes_on_counts_what_there_was(tmp_path: Path) -> None:
+    heard: list[Standing] = []
+    with pytest.raises(KeyboardInterrupt):
+        search(Played(tmp_path / "study", kill_at=3), trials=6, hear=heard.append)
+    before = len(load(tmp_path / "study").manifest["runs"])
+    assert before
+    for session, kept in ((heard, 0), ([], before)):
+        if not session:
+            search(Played(tmp_path / "study"), trials=6, hear=session.append)
+        # One denominator: 8 replicates of 6 trials, and as many new ones of the best.
+        assert {(now.runs, now.at_most) for now in session} == {(8 * 7, True)}
+        assert session[0].ended == kept
+        for earlier, later in pairwise(session):
+            assert 0 <= later.ended - earlier.ended <= 1
+            assert later.commits >= earlier.commits
+            assert later.fraction >= earlier.fraction
 
 
 def test_a_finished_search_runs_nothing(tmp_path: Path) -> None:

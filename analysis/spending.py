@@ -1,0 +1,134 @@
+"""What clients spend of their privacy, what that protects, and whether it was swept."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analysis.frames import Study, follow, joined, runs, swept_columns
+from analysis.targets import final_quantities
+
+
+class Spent(NamedTuple):
+    """What the clients of a group have spent at the end.
+
+    Attributes:
+        epsilon: The largest of a client and replicate, by the first accountant.
+        proof: `formal`, `approx.` of a formal one, or `paper's` own accounting.
+        protects: What it protects; empty where a study is older than such words.
+        basis: Accountant and delta, in words.
+    """
+
+    epsilon: float
+    proof: str
+    protects: str
+    basis: str
+
+
+def spending(study: Study) -> dict[str, Spent]:
+    """Returns what each group's clients have spent, where that is accounted for."""
+    found: dict[str, Spent] = {}
+    told = {run["run"]: run.get("privacy") or {} for run in study.manifest["runs"]}
+    if not any(entry.get("delta") is not None for entry in told.values()):
+        return found
+    table = joined(study, "privacy").dropna(subset="epsilon")
+    first = table["run"].map(lambda run: told[run]["accountants"][0])
+    last = table["time"] == table.groupby("run")["time"].transform("max")
+    table = table[last & (table["accountant"] == first)]
+    for group, mine in table.groupby("group", sort=False):
+        of_runs = [told[run] for run in mine["run"].unique()]
+        proof = "paper's"
+        if all(entry.get("formal") for entry in of_runs):
+            proof = "formal" if bool(mine["formal"].all()) else "approx."
+        entry = of_runs[0]
+        found[str(group)] = Spent(
+            float(mine["epsilon"].max()),
+            proof,
+            entry.get("protects", ""),
+            f"{entry['accountants'][0]} at δ = {entry['delta']:g}",
+        )
+    return found
+
+
+def protected(study: Study) -> str:
+    """Returns in words what epsilons of a study protect; "" where there are none.
+
+    Of an older study, whose runs do not say it, the words are empty, too.
+    """
+    by_words: dict[str, list[str]] = {}
+    for run in study.manifest["runs"]:
+        told = run.get("privacy") or {}
+        if told.get("delta") is not None and told.get("protects"):
+            by_words.setdefault(told["protects"], []).append(run["variant"])
+    if len(by_words) < 2:
+        return f"epsilon protects {next(iter(by_words))}" if by_words else ""
+    each = (
+        f"{words} ({', '.join(dict.fromkeys(variants))})"
+        for words, variants in by_words.items()
+    )
+    return f"epsilon protects {' or '.join(each)}"
+
+
+class Swept(NamedTuple):
+    """How epsilon came to differ between the groups of a study.
+
+    Attributes:
+        key: Swept key that gives every point of a line an epsilon of its own; empty if
+            there is none.
+        others: Swept keys that epsilon does not depend on, of which each has lines.
+        why: Reason why no line goes over epsilon; empty where one does.
+    """
+
+    key: str
+    others: list[str]
+    why: str
+
+
+def swept(study: Study) -> Swept:
+    """Finds the swept key by which finite epsilons differ, if there is one.
+
+    Runs that a budget has ended have spent that budget, but for less than a message:
+    such epsilons are the same.
+    """
+    columns = swept_columns(study)
+    known = runs(study).drop_duplicates("group").set_index("group")
+    table = known[["variant", *columns.values()]].join(_intended(study))
+    table = table.dropna(subset="epsilon")
+    moving: list[str] = []
+    for key in columns:
+        along = [key, *follow(study, key)]
+        same = ["variant", *(c for other, c in columns.items() if other not in along)]
+        each = table.groupby(same, dropna=False)["epsilon"].nunique()
+        if (each > 1).any() and not {*along} & {*moving}:
+            moving.append(key)
+    tied = [other for key in moving for other in (key, *follow(study, key))]
+    others = [
+        key
+        for key, column in columns.items()
+        if key not in tied and len(table[column].drop_duplicates()) > 1
+    ]
+    if len(moving) > 1:
+        return Swept("", others, f"several swept keys change ε: {', '.join(moving)}")
+    line = ["variant", *(columns[key] for key in others)]
+    same_epsilon = table.duplicated([*line, "epsilon"])
+    ended = (known.loc[table.index, "stop"] == "privacy").any() if len(table) else False
+    why = "runs ended at one budget" if ended else "ε was not swept"
+    if not moving or same_epsilon.any():
+        return Swept("", others, why)
+    return Swept(moving[0], others, "")
+
+
+def _intended(study: Study) -> pd.Series:
+    """Returns a finite epsilon of each group: its budget, where that ended its runs."""
+    table = final_quantities(study, "epsilon").groupby("group")["value"].mean()
+    budget: dict[str, float] = {}
+    for group, mine in runs(study).groupby("group"):
+        ended = [
+            (run.get("privacy") or {}).get("budget", 0.0)
+            for run in study.manifest["runs"]
+            if run["run"] in set(mine["run"])
+        ]
+        if (mine["stop"] == "privacy").all() and len({*ended}) == 1:
+            budget[str(group)] = ended[0] or 0.0
+    found = pd.Series({**table.to_dict(), **budget}, name="epsilon", dtype=np.float64)
+    return found[np.isfinite(found)]
