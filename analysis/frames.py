@@ -111,6 +111,17 @@ def runs(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def data_sets(manifest: Mapping[str, Any]) -> list[str]:
+    """Returns the names of the data that the runs of a study used, each once."""
+    found = dict.fromkeys(run.get("dataset") for run in manifest["runs"])
+    return [name for name in found if name]
+
+
+def titled(manifest: Mapping[str, Any]) -> str:
+    """Returns the first line of a study's tables: its name, and that of its data."""
+    return " on ".join(filter(None, (manifest["name"], ", ".join(data_sets(manifest)))))
+
+
 def swept_columns(study: Study) -> dict[str, str]:
     """Returns the swept keys of a study, and the columns that hold their values.
 

@@ -1,5 +1,6 @@
 """The closing table of a study."""
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -31,8 +32,13 @@ WIDTH = 7
 """Characters of a number, so that names of 16 and all columns fit into 80."""
 IN_BRACKETS = WIDTH - 2
 
-BUNDLED = "mnist5k"
-"""Name of the part of MNIST that a library has, in place of its files."""
+STAND_IN = re.compile(r"(mnist)5k|(.+?)(?:-hourly)?-standin")
+"""Names of data that take the place of a published set's files; that set's name."""
+WORTH = (
+    "times and staleness may be compared on them, accuracies mean nothing for the real "
+    "set (docs/standins.md)"
+)
+"""What results on a stand-in are worth."""
 
 
 def summary(study: Study) -> pd.DataFrame:
@@ -116,7 +122,8 @@ def notes(study: Study) -> list[str]:
         found.append("contributions: of clients, applied or gathered for a commit")
     found += _words_on_privacy(study)
     found.append("updates/s: commits per second of real time")
-    found += words_on_data({run.get("dataset") or "" for run in study.manifest["runs"]})
+    told = ((run.get("dataset"), run.get("scaling")) for run in study.manifest["runs"])
+    found += words_on_data(told)
     if len(escapes(study)):
         found.append(
             "loss ×: the loss left its scale and ended so many times as high as it "
@@ -152,17 +159,21 @@ def _words_on_privacy(study: Study) -> list[str]:
     return ["; ".join(filter(None, parts))]
 
 
-def words_on_data(names: Iterable[str]) -> list[str]:
-    """Returns a line on each data set that takes the place of files.
+def words_on_data(told: Iterable[tuple[str | None, str | None]]) -> list[str]:
+    """Returns a line on each data set: its scale, and what it takes the place of.
 
     Args:
-        names: Names of data sets.
+        told: Names of data sets and words on how their features were scaled, where
+            these are known.
     """
-    return [
-        f"data: {name}, in place of files that are not here (stalesim data list)"
-        for name in sorted(names)
-        if "-standin" in name or name.startswith(BUNDLED)
-    ]
+    lines = []
+    for name, scaling in dict.fromkeys(told):
+        said = [f"data: {name}"] + [f"scale {scaling}"] * bool(scaling)
+        if match := STAND_IN.match(name or ""):
+            get = f"stalesim data get {match[1] or match[2]}"
+            said.append(f"not the published set (docs/standins.md; {get})")
+        lines += ["; ".join(said)] * bool(name and said[1:])
+    return lines
 
 
 def staleness(study: Study) -> pd.DataFrame:

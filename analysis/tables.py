@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis import claims, instants
 from analysis.figures import style
-from analysis.frames import Study, first_metric, groups, runs
+from analysis.frames import Study, first_metric, groups, runs, titled
 from analysis.instants import Instant
 from analysis.markup import markdown
 from analysis.spending import protected, spending
@@ -168,7 +168,7 @@ def to_latex(table: pd.DataFrame, caption: str, label: str) -> str:
 def caption(study: Study) -> str:
     """Returns what the columns of `results` are, for a caption."""
     return (
-        f"{study.manifest['name']}. Final values are means of the last tenth of a "
+        f"{titled(study.manifest)}. Final values are means of the last tenth of a "
         f"run's evaluations, with 95 % t-intervals over replicates; times are medians "
         f"with 95 % intervals ({MEDIANS}); in parentheses, where not all replicates "
         f"count, how many do. Staleness in commits, MB up and down."

@@ -39,6 +39,7 @@ from generators import (
     observatory,
     optimisers,
     refuted,
+    standins,
 )
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
@@ -263,6 +264,7 @@ def documents() -> dict[Path, str]:
         ),
         catalogue.LISTED: _listing(),
         ROOT / "docs" / "tables.md": formulas.document(NOTE),
+        ROOT / "docs" / "standins.md": standins.document(ROOT),
         ROOT / "README.md": f"{before}{BEGIN}\n{readme_summary()}\n{END}{after}",
         ROOT / "docs" / "experiments.md": experiments_page(),
         ROOT / "docs" / "reproduction.md": (

@@ -188,6 +188,7 @@ def _refuse_coupled_rows(setup: RunSetup) -> None:
 def _constants(setup: RunSetup) -> Constants:
     return building.constants(
         setup.scenario.problem,
+        setup.scenario.engine.precision,
         bias=setup.scenario.algorithm.has_bias,
         commits_per_epoch=setup.timeline.commits_per_epoch,
     )
@@ -324,6 +325,7 @@ def execute(
             "timeline": prepared.timeline.digest,
             "player": prepared.timeline.made_by,
             "dataset": prepared.shares.data.name,
+            "scaling": prepared.shares.data.scaling,
             "num_clients": prepared.timeline.num_clients,
             "protocol": prepared.run.scenario.protocol.kind,
             "algorithm": prepared.run.scenario.algorithm.kind,

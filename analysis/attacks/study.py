@@ -91,7 +91,7 @@ def _victim(
     from simulator.problems.outputs import form
 
     problem = scenario.problem
-    data = dataset(problem.data)
+    data = dataset(problem.data, scenario.engine.precision)
     outputs = form(problem, data).num_outputs
     given = getattr(problem.model, "image", None)
     height, width, depth = image_shape(data.x_train.shape[1], given)

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from analysis.files import replaced
-from analysis.frames import Study
+from analysis.frames import Study, data_sets
 from simulator.config.text import counted
 from simulator.trace import StudyError
 
@@ -63,11 +63,10 @@ def _about(study: Study) -> list[str]:
     """Returns lines on a study: its data, replicates, seeds and versions."""
     manifest = study.manifest
     runs = manifest["runs"]
-    data = dict.fromkeys(run["dataset"] for run in runs if "dataset" in run)
     replicates = 1 + max((run["replicate"] for run in runs), default=0)
     incomplete = ", incomplete" if manifest.get("status") == "incomplete" else ""
     lines = [f"study: {manifest['name']} ({counted(len(runs), 'run')}{incomplete})"]
-    if data:
+    if data := data_sets(manifest):
         lines.append(f"data: {', '.join(data)}")
     seed = (manifest.get("scenario") or {}).get("seed", 0)
     lines.append(f"replicates: {replicates}, with common random numbers; seed {seed}")

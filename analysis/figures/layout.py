@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.frames import Study, runs
+from analysis.frames import Study, data_sets, runs
 from simulator.scenario.study import BASE
 from simulator.trace import metric_of_study
 
@@ -36,11 +36,8 @@ def titled(study: Study, size: Size, note: str = "") -> Figure:
 
     For a venue, whose captions say it, it is left out.
     """
-    data = dict.fromkeys(
-        run["dataset"] for run in study.manifest["runs"] if "dataset" in run
-    )
     title = style.text(study.manifest["name"], 60)
-    if data:
+    if data := data_sets(study.manifest):
         title += f" — {style.text(', '.join(data), 60)}"
     if study.manifest.get("status") == "incomplete":
         title += " (incomplete)"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from analysis.frames import data_sets
 from analysis.page import world
 from analysis.page.item import Item, Marked, Rows
 from analysis.page.words import about, entries, listed, shown
@@ -127,12 +128,14 @@ def data(manifest: dict[str, Any]) -> list[Item]:
     """Returns what the study was made of: data, parameters, assumptions."""
     scenario = manifest["scenario"]
     problem = scenario.get("problem") or {}
-    names = _data_sets(manifest)
+    names = data_sets(manifest)
     prepared = [
         row
         for part in ("data", "partition")
         for row in entries(problem.get(part) or {}, f"problem.{part}")
     ]
+    told = ((run.get("dataset"), run.get("scaling")) for run in manifest["runs"])
+    prepared += [(f"scale of {n}", said) for n, said in dict.fromkeys(told) if said]
     given = {key: scenario[key] for key in PARTS if scenario.get(key)}
     own = {key: problem[key] for key in OF_PROBLEM if problem.get(key) is not None}
     rows = [row for key, tree in given.items() for row in entries(tree, key)]
@@ -160,11 +163,6 @@ def _sources(scenario: Mapping[str, Any], names: list[str]) -> Iterator[str]:
     yield Marked(f"`{kind}`: {' '.join(about('data', kind)) or UNKNOWN}")
     if names and names != [kind]:
         yield f"What the runs used: {listed(names)}."
-
-
-def _data_sets(manifest: dict[str, Any]) -> list[str]:
-    names = (run.get("dataset") for run in manifest["runs"])
-    return list(dict.fromkeys(name for name in names if name))
 
 
 def _swept(runs: list[dict[str, Any]]) -> dict[str, list[Any]]:

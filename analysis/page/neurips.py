@@ -6,8 +6,8 @@ Source: NeurIPS Paper Checklist (2025), its sixteen items in our words.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from analysis import claims
-from analysis.frames import Study
+from analysis import claims, summary
+from analysis.frames import Study, data_sets
 from analysis.page import runs
 from analysis.page.words import duration, listed
 from analysis.statistics import LEVEL, MEDIANS
@@ -184,11 +184,12 @@ def _verdicts(study: Study) -> list[str]:
 
 def _limits(study: Study) -> list[str]:
     manifest = study.manifest
-    names = dict.fromkeys(run.get("dataset") for run in manifest["runs"])
-    stand_ins = [name for name in names if name and name.endswith("-standin")]
+    stand_ins = [name for name in data_sets(manifest) if "-standin" in name]
     found = ["Time is virtual: delays are drawn from laws, or replayed, not measured."]
     if stand_ins:
-        found.append(f"Stand-ins took the place of data: {listed(stand_ins)}.")
+        found.append(
+            f"Stand-ins took the place of data: {listed(stand_ins)}; {summary.WORTH}."
+        )
     _, complete = runs.status(manifest)
     if not complete:
         found.append("The study is not complete: some runs are missing or failed.")

@@ -6,6 +6,7 @@ from typing import Any
 from analysis import facts
 from analysis.page.item import Rows
 from analysis.page.words import entries, listed, shown
+from analysis.summary import WORTH
 
 PRESENCE = ("join", "leave", "availability", "crashes", "loss", "selection")
 """Entries of clients that say when they are there and what they lose."""
@@ -122,10 +123,7 @@ def assumptions(scenario: Mapping[str, Any], data_sets: list[str]) -> list[str]:
     if clients and not _presence(clients):
         found.append("Clients are always there, and nothing is lost.")
     if any("standin" in name for name in data_sets):
-        found.append(
-            "Data called NAME-standin are made up: they take the place of files that "
-            "were not there."
-        )
+        found.append(f"Data called NAME-standin are not the published set: {WORTH}.")
     return found
 
 

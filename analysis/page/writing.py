@@ -11,7 +11,7 @@ import pandas as pd
 from analysis import claims, staleness, summary, timelines
 from analysis.figures import report as study_report
 from analysis.files import write_text
-from analysis.frames import first_metric
+from analysis.frames import first_metric, titled
 from analysis.page import method, pictures, repeating, runs
 from analysis.page.item import Marked
 from analysis.page.world import imported
@@ -84,6 +84,7 @@ def html(study: Study) -> str:
     name = f"{manifest['name']}.yaml"
     return _template().render(
         manifest=manifest,
+        title=titled(manifest),
         status=sentence,
         complete=complete,
         tables=tables,
@@ -120,7 +121,7 @@ def yaml_of(scenario: Mapping[str, Any]) -> str:
 
 def _tables(study: Study) -> Iterator[TextTable]:
     metric = first_metric(study.manifest)
-    title = f"Final values are of {metric}."
+    title = f"{titled(study.manifest)}: final values are of {metric}."
     yield _table(title, summary.summary(study), summary.notes(study))
     divided = staleness.by_client_group(study)
     if len(divided):

@@ -60,7 +60,7 @@ def show_sizes(sizes: "Sequence[ModelSize]") -> None:
     """Shows what was counted of models and jobs, and what takes the place of data."""
     from analysis.summary import words_on_data
 
-    for line in words_on_data({size.data for size in sizes}):
+    for line in words_on_data((size.data, size.scaling) for size in sizes):
         out.say(line)
     for size in sizes[:SHOWN]:
         flops = " to ".join(
@@ -122,10 +122,11 @@ def close(study: "Study", forms: Sequence[str]) -> None:
         forms: Formats of its figures; none are drawn in none.
     """
     from analysis import claims, escapes, staleness, summary
-    from analysis.frames import first_metric
+    from analysis.frames import first_metric, titled
 
     metric = first_metric(study.manifest)
-    show_table(f"{study.manifest['name']}: {metric}", summary.summary(study))
+    name = titled(study.manifest)
+    show_table(f"{name}: {metric}", summary.summary(study))
     for note in summary.notes(study):
         out.print(note, style="dim")
     for warning in escapes.warnings(study):
@@ -140,7 +141,7 @@ def close(study: "Study", forms: Sequence[str]) -> None:
         )
     divided = staleness.by_client_group(study)
     if len(divided):
-        show_table("staleness (commits) by groups of clients", divided)
+        show_table(f"{name}: staleness (commits) by groups of clients", divided)
     found = claims.evaluate(study)
     show_claims(found)
     if forms:

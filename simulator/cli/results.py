@@ -156,6 +156,7 @@ def check(
 ) -> None:
     """Shows the verdicts on the claims of the studies' sources."""
     from analysis import claims
+    from analysis.frames import titled
     from simulator import trace
 
     for folder in folders:
@@ -166,7 +167,7 @@ def check(
                 f"timeline; run its scenario by `stalesim run`"
             )
         found = claims.evaluate(study)  # damage is told before anything is judged
-        out.say(study.manifest["name"], style="bold")
+        out.say(titled(study.manifest), style="bold")
         printing.show_claims(found)
         if found.empty:
             out.say("no claims to be judged; a scenario states its own as claims")

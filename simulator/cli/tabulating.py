@@ -30,6 +30,7 @@ def write(
         UserError: The file has another ending, or cannot be written.
     """
     from analysis import tables
+    from analysis.frames import data_sets, titled
 
     if file is not None and file.suffix not in ENDINGS:
         raise UserError(
@@ -37,25 +38,27 @@ def write(
             f"rename it"
         )
     results, verdicts = tables.results(study, at), tables.verdicts(study)
-    name = study.manifest["name"]
+    name = titled(study.manifest)
     if file is None and not latex:
         printing.show_table(name, tables.plain(results))
         out.say(tables.caption(study).removeprefix(f"{name}. "))
         if len(verdicts):
-            printing.show_table("Verdicts on claims.", tables.plain(verdicts))
+            printing.show_table(f"{name}: verdicts on claims", tables.plain(verdicts))
         return
     form = ".tex" if file is None else file.suffix
     if form == ".csv":
-        text = tables.numbers(results).to_csv(index=False)
+        data = ", ".join(data_sets(study.manifest))
+        text = tables.numbers(results).assign(data=data).to_csv(index=False)
     elif form == ".md":
         text = f"{tables.caption(study)}\n\n{tables.to_markdown(results)}"
         if len(verdicts):
             text += f"\n{tables.to_markdown(verdicts)}"
     else:
-        text = tables.to_latex(results, tables.caption(study), name)
+        label = study.manifest["name"]
+        text = tables.to_latex(results, tables.caption(study), label)
         if len(verdicts):
             said = f"{name}. Verdicts on claims, p corrected by Holm."
-            text += "\n" + tables.to_latex(verdicts, said, f"{name}-claims")
+            text += "\n" + tables.to_latex(verdicts, said, f"{label}-claims")
     if file is None:
         sys.stdout.write(text)
         return

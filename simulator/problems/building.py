@@ -49,7 +49,7 @@ def build(
         bias: Whether that objective's model has a bias.
         compute_dtype: Type in which networks compute; None for that of the weights.
     """
-    data = dataset(config.data)
+    data = dataset(config.data, precision)
     found = of_data(config, data, precision, with_minimum=with_minimum, bias=bias)
     return _mixed(config, found) if compute_dtype else found
 
@@ -97,7 +97,7 @@ def coupling(config: Any, precision: str) -> UserFunction | None:
 
 def _few(config: Any, precision: str) -> Any:
     """Returns the problem of the first rows alone."""
-    data = own_functions.first_rows(dataset(config.data))
+    data = own_functions.first_rows(dataset(config.data, precision))
     return of_data(config, data, precision, with_minimum=False, bias=True)
 
 
@@ -202,30 +202,32 @@ def embedding(config: Any, form: OutputForm, sizes: Sequence[int]) -> Embedding:
     )
 
 
-def constants(config: Any, *, bias: bool, commits_per_epoch: float) -> Constants:
+def constants(
+    config: Any, precision: str, *, bias: bool, commits_per_epoch: float
+) -> Constants:
     """Returns what is known of a convex objective; little of others.
 
     Args:
         config: The problem's configuration.
+        precision: `float32` or `float64`.
         bias: Whether the model has a bias.
         commits_per_epoch: Commits of a pass over the data.
     """
     partition = config.partition
-    data = dataset(config.data)
+    data = dataset(config.data, precision)
     of_problem = outputs.loss(config, data)
     known = Constants(
         num_clients=partition.num_clients, commits_per_epoch=commits_per_epoch
     )
     if config.model.is_diagonal and of_problem == "squared":
-        data = dataset(config.data)
         found = convex.diagonal(data.x_train, data.y_train, config.l2)
         return known._replace(smoothness=found[0], strong_convexity=found[1])
     if not config.is_linear or of_problem not in SMOOTH:
         return known
     return known._replace(
-        smoothness=lambda: _smoothness(config, bias=bias),
+        smoothness=lambda: _smoothness(config, precision, bias=bias),
         strong_convexity=config.l2 or None,
-        of_parties=lambda: _smoothness_of_parties(config),
+        of_parties=lambda: _smoothness_of_parties(config, precision),
     )
 
 
@@ -250,20 +252,20 @@ def with_estimates(
 
 
 @cached_by_content
-def _smoothness(config: Any, *, bias: bool) -> float:
+def _smoothness(config: Any, precision: str, *, bias: bool) -> float:
     """Returns L of a convex objective; an eigenvalue of its features."""
-    data = dataset(config.data)
+    data = dataset(config.data, precision)
     of_problem = outputs.loss(config, data)
     return convex.smoothness(data.x_train, of_problem, config.l2, bias=bias)
 
 
 @cached_by_content
-def _smoothness_of_parties(config: Any) -> tuple[float, ...]:
+def _smoothness_of_parties(config: Any, precision: str) -> tuple[float, ...]:
     """Returns L_k of each party's block; nothing where there are no parties."""
     partition = config.partition
     if partition.family != "vertical":
         return ()
-    data = dataset(config.data)
+    data = dataset(config.data, precision)
     columns, of_problem = partition.make(data), outputs.loss(config, data)
     return convex.smoothness_of_parties(data.x_train, columns, of_problem, config.l2)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from simulator import inputs
 from simulator.config.base import Config
-from simulator.problems.data.base import Dataset
+from simulator.problems.data.base import Dataset, features_in
 from simulator.storage import files
 
 MOST_REMEMBERED = 8
@@ -35,13 +35,17 @@ def cached_by_content(build: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cached_by_content
-def dataset(config: Any) -> Dataset:
+def dataset(config: Any, precision: str = "float32") -> Dataset:
     """Returns the data of a configuration, once for all runs that share it.
+
+    Args:
+        config: Configuration of the data set.
+        precision: Type in which features are kept, `float32` or `float64`.
 
     Raises:
         DataError: a file is missing, damaged, or has changed since the study started.
     """
-    with files.noted() as read:
+    with files.noted() as read, features_in(precision):
         data = config.make()
     inputs.confirm(config, "problem.data", read)
     return data

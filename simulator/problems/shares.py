@@ -54,7 +54,13 @@ class Shares(NamedTuple):
 
 
 def shares(
-    config: Any, metrics: Sequence[str], seed: int, *, clients: int, pooled: bool
+    config: Any,
+    metrics: Sequence[str],
+    seed: int,
+    *,
+    clients: int,
+    pooled: bool,
+    precision: str = "float32",
 ) -> Shares:
     """Returns the data of a run, divided among its clients.
 
@@ -64,12 +70,13 @@ def shares(
         seed: Seed of the run.
         clients: Number of clients, K; where data are pooled, of those who work on them.
         pooled: Whether all data are in one place.
+        precision: Type in which features are kept, `float32` or `float64`.
 
     Raises:
         ScenarioError: The problem does not fit the data.
         DataError: A data file is missing or damaged.
     """
-    data = dataset(config.data)
+    data = dataset(config.data, precision)
     _check_metrics(config, metrics, data)
     form = outputs.form(config, data)
     _check_rows(config, data, form)

@@ -52,16 +52,23 @@ def with_objects(
         changes["server"] = {"width": had.width, "views": had.views, "build": named}
     if not changes:
         return scenario
-    tree = scenario.model_dump(mode="json")
+    tree = scenario.model_dump(mode="json", exclude_unset=True)
     return validated({**tree, "problem": {**tree["problem"], **changes}})
 
 
 def with_data(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns a scenario as a mapping with an entry for data that take its place."""
+    """Returns a scenario as a mapping with an entry for data that take its place.
+
+    What `problem.data` says of them without a kind, such as their scale, is kept.
+    """
     problem = scenario.get("problem")
-    if not isinstance(problem, Mapping) or "data" in problem:
+    if not isinstance(problem, Mapping):
         return scenario
-    return {**scenario, "problem": {"data": {"kind": "npz", "path": DATA}, **problem}}
+    told = problem.get("data", {})
+    if not isinstance(told, Mapping) or "kind" in told:
+        return scenario
+    data = {"kind": "npz", "path": DATA, **told}
+    return {**scenario, "problem": {**problem, "data": data}}
 
 
 def arrays(given: Given) -> dict[str, np.ndarray]:

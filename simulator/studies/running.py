@@ -69,9 +69,10 @@ def simulate(
         folder: Folder for the study; by default a temporary one, which lives as long
             as the result.
         data: Arrays `x` and `y`, and perhaps `x_test` and `y_test`, by name or in this
-            order, to be used in place of the scenario's data, which a mapping need not
-            have then; kept in the folder, so that the study can be repeated. A mapping
-            in place of `x` is of several inputs.
+            order, to be used in place of the scenario's data; kept in the folder, so
+            that the study can be repeated. A mapping in place of `x` is of several
+            inputs. They are not scaled unless the scenario says so: `problem.data`
+            may have `scale`, `limit`, ... without a `kind`.
         model: JAX model in place of the scenario's: a function that makes one, a pair
             of functions `init` and `apply`, or a module of Equinox, Flax or Haiku.
         loss: Loss in place of the scenario's: a function of outputs and targets, rows
@@ -164,8 +165,8 @@ def sweep(
     Raises:
         UserError: one of the reasons of `simulate`.
     """
-    tree = _scenario(scenario).model_dump(mode="json")
-    tree["sweep"] = {**tree["sweep"], **over}
+    tree = _scenario(scenario).model_dump(mode="json", exclude_unset=True)
+    tree["sweep"] = {**tree.get("sweep", {}), **over}
     if replicates is not None:
         tree["replicates"] = replicates
     return simulate(tree, folder, **options)
@@ -357,7 +358,9 @@ def _with_arrays(
 def _reading(scenario: Scenario, file: Path) -> Scenario:
     """Returns a scenario that reads the arrays of a file in place of its data."""
     problem = scenario.problem
-    options = {k: getattr(problem.data, k) for k in Data.model_fields}
+    # A default of the set itself, such as the scale of its pixels, is of no other.
+    said = Data.model_fields.keys() & problem.data.model_fields_set
+    options = {key: getattr(problem.data, key) for key in said}
     given = Npz(path=str(file.resolve()), **options)
     return scenario.model_copy(
         update={"problem": problem.model_copy(update={"data": given})}

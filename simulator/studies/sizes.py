@@ -10,6 +10,7 @@ class ModelSize(NamedTuple):
 
     Attributes:
         data: Name of the data.
+        scaling: Words on how its features are scaled.
         model: Kind of the model, or the name of the user's own.
         num_weights: Weights of all models together.
         upload_bytes: Bytes of a client's message to the server.
@@ -20,6 +21,7 @@ class ModelSize(NamedTuple):
     """
 
     data: str
+    scaling: str
     model: str
     num_weights: int
     upload_bytes: int
@@ -52,6 +54,7 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
         job, model = setup.timeline.workload, scenario.problem.model
         found[shape] = ModelSize(
             setup.shares.data.name,
+            setup.shares.data.scaling,
             getattr(model, "build", model.kind),
             setup.shape.num_weights,
             job.upload_bytes,

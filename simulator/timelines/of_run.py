@@ -78,6 +78,7 @@ def set_up(run: Run) -> RunSetup:
         run.seed,
         clients=clients,
         pooled=protocol.pooled,
+        precision=scenario.engine.precision,
     )
     algorithm.check_model(shared.counts)
     if scenario.engine.compute_dtype and shared.counts.num_statistics:

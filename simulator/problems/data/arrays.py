@@ -18,6 +18,8 @@ from simulator.problems.data.parts import Data
 from simulator.problems.data.split import divided, finished
 from simulator.storage import table
 
+LARGEST = {np.dtype(np.uint8): 255.0, np.dtype(bool): 1.0}
+"""Largest possible value of pixels, by the type of an array of images."""
 EXACT = 2**24
 """Largest whole number up to which float32 has all of them."""
 Arrays = Mapping[str, Shaped[np.ndarray, "..."]]
@@ -121,6 +123,7 @@ def inputs(
     fields, columns = [], []
     for name, array in found.items():
         called = f"{key}/{name}" if name else key
+        largest = LARGEST.get(array.dtype) if array.ndim > 2 else None
         array = _numbers(place, called, array)
         plain = not name and array.ndim == 2
         whole = array.dtype.kind in "iu" and array.dtype.itemsize > 1
@@ -130,8 +133,7 @@ def inputs(
                 f"{called} of {place} must have whole numbers of at most {EXACT:,}, "
                 f"got {array.max():,}; number what it holds by numpy.unique"
             )
-        image = array.dtype == np.uint8 and array.ndim > 2
-        fields.append(Field(name, array.shape[1:], whole, 255.0 if image else None))
+        fields.append(Field(name, array.shape[1:], whole, largest))
         columns.append(array.reshape(len(array), -1))
     if fields == [Field("", columns[0].shape[1:])]:
         return columns[0], ()
@@ -154,17 +156,16 @@ def columns(fields: tuple[Field, ...], num_columns: int) -> tuple[str, ...]:
 def targets(
     place: str | Path, name: str, array: Shaped[np.ndarray, "..."]
 ) -> Num[np.ndarray, " N *L"]:
-    """Returns targets as int32 if all of them are whole numbers, else as float32.
+    """Returns targets as int32 if all of them are whole numbers, else as they are.
 
     Raises:
         DataError: They are no finite numbers.
     """
     array = _numbers(place, name, np.asarray(array))
-    if array.dtype.kind == "f" and not (array == np.floor(array)).all():
-        return array.astype(np.float32)
-    if (np.abs(array) < 2**31 - 1).all():
+    whole = array.dtype.kind != "f" or (array == np.floor(array)).all()
+    if whole and (np.abs(array) < 2**31 - 1).all():
         return array.astype(np.int32)
-    return array.astype(np.float32)
+    return array.astype(np.result_type(array, np.float32), copy=False)
 
 
 def classes(
@@ -205,6 +206,12 @@ def classes(
             f"class {missing}, but some of class {next_}; remove a stray label, "
             f"number the {known.size} classes by numpy.unique({y}, "
             f"return_inverse=True)[1], {remedy}"
+        )
+    unseen = np.setdiff1d(both[-1], train)
+    if unseen.size and train.ndim == 1:
+        return 0, (
+            f"y_test of {place} must hold classes that y has, got class {unseen[0]}, "
+            f"which no row of y has; remove its rows, or add some to y, {remedy}"
         )
     if known[-1] < 1:
         return 0, (

@@ -1,10 +1,33 @@
 """The arrays of a data set."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Num
+
+_types: list[Any] = [np.dtype(np.float32)]
+
+
+def features_type() -> Any:
+    """Returns the type in which features are kept, and targets that are no classes."""
+    return _types[-1]
+
+
+@contextmanager
+def features_in(precision: str) -> Iterator[None]:
+    """Keeps features in the precision of a run, in data sets that are made meanwhile.
+
+    Args:
+        precision: `float32` or `float64`.
+    """
+    _types.append(np.dtype(precision))
+    try:
+        yield
+    finally:
+        _types.pop()
 
 
 class Grouping(NamedTuple):
@@ -52,9 +75,10 @@ class Dataset(NamedTuple):
 
     Attributes:
         name: Name in tables and figures; that of a stand-in ends in `-standin`.
-        x_train: Features of the training rows, float32, each row in one line.
+        x_train: Features of the training rows, of the type `features_type`, each row in
+            one line.
         y_train: Targets: classes from 0, int32, one a row or one for each of its `L`
-            frames; other whole numbers, int32; or numbers, float32.
+            frames; other whole numbers, int32; or numbers, of the features' type.
         x_test: Features of the test rows.
         y_test: Targets of the test rows.
         num_classes: Number of classes, at least 2; 0 where targets are no classes.
@@ -68,6 +92,7 @@ class Dataset(NamedTuple):
         groupings: What the training rows belong to, by each column that says it.
         answer: Frames at the end of a row whose labels answer what stands before them;
             0 where all labels are alike.
+        scaling: Words on how features were scaled.
     """
 
     name: str
@@ -82,6 +107,7 @@ class Dataset(NamedTuple):
     no_classes: str = ""
     groupings: tuple[Grouping, ...] = ()
     answer: int = 0
+    scaling: str = "raw: as stored"
 
     @property
     def num_frames(self) -> int | None:

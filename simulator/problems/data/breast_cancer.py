@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data
+from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.split import divided
 from simulator.storage.published import Published
 
@@ -21,6 +21,7 @@ class BreastCancer(Data):
 
     kind: Literal["breast_cancer"] = "breast_cancer"
     published: ClassVar[Published | None] = PUBLISHED
+    scale: Scale = "unit"
 
     def make(self) -> Dataset:
         """Returns 569 rows of 30 features, 63 % benign.

@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int64
 
 from simulator.config.errors import DataError
 from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data
+from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.split import divided
 from simulator.storage.published import Published
 
@@ -46,6 +46,7 @@ class Digits(Data):
 
     kind: Literal["digits"] = "digits"
     published: ClassVar[Published | None] = PUBLISHED
+    scale: Scale = "unit"
 
     def make(self) -> Dataset:
         """Returns 1,797 images of 64 pixels of 0 to 16.

@@ -52,9 +52,11 @@ class Data(Part):
 
     published: ClassVar[Published | None] = None
     """Origin, licence and files of a set that is published; None of any other."""
-    scale: Scale = "unit"
-    """`raw`: as stored (pixels 0-255); `unit`: divided by the largest possible value;
-    `standard`: zero mean, unit variance, by the statistics of the training rows."""
+    scale: Scale = "raw"
+    """`raw`: as stored. `unit`: pixels divided by their largest possible value (255 for
+    bytes), other features by their extremes, from 0 to 1. `standard`: zero mean, unit
+    variance. Extremes, means and variances are those of the training rows: of each
+    column, but of all of a user's own array with more than two axes."""
     split_seed: Annotated[
         Annotated[int, Field(ge=0)] | Literal["replicate"],
         Rule("a whole number >= 0, or the word replicate", "replicate"),

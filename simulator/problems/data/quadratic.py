@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from simulator.config.base import LocatedError, NumClients, Quantity
 from simulator.config.expressions import per_client
 from simulator.problems.data import names
-from simulator.problems.data.base import Dataset, Grouping
+from simulator.problems.data.base import Dataset, Grouping, features_type
 from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.seeds import generator
 
@@ -106,10 +106,10 @@ class Quadratic(Data):
         owners = tuple(f"{i + 1:0{digits}d}" for i in range(n))
         return Dataset(
             name="quadratic",
-            x_train=np.ascontiguousarray(x, np.float32),
-            y_train=y.astype(np.float32),
-            x_test=np.tile(half * root, (n, 1)).astype(np.float32),
-            y_test=(half * root * optima).astype(np.float32),
+            x_train=np.ascontiguousarray(x, features_type()),
+            y_train=y.astype(features_type()),
+            x_test=np.tile(half * root, (n, 1)).astype(features_type()),
+            y_test=(half * root * optima).astype(features_type()),
             num_classes=0,
             columns=names.numbered(d),
             no_classes="targets of the data set quadratic are numbers; take the loss "

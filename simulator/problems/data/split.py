@@ -8,10 +8,10 @@ of it, the same for every run unless it follows the replicate.
 import math
 
 import numpy as np
-from jaxtyping import Float, Float32, Float64, Int, Shaped
+from jaxtyping import Float, Float64, Int, Shaped
 
 from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset, Field, Grouping
+from simulator.problems.data.base import Dataset, Field, Grouping, features_type
 from simulator.problems.data.classes import Samples, select
 from simulator.problems.data.parts import Data
 from simulator.problems.data.seeds import DIVISION, ORDER, generator
@@ -111,14 +111,12 @@ def finished(
     kept = (np.arange(len(y)) if in_order else order)[: config.limit]
     x, y = x[kept], y[kept]
     # Only training rows that are used decide the scale: nothing leaks from test rows.
-    in_frames = x.reshape(-1, x.shape[1] // frames)
-    shift, divisor = _scale(config.scale, in_frames, smallest, largest)
-    if shift.size > 1:
-        shift, divisor = np.tile(shift, frames), np.tile(divisor, frames)
-    if fields:
-        shift, divisor = _of_fields(config.scale, fields, shift, divisor)
+    one = Field("", x.shape[1:], largest=largest)
+    shift, divisor, words = _scaling(
+        config.scale, x, fields or (one,), smallest, frames
+    )
     fractions = any(of.dtype.kind == "f" for of in (y, test[1]))
-    dtype = np.float32 if fractions and not num_classes else np.int32
+    dtype = features_type() if fractions and not num_classes else np.int32
     return Dataset(
         name=name,
         x_train=_scaled(x, shift, divisor),
@@ -131,6 +129,7 @@ def finished(
         fields=fields,
         no_classes=no_classes,
         groupings=tuple(each.taken(rows[kept]) for each in groupings),
+        scaling=f"{config.scale}: {words}",
     )
 
 
@@ -190,36 +189,48 @@ def divided(
     )
 
 
-def _of_fields(
+def _scaling(
     scale: str,
+    x: Shaped[np.ndarray, "N P"],
     fields: tuple[Field, ...],
-    shift: Float[np.ndarray, " _"],
-    divisor: Float[np.ndarray, " _"],
-) -> tuple[Float64[np.ndarray, " P"], Float64[np.ndarray, " P"]]:
-    """Returns the scale of columns, by what is known of the inputs that they are of."""
-    widths = [field.width for field in fields]
-    shift = np.broadcast_to(shift, sum(widths)).astype(float)
-    divisor = np.broadcast_to(divisor, sum(widths)).astype(float)
-    for field, end in zip(fields, np.cumsum(widths), strict=True):
-        own = slice(end - field.width, end)
+    smallest: float,
+    frames: int,
+) -> tuple[Float64[np.ndarray, " _"], Float64[np.ndarray, " _"], str]:
+    """Returns the shift that is subtracted from columns, their divisor, and words."""
+    if scale == "raw":
+        return np.zeros(1), np.ones(1), "as stored"
+    shift, divisor, words = np.zeros(x.shape[1]), np.ones(x.shape[1]), {}
+    own = {"unit": "by its extremes", "standard": "by its mean and deviation"}[scale]
+    ends = np.cumsum([field.width for field in fields])
+    for field, end in zip(fields, ends, strict=True):
+        columns = slice(end - field.width, end)
         if field.whole:
-            shift[own], divisor[own] = 0, 1
-        elif field.largest is not None and scale == "unit":
-            shift[own], divisor[own] = 0, field.largest
-    return shift, divisor
+            words[field.name] = "whole numbers, as stored"
+        elif scale == "unit" and field.largest is not None:
+            shift[columns], divisor[columns] = smallest, field.largest - smallest
+            words[field.name] = f"{smallest:g} to {field.largest:g} become 0 to 1"
+        else:
+            # One constant keeps what neighbours are to each other, as in an image.
+            is_array = len(field.shape) > 1
+            width = 1 if is_array else field.width // frames
+            both = _constants(scale, x[:, columns].reshape(-1, width))
+            for part, found in zip((shift, divisor), both, strict=True):
+                part[columns] = np.tile(found, field.width // width)
+            each = "the array" if is_array else "each column"
+            each = "each feature, alike in all frames," if frames > 1 else each
+            words[field.name] = f"{each} {own} in {len(x):,} training rows"
+    if {*words} == {""}:
+        return shift, divisor, words[""]
+    return shift, divisor, "; ".join(f"{name} {said}" for name, said in words.items())
 
 
-def _scale(
-    scale: str, x: Shaped[np.ndarray, "N P"], smallest: float, largest: float | None
-) -> tuple[Float64[np.ndarray, " _"], Float64[np.ndarray, " _"]]:
-    """Returns the shift that is subtracted from columns, and their divisor.
+def _constants(
+    scale: str, x: Shaped[np.ndarray, "N P"]
+) -> tuple[Float64[np.ndarray, " P"], Float64[np.ndarray, " P"]]:
+    """Returns what is subtracted from each column, and its divisor.
 
     A constant column is divided by one, so that it becomes zero.
     """
-    if scale == "raw":
-        return np.zeros(1), np.ones(1)
-    if scale == "unit" and largest is not None:
-        return np.full(1, smallest), np.full(1, float(largest - smallest))
     if scale == "unit":
         low, high = x.min(axis=0).astype(float), x.max(axis=0).astype(float)
         return low, np.where(high > low, high - low, 1.0)
@@ -236,9 +247,9 @@ def _scaled(
     x: Shaped[np.ndarray, "N P"],
     shift: Float[np.ndarray, " _"],
     divisor: Float[np.ndarray, " _"],
-) -> Float32[np.ndarray, "N P"]:
-    """Returns scaled float32 features, computed in float64 block by block."""
-    scaled = np.empty(x.shape, np.float32)
+) -> Float[np.ndarray, "N P"]:
+    """Returns scaled features, computed in float64 block by block."""
+    scaled = np.empty(x.shape, features_type())
     for start in range(0, len(x), BLOCK):
         block = slice(start, start + BLOCK)
         scaled[block] = (x[block] - shift) / divisor

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from simulator.config.base import LocatedError
 from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data, Scale
+from simulator.problems.data.parts import Data
 from simulator.problems.data.seeds import generator
 from simulator.problems.data.split import divided
 
@@ -24,8 +24,6 @@ class SyntheticLogistic(Data):
     """Gaussian features with labels drawn from a planted logistic model."""
 
     kind: Literal["synthetic_logistic"] = "synthetic_logistic"
-    scale: Scale = "raw"
-    """`raw` features are standard normal, as the planted model has them."""
     num_samples: Annotated[int, Field(ge=2)] = 1250
     """Training and test rows together."""
     num_features: Annotated[int, Field(ge=1)] = 20

@@ -161,7 +161,7 @@ def test_assumptions_follow_from_what_is_left_out() -> None:
         "clients": {"compute": {"law": "expon"}, "join": 0},
     }
     sentences = " ".join(world.assumptions(scenario, ["x-standin"]))
-    for words in ("always there", "The size of a message", "made up"):
+    for words in ("always there", "The size of a message", "docs/standins.md"):
         assert words in sentences
     scenario["clients"]["loss"] = {"chance": 0.1, "timeout": 1}
     assert "always there" not in " ".join(world.assumptions(scenario, []))

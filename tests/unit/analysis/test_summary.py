@@ -222,8 +222,25 @@ def test_a_stand_in_is_named() -> None:
     study = Fake()
     for run in study.manifest["runs"]:
         run["dataset"] = "digits"
-    assert not any("in place of" in note for note in summary.notes(study))
+    assert not any(note.startswith("data:") for note in summary.notes(study))
     for run in study.manifest["runs"]:
-        run["dataset"] = "cifar10-standin"
+        run |= {"dataset": "cifar10-standin", "scaling": "unit: 0 to 255 become 0 to 1"}
     (note,) = [note for note in summary.notes(study) if note.startswith("data:")]
-    assert note.startswith("data: cifar10-standin, in place of files")
+    assert note == (
+        "data: cifar10-standin; scale unit: 0 to 255 become 0 to 1; not the published "
+        "set (docs/standins.md; stalesim data get cifar10)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "real"),
+    [
+        ("mnist5k (3, 8)", "mnist"),
+        ("mimic-hourly-standin", "mimic"),
+        ("fashion_mnist-standin (even_odd)", "fashion_mnist"),
+    ],
+)
+def test_a_stand_in_says_how_to_get_the_real_set(name: str, real: str) -> None:
+    (line,) = summary.words_on_data([(name, None)])
+    assert line.endswith(f"stalesim data get {real})")
+    assert not summary.words_on_data([("usps (zip)", None), (None, None)])

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ from typer.testing import CliRunner
 from analysis import tables
 from analysis.frames import UNFINISHED
 from analysis.statistics import t_interval
-from simulator.cli import tabulating
+from simulator import trace
+from simulator.cli import printing, results, tabulating
 from simulator.cli.commands import app
 from simulator.config.errors import UserError
 from tests.unit.analysis.studies import Curves, Fake, Grid
@@ -144,6 +146,27 @@ def test_files(name: str, tmp_path: Path) -> None:
     text = (tmp_path / name).read_text()
     assert "async" in text
     assert "test accuracy after 20 s" in text.replace(r" \\ ", " ")
+
+
+def test_the_first_line_of_every_table_names_the_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study: Any = Fake(("async", "sync"))  # of digits-standin
+    study.folder = tmp_path
+    monkeypatch.setattr(trace, "load", lambda folder: study)
+    for shows in (
+        lambda: printing.close(study, ()),
+        lambda: tabulating.write(study, [], None, latex=False),
+        lambda: results.check([tmp_path]),
+    ):
+        shows()
+        assert capsys.readouterr().out.strip().startswith("fake on digits-standin")
+    for name in ("t.md", "t.tex", "t.csv"):
+        tabulating.write(study, [], tmp_path / name, latex=False)
+    assert (tmp_path / "t.md").read_text().startswith("fake on digits-standin. Final")
+    assert r"\caption{fake on digits-standin. Final" in (tmp_path / "t.tex").read_text()
+    assert r"\label{tab:fake}" in (tmp_path / "t.tex").read_text()
+    assert {*pd.read_csv(tmp_path / "t.csv")["data"]} == {"digits-standin"}
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import numpy as np
 import simulator
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import merge
+from tests.runs import prepared
 from tests.support import SGD, VAFL
 
 DOUBLE = {
@@ -20,3 +21,10 @@ def test_metrics_are_not_rounded(tmp_path) -> None:
     study = simulator.simulate(Scenario.model_validate(tree), tmp_path / "study")
     values = study.table("evaluations")["objective"].to_numpy()
     assert (values != values.astype(np.float32)).all()
+
+
+def test_features_are_not_rounded() -> None:
+    data = {"data": {"kind": "digits", "scale": "standard"}}
+    problem = prepared(SGD, DOUBLE, {"problem": data}).problem
+    for x in (np.asarray(problem.x), np.asarray(problem.x_test)):
+        assert (x != x.astype(np.float32)).any()

@@ -44,14 +44,19 @@ def absolute(outputs: Any, targets: Any) -> Any:
 
 
 def test_a_mapping_needs_no_data_where_arrays_take_their_place() -> None:
-    problem = {key: SCENARIO["problem"][key] for key in ("partition",)}
+    problem = {"partition": SCENARIO["problem"]["partition"], "data": {"scale": "unit"}}
     mine = in_memory.with_data({**SCENARIO, "problem": problem})
-    assert mine["problem"]["data"]["kind"] == "npz"
+    assert (mine["problem"]["data"]["kind"], mine["problem"]["data"]["scale"]) == (
+        "npz",
+        "unit",
+    )
     assert in_memory.with_data(SCENARIO) is SCENARIO
     x, y = DRAW.normal(size=(40, 3)), np.arange(40) % 2
     short = {**SCENARIO, "problem": problem, "replicates": 1}
     study = simulator.simulate(short, data={"x": x, "y": y})
-    assert study.manifest["runs"][0]["stop"] == "commits"
+    (run,) = study.manifest["runs"]
+    assert run["stop"] == "commits"
+    assert run["scaling"] == "unit: each column by its extremes in 32 training rows"
 
 
 @pytest.mark.long

@@ -240,6 +240,7 @@ def test_arrays_that_are_given_stay_with_their_study(tmp_path: Path) -> None:
     x = generator.normal(size=(200, 5))
     data = {"x": x, "y": (x[:, 0] > 0).astype(int)}
     study = studies.simulate(TREE, tmp_path / "s", data=data)
+    assert {run["scaling"] for run in study.manifest["runs"]} == {"raw: as stored"}
     assert_same(study, studies.simulate(TREE, tmp_path / "s", data=data))
     assert_same(study, studies.resume(tmp_path / "s"))
     with pytest.raises(StudyError, match="must hold the arrays that are given"):

@@ -14,7 +14,7 @@ from simulator.problems.data.cifar10 import pickled
 from simulator.problems.data.cifar10.record import ARCHIVE, PUBLISHED
 from simulator.problems.data.cifar10.standin import cifar10_standin
 from simulator.problems.data.file_set import Chosen, FileSet, by_role
-from simulator.problems.data.parts import Data
+from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.split import finished
 from simulator.storage import files
 from simulator.storage.packed import members
@@ -56,6 +56,7 @@ class Cifar10(Data):
 
     kind: Literal["cifar10"] = "cifar10"
     published: ClassVar[Published | None] = PUBLISHED
+    scale: Scale = "unit"
     source: Literal["auto", "archive", "binary", "python", "standin"] = "auto"
     """Files that are read, by their form; `auto` takes what is there."""
 

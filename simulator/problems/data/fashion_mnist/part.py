@@ -7,7 +7,7 @@ from simulator.problems.data import idx
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.fashion_mnist.record import PUBLISHED
 from simulator.problems.data.fashion_mnist.standin import fashion_mnist_standin
-from simulator.problems.data.parts import Data
+from simulator.problems.data.parts import Data, Scale
 from simulator.storage.published import Published
 
 FILES = idx.file_set("fashion_mnist")
@@ -18,6 +18,7 @@ class FashionMnist(Data):
 
     kind: Literal["fashion_mnist"] = "fashion_mnist"
     published: ClassVar[Published | None] = PUBLISHED
+    scale: Scale = "unit"
     source: Literal["auto", "idx", "standin"] = "auto"
     """Files that are read, by their form; `auto` takes what is there."""
 

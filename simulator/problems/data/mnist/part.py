@@ -8,7 +8,7 @@ import numpy as np
 from simulator.problems.data import idx, names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.mnist.record import PUBLISHED
-from simulator.problems.data.parts import Data
+from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.split import divided
 from simulator.storage.cache import Arrays, cached
 from simulator.storage.published import Published
@@ -21,6 +21,7 @@ class Mnist(Data):
 
     kind: Literal["mnist"] = "mnist"
     published: ClassVar[Published | None] = PUBLISHED
+    scale: Scale = "unit"
     source: Literal["auto", "idx", "bundled"] = "auto"
     """Files that are read, by their form; `auto` takes what is there."""
 

@@ -22,7 +22,7 @@ from simulator.problems.data.modelnet40.standin import (
     modelnet40_standin,
     of_views,
 )
-from simulator.problems.data.parts import Data
+from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.split import finished
 from simulator.storage import files
 from simulator.storage.cache import cached_of
@@ -38,6 +38,7 @@ class ModelNet40(Data):
 
     kind: Literal["modelnet40"] = "modelnet40"
     published: ClassVar[Published | None] = PUBLISHED
+    scale: Scale = "unit"
     source: Literal["auto", "png", "standin"] = "auto"
     """Files that are read, by their form; `auto` takes what is there."""
     side: Annotated[int, Field(ge=4, le=224)] = SIDE

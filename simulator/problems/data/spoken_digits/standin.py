@@ -23,7 +23,7 @@ VOICE, NOISE = 0.5, 0.3
 
 
 def generate() -> Arrays:
-    """Returns 1,200 recordings, as `recordings.parse` returns the real ones.
+    """Returns 1,200 recordings, 120 of each digit, as `recordings.parse` has real ones.
 
     Six speakers say each digit 20 times: three of twelve sounds in a row, each of 8 to
     20 frames, whose spectra are blurred and shifted by the speaker's voice. A linear

@@ -15,7 +15,7 @@ from simulator.problems.data import names
 from simulator.problems.data.base import Dataset
 from simulator.problems.data.classes import Samples
 from simulator.problems.data.file_set import FileSet, by_role
-from simulator.problems.data.parts import Data
+from simulator.problems.data.parts import Data, Scale
 from simulator.problems.data.split import finished
 from simulator.problems.data.usps.record import PUBLISHED
 from simulator.problems.data.usps.standin import usps_standin
@@ -69,6 +69,7 @@ class Usps(Data):
 
     kind: Literal["usps"] = "usps"
     published: ClassVar[Published | None] = PUBLISHED
+    scale: Scale = "unit"
     source: Literal["auto", "libsvm", "h5", "standin"] = "auto"
     """Files that are read, by their form; `auto` takes what is there."""
 

@@ -9,9 +9,15 @@ import pytest
 
 from simulator.config.errors import DataError, ScenarioError
 from simulator.problems import outputs
+from simulator.problems.caching import dataset
 from simulator.problems.data.base import Field
+from simulator.problems.data.generated import Generated
+from simulator.problems.data.huggingface import HuggingFace
+from simulator.problems.data.mnist.part import Mnist
+from simulator.problems.data.quadratic import Quadratic
 from simulator.problems.data.user_csv import Csv
 from simulator.problems.data.user_npz import Npz
+from simulator.problems.data.user_parquet import Parquet
 from simulator.problems.partitions.dirichlet import Dirichlet
 from simulator.problems.partitions.labels import Labels
 
@@ -39,11 +45,92 @@ def test_npz_is_divided(tmp_path: Path) -> None:
 
 
 def test_npz_with_test_rows(tmp_path: Path) -> None:
-    data = save(tmp_path, x=X, y=Y.astype(float), x_test=X[:2], y_test=[0, 3]).make()
-    assert data.num_classes == 4
+    data = save(tmp_path, x=X, y=Y.astype(float), x_test=X[:2], y_test=[0, 2]).make()
+    assert data.num_classes == 3
     assert data.x_train.shape == (20, 3)
     np.testing.assert_array_equal(data.x_test, X[:2])
-    np.testing.assert_array_equal(data.y_test, [0, 3])
+    np.testing.assert_array_equal(data.y_test, [0, 2])
+
+
+def test_a_class_of_test_rows_alone_is_refused(tmp_path: Path) -> None:
+    data = save(tmp_path, x=X, y=Y, x_test=X[:2], y_test=[0, 3]).make()
+    assert data.num_classes == 0
+    assert "y_test" in data.no_classes
+    assert "class 3, which no row of y has" in data.no_classes
+
+
+def test_own_data_are_as_stored_unless_a_scale_is_named(tmp_path: Path) -> None:
+    for kind in (Npz, Csv, Parquet, HuggingFace, Generated):
+        assert kind.model_fields["scale"].default == "raw"
+    x = 5 * np.random.default_rng(0).normal(size=(20, 4, 2))
+    given = save(tmp_path, x=x, y=Y, x_test=x[:3], y_test=Y[:3])
+    data = Npz(path=given.path).make()
+    np.testing.assert_array_equal(data.x_test, x[:3].reshape(3, 8).astype(np.float32))
+    assert data.scaling == "raw: as stored"
+
+
+@pytest.mark.parametrize("scale", ["unit", "standard"])
+def test_constants_are_of_training_rows_and_one_for_an_array(
+    tmp_path: Path, scale: Any
+) -> None:
+    draw = np.random.default_rng(1)
+    x = {
+        "table": draw.normal(size=(20, 3)) * [1, 10, 100],
+        "image": draw.normal(size=(20, 4, 2)) + np.arange(8).reshape(4, 2),
+        "grey": draw.integers(256, size=(20, 2, 2), dtype=np.uint8),
+        "mask": draw.random((20, 2, 2)) < 0.5,
+        "tokens": draw.integers(9, size=(20, 2)),
+        "age": draw.normal(size=20),
+    }
+    arrays = {f"x/{name}": array for name, array in x.items()}
+    test = {f"x_test/{name}": 3 * array[:2] for name, array in x.items()}
+    test["x_test/mask"] = x["mask"][:2]
+    given = save(tmp_path, **arrays, **test, y=Y, y_test=Y[:2])
+    data = given.model_copy(update={"scale": scale}).make()
+    ends = np.cumsum([field.width for field in data.fields])
+    found = dict(zip(x, np.split(data.x_test, ends[:-1], axis=1), strict=True))
+    for name, array in x.items():
+        rows = test[f"x_test/{name}"].astype(float)
+        axes = 0 if name in ("table", "age") else None  # of each column, or of all
+        known = {"grey": (0, 255), "mask": (0, 1)}
+        low, high = known.get(name, (array.min(axis=axes), array.max(axis=axes)))
+        shift, divisor = low, np.subtract(high, low)
+        if scale == "standard":
+            shift, divisor = array.mean(axis=axes), array.std(axis=axes)
+        if name == "tokens":
+            shift, divisor = 0, 1
+        expected = ((rows - shift) / divisor).reshape(2, -1)
+        np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=1e-6)
+    own = {"unit": "by its extremes", "standard": "by its mean and deviation"}[scale]
+    assert f"table each column {own} in 20 training rows" in data.scaling
+    assert f"image the array {own} in 20 training rows" in data.scaling
+    assert "tokens whole numbers, as stored" in data.scaling
+    assert ("grey 0 to 255 become 0 to 1" in data.scaling) == (scale == "unit")
+
+
+@pytest.mark.parametrize("scale", ["raw", "unit"])
+def test_double_precision_keeps_what_float32_has_not(
+    tmp_path: Path, scale: Any
+) -> None:
+    x = np.random.default_rng(2).normal(size=(20, 3))
+    given = save(tmp_path, x=x, y=x[:, 0], x_test=x, y_test=x[:, 0])
+    config = given.model_copy(update={"scale": scale})
+    short, data = dataset(config), dataset(config, "float64")
+    low, high = x.min(axis=0), x.max(axis=0)
+    expected = x if scale == "raw" else (x - low) / (high - low)
+    np.testing.assert_array_equal(data.x_test, expected)
+    np.testing.assert_array_equal(data.y_test, x[:, 0])
+    np.testing.assert_array_equal(short.x_test, expected.astype(np.float32))
+    assert short.y_test.dtype == np.float32
+
+
+def test_double_precision_of_sets_that_are_not_a_users_own() -> None:
+    quadratic = Quadratic(clients=2, condition=3, dimension=3, heterogeneity=1)
+    long, short = dataset(quadratic, "float64"), dataset(quadratic)
+    assert (long.x_train != short.x_train).any()
+    np.testing.assert_array_equal(long.y_train.astype(np.float32), short.y_train)
+    mnist = dataset(Mnist(source="bundled", limit=100), "float64")
+    np.testing.assert_array_equal(255 * mnist.x_train, np.rint(255 * mnist.x_train))
 
 
 def test_relative_to_the_data_folder(root: Path) -> None:
