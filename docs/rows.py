@@ -173,7 +173,7 @@ def sentences(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
         content or variant), verdict, replicates (a tuple).
     """
     listed = apart(root)
-    found: dict[tuple[str, str], list[Any]] = {}
+    found: dict[tuple[str, str], tuple[Any, ...]] = {}
     lines = []
     for row in rows:
         claims = _claims(row, root)
