@@ -20,7 +20,7 @@ class Synchronous(Protocol):
     """The server waits for everyone; a round lasts as long as its slowest client.
 
     With `clients.selection`, each round asks as many clients as that has in flight;
-    with `wait_for` beside it, it asks more than it needs (over-selection): `in_flight:
+    with `wait_for` as well, it asks more than it needs (over-selection): `in_flight:
     1300` and `wait_for: 1000` ask 1,300 clients in every round and keep the first
     1,000.
     """
@@ -49,7 +49,7 @@ class Synchronous(Protocol):
     def _some_are_late(self) -> "Synchronous":
         if self.late is not None and self.deadline is None and self.wait_for is None:
             raise LocatedError(
-                f"late must be with wait_for or deadline, without which nobody is, got "
+                f"late must be with wait_for or deadline, without which none is, got "
                 f"{self.late!r}; add one of them or remove late",
                 ("late",),
             )
@@ -57,7 +57,7 @@ class Synchronous(Protocol):
 
     @property
     def stops_jobs(self) -> bool:
-        """Whether it stops jobs that are under way, whoever is asked."""
+        """Whether it stops jobs that are under way, with and without a selection."""
         return self.late == "stop"
 
     @property
@@ -120,7 +120,7 @@ class _Rounds:
         self._open: set[int] = set()  # asked in this round, not arrived
         self._arrived: list[int] = []
         self._late: set[int] = set()  # asked in a round that is over, and not free yet
-        self._pending: set[int] = set()  # begun, and the read is still to come
+        self._pending: set[int] = set()  # asked, with the read still to come
         self._gone: set[int] = set()
         self._overdue = False
         late = config.late or ("reject" if world.pool is None else "stop")
