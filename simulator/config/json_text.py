@@ -24,6 +24,6 @@ def loads(data: bytes, most: int = MOST_VALUES) -> Any:
     try:
         return json.loads(data.decode())
     except RecursionError:
-        raise ValueError("is nested too deep") from None
+        raise ValueError("is not JSON (nested too deep)") from None
     except ValueError as error:
         raise ValueError(f"is not JSON ({str(error)[:80]})") from None

@@ -519,8 +519,12 @@ LONG = "9" * 400
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.jsonl", "[" * 100_000, "line 1 is nested too deep"),
-        ("a.jsonl", '{"client": ' + "[" * 100_000, "line 1 is nested too deep"),
+        ("a.jsonl", "[" * 100_000, "line 1 is not JSON .nested too deep"),
+        (
+            "a.jsonl",
+            '{"client": ' + "[" * 100_000,
+            "line 1 is not JSON .nested too deep",
+        ),
         (
             "a.jsonl",
             f'{{"client": 1, "read_time": 0, "arrived_time": {LONG}}}',

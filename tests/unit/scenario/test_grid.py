@@ -35,6 +35,14 @@ def test_a_range_on_a_logarithmic_scale_has_equal_ratios() -> None:
     assert [v["c"] for v in values(down)] == [3, 2, 1]
 
 
+def test_a_whole_number_among_fractions_is_none() -> None:
+    """A batch of 1 is one sample, and one of 1.0 is refused, which may mean all."""
+    shares = grid.Range.model_validate({"from": 0.5, "to": 1, "num": 2}).values()
+    assert list(map(type, shares)) == [float, float]
+    counts = grid.Range.model_validate({"from": 1, "to": 3, "num": 3}).values()
+    assert list(map(type, counts)) == [int, int, int]
+
+
 def test_zipped_lists_are_stepped_through_together() -> None:
     sweep = {
         "a": ["x", "y"],
