@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from analysis.exporting.records import flat, has_ended, measures
-from analysis.frames import Study
+from analysis.frames import OF_A_RUN, Study
 from analysis.markup import no_formulas, quoted
 from simulator.trace import COLUMNS, LEFT_OUT, is_summary
 
@@ -62,7 +62,7 @@ def _described(study: Study, run: dict[str, Any]) -> dict[str, Any]:
     told = {
         key: json.dumps(value) if isinstance(value, dict | list) else value
         for key, value in run.items()
-        if key not in ("scenario", "parameters")
+        if key not in OF_A_RUN
     }
     told |= flat(run.get("scenario", {})) | measures(study, run)
     return {quoted(key): quoted(value) for key, value in told.items()}

@@ -1,7 +1,7 @@
 """Learning algorithms' configurations, and what their messages weigh. No JAX here."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from simulator.algorithms.optimizers.part import programs
 from simulator.config.base import Config, LocatedError, Rule
 from simulator.config.errors import ScenarioError
+from simulator.config.expressions import per_client
 from simulator.config.parts import Part, tag
 from simulator.privacy.releases import Calibrated, Guarantee
 from simulator.problems.models.parts import ModelCounts
@@ -325,6 +326,25 @@ class Algorithm(Part):
     def noise_law(self) -> str | None:
         """Law of the noise on the gradients or models that are sent, if any."""
         return None
+
+    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+        """Yields lines on clients that count more than others by what they are asked.
+
+        Args:
+            protocol: The protocol of the scenario.
+            num_clients: K.
+        """
+        given = getattr(getattr(self, "weight", None), "shares", None)
+        chances = protocol.chances(num_clients)
+        if given is None or chances is None:
+            return
+        shares = per_client(given, num_clients, "algorithm.weight.shares")
+        total = sum(shares)
+        if any(abs(s / total - p) > 1e-6 for s, p in zip(shares, chances, strict=True)):
+            yield (
+                "algorithm.weight.shares are not the chances of protocol.weights by "
+                "which tasks are routed: clients do not count alike"
+            )
 
     def described(self) -> dict[str, Any]:
         """Returns what it says of itself to analysis, as plain values for manifests.

@@ -1,7 +1,7 @@
 """The interface of all coordination protocols."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
@@ -163,6 +163,14 @@ class Protocol(Part):
             "is_reference": self.pooled and self.step_law is not None,
             "closed_forms": {},
         }
+
+    def chances(self, num_clients: int) -> Sequence[float] | None:
+        """Returns the chance of each client to be sent a task; None if none is drawn.
+
+        Args:
+            num_clients: K.
+        """
+        del num_clients
 
     def num_workers(self, num_clients: int) -> int:
         """Returns how many workers its rows tell of: one where data are pooled.

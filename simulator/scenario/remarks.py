@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from simulator.config.expressions import per_client
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.study import BASE, Run, expand
 
@@ -33,7 +32,7 @@ def remarks(scenario: Scenario) -> list[str]:
     runs = expand(scenario.model_copy(update={"replicates": 1}))
     found |= dict.fromkeys(_alike(runs))
     for run in runs:
-        found |= dict.fromkeys(_biased(run.scenario))
+        found |= dict.fromkeys(run.scenario.biases())
         every, stop = run.scenario.evaluate.every, run.scenario.stop
         for key, unit in UNITS.items():
             period, end = getattr(every, key), getattr(stop, key)
@@ -72,29 +71,6 @@ def _alike(runs: list[Run]) -> Iterator[str]:
                 f"variants {other} and {variant} are the same: what only one of them "
                 f"says holds in the other by default"
             )
-
-
-def _biased(scenario: Scenario) -> Iterator[str]:
-    """Yields a line on clients that count more than others by what they are asked."""
-    algorithm, protocol = scenario.algorithm, scenario.protocol
-    means = getattr(protocol, "harmonic_mean", None) is not None
-    if means and algorithm.kind == "sgd":
-        yield (
-            "sgd with protocol.harmonic_mean steps by the mean over contributions, so "
-            "that fast clients count more: malenia takes that over clients"
-        )
-    given = getattr(getattr(algorithm, "weight", None), "shares", None)
-    if given is None or protocol.kind != "routed" or protocol.route == "back":
-        return
-    n = scenario.num_clients
-    chances = protocol.shares(n) if protocol.route == "random" else [1 / n] * n
-    shares = per_client(given, n, "algorithm.weight.shares")
-    total = sum(shares)
-    if any(abs(s / total - p) > 1e-6 for s, p in zip(shares, chances, strict=True)):
-        yield (
-            "algorithm.weight.shares are not the chances of protocol.weights by which "
-            "tasks are routed: clients do not count alike"
-        )
 
 
 def _instants(scenario: Scenario, variant: str) -> Iterator[tuple[str, float]]:

@@ -390,6 +390,10 @@ class Scenario(BaseScenario):
                     keys,
                 )
 
+    def biases(self) -> Iterator[str]:
+        """Yields a line on clients that count more than others."""
+        return self.algorithm.biases(self.protocol, self.num_clients)
+
     def described(self) -> dict[str, Any]:
         """Returns what protocol and algorithm say of themselves, for manifests."""
         return super().described() | self.algorithm.described()

@@ -391,7 +391,7 @@ def test_a_timeline_is_packed_and_repeated(kept: str, tmp_path: Path) -> None:
     path = capsules.write(record(scenario, tmp_path / "world"))
     found = capsules.read(path)
     assert "results/claims.csv" not in found.files
-    assert found.table("results/results.csv")["updates_per_s"].astype(float).gt(0).all()
+    assert found.table("results/results.csv")["commits_per_s"].astype(float).gt(0).all()
     code, output = _run("rerun", path, "-o", tmp_path / "again")
     assert code == 0, output
     assert "traces: 2 of 2 runs equal to the bit" in output

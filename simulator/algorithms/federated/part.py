@@ -6,7 +6,7 @@ changes how much a contribution counts stands here; when or whether it counts is
 protocol's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from math import floor
 from typing import Annotated, Any, ClassVar, Literal
@@ -370,6 +370,15 @@ class Sgd(Federated):
     optimizer: ServerOptimizer | None = None
     """The server's optimiser; by default the mean contribution is the direction. Where
     it is not linear, as signs or Adam, a commit's mean weight multiplies its step."""
+
+    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+        """Yields lines on clients that count more than others."""
+        if getattr(protocol, "harmonic_mean", None) is not None:
+            yield (
+                "sgd with protocol.harmonic_mean steps by the mean over contributions, "
+                "so that fast clients count more: malenia takes that over clients"
+            )
+        yield from super().biases(protocol, num_clients)
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses a divisor where nothing gathers."""

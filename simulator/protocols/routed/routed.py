@@ -1,5 +1,6 @@
 """Routed: tasks are sent to clients, and wait in their queues."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -59,6 +60,13 @@ class Routed(Protocol):
         del server
         refuse_selection(self.kind, clients)
         self.shares(n)
+
+    def chances(self, num_clients: int) -> Sequence[float] | None:
+        """Returns the chance of each client to be sent a task."""
+        if self.route == "back":
+            return None
+        even = [1 / num_clients] * num_clients
+        return self.shares(num_clients).tolist() if self.route == "random" else even
 
     def shares(self, num_clients: int) -> Float[np.ndarray, " K"]:
         """Returns the chance of each client, p_i.
