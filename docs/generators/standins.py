@@ -10,7 +10,7 @@ MARK = "<!-- stand-ins: generated -->\n"
 REAL = {
     "cifar10": "60,000 colour pictures of 3x32x32 pixels in ten classes of equal size",
     "credit": "30,000 clients of a bank, 33 columns once categories are one-hot, 22 % "
-    "of whom default",
+    "of them default",
     "fashion_mnist": "70,000 pictures of clothes of 28x28 pixels in ten classes of "
     "equal size",
     "mfeat": "2,000 digits in six views of 649 columns, ten classes of equal size",
