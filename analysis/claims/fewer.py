@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 
 from analysis import targets
-from analysis.bounds import AT_LEAST, EXACT
 from analysis.claims.measured import Frame, Measured
 from analysis.claims.speed import ratio_to_target
 from analysis.claims.verdict import Judged
-from analysis.frames import Study, runs
+from analysis.frames import Study, evaluations, runs
 from simulator.claims.fewer import Fewer
 
 TO_STOP = "commits to the target"
@@ -23,7 +22,7 @@ def quantities(claim: Fewer) -> dict[str, Frame]:
 def judge(measured: Measured, claim: Fewer, one: str, other: str) -> Judged:
     """Judges the ratio of commits until runs stopped at their target.
 
-    The geometric mean of the ratios counts, against `by_at_least`.
+    The median of the ratios counts, against `by_at_least`, as that of `faster`.
     """
     sides = [measured.of(TO_STOP, group) for group in (one, other)]
     words = "times fewer commits"
@@ -31,15 +30,17 @@ def judge(measured: Measured, claim: Fewer, one: str, other: str) -> Judged:
 
 
 def _commits_to_stop(study: Study) -> pd.DataFrame:
-    """Returns the commits until runs stopped at their target.
+    """Returns between which commits runs came to their target, at which they stopped.
 
-    A run that diverged or stalled would never have reached it: it counts as waiting as
-    long as the longest run.
+    A run that diverged or stalled would never have reached it.
     """
-    table = runs(study)
+    table, seen = runs(study), evaluations(study)
     commits = table["commits"].astype(np.float64)
-    never = table["stop"].isin(targets.HOPELESS)
+    earlier = seen["commits"] < seen["run"].map(table.set_index("run")["commits"])
+    before = seen.loc[earlier].groupby("run")["commits"].max()
+    reached = table["stop"] == "target"
+    low = commits.where(~reached, table["run"].map(before).fillna(0.0))
     return table[["group", "replicate"]].assign(
-        value=commits.mask(never, commits.max()),
-        bound=np.where(table["stop"] == "target", EXACT, AT_LEAST),
+        low=low.mask(table["stop"].isin(targets.HOPELESS), np.inf),
+        high=commits.where(reached, np.inf),
     )

@@ -79,7 +79,7 @@ def run(
         bool,
         typer.Option(
             "--until-decided",
-            help="add replicates, looking at the claims after 5, 8, 12 and 20 of them, "
+            help="add replicates, looking at the claims after 10, 14 and 20 of them, "
             "until every claim is decided",
         ),
     ] = False,

@@ -15,9 +15,9 @@ from simulator.scenario.scenario import Scenario
 from simulator.trace import Study, load
 from simulator.trace.manifest import NAME
 
-FIRST, GROWTH = 5, 1.6
+FIRST, GROWTH = 10, 1.4
 """Replicates of the first look, and from one look to the next."""
-LEAST, MOST = 3, 20
+LEAST, MOST = 6, 20
 """Replicates below which nothing is decided; and those of the last look, unless the
 scenario asks for more."""
 
@@ -26,7 +26,7 @@ Decided = Callable[[Study], bool]
 
 
 def looks(most: int) -> tuple[int, ...]:
-    """Returns the replicates at each look of a plan: 5, 8, 12, 20, 32, ..., the last.
+    """Returns the replicates at each look of a plan: 10, 14, 19, 27, 38, ..., the last.
 
     None but the last one is more than four fifths of it.
 
