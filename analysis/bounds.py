@@ -24,8 +24,8 @@ class Sample(NamedTuple):
         high: Numbers above which they do not lie.
     """
 
-    low: Float[np.ndarray, "n *_"]
-    high: Float[np.ndarray, "n *_"]
+    low: Float[np.ndarray, "n ..."]
+    high: Float[np.ndarray, "n ..."]
 
     @property
     def mirrored(self) -> "Sample":

@@ -10,7 +10,13 @@ correct p-values for several looks and many claims; `findings` decides.
 import pandas as pd
 
 from analysis.claims.final_values import difference, of_group
-from analysis.claims.findings import Finding, ReplicatePlan, evaluate, judge
+from analysis.claims.findings import (
+    Finding,
+    ReplicatePlan,
+    evaluate,
+    judge,
+    undecidable,
+)
 from analysis.claims.measured import Measured
 from analysis.claims.verdict import (
     FAILS,
@@ -47,6 +53,7 @@ __all__ = [
     "near",
     "of_group",
     "side",
+    "undecidable",
 ]
 
 

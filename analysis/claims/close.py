@@ -9,8 +9,8 @@ from simulator.claims.close import Close
 def judge(measured: Measured, claim: Close, one: str, other: str) -> Judged:
     """Judges whether final values are equivalent, which is more than not different.
 
-    The claim holds if the median difference is within `within` of zero, and does not hold
-    if it is outside.
+    The claim holds if the median difference is within `within` of zero, and does not
+    hold if it is outside.
     """
     metric, within = claim.metric, claim.within
     sample, said = difference(measured, metric, one, other)

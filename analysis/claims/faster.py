@@ -1,6 +1,5 @@
 """Claims that one variant reaches a target faster than another."""
 
-
 from analysis import targets
 from analysis.claims.measured import Frame, Measured
 from analysis.claims.speed import ratio_to_target

@@ -1,17 +1,20 @@
 """A row per claim of a study, at each point of its sweep that it is about."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from analysis.claims.measured import Measured, as_written, measure
+from analysis.claims.measured import OF_RUN, Measured, as_written, measure
 from analysis.claims.multiplicity import holm
 from analysis.claims.sequential import ERROR, least, overall
 from analysis.claims.verdict import FAILS, HOLDS, OPEN, UNDECIDABLE, Judged
 from analysis.frames import Study
 from simulator.claims import Claim, is_at
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import expand
 from simulator.trace import StudyError
 from simulator.trace.measured import metrics_told
 
@@ -174,6 +177,36 @@ def corrected(found: pd.DataFrame, plan: ReplicatePlan) -> pd.DataFrame:
         corrected=np.where(np.isnan(chances), np.nan, final),
         why=whys,
     )
+
+
+def undecidable(scenario: Scenario) -> list[str]:
+    """Returns why claims of a scenario cannot be decided as it is to be run.
+
+    A line on its largest family that cannot: however clear its runs are, the smallest
+    p-value of so few does not pass Holm's correction.
+
+    Args:
+        scenario: Scenario with its replicates and looks.
+    """
+    groups = without_numbers(scenario)
+    families: dict[str, int] = {}
+    for claim in scenario.claims:
+        at = points(groups, claim) or [()]
+        families[claim.origin] = families.get(claim.origin, 0) + len(at)
+    size = max(families.values(), default=0)
+    needed = least(size, scenario.looks) if size else 0
+    most = scenario.looks[-1] if scenario.looks else scenario.replicates
+    return [too_few(most, size, scenario.looks)] if (needed or np.inf) > most else []
+
+
+def without_numbers(scenario: Scenario) -> Measured:
+    """Returns the groups of a scenario, before any of their runs."""
+    rows = [
+        (run.variant, run.label, json.loads(json.dumps(run.parameters)), 0, "")
+        for run in expand(scenario.model_copy(update={"replicates": 1}))
+    ]
+    table = pd.DataFrame(rows, columns=pd.Index(OF_RUN))
+    return Measured(table, pd.DataFrame(index=table.index), pd.DataFrame())
 
 
 def too_few(replicates: int, family: int, looks: tuple[int, ...] = ()) -> str:

@@ -15,8 +15,9 @@ WORDS = {"rising": ("rises", "rise"), "falling": ("falls", "fall")}
 def judge(measured: Measured, claim: Monotone, *groups: str) -> Judged:
     """Judges whether final values grow along a sweep, or whether they fall.
 
-    The claim holds if no step from one swept value to the next goes the other way by
-    `within`: all must pass. It does not hold if one does, by Bonferroni's correction.
+    The claim holds if they do from the first to the last swept value, and if no step
+    from one to the next goes the other way by `within`: all must pass. It does not hold
+    if one fails, by Bonferroni's correction.
     """
     metric, over, within = claim.metric, claim.over, claim.within
     sign = 1.0 if claim.direction == "rising" else -1.0
@@ -29,7 +30,9 @@ def judge(measured: Measured, claim: Monotone, *groups: str) -> Judged:
         bounds.contrast(sample, sign * step)
         for step in np.diff(np.eye(len(names)), 1, 0)
     ]
-    found = [side(step, 0.0 - within) for step in steps]
+    ends = np.eye(len(names))[-1] - np.eye(len(names))[0]
+    found = [side(bounds.contrast(sample, sign * ends), 0.0)]
+    found += [side(step, 0.0 - within) for step in steps if len(steps) > 1]
     evidence = Evidence(
         max(step.for_it for step in found),
         min(1.0, len(found) * min(step.against for step in found)),

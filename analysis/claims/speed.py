@@ -68,6 +68,8 @@ def _resolution(
     mine &= (both.low < both.high).any(axis=1)
     if not mine.any():
         return ""
+    if np.isinf(both.low[mine]).any():
+        return "; the evaluations before are not known"
     unit = "s" if claim.kind == "faster" and claim.counted_in == "time" else "counts"
     apart = float(np.median((both.high - both.low)[mine]))
     ends = np.exp([ratios.low[mine].min(), ratios.high[mine].max()])

@@ -74,12 +74,7 @@ def stages(
             f"{scenario.name}: must have no sweep.zipped.replicates to run until "
             f"claims are decided, which adds replicates to all runs; remove them"
         )
-    plan = scenario.looks or looks(most or max(MOST, scenario.replicates))
-    if scenario.looks and most not in (None, scenario.looks[-1]):
-        raise StudyError(
-            f"--most must be the {scenario.looks[-1]} replicates of the scenario's "
-            f"last look, got {most}; leave it out"
-        )
+    plan = planned(scenario, most)
     started = _started(folder)
     done = started.get("replicates", 0)
     known = tuple(started.get("looks") or ())
@@ -102,6 +97,16 @@ def stages(
 def is_looked_at(scenario: Scenario) -> bool:
     """Says whether a study is at a look of its plan, and not extended by hand."""
     return scenario.replicates in scenario.looks
+
+
+def planned(scenario: Scenario, most: int | None) -> tuple[int, ...]:
+    """Returns the replicates at each look of a scenario, as `stages` takes them."""
+    if scenario.looks and most not in (None, scenario.looks[-1]):
+        raise StudyError(
+            f"--most must be the {scenario.looks[-1]} replicates of the scenario's "
+            f"last look, got {most}; leave it out"
+        )
+    return scenario.looks or looks(most or max(MOST, scenario.replicates))
 
 
 def continued(scenario: Scenario, folder: Path) -> Scenario:
