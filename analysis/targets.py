@@ -279,6 +279,25 @@ def times_to_target(
     return pd.DataFrame(rows, columns=columns)
 
 
+def commits_to_stop(study: Study) -> pd.DataFrame:
+    """Returns each run's commits until it stopped at its target.
+
+    Columns as of `times_to_target`: it was there between its last two evaluations.
+    """
+    table, seen = runs(study), evaluations(study)
+    commits = table["commits"].astype(np.float64)
+    earlier = seen["commits"] < seen["run"].map(table.set_index("run")["commits"])
+    before = seen.loc[earlier].groupby("run")["commits"].max()
+    reached = table["stop"] == "target"
+    low = commits.where(~reached, table["run"].map(before).fillna(0.0))
+    return table[["group", "replicate"]].assign(
+        time=commits,
+        reached=reached,
+        low=low.mask(table["stop"].isin(HOPELESS), math.inf),
+        high=commits.where(reached, math.inf),
+    )
+
+
 def time_to_target(
     study: Study, metric: str, value: float, against: str = "time"
 ) -> pd.DataFrame:

@@ -70,7 +70,8 @@ def _resolution(
         return ""
     if np.isinf(both.low[mine]).any():
         return "; the evaluations before are not known"
-    unit = "s" if claim.kind == "faster" and claim.counted_in == "time" else "counts"
+    counted = getattr(claim, "counted_in", "commits")
+    unit = "s" if counted == "time" else counted
     apart = float(np.median((both.high - both.low)[mine]))
     ends = np.exp([ratios.low[mine].min(), ratios.high[mine].max()])
     said = (
