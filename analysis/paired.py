@@ -68,9 +68,10 @@ def against(
 
     A mean over the pairs that reached the target alone would say nothing. Where one
     side always reached it and the other did not, its last evaluation bounds the
-    difference. Where some pairs are bounded, so is one end of the interval; the other
-    end is infinite and the difference NaN. Where bounds of pairs lie on both sides, all
-    three are NaN.
+    difference. Times lie between two evaluations, and the interval is from that of the
+    least to that of the largest differences. Where some pairs are bounded, so is one
+    end of the interval; the other end is infinite and the difference NaN. Where bounds
+    of pairs lie on both sides, all three are NaN.
 
     Args:
         study: Study, finished or not.
@@ -123,7 +124,9 @@ def _difference(pair: tuple[str, str], what: str, values: pd.DataFrame) -> Diffe
 
 def _of_times(pair: tuple[str, str], times: pd.DataFrame) -> Difference:
     """Returns the difference of times to a target, or the bound that is known of it."""
-    both = _sides(pair, times.assign(value=times["time"]))
+    # Who never would have arrived is seen to wait until the last evaluation.
+    low = times["low"].where(np.isfinite(times["low"]), times["time"])
+    both = _sides(pair, times.assign(value=times["time"], low=low))
     both = both.dropna(subset=["value_one", "value_other"])
     return _row(pair[0], TO_TARGET, both, len(both))
 
