@@ -72,7 +72,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
 
     Returns:
         Column `group`; `final ...` and `... after ...` (`Cell`, means with intervals);
-        `s to ...` (`Cell`, Kaplan-Meier medians); `staleness` and `largest staleness`,
+        `s to ...` (`Cell`, medians); `staleness` and `largest staleness`,
         `commits`, `MB` (numbers, means over replicates); where privacy is accounted
         for, `ε` (the largest of a client, and whether it is proved) and what it
         `protects`.

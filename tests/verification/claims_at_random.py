@@ -351,11 +351,12 @@ def table(number: int = 2_000) -> str:
                 shares.append(f"{100 * found['verdict'].isin(verdicts).mean():.1f}")
                 used = float(found["replicates"].mean())
         rows.append(f"| {kind} | {' | '.join(shares)} | {used:.1f} |")
+        print(rows[-1], flush=True)  # noqa: T201
     return "\n".join(rows)
 
 
 if __name__ == "__main__":
     from tests.verification import skewed
 
-    print(table())  # noqa: T201
-    print(skewed.table())  # noqa: T201
+    table()
+    skewed.table()
