@@ -9,6 +9,7 @@ import pytest
 
 from analysis import claims
 from analysis.claims.measured import measure, read_csv
+from simulator.scenario.reading import loads
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
@@ -168,3 +169,39 @@ def test_a_study_with_looks_is_judged_by_their_levels() -> None:
     assert said in found["why"]
     scenario["looks"] = [20, 40]
     assert claims.evaluate(study)["verdict"].tolist() == ["not decidable"]
+
+
+SCENARIO = """
+name: a
+replicates: 5
+problem: {data: {kind: digits}, partition: {kind: iid, clients: 2}}
+clients: {compute: {law: constant, value: 1}}
+protocol: {kind: asynchronous}
+algorithm: {kind: sgd, step_size: 0.1, batch: 1}
+stop: {commits: 2}
+evaluate: {every: {commits: 1}, metrics: [test_accuracy]}
+sweep: {algorithm.step_size: [0.1, 0.2, 0.4]}
+variants: {x: {}, y: {}}
+claims:
+  - {higher: x, than: y, says: "at three points"}
+  - {monotone: x, over: algorithm.step_size, origin: identity, says: "along the sweep"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "5 replicates cannot decide a family of 3 claims, which needs 7"),
+        ({"replicates": 7}, ""),
+        (
+            {"looks": (5, 6)},
+            "no look at 5, 6 replicates can decide a family of 3 claims",
+        ),
+        ({"looks": (10, 14, 20)}, ""),
+    ],
+)
+def test_what_cannot_be_decided_is_said_before_the_runs(
+    more: dict[str, Any], said: str
+) -> None:
+    scenario = loads(SCENARIO, "a.yaml").model_copy(update=more)
+    assert "".join(claims.undecidable(scenario)) == said
