@@ -77,7 +77,7 @@ def with_bounds(path: Path, scenario: Any) -> None:
     """Writes into a table of values what single numbers in it are bounds of."""
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     every = {run.label: run.scenario.evaluate.every for run in expand(scenario)}
-    for name in set(table) - {*measuring.OF_RUN}:
+    for name in {*map(str, table)} - {*measuring.OF_RUN}:
         table[name] = [
             _bounded(cell, name, stop, every.get(group))
             for cell, stop, group in zip(
@@ -112,7 +112,7 @@ def kept(folder: Path, scenario: Any, path: Path) -> pd.DataFrame:
     """Returns the verdicts on a study of which intervals alone are kept."""
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
     asked = about["replicates"]
-    old = pd.read_csv(folder / "intervals.csv").to_dict("records")
+    old: list[Any] = pd.read_csv(folder / "intervals.csv").to_dict("records")
     rows: list[Finding] = []
     for claim, groups in _of_points(scenario):
         (made,) = weighed(groups, claim, asked)
@@ -158,11 +158,11 @@ def _like(groups: Measured, claim: Claim, row: dict[str, Any]) -> Measured | Non
         ignore_index=True,
     )
     (quantity,) = claim.quantities()
-    columns = (
+    lows, highs = (
         pd.DataFrame({quantity: np.concatenate([each[k] for each in ends.values()])})
         for k in (0, 1)
     )
-    return Measured(table, *columns)
+    return Measured(table, lows, highs)
 
 
 def _begins(claim: str, groups: str) -> bool:

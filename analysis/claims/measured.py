@@ -143,11 +143,11 @@ class Measured:
     def first(self, replicates: int) -> "Measured":
         """Returns what was measured of the first replicates alone."""
         kept = np.asarray(self._replicates < replicates)
-        parts = (
+        table, low, high = (
             frame.loc[kept].reset_index(drop=True)
             for frame in (self.table, self.low, self.high)
         )
-        return Measured(*parts, self._missing, self.metrics)
+        return Measured(table, low, high, self._missing, self.metrics)
 
     def to_csv(self, path: Path) -> None:
         """Writes everything to the last digit, as `cell_of` does."""
