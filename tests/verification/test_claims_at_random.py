@@ -180,4 +180,4 @@ def test_looking_again_and_again_without_a_plan_is_wrong_too_often() -> None:
             measured.first(replicates), typed(said), claims.ReplicatePlan(replicates)
         )
         ever |= ~found["verdict"].isin(claims.UNDECIDED).to_numpy()
-    assert ever.mean() > 0.15
+    assert ever.mean() > 0.08  # 10.7 %, by the walk of fair coins

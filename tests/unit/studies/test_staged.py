@@ -130,7 +130,7 @@ def test_resume_continues_the_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill after the first look leaves a study that is complete, and undecided."""
-    _grow(tmp_path / "s", lambda _: True, most=8)
+    _grow(tmp_path / "s", lambda _: True, looks=[5, 8])
     with pytest.warns(StudyWarning, match="no look at its claims follows without"):
         assert len(studies.resume(tmp_path / "s").manifest["runs"]) == 5
     seen: list[int] = []
