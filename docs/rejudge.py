@@ -124,8 +124,12 @@ def kept(folder: Path, scenario: Any, path: Path) -> pd.DataFrame:
             rows += weighed(numbers, claim, int(same[0]["replicates"]))
             continue
         why = f"{NOT_KEPT}: stalesim run {path.relative_to(ROOT)}"
-        seen = same[0]["measured"] if same else NOT_KEPT
-        rows.append(made._replace(measured=f"{seen}", why=why, p=math.nan))
+        words = made.claim, NOT_KEPT
+        if same:
+            words = same[0]["claim"], str(same[0]["measured"])
+        rows.append(
+            made._replace(claim=words[0], measured=words[1], why=why, p=math.nan)
+        )
     frame = pd.DataFrame(rows, columns=pd.Index(Finding._fields))
     return corrected(frame, ReplicatePlan(asked))
 
