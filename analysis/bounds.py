@@ -1,130 +1,102 @@
-"""Numbers of replicates of which some are only bounds: intervals and tests of means.
+"""What is known of one number of each replicate: that it lies in an interval.
 
-A run that did not reach a target tells from when on it might have, and one that
-diverged is at least as bad as anything that was seen. Such numbers bound a mean from
-one side: its interval is open on the other, and nothing is decided there.
+A number that was measured is an interval without width. A time to a target lies between
+two evaluations, or after the last one; a critical value between two swept values; a run
+that diverged is as bad as the worst that was seen, or worse. A claim is about the
+median of such numbers, the typical run, and counts on which side of its border they
+are known to lie.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Num, Shaped
-from scipy.special import stdtr
+from jaxtyping import Float, Num
+from scipy.special import bdtrc
 
-from analysis.statistics import Interval, t_interval
-
-EXACT, AT_LEAST, AT_MOST = 0, 1, -1
-"""Meaning of a number: the true one is the same, or no smaller, or no larger."""
+from analysis.statistics import LEVEL, Interval, confidence, median_interval
 
 
 class Sample(NamedTuple):
-    """One number of each replicate.
+    """One number of each replicate, or several.
 
     Attributes:
-        values: Values of the replicates; finite.
-        above: Whether some true numbers may be any larger.
-        below: Whether some may be any smaller.
-        chance: p-value of the open side where every replicate is unbounded there; 1
-            elsewhere.
+        low: Numbers below which the true ones do not lie; perhaps infinite.
+        high: Numbers above which they do not lie.
     """
 
-    values: Float[np.ndarray, " n"]
-    above: bool = False
-    below: bool = False
-    chance: float = 1.0
+    low: Float[np.ndarray, "n ..."]
+    high: Float[np.ndarray, "n ..."]
 
     @property
-    def open(self) -> bool:
-        """Whether nothing is known of the mean, since both sides are open."""
-        return self.above and self.below
+    def mirrored(self) -> "Sample":
+        """The numbers with their signs turned."""
+        return Sample(-self.high, -self.low)
 
 
-def contrast(
-    values: Float[np.ndarray, "n k"],
-    bounds: Int[np.ndarray, "n k"],
-    weights: Num[np.ndarray, " k"],
-) -> Sample:
-    """Returns of each replicate a sum of its numbers, some of which are bounds.
+def exact(values: Num[np.ndarray, " n"]) -> Sample:
+    """Returns numbers that are known."""
+    return Sample(np.asarray(values, np.float64), np.asarray(values, np.float64))
+
+
+def contrast(sample: Sample, weights: Num[np.ndarray, " k"]) -> Sample:
+    """Returns a weighted sum of each replicate's numbers.
 
     Args:
-        values: Values of each replicate.
-        bounds: Meaning of each value: `EXACT`, `AT_LEAST` or `AT_MOST`.
+        sample: Numbers, `[n, k]`.
         weights: Weights of the sum; 1 and -1 for a difference.
     """
-    direction = np.sign(weights) * bounds
+    used = weights != 0  # infinity is not to be multiplied by zero
+    low, high, by = sample.low[:, used], sample.high[:, used], weights[used]
+    with np.errstate(invalid="ignore"):  # of infinities nothing is known
+        least = (np.where(by > 0, low, high) * by).sum(axis=1)
+        most = (np.where(by > 0, high, low) * by).sum(axis=1)
     return Sample(
-        values @ weights, bool((direction > 0).any()), bool((direction < 0).any())
+        np.where(np.isnan(least), -np.inf, least),
+        np.where(np.isnan(most), np.inf, most),
     )
 
 
-def difference(
-    first: Float[np.ndarray, " n"],
-    second: Float[np.ndarray, " n"],
-    first_bounds: Shaped[np.ndarray, " n"],
-    second_bounds: Shaped[np.ndarray, " n"],
-) -> Sample:
-    """Returns `first - second` of each replicate.
-
-    Where one side is a bound in all n replicates and the other in none, that alone
-    says which is larger. Its p-value: if both sides were as likely to be unbounded, and
-    were so independently or rather together, as they share their randomness, a pair
-    would be like this with a chance of at most q (1 - q) <= 1/4.
-
-    Args:
-        first: Values of one group's replicates.
-        second: Values of the other group's, in the same order.
-        first_bounds: Meaning of the first values, as in `contrast`.
-        second_bounds: Meaning of the second values.
-    """
-    values = np.column_stack([first, second]).astype(np.float64)
-    bounds = np.column_stack([first_bounds, second_bounds]).astype(np.int8)
-    found = contrast(values, bounds, np.array([1.0, -1.0]))
-    unbounded = (bounds != EXACT).mean(axis=0) if len(bounds) else np.zeros(2)
-    apart = {*unbounded} == {0.0, 1.0}
-    return found._replace(chance=0.25 ** len(bounds)) if apart else found
+def logarithm(sample: Sample) -> Sample:
+    """Returns logarithms; of a number that cannot be positive, nothing is known."""
+    nothing = (sample.high < 0) | ((sample.high == 0) & (sample.low == 0))
+    with np.errstate(divide="ignore"):
+        low = np.log(np.maximum(np.where(nothing, 0.0, sample.low), 0.0))
+        high = np.log(np.where(nothing, np.inf, sample.high))
+    return Sample(low, high)
 
 
 def interval(sample: Sample) -> Interval:
-    """Returns the mean and its 95 % t-interval, infinite where the sample is open.
+    """Returns the median and its interval, as `median_interval`.
 
-    Where some numbers are bounds, so is the mean.
+    Of numbers that are not known it is the middle between the least and the most that
+    it may be, or that of these which is finite.
     """
-    mean, low, high = t_interval(sample.values)
-    return Interval(
-        mean,
-        -np.inf if sample.below else low,
-        np.inf if sample.above else high,
-    )
+    if not sample.low.size:
+        return Interval(*[float("nan")] * 3)
+    with np.errstate(invalid="ignore"):
+        ends = np.array([np.median(sample.low), np.median(sample.high)])
+    ends = ends[np.isfinite(ends)]
+    middle = float(ends.mean()) if ends.size else float("nan")
+    return Interval(middle, *median_interval(*sample))
+
+
+def in_words(found: Interval, replicates: int) -> str:
+    """Returns an interval in words: one that is no 95 % interval says what it is."""
+    if replicates < 2 or confidence(replicates) >= LEVEL:
+        return str(found)
+    return f"{found} (range, {100 * confidence(replicates):.0f} %)"
 
 
 def above(sample: Sample, border: float) -> float:
-    """Returns the p-value of a mean at or below a border: one-sided t-test.
+    """Returns the p-value of a median at or below a border: exact one-sided sign test.
 
-    It is at most 0.025 exactly where the interval lies above the border. 1 for fewer
-    than two replicates, and where the mean may be any smaller.
+    Numbers that are known to lie above it count, of all: those that may lie on either
+    side do not count. It is at most 0.025 exactly where the interval lies above.
     """
-    if sample.below or sample.values.size < 2:
-        return 1.0
-    chance = _t_test(sample.values - border)
-    return min(chance, sample.chance) if sample.above else chance
+    n, count = sample.low.size, int((sample.low > border).sum())
+    return float(bdtrc(count - 1, n, 0.5)) if count else 1.0
 
 
 def below(sample: Sample, border: float) -> float:
-    """Returns the p-value of a mean at or above a border; the image of `above`."""
-    return above(mirrored(sample), -border)
-
-
-def mirrored(sample: Sample) -> Sample:
-    """Returns the numbers with their signs turned."""
-    return Sample(-sample.values, sample.below, sample.above, sample.chance)
-
-
-def _t_test(values: Float[np.ndarray, " n"]) -> float:
-    """Returns the p-value of a mean that is not positive."""
-    n = values.size
-    mean = float(values.mean())
-    with np.errstate(over="ignore"):
-        error = float(values.std(ddof=1)) / np.sqrt(n)
-    if error == 0:
-        return 0.0 if mean > 0 else 1.0
-    return float(stdtr(n - 1, -mean / error))
+    """Returns the p-value of a median at or above a border; the image of `above`."""
+    return above(sample.mirrored, -border)

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.bounds import AT_LEAST, EXACT
-from analysis.frames import Study, evaluations, metric_of, runs
+from analysis.frames import Study, described, evaluations, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import held, log_log_slope, t_interval
-from analysis.targets import bound_of_lost, lost, worst_value
+from analysis.targets import lost, or_worse, worst_value
 from simulator.trace import StudyError
 
 DECADE = 10.0
@@ -116,8 +115,8 @@ def area_under_curve(
         among: Groups that are compared; by default all.
 
     Returns:
-        Columns group, replicate, value (NaN where there is no common range), bound (of
-        `bounds.EXACT`, `bounds.AT_LEAST`).
+        Columns group, replicate, value (NaN where there is no common range), and its
+        bounds low, high.
 
     Raises:
         StudyError: There is no such column.
@@ -133,7 +132,7 @@ def area_under_curve(
     ranges = sound.groupby("run")["x"].agg(["first", "last"])
     first, last = float(ranges["first"].max()), float(ranges["last"].min())
     worst = worst_value(study, metric)
-    of_lost = bound_of_lost(study, metric)
+    worse = "low" if described(study, metric).higher_is_better else "high"
     curves = {
         run: (rows["x"].to_numpy(np.float64), rows["y"].to_numpy(np.float64))
         for run, rows in table.groupby("run")
@@ -143,12 +142,13 @@ def area_under_curve(
         *(ends[name] for name in ("run", "group", "replicate", "lost")), strict=True
     ):
         x, y = curves.get(run, (np.zeros(0), np.zeros(0)))
-        bound = of_lost if bad else EXACT
         if bad:
             x, y = _falling_off(x, y, worst, first, last)
         area = _mean_between(x, y, first, last) if x.size else float("nan")
-        rows.append((group, replicate, area, bound))
-    columns = pd.Index(["group", "replicate", "value", "bound"])
+        open_end = {worse: -np.inf if worse == "low" else np.inf} if bad else {}
+        ends = {"value": area, "low": area, "high": area} | open_end
+        rows.append({"group": group, "replicate": replicate} | ends)
+    columns = pd.Index(["group", "replicate", "value", "low", "high"])
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -160,10 +160,10 @@ def decade_slopes(study: Study, metric: str) -> pd.DataFrame:
         metric: Column of the table `evaluations`.
 
     Returns:
-        Columns group, replicate, value, bound: the slope of the metric's logarithm over
+        Columns group, replicate, low, high: the slope of the metric's logarithm over
         that of the commits. NaN with fewer than three evaluations in the decade, and
         where the metric was not positive there. A run that diverged does not fall: its
-        slope is no less than zero, nor than any other.
+        slope is no less than zero.
 
     Raises:
         StudyError: The metric was not evaluated.
@@ -175,10 +175,8 @@ def decade_slopes(study: Study, metric: str) -> pd.DataFrame:
         slope = log_log_slope(commits[late], values[late])
         slopes.append(slope if enough else float("nan"))
     bad = lost(study, metric)
-    sound = np.array(slopes)[~bad & np.isfinite(slopes)]
     return runs(study)[["group", "replicate"]].assign(
-        value=np.where(bad, sound.max(initial=0.0), slopes),
-        bound=np.where(bad, AT_LEAST, EXACT),
+        low=np.where(bad, 0.0, slopes), high=np.where(bad, np.inf, slopes)
     )
 
 
@@ -193,7 +191,7 @@ def run_means(study: Study, metric: str) -> pd.DataFrame:
         metric: Column of the table `evaluations`.
 
     Returns:
-        Columns group, replicate, value, bound, commits (the last one that was
+        Columns group, replicate, value, low, high, commits (the last one that was
         evaluated). NaN with fewer than two evaluations. The mean of a run that diverged
         is no better than the worst value that was seen.
 
@@ -202,12 +200,8 @@ def run_means(study: Study, metric: str) -> pd.DataFrame:
     """
     ends = [_last_and_mean(*curve) for curve in _over_commits(study, metric)]
     last, means = np.array(ends, np.float64).reshape(-1, 2).T
-    bad = lost(study, metric)
-    return runs(study)[["group", "replicate"]].assign(
-        value=np.where(bad, worst_value(study, metric), means),
-        bound=np.where(bad, AT_LEAST, EXACT),
-        commits=last,
-    )
+    found = runs(study)[["group", "replicate"]].assign(value=means, commits=last)
+    return or_worse(study, metric, found, lost(study, metric))
 
 
 def _over_commits(study: Study, metric: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:

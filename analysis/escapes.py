@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import beta
 
 from analysis.frames import Study, evaluations, runs
 from simulator.config.text import counted
@@ -24,6 +25,10 @@ begin small on a plateau.
 """
 FAR_OF_BATCH = 1e6
 """The same for losses of single batches, which are noisy."""
+SURE = 0.95
+"""Level of the bound on the chance of divergence."""
+MOST_NAMED = 3
+"""Groups that are named where groups differ."""
 
 
 class _Ends(NamedTuple):
@@ -85,6 +90,38 @@ def warnings(study: Study) -> Iterator[str]:
             f"at {first:.4g} and ended at {last:.4g}, {factors[run]:.3g} times as high"
             f"{_others(factors, table)}; a smaller step size may keep it"
         )
+
+
+def chance(study: Study) -> str:
+    """Returns how many runs of each group diverged, and how many might at most.
+
+    The bound is the exact one-sided one at 95 %, as a median does not show what is
+    rare. Groups that have the same numbers share them.
+
+    Args:
+        study: Study with at least one run that has ended.
+
+    Source: Clopper and Pearson, The use of confidence or fiducial limits illustrated in
+    the case of the binomial (Biometrika 1934).
+    """
+    table = runs(study)
+    lost = (table["stop"] == "diverged").groupby(table["group"], sort=False)
+    shared: dict[tuple[int, int], list[str]] = {}
+    for (group, k), n in zip(lost.sum().items(), lost.size(), strict=True):
+        shared.setdefault((int(k), int(n)), []).append(str(group))
+    parts = [
+        f"{k} of {n} of {_whose(names, len(shared))}, at most "
+        f"{100 * (beta.ppf(SURE, k + 1, n - k) if k < n else 1):.0f} % of such runs"
+        for (k, n), names in shared.items()
+    ]
+    return f"diverged: {'; '.join(parts)} ({100 * SURE:g} %)"
+
+
+def _whose(names: list[str], kinds: int) -> str:
+    if kinds == 1:
+        return "each group" if names[1:] else names[0]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
 def _ends(study: Study) -> _Ends:

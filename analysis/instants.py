@@ -6,11 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.bounds import AT_LEAST, EXACT
-from analysis.frames import Study, described, groups, metric_of, runs
+from analysis.frames import Study, groups, metric_of, runs
 from analysis.phases import evaluations_by
 from analysis.statistics import Interval, t_interval
-from analysis.targets import lost, worst_value
+from analysis.targets import for_means, lost, or_worse
 from simulator.trace import StudyError
 
 FROZEN = "stalled"
@@ -72,7 +71,7 @@ def values_at(
 
     Returns:
         Columns group, replicate, value (NaN where there is none), evaluated (the count
-        at that evaluation), bound (of `bounds.EXACT`, `bounds.AT_LEAST`).
+        at that evaluation), and the value's bounds low, high, as `targets.or_worse`.
 
     Raises:
         StudyError: The metric was not evaluated, or the count is not known.
@@ -89,14 +88,11 @@ def values_at(
     name = ENDS.get(against, against)
     ends = np.fmax(furthest, ended[name]) if name in ended else furthest
     there = (ends >= at) | (ended["stop"] == FROZEN)
-    exact = described(study, metric).worst is not None
-    worst = worst_value(study, metric)
-    value = ended["run"].map(until["y"]).where(there).mask(bad, worst)
-    return ended[["group", "replicate"]].assign(
-        value=value,
+    found = ended[["group", "replicate"]].assign(
+        value=ended["run"].map(until["y"]).where(there),
         evaluated=ended["run"].map(until["x"]).where(there & ~bad),
-        bound=np.where(bad & (not exact) & np.isfinite(worst), AT_LEAST, EXACT),
     )
+    return or_worse(study, metric, found, bad)
 
 
 def value_at(
@@ -118,13 +114,15 @@ def value_at(
     Raises:
         StudyError: The metric was not evaluated, or the count is not known.
     """
-    table = values_at(study, metric, at, against)
+    table = for_means(study, metric, values_at(study, metric, at, against))
     rows = []
     for group in groups(study):
         mine = table.loc[table["group"] == group]
         values = mine["value"].dropna().to_numpy(np.float64)
         interval = t_interval(values)
-        if (mine["bound"] != EXACT).any():  # a mean of bounds is no mean
+        if np.isinf(mine[["low", "high"]]).any(
+            axis=None
+        ):  # a mean of bounds is no mean
             interval = Interval(*[float("nan")] * 3)
         rows.append((group, *interval, values.size, len(mine)))
     columns = pd.Index(["group", "mean", "low", "high", "known", "replicates"])

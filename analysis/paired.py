@@ -10,10 +10,15 @@ import numpy as np
 import pandas as pd
 
 from analysis import bounds
-from analysis.bounds import EXACT
 from analysis.curves import area_under_curve
 from analysis.frames import Study, groups
-from analysis.targets import default_target, final_bounds, times_to_target
+from analysis.statistics import t_interval
+from analysis.targets import (
+    default_target,
+    final_bounds,
+    for_means,
+    times_to_target,
+)
 
 FINAL, AREA, TO_TARGET = "final", "area", "to target"
 """Quantities that are compared: final values, means over a count, a target's cost."""
@@ -63,9 +68,10 @@ def against(
 
     A mean over the pairs that reached the target alone would say nothing. Where one
     side always reached it and the other did not, its last evaluation bounds the
-    difference. Where some pairs are bounded, so is one end of the interval; the other
-    end is infinite and the difference NaN. Where bounds of pairs lie on both sides, all
-    three are NaN.
+    difference. Times lie between two evaluations, and the interval is from that of the
+    least to that of the largest differences. Where some pairs are bounded, so is one
+    end of the interval; the other end is infinite and the difference NaN. Where bounds
+    of pairs lie on both sides, all three are NaN.
 
     Args:
         study: Study, finished or not.
@@ -88,7 +94,7 @@ def against(
         )
     if target is None and (stated := default_target(study)).metric == metric:
         target = stated.value
-    finals = final_bounds(study, metric)
+    finals = for_means(study, metric, final_bounds(study, metric))
     times = None if target is None else times_to_target(study, metric, target, counted)
     rows = []
     for group in known:
@@ -97,6 +103,7 @@ def against(
         pair = (group, baseline)
         rows.append(_difference(pair, FINAL, finals))
         areas = area_under_curve(study, metric, counted, pair)
+        areas = for_means(study, metric, areas)
         rows.append(_difference(pair, AREA, areas))
         if times is not None:
             rows.append(_of_times(pair, times))
@@ -117,25 +124,30 @@ def _difference(pair: tuple[str, str], what: str, values: pd.DataFrame) -> Diffe
 
 def _of_times(pair: tuple[str, str], times: pd.DataFrame) -> Difference:
     """Returns the difference of times to a target, or the bound that is known of it."""
-    bound = np.where(times["reached"], EXACT, bounds.AT_LEAST)
-    both = _sides(pair, times.assign(value=times["time"], bound=bound))
+    # Who never would have arrived is seen to wait until the last evaluation.
+    low = times["low"].where(np.isfinite(times["low"]), times["time"])
+    both = _sides(pair, times.assign(value=times["time"], low=low))
     both = both.dropna(subset=["value_one", "value_other"])
     return _row(pair[0], TO_TARGET, both, len(both))
 
 
 def _row(group: str, what: str, both: pd.DataFrame, replicates: int) -> Difference:
     """Returns what is known of the pairs that both sides have a number of."""
-    sides = both[["value_one", "value_other"]].to_numpy(np.float64)
-    ends = both[["bound_one", "bound_other"]].to_numpy(np.int8)
-    sample = bounds.contrast(sides, ends, np.array([1.0, -1.0]))
-    mean, low, high = bounds.interval(sample)
-    if sample.above or sample.below:
-        mean = float("nan")
-    if sample.open:
-        low = high = mean
-    exact = sides[(ends == EXACT).all(axis=1)]
-    means = exact.mean(axis=0) if len(exact) else np.full(2, np.nan)
-    pairs = len(exact)
+    values, low, high = (
+        both[[f"{end}_one", f"{end}_other"]].to_numpy(np.float64)
+        for end in ("value", "low", "high")
+    )
+    sample = bounds.contrast(bounds.Sample(low, high), np.array([1.0, -1.0]))
+    known = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
+    least, most = t_interval(sample.low), t_interval(sample.high)
+    mean = t_interval(values @ [1.0, -1.0]).mean if known.all() else float("nan")
+    low_end = -np.inf if np.isneginf(sample.low).any() else least.low
+    high_end = np.inf if np.isposinf(sample.high).any() else most.high
+    if np.isinf([low_end, high_end]).all():
+        low_end = high_end = float("nan")
+    one, other = values[known].mean(axis=0) if known.any() else np.full(2, np.nan)
+    pairs = int(known.sum())
     return Difference(
-        group, what, mean, low, high, pairs, replicates, *map(float, means)
+        *(group, what, mean, low_end, high_end),
+        *(pairs, replicates, float(one), float(other)),
     )

@@ -1,16 +1,15 @@
 """Statistics of replicates, on arrays."""
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 import scipy.stats
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 LEVEL = 0.95
 """Level of every interval."""
 ROUNDING = 1e-12
-"""A product of survivals that is so close to a half is a half."""
+"""Numbers that are so close to each other, relatively, are the same."""
 
 
 class Interval(NamedTuple):
@@ -24,6 +23,8 @@ class Interval(NamedTuple):
         """Estimate and interval to four digits."""
         if np.isnan(self.low):
             return f"{self.mean:.4g}"
+        if np.isnan(self.mean):
+            return f"[{self.low:.4g}, {self.high:.4g}]"
         return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
@@ -97,112 +98,88 @@ def first_reached(
     target: float,
     *,
     higher: bool,
-) -> tuple[float, bool]:
-    """Returns when a curve first is at its target, or its last time and False.
+) -> tuple[float, float]:
+    """Returns between which times a curve first came to its target.
+
+    It was seen at evaluations alone: the curve got there after the one before the first
+    that is at the target.
 
     Args:
         times: Times of the evaluations, increasing; at least one.
         values: Values of the metric.
         target: Value to reach.
         higher: Whether the target is reached from below.
+
+    Returns:
+        Times of the evaluation before and of that evaluation: the first one is both if
+        it is at time zero. Of a curve that was never there, its last time and infinity.
     """
     there = np.flatnonzero(values >= target if higher else values <= target)
-    if there.size:
-        return float(times[there[0]]), True
-    return float(times[-1]), False
+    if not there.size:
+        return float(times[-1]), np.inf
+    first = int(there[0])
+    return float(times[first - 1]) if first else 0.0, float(times[first])
 
 
 MEDIANS = (
-    "where a replicate did not arrive they are of Kaplan and Meier, with bounds of the "
-    "survival function (log-log); else the interval is between two of the times, or, "
-    "of fewer than six, the t-interval of their logarithms"
+    "each time is known to lie between two evaluations, and the interval is from the "
+    "earlier one of one replicate to the later one of another (exact binomial ranks); "
+    "of fewer than six replicates it is their range, which holds the median in 94 % of "
+    "cases with 5, 88 % with 4, 75 % with 3 and 50 % with 2"
 )
 """How medians of times and their intervals are found, as captions say it."""
 
 
-def kaplan_meier_median(
-    times: Float[np.ndarray, " n"], reached: Bool[np.ndarray, " n"]
-) -> Interval:
-    """Returns the median time to an event that some replicates did not live to see.
+def ranks(replicates: int) -> int:
+    """Returns how many of the smallest, and of the largest, an interval leaves out.
 
-    Args:
-        times: Times of the event, or of the last observation; infinite for a replicate
-            that will never see it.
-        reached: Whether the event came.
-
-    Returns:
-        The first time at which at most half are still waiting, infinite if there is
-        none, and its 95 % interval. If all arrived, that of `median_interval`. Else
-        where the bounds of the survival function (log-log transformed) are at a half;
-        infinite where they do not come to it. If none arrived, the median is beyond the
-        shortest wait, for enough of them (half would have arrived by their median). NaN
-        bounds for fewer than two.
-
-    The median is a quantile, the smallest t with S(t) <= 1/2, as in lifelines. Where S
-    is exactly 1/2 for a while, as for an even number that all arrive, R's survival, SAS
-    and the sample median take the middle between that time and the next arrival. Here
-    the next one may never come; the first time exists whenever half arrive, and it is
-    the same replicate's in seconds, rounds and bytes. Where S is 0 the bounds have no
-    value and say nothing, as in R; lifelines ends the interval there.
-
-    Source: Klein and Moeschberger, Survival Analysis (2003), section 4.5, for the
-    quantile; Brookmeyer and Crowley, A confidence interval for the median survival time
-    (Biometrics 1982), for the interval.
+    It is the 95 % interval of a median, less one: from the value of that rank to its
+    mirror image. Fewer than six values have none; 0 is then their range.
     """
-    times, reached = np.asarray(times, np.float64), np.asarray(reached, bool)
-    if not reached.any():
-        chance = 0.5**times.size  # that none arrives by its median
-        low = float(times.min()) if chance <= (1 - LEVEL) / 2 else 0.0
-        bounds = (low, np.inf) if times.size > 1 else (float("nan"),) * 2
-        return Interval(np.inf, *bounds)
-    # SciPy takes no infinite time; all that counts is that it comes after the others.
-    beyond = 1 + 2 * float(times[reached].max())
-    right = np.minimum(times[~reached], beyond)
-    waiting = scipy.stats.ecdf(
-        scipy.stats.CensoredData(uncensored=times[reached], right=right)
-    ).sf
-
-    def fall(probabilities: np.ndarray) -> float:
-        known = np.nan_to_num(probabilities, nan=1.0)
-        below = np.flatnonzero(known <= 0.5 + ROUNDING)
-        return float(waiting.quantiles[below[0]]) if below.size else np.inf
-
-    median = fall(waiting.probabilities)
-    if times.size < 2:
-        return Interval(median, float("nan"), float("nan"))
-    if reached.all():
-        return Interval(median, *median_interval(times))
-    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)
-        bounds = waiting.confidence_interval(LEVEL, method="log-log")
-    # Where the last one has arrived the transform has no value; then none waits.
-    low = np.where(waiting.probabilities == 0, 0.0, bounds.low.probabilities)
-    return Interval(median, fall(low), fall(bounds.high.probabilities))
-
-
-def median_interval(times: Float[np.ndarray, " n"]) -> tuple[float, float]:
-    """Returns a 95 % interval of the median of times that are all known.
-
-    From six times on it is exact whatever law they follow: between two of them, as far
-    apart as a binomial law asks for. Fewer are never far enough apart. Then it is the
-    t-interval of their logarithms, around their geometric mean: by 200,000 simulations
-    each it holds the median in 94.8 to 95.1 % of cases for lognormal, exponential and
-    gamma times, and in 93.5 % at the least for times without a tail towards zero
-    (uniform, or exponential beyond a constant). Where a time is zero, which has no
-    logarithm, it is from zero to the end of the t-interval of the times themselves.
-
-    Args:
-        times: Times, at least two, >= 0.
-
-    Source: Hahn and Meeker, Statistical Intervals (1991), chapter 5, for six or more.
-    """
-    times = np.sort(np.asarray(times, np.float64))
-    below = scipy.stats.binom.cdf(np.arange(times.size), times.size, 0.5)
-    # So many times at either end can be left out.
+    below = scipy.stats.binom.cdf(np.arange(replicates), replicates, 0.5)
     beyond = int(np.searchsorted(below, (1 - LEVEL) / 2, side="right"))
-    if beyond:
-        return float(times[beyond - 1]), float(times[-beyond])
-    if times[0] > 0:
-        _, low, high = np.exp(t_interval(np.log(times)))
-        return float(low), float(high)
-    return 0.0, t_interval(times).high
+    return max(0, beyond - 1)
+
+
+def confidence(replicates: int) -> float:
+    """Returns the chance with which the interval of a median holds it, at least."""
+    tail = scipy.stats.binom.cdf(ranks(replicates), replicates, 0.5)
+    return 1 - 2 * float(tail)
+
+
+def median_interval(
+    low: Float[np.ndarray, " n"], high: Float[np.ndarray, " n"]
+) -> tuple[float, float]:
+    """Returns an interval of the median of numbers that are known to lie in others.
+
+    It is exact whatever law they follow: from the lower end of one of them to the upper
+    end of another, so far apart as a binomial law asks for. NaN for fewer than two.
+
+    Args:
+        low: Lower ends, perhaps infinite.
+        high: Upper ends, in the same order.
+
+    Source: Hahn and Meeker, Statistical Intervals (1991), chapter 5.
+    """
+    if low.size < 2:
+        return float("nan"), float("nan")
+    beyond = ranks(low.size)
+    return float(np.sort(low)[beyond]), float(np.sort(high)[-1 - beyond])
+
+
+def median_time(
+    low: Float[np.ndarray, " n"], high: Float[np.ndarray, " n"]
+) -> Interval:
+    """Returns the time by which half of the replicates are seen to have arrived.
+
+    Infinite where fewer than half ever are, with its interval as `median_interval`; it
+    never lies beyond what was seen.
+
+    Args:
+        low: Time up to which each had not arrived; infinite if it never will.
+        high: Time at which it was seen to have arrived; infinite if it was not.
+    """
+    if not high.size:
+        return Interval(*[float("nan")] * 3)
+    middle = float(np.sort(high)[(high.size - 1) // 2])
+    return Interval(middle, *median_interval(low, high))

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import racing
-from analysis.escapes import escapes
+from analysis.escapes import chance, escapes
 from analysis.frames import (
     Study,
     described,
@@ -106,7 +106,10 @@ def notes(study: Study) -> list[str]:
     named = f"{target.value:.3g}"
     if not target.is_known:
         goal, named = "a target, of which there is none: all runs diverged", "target"
-    to_target = f"virtual seconds to {goal}; median, and how many replicates reached it"
+    to_target = (
+        f"virtual seconds to {goal}, seen at evaluations {_period(study)}; median, and "
+        f"how many replicates reached it"
+    )
     final = "mean of the last tenth of a run's evaluations, ± 95 % t-interval"
     megabytes = "megabytes sent by then, up and down"
     metric = first_metric(study.manifest)
@@ -121,7 +124,7 @@ def notes(study: Study) -> list[str]:
     if _apply_several(study):
         found.append("contributions: of clients, applied or gathered for a commit")
     found += _words_on_privacy(study)
-    found.append("updates/s: commits per second of real time")
+    found += ["updates/s: commits per second of real time", chance(study)]
     told = ((run.get("dataset"), run.get("scaling")) for run in study.manifest["runs"])
     found += words_on_data(told)
     if len(escapes(study)):
@@ -139,6 +142,16 @@ def notes(study: Study) -> list[str]:
             f"may differ from a study run at once in the last digits of float32"
         )
     return found
+
+
+def _period(study: Study) -> str:
+    """Returns how often a study was evaluated, in words."""
+    periods = study.manifest["scenario"]["evaluate"].get("every") or {}
+    given = {key: value for key, value in periods.items() if value is not None}
+    if not given:
+        return "alone"
+    unit, period = next(iter(given.items()))
+    return f"every {period:g} {'s' if unit == 'time' else unit}"
 
 
 def _apply_several(study: Study) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import claims, instants
+from analysis.escapes import chance
 from analysis.figures import style
 from analysis.frames import Study, first_metric, groups, runs, titled
 from analysis.instants import Instant
@@ -71,7 +72,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
 
     Returns:
         Column `group`; `final ...` and `... after ...` (`Cell`, means with intervals);
-        `s to ...` (`Cell`, Kaplan-Meier medians); `staleness` and `largest staleness`,
+        `s to ...` (`Cell`, medians); `staleness` and `largest staleness`,
         `commits`, `MB` (numbers, means over replicates); where privacy is accounted
         for, `ε` (the largest of a client, and whether it is proved) and what it
         `protects`.
@@ -171,7 +172,7 @@ def caption(study: Study) -> str:
         f"{titled(study.manifest)}. Final values are means of the last tenth of a "
         f"run's evaluations, with 95 % t-intervals over replicates; times are medians "
         f"with 95 % intervals ({MEDIANS}); in parentheses, where not all replicates "
-        f"count, how many do. Staleness in commits, MB up and down."
+        f"count, how many do. Staleness in commits, MB up and down. {chance(study)}."
         f"{_of_privacy(study)}{_unfinished(study)}{_stopped_early(study)}"
     )
 

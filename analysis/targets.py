@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.bounds import AT_LEAST, AT_MOST, EXACT
 from analysis.frames import (
     Study,
     described,
@@ -18,7 +17,7 @@ from analysis.frames import (
     runs,
 )
 from analysis.phases import evaluations_by
-from analysis.statistics import Interval, first_reached, kaplan_meier_median
+from analysis.statistics import first_reached, median_time
 from simulator.trace import StudyError
 
 FINAL = 0.1
@@ -71,11 +70,7 @@ def final_values(study: Study, metric: str) -> pd.DataFrame:
 
 
 def final_bounds(study: Study, metric: str) -> pd.DataFrame:
-    """Returns every run's final value, those that diverged with the worst there is.
-
-    A run that diverged counts as the worst value that the metric can have. Where there
-    is none, because it may grow without end, it is at least as bad as the worst finite
-    value of any evaluation of the study.
+    """Returns between which numbers every run's final value is known to lie.
 
     Args:
         study: Study, finished or not.
@@ -83,18 +78,53 @@ def final_bounds(study: Study, metric: str) -> pd.DataFrame:
 
     Returns:
         Columns group, replicate, value (NaN for a run that was never evaluated and did
-        not diverge), bound (of `bounds.EXACT`, `bounds.AT_LEAST`,
-        `bounds.AT_MOST`).
+        not diverge), and its bounds low, high, as `or_worse`.
 
     Raises:
         StudyError: The metric was not evaluated.
     """
-    finals = final_values(study, metric)
-    bad, worst = lost(study, metric), worst_value(study, metric)
-    bound = bound_of_lost(study, metric) if np.isfinite(worst) else EXACT
-    return finals.assign(
-        value=finals["value"].mask(bad, worst), bound=np.where(bad, bound, EXACT)
+    return or_worse(study, metric, final_values(study, metric), lost(study, metric))
+
+
+def or_worse(
+    study: Study, metric: str, values: pd.DataFrame, bad: np.ndarray
+) -> pd.DataFrame:
+    """Returns values with their bounds, in columns value, low and high.
+
+    A run that diverged has the worst value that the metric can have, or where there is
+    none that any evaluation of the study has seen; or anything worse.
+
+    Args:
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        values: Row per run, column value.
+        bad: Which runs diverged.
+    """
+    value = values["value"].mask(bad, worst_value(study, metric))
+    worse = "low" if described(study, metric).higher_is_better else "high"
+    ends = values.assign(value=value, low=value, high=value)
+    beyond = -np.inf if worse == "low" else np.inf
+    ends[worse] = ends[worse].mask(bad, beyond)
+    # Where nothing finite was seen, nothing is known of it.
+    return ends.assign(
+        low=ends["low"].mask(bad & ends["low"].isna(), -np.inf),
+        high=ends["high"].mask(bad & ends["high"].isna(), np.inf),
     )
+
+
+def for_means(study: Study, metric: str, ends: pd.DataFrame) -> pd.DataFrame:
+    """Returns values whose bounds are closed at a worst value that the metric has.
+
+    A mean can count such a value; of one that may be any worse there is no mean.
+
+    Args:
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        ends: Values and bounds, as `or_worse` has them.
+    """
+    if described(study, metric).worst is None:
+        return ends
+    return ends.assign(low=ends["value"], high=ends["value"])
 
 
 def worst_value(study: Study, metric: str) -> float:
@@ -115,14 +145,6 @@ def worst_value(study: Study, metric: str) -> float:
     if not seen.size:
         return float("nan")
     return float(seen.min() if known.higher_is_better else seen.max())
-
-
-def bound_of_lost(study: Study, metric: str) -> int:
-    """Returns the meaning of a lost run's value: `worst_value`, or one yet worse."""
-    known = described(study, metric)
-    if known.worst is not None:
-        return EXACT
-    return AT_MOST if known.higher_is_better else AT_LEAST
 
 
 def lost(study: Study, metric: str) -> np.ndarray:
@@ -210,8 +232,9 @@ def times_to_target(
 ) -> pd.DataFrame:
     """Returns each run's time to a target, or what else it took.
 
-    A run that reached it neither before it ended nor ever would, because it diverged or
-    stalled, counts as waiting until the study's last evaluation.
+    A run was at its target between two evaluations. One that reached it neither before
+    it ended nor ever would, because it diverged or stalled, is seen to wait until the
+    study's last evaluation.
 
     Args:
         study: Study, finished or not.
@@ -222,7 +245,9 @@ def times_to_target(
 
     Returns:
         Columns group, replicate, time (in its unit; of the last evaluation where it was
-        not reached; NaN for a run that counts no such thing), reached.
+        not reached; NaN for a run that counts no such thing), reached, and the times
+        between which it was: low (of the evaluation before; infinite where it never
+        would), high (infinite where it was not reached).
 
     Raises:
         StudyError: The metric was not evaluated, or cannot have the value.
@@ -240,22 +265,43 @@ def times_to_target(
     rows = []
     for run, group, replicate, stop in _ends(study):
         times, values = curves.get(run, _NOTHING)
-        time, reached = 0.0, False
+        low, high = 0.0, math.inf
         if times.size:
-            time, reached = first_reached(times, values, value, higher=higher)
+            low, high = first_reached(times, values, value, higher=higher)
+        reached = math.isfinite(high)
+        time = high if reached else low
         if not reached and stop in HOPELESS:
-            time = horizon
+            time, low = horizon, math.inf
         if run in uncounted:
-            time = float("nan")
-        rows.append((group, replicate, time, reached))
-    columns = pd.Index(["group", "replicate", "time", "reached"])
+            time = low = high = math.nan
+        rows.append((group, replicate, time, reached, low, high))
+    columns = pd.Index(["group", "replicate", "time", "reached", "low", "high"])
     return pd.DataFrame(rows, columns=columns)
+
+
+def commits_to_stop(study: Study) -> pd.DataFrame:
+    """Returns each run's commits until it stopped at its target.
+
+    Columns as of `times_to_target`: it was there between its last two evaluations.
+    """
+    table, seen = runs(study), evaluations(study)
+    commits = table["commits"].astype(np.float64)
+    earlier = seen["commits"] < seen["run"].map(table.set_index("run")["commits"])
+    before = seen.loc[earlier].groupby("run")["commits"].max()
+    reached = table["stop"] == "target"
+    low = commits.where(~reached, table["run"].map(before).fillna(0.0))
+    return table[["group", "replicate"]].assign(
+        time=commits,
+        reached=reached,
+        low=low.mask(table["stop"].isin(HOPELESS), math.inf),
+        high=commits.where(reached, math.inf),
+    )
 
 
 def time_to_target(
     study: Study, metric: str, value: float, against: str = "time"
 ) -> pd.DataFrame:
-    """Returns each group's Kaplan-Meier median time to a target.
+    """Returns each group's median time to a target.
 
     Args:
         study: Study, finished or not.
@@ -264,9 +310,10 @@ def time_to_target(
         against: Count, as in `times_to_target`.
 
     Returns:
-        Columns group, median, low, high (in its unit; infinite where fewer than half of
-        the replicates reached it, NaN where there is nothing to count), reached,
-        replicates.
+        Columns group, median (of the first evaluation at which half of the replicates
+        had arrived), low, high (as `statistics.median_interval`, in its unit; infinite
+        where fewer than half of the replicates reached it, NaN where there is nothing
+        to count), reached, replicates.
 
     Raises:
         StudyError: The metric was not evaluated.
@@ -275,13 +322,8 @@ def time_to_target(
     rows = []
     for group in groups(study):
         mine = times.loc[times["group"] == group]
-        known = mine.dropna(subset="time")
-        median = Interval(*[float("nan")] * 3)
-        if len(known):
-            median = kaplan_meier_median(
-                known["time"].to_numpy(np.float64), known["reached"].to_numpy(bool)
-            )
-        rows.append((group, *median, int(mine["reached"].sum()), len(mine)))
+        ends = mine[["low", "high"]].dropna().to_numpy(np.float64).T
+        rows.append((group, *median_time(*ends), int(mine["reached"].sum()), len(mine)))
     columns = pd.Index(["group", "median", "low", "high", "reached", "replicates"])
     return pd.DataFrame(rows, columns=columns)
 

@@ -213,7 +213,11 @@ def _chance(p: Any) -> str:
 def _tally(claimed: pd.DataFrame) -> pd.DataFrame:
     """Returns how many claims hold, do not hold and are undecided, by origin."""
     table = pd.crosstab(claimed["origin"], claimed["here"])
-    table = table.reindex(index=ORIGINS, columns=experiments.VERDICTS, fill_value=0)
+    table = table.reindex(
+        index=ORIGINS,
+        columns=[*experiments.VERDICTS, claims.UNDECIDABLE],
+        fill_value=0,
+    )
     return table.reset_index()
 
 
@@ -299,7 +303,7 @@ def documents() -> dict[Path, str]:
     if compared := _compared():
         found[ROOT / "docs" / "fedbcd_tables.md"] = (
             f"# Tables 1 and 2 of FedBCD, side by side\n\n{NOTE}\n"
-            "Kaplan-Meier medians until the target was reached, and next to them what\n"
+            "Medians until the target was reached, and next to them what\n"
             "the paper says of its own data; `ratio` is to FedSGD's rounds. Ours are\n"
             "on the data that the title names: compare ratios, not rounds. Verdicts\n"
             f"stand in [reproduction.md](reproduction.md).\n\n{compared}"
@@ -314,7 +318,7 @@ def documents() -> dict[Path, str]:
             f"# The calibration table, approached\n\n{NOTE}\n"
             "Section 8.5 of the VAFL specification gives one seed; here are 20\n"
             "replicates of the same setting (`scenarios/vafl/calibration.yaml`):\n"
-            "Kaplan-Meier medians with 95 % intervals, how many reached the value,\n"
+            "Medians with 95 % intervals, how many reached the value,\n"
             "and mean ± standard deviation of the final accuracy (last tenth of\n"
             "evaluations).\n\n"
             f"{of_words(rows)}\n\n## Its readings as claims\n\n"

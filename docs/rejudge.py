@@ -3,31 +3,44 @@
 python docs/rejudge.py
 
 Of most studies the numbers of their runs are kept (`values.csv`), and these are judged.
-Of one that was taken in before there was such a file the verdicts stay as they are,
-under the words and the origin that their claims have now; a claim without a verdict is
-undecided, with the command that would decide it.
+Times to a target that were kept before it was known that evaluations only bound them
+get the period of the scenario's evaluations as their width, and runs that diverged the
+bound that they are.
+
+Of a study that was taken in before there was such a file, means and t-intervals of
+differences are kept (`intervals.csv`). They tell mean and spread of a sample, and these
+bound each of its order statistics, whatever its law: so many of its numbers lie on one
+side of a border. What that does not tell (times, whose evaluations are not known, and
+steps of a sweep) is undecided, with the command that would decide it.
 """
 
 import json
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import scipy.stats
 
 import rows as experiments
 from analysis.claims import Finding, ReplicatePlan, judge
 from analysis.claims import measured as measuring
-from analysis.claims.findings import points, weighed
+from analysis.claims.findings import corrected, points, weighed, without_numbers
 from analysis.claims.measured import Measured, read_csv
+from analysis.targets import HOPELESS
 from simulator.claims import Claim
+from simulator.metrics import find
 from simulator.scenario.reading import read
 from simulator.scenario.study import expand
 
 ROOT = experiments.ROOT
 RESULTS = ROOT / experiments.RESULTS
 NOT_KEPT = "not kept: run the study again"
+OF_DIFFERENCE = ("higher", "no_worse", "close")
+"""Kinds whose intervals are of differences of two groups."""
 
 
 def main() -> int:
@@ -38,10 +51,12 @@ def main() -> int:
         path = ROOT / experiments.file_of(folder.name)
         scenario = read(path)
         if (folder / "values.csv").exists():
+            with_bounds(folder / "values.csv", scenario)
             found = again(folder, claims_of(scenario))
         else:
             found = kept(folder, scenario, path)
-            sys.stdout.write(f"{folder.name}: verdicts kept, for want of numbers\n")
+            lacking = sum(NOT_KEPT in why for why in found["why"])
+            sys.stdout.write(f"{folder.name}: claims without numbers: {lacking}\n")
         found.to_csv(folder / "claims.csv", index=False)
     return 0
 
@@ -58,19 +73,100 @@ def again(folder: Path, claims: list[Claim]) -> pd.DataFrame:
     return judge(read_csv(folder / "values.csv"), claims, plan)
 
 
+def with_bounds(path: Path, scenario: Any) -> None:
+    """Writes into a table of values what single numbers in it are bounds of."""
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    every = {run.label: run.scenario.evaluate.every for run in expand(scenario)}
+    for name in {*map(str, table)} - {*measuring.OF_RUN}:
+        table[name] = [
+            _bounded(cell, name, stop, every.get(group))
+            for cell, stop, group in zip(
+                table[name], table["stop"], table["group"], strict=True
+            )
+        ]
+    table.to_csv(path, index=False)
+
+
+def _bounded(cell: str, quantity: str, stop: str, every: Any) -> str:
+    """Returns a cell with what is known of its number; one that says it stays."""
+    counted, is_time, _ = quantity.partition(" to ")
+    if is_time and cell.startswith(">=") and stop in HOPELESS:
+        return measuring.cell_of(math.inf, math.inf)
+    if not cell or ".." in cell or cell[0] in "<>":
+        return cell
+    value = float(cell)
+    if is_time and 0 < value < math.inf:
+        period = getattr(every, counted, None)
+        steps = math.ceil(value / period - 1e-9) - 1 if period else 0
+        before = period * steps if period else -math.inf
+        return measuring.cell_of(before, value)
+    kind, _, of = quantity.partition(" ")
+    metric = find(of.partition(" at ")[0]) if kind == "final" else find(kind)
+    if stop == "diverged" and metric is not None and value == metric.worst:
+        ends = (-math.inf, value) if metric.higher_is_better else (value, math.inf)
+        return measuring.cell_of(*ends)
+    return cell
+
+
 def kept(folder: Path, scenario: Any, path: Path) -> pd.DataFrame:
-    """Returns the verdicts that are kept of a study without numbers."""
-    old = pd.read_csv(folder / "claims.csv", keep_default_na=False).to_dict("records")
-    rows = []
-    for made in _unmeasured(scenario):
+    """Returns the verdicts on a study of which intervals alone are kept."""
+    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    asked = about["replicates"]
+    old: list[Any] = pd.read_csv(folder / "intervals.csv").to_dict("records")
+    rows: list[Finding] = []
+    for claim, groups in _of_points(scenario):
+        (made,) = weighed(groups, claim, asked)
         same = [row for row in old if _begins(row["claim"], made.claim)]
         if same:
             old.remove(same[0])  # several claims on the same groups: in their order
+        numbers = _like(groups, claim, same[0]) if same else None
+        if numbers is not None:
+            rows += weighed(numbers, claim, int(same[0]["replicates"]))
+            continue
         why = f"{NOT_KEPT}: stalesim run {path.relative_to(ROOT)}"
-        lacking = made._replace(measured=NOT_KEPT, why=why)._asdict()
-        row = same[0] if same else lacking
-        rows.append(row | {"says": made.says, "origin": made.origin})
-    return pd.DataFrame(rows, columns=pd.Index(Finding._fields))
+        words = made.claim, NOT_KEPT
+        if same:
+            words = same[0]["claim"], str(same[0]["measured"])
+        rows.append(
+            made._replace(claim=words[0], measured=words[1], why=why, p=math.nan)
+        )
+    frame = pd.DataFrame(rows, columns=pd.Index(Finding._fields))
+    return corrected(frame, ReplicatePlan(asked))
+
+
+def _like(groups: Measured, claim: Claim, row: dict[str, Any]) -> Measured | None:
+    """Returns what an interval tells of its sample; none if it does not tell enough.
+
+    Of n numbers with mean m and spread s (of the sample, by n), the i-th smallest lies
+    between m - s sqrt((n - i) / i) and m + s sqrt((i - 1) / (n - i + 1)).
+
+    Source: Hawkins, On the bounds of the range of order statistics (JASA 1971).
+    """
+    n, names = int(row["replicates"]), [*groups.rows]
+    mean, end = float(row["estimate"]), float(row["high"])
+    alone = claim.kind == "value" or (claim.kind == "slope" and len(names) == 1)
+    if n < 2 or not (alone or claim.kind in OF_DIFFERENCE) or not math.isfinite(end):
+        return None
+    half = end - mean
+    spread = half * math.sqrt(n - 1) / scipy.stats.t.ppf(0.975, n - 1)
+    rank = np.arange(1.0, n + 1)
+    low = mean - spread * np.sqrt((n - rank) / rank)
+    high = mean + spread * np.sqrt((rank - 1) / (n - rank + 1))
+    nothing = np.zeros(n)
+    ends = {names[0]: (low, high)} | dict.fromkeys(names[1:], (nothing, nothing))
+    table = pd.concat(
+        [
+            groups.table.iloc[[at] * n].assign(replicate=range(n))
+            for at in range(len(names))
+        ],
+        ignore_index=True,
+    )
+    (quantity,) = claim.quantities()
+    lows, highs = (
+        pd.DataFrame({quantity: np.concatenate([each[k] for each in ends.values()])})
+        for k in (0, 1)
+    )
+    return Measured(table, lows, highs)
 
 
 def _begins(claim: str, groups: str) -> bool:
@@ -78,21 +174,17 @@ def _begins(claim: str, groups: str) -> bool:
     return claim.startswith(groups) and claim[len(groups) :][:1] in ("", " ", ":")
 
 
-def _unmeasured(scenario: Any) -> Iterator[Finding]:
-    """Yields a finding for each claim at each of its points, without any number."""
-    runs = [
-        (run.variant, run.label, json.loads(json.dumps(run.parameters)), 0, "time")
-        for run in expand(scenario)
-        if run.replicate == 0
-    ]
-    table = pd.DataFrame(runs, columns=pd.Index(measuring.OF_RUN))
-    groups = Measured(table, pd.DataFrame(index=table.index), pd.DataFrame())
+def _of_points(scenario: Any) -> Iterator[tuple[Claim, Measured]]:
+    """Yields each claim at each of its points, with the groups that it is about."""
+    groups = without_numbers(scenario)
     for claim in claims_of(scenario):
         for names in points(groups, claim):
-            mine = table[table["group"].isin(names)].reset_index(drop=True)
-            nothing = Measured(mine, pd.DataFrame(index=mine.index), pd.DataFrame())
+            mine = groups.table[groups.table["group"].isin(names)]
+            order = mine["group"].map(names.index).argsort()
+            table = mine.iloc[order].reset_index(drop=True)
+            nothing = pd.DataFrame(index=table.index)
             everywhere = claim.model_copy(update={"at": {}})
-            yield from weighed(nothing, everywhere, scenario.replicates)
+            yield everywhere, Measured(table, nothing, nothing)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ LISTED = Path("docs/rows.csv")
 APART = Path("docs/apart.csv")
 VERDICTS = ["holds", "does not hold", "undecided"]
 HOLDS, FAILS, OPEN = VERDICTS
+UNDECIDABLE = "not decidable"
 PAPER, IDENTITY = "paper", "identity"
 """Origin of the claims that are counted; those of others are listed apart."""
 COUNTED, SETTING, CONTENT, VARIANT = "counted", "setting", "content", "variant"
@@ -332,6 +333,8 @@ def _claims(row: Row, root: Path) -> pd.DataFrame:
         if not file.exists():
             continue
         found = pd.read_csv(file, keep_default_na=False)
+        # With so few replicates it is undecided, too; reproduction.md tells them apart.
+        found["verdict"] = found["verdict"].replace(UNDECIDABLE, OPEN)
         about = json.loads(file.with_name("about.json").read_text(encoding="utf-8"))
         data = about.get("dataset") or ""
         own = found.loc[[row.is_about(says) for says in found["says"]]]

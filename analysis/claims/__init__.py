@@ -9,16 +9,24 @@ correct p-values for several looks and many claims; `findings` decides.
 
 import pandas as pd
 
-from analysis.claims.final_values import difference, judged, of_group
-from analysis.claims.findings import Finding, ReplicatePlan, evaluate, judge
+from analysis.claims.final_values import difference, of_group
+from analysis.claims.findings import (
+    Finding,
+    ReplicatePlan,
+    evaluate,
+    judge,
+    undecidable,
+)
 from analysis.claims.measured import Measured
 from analysis.claims.verdict import (
     FAILS,
     HOLDS,
-    LEAST,
     OPEN,
+    UNDECIDABLE,
+    UNDECIDED,
     Evidence,
     Judged,
+    judged,
     near,
     side,
 )
@@ -27,8 +35,9 @@ from analysis.frames import Study
 __all__ = [
     "FAILS",
     "HOLDS",
-    "LEAST",
     "OPEN",
+    "UNDECIDABLE",
+    "UNDECIDED",
     "Evidence",
     "Finding",
     "Judged",
@@ -44,18 +53,20 @@ __all__ = [
     "near",
     "of_group",
     "side",
+    "undecidable",
 ]
 
 
 def all_decided(study: Study) -> bool:
     """Says whether every claim of a study holds or does not hold."""
-    return not (evaluate(study)["verdict"] == OPEN).any()
+    return not evaluate(study)["verdict"].isin(UNDECIDED).any()
 
 
 def counts(found: pd.DataFrame) -> pd.DataFrame:
-    """Returns how many claims hold, do not hold and are undecided, a row per origin."""
+    """Returns how many claims have each verdict, a row per origin."""
     table = pd.crosstab(found["origin"], found["verdict"])
-    return table.reindex(columns=[HOLDS, FAILS, OPEN], fill_value=0).loc[
+    verdicts = [HOLDS, FAILS, OPEN, *({UNDECIDABLE} & {*table})]
+    return table.reindex(columns=verdicts, fill_value=0).loc[
         [*dict.fromkeys(found["origin"])]
     ]
 

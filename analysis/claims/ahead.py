@@ -1,13 +1,12 @@
 """Claims that one variant is ahead of another after some time."""
 
-from analysis import bounds
-from analysis.bounds import EXACT
-from analysis.claims.final_values import difference_of, judged
+import numpy as np
+
+from analysis.claims.final_values import difference_of
 from analysis.claims.measured import Frame, Measured, Numbers
-from analysis.claims.verdict import Judged, side
+from analysis.claims.verdict import Judged, judged, side
 from analysis.instants import Instant, values_at
 from simulator.claims.ahead import Ahead
-from simulator.metrics import Metric
 
 
 def quantities(claim: Ahead) -> dict[str, Frame]:
@@ -18,30 +17,26 @@ def quantities(claim: Ahead) -> dict[str, Frame]:
 
 
 def judge(measured: Measured, claim: Ahead, one: str, other: str) -> Judged:
-    """Judges the mean paired difference at an instant against `by`.
+    """Judges the median paired difference at an instant against `by`.
 
-    It is turned so that more is better. A run that diverged before has the worst value;
-    a pair of which one run ended before cannot be compared.
+    It is turned so that more is better. A run that diverged before has the worst value,
+    or a worse one; a pair of which one run ended before cannot be compared.
     """
     metric, lead = claim.metric, claim.by
     when = Instant(*next(iter(claim.after.items())))
-    known = measured.metric(metric)
-    sides = [
-        _diverged_by_then(measured.of(_at(claim), group), known)
-        for group in (one, other)
-    ]
+    sides = [_diverged_by_then(measured.of(_at(claim), g)) for g in (one, other)]
     sample, said = difference_of(sides, (one, other), f"a value after {when}")
-    rising = known.higher_is_better
-    better = sample if rising else bounds.mirrored(sample)
+    rising = measured.metric(metric).higher_is_better
+    better = sample if rising else sample.mirrored
     to = f" in {metric} after {when}" + (f", by {lead:g}" if lead else "")
     why = f"difference against {lead if rising else 0.0 - lead:g}{said}"
     of = f"difference of {metric} after {when}"
     return judged(to, of, sample, side(better, lead), why)
 
 
-def _diverged_by_then(numbers: Numbers, metric: Metric) -> Numbers:
+def _diverged_by_then(numbers: Numbers) -> Numbers:
     """Returns numbers of which those alone count as diverged that did so before."""
-    is_lost = (numbers.bounds != EXACT) | (numbers.values == metric.worst)
+    is_lost = np.isinf(numbers.low) | np.isinf(numbers.high)
     return numbers._replace(diverged=numbers.diverged & is_lost)
 
 

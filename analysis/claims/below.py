@@ -1,13 +1,10 @@
 """Claims that the mean of a metric over a run obeys a bound."""
 
-import numpy as np
-
 from analysis import bounds
-from analysis.bounds import EXACT
-from analysis.claims.final_values import judged
+from analysis.claims.final_values import of_group
 from analysis.claims.measured import Frame, Measured
 from analysis.claims.slope import run_mean
-from analysis.claims.verdict import Evidence, Judged
+from analysis.claims.verdict import Evidence, Judged, judged
 from analysis.curves import run_means
 from analysis.statistics import ROUNDING
 from simulator.claims.below import Below
@@ -20,23 +17,18 @@ def quantities(claim: Below) -> dict[str, Frame]:
 
 
 def judge(measured: Measured, claim: Below, name: str) -> Judged:
-    """Judges whether the mean over a run, in expectation, is at most `bound`.
+    """Judges whether the mean over a run is at most `bound`, in the typical run.
 
-    The claim holds if the mean is below the bound, and does not hold if it is above. A
-    run that diverged has no less than the worst value that was seen.
+    The claim holds if the median of the runs' means is below the bound, and does not
+    hold if it is above. A run that diverged has no less than the worst value that was
+    seen.
     """
     metric, border = claim.metric, claim.bound
-    numbers = measured.of(run_mean(metric), name)
-    known = ~np.isnan(numbers.values)
-    sample = bounds.Sample(
-        numbers.values[known], above=bool((numbers.bounds[known] != EXACT).any())
-    )
+    sample, said = of_group(measured.of(run_mean(metric), name), name)
     slack = ROUNDING * (1 + abs(border))  # a mean may be the bound
     evidence = Evidence(
         bounds.below(sample, border + slack), bounds.above(sample, border + slack)
     )
     to = f": mean {metric} at most {border:g}"
-    why = f"mean over the run against {border:g}"
-    if lost := int(numbers.diverged.sum()):
-        why += f"; {lost} of {name} diverged"
+    why = f"mean over the run against {border:g}{said}"
     return judged(to, f"mean {metric}", sample, evidence, why)

@@ -1,16 +1,16 @@
 """Claims that final values of two variants are equivalent."""
 
-from analysis.claims.final_values import difference, judged
+from analysis.claims.final_values import difference
 from analysis.claims.measured import Measured
-from analysis.claims.verdict import Judged, near
+from analysis.claims.verdict import Judged, judged, near
 from simulator.claims.close import Close
 
 
 def judge(measured: Measured, claim: Close, one: str, other: str) -> Judged:
     """Judges whether final values are equivalent, which is more than not different.
 
-    The claim holds if the mean difference is within `within` of zero, and does not hold
-    if it is outside.
+    The claim holds if the median difference is within `within` of zero, and does not
+    hold if it is outside.
     """
     metric, within = claim.metric, claim.within
     sample, said = difference(measured, metric, one, other)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from analysis import bounds
-from analysis.bounds import AT_LEAST, AT_MOST, EXACT
+from analysis.bounds import Sample
 from analysis.claims.measured import Measured, final
 from analysis.statistics import Interval
 from simulator.trace import StudyError
@@ -24,25 +24,31 @@ class Scaling(NamedTuple):
     Attributes:
         at: Values of the other key, ascending, all above 0.
         values: Swept value of each replicate, all above 0.
-        bounds: Meaning of each, of `analysis.bounds`: at an end of the sweep the true
-            one may lie beyond it.
+        known: Values between which the true ones lie: at an end of the sweep they may
+            lie beyond it.
     """
 
     at: Float[np.ndarray, " k"]
     values: Float[np.ndarray, "n k"]
-    bounds: Int[np.ndarray, "n k"]
+    known: Sample
 
     @property
     def exponent(self) -> Interval:
-        """Mean exponent b of `values = a at ** b`, and its 95 % t-interval.
+        """Median exponent b of `values = a at ** b`, and its interval.
 
-        Of each replicate by least squares of logarithms. Where values are bounds, the
-        interval is open on the side to which the exponent may move.
+        Of each replicate by least squares of logarithms, from the least to the most
+        that it may be.
         """
         centred = np.log(self.at) - np.log(self.at).mean()
         weights = centred / (centred @ centred)
-        found = bounds.contrast(np.log(self.values), self.bounds, weights)
+        found = bounds.contrast(bounds.logarithm(self.known), weights)
         return bounds.interval(found)
+
+    @property
+    def beyond(self) -> int:
+        """How many of the true values may lie beyond the sweep."""
+        low, high = self.known
+        return int(((low == 0) | np.isinf(high)).sum())
 
     @property
     def means(self) -> Float[np.ndarray, " k"]:
@@ -71,11 +77,10 @@ def largest_stable(
     """
     sign = 1 if measured.metric(metric).higher_is_better else -1
 
-    def largest(ends: np.ndarray, lost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def largest(ends: np.ndarray, lost: np.ndarray) -> Places:
         fine = ~lost & (sign * ends > sign * than)
         stable = np.cumprod(fine, axis=1).sum(axis=1)
-        meaning = np.where(stable == fine.shape[1], AT_LEAST, EXACT)
-        return np.maximum(stable - 1, 0), np.where(stable == 0, AT_MOST, meaning)
+        return np.maximum(stable - 1, 0), stable - 1, stable
 
     return _scaling(measured, variant, over, against, metric, largest)
 
@@ -85,25 +90,26 @@ def best(
 ) -> Scaling:
     """Returns the swept values whose runs end best; as `largest_stable`.
 
+    At an end of the sweep a better one may lie beyond it.
+
     Raises:
         StudyError: As `largest_stable`.
     """
     sign = 1 if measured.metric(metric).higher_is_better else -1
 
-    def of_best(ends: np.ndarray, lost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of_best(ends: np.ndarray, lost: np.ndarray) -> Places:
         place = np.argmax(np.where(lost | np.isnan(ends), -np.inf, sign * ends), axis=1)
-        last = np.where(place == ends.shape[1] - 1, AT_LEAST, EXACT)
-        return place, np.where(place == 0, AT_MOST, last)
+        last = ends.shape[1] - 1
+        return place, place - (place == 0), place + (place == last)
 
     return _scaling(measured, variant, over, against, metric, of_best)
 
 
-Chosen = Callable[
-    [Float[np.ndarray, "n s"], Bool[np.ndarray, "n s"]],
-    tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]],
-]
-"""From final values and which runs diverged, by replicate and swept value, to the place
-of a swept value for each replicate, and its meaning."""
+Places = tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"], Int[np.ndarray, " n"]]
+"""Places of a swept value for each replicate, and of those between which the true one
+lies: -1 before the sweep, and its length after it."""
+Chosen = Callable[[Float[np.ndarray, "n s"], Bool[np.ndarray, "n s"]], Places]
+"""From final values and which runs diverged, by replicate and swept value."""
 
 
 def _scaling(
@@ -135,15 +141,15 @@ def _scaling(
     }
     if len(ended) != 1:
         raise StudyError(f"some runs of {variant} have not ended; resume the study")
-    at, values, meanings = sorted(found), [], []
+    at, values, low, high = sorted(found), [], [], []
     for other in at:
         swept = sorted(found[other])
         columns = [measured.of(final(metric), found[other][one]) for one in swept]
-        ends = np.column_stack([column.values for column in columns])
+        ends = np.column_stack([column.low for column in columns])
         lost = np.column_stack([column.diverged for column in columns])
-        place, meaning = choose(ends, lost)
-        values.append(np.array(swept)[place])
-        meanings.append(meaning)
-    return Scaling(
-        np.array(at, float), np.column_stack(values), np.column_stack(meanings)
-    )
+        places = choose(ends, lost)
+        edges = np.array([0.0, *swept, np.inf])
+        for kept, place in zip((values, low, high), places, strict=True):
+            kept.append(edges[place + 1])
+    known = Sample(np.column_stack(low), np.column_stack(high))
+    return Scaling(np.array(at, float), np.column_stack(values), known)

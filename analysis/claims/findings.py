@@ -1,18 +1,20 @@
 """A row per claim of a study, at each point of its sweep that it is about."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from analysis.claims.measured import Measured, as_written, measure
+from analysis.claims.measured import OF_RUN, Measured, as_written, measure
 from analysis.claims.multiplicity import holm
-from analysis.claims.sequential import overall
-from analysis.claims.verdict import FAILS, HOLDS, LEAST, NONE, OPEN, Judged
+from analysis.claims.sequential import ERROR, least, overall
+from analysis.claims.verdict import FAILS, HOLDS, OPEN, UNDECIDABLE, Judged
 from analysis.frames import Study
-from analysis.statistics import LEVEL
 from simulator.claims import Claim, is_at
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.study import expand
 from simulator.trace import StudyError
 from simulator.trace.measured import metrics_told
 
@@ -24,11 +26,12 @@ class Finding(NamedTuple):
         claim: Claim in words.
         says: Place where the source claims it.
         origin: Source of the claim, one of `simulator.claims.ORIGINS`.
-        verdict: Verdict: holds, does not hold or undecided.
+        verdict: Verdict: holds, does not hold, undecided, or not decidable with so few
+            replicates.
         measured: Numbers below in words; empty if nothing could be measured.
-        estimate: Mean over replicates or their pairs; NaN if there is none.
-        low: Lower end of its 95 % interval.
-        high: Upper end of its 95 % interval.
+        estimate: Median of replicates or their pairs; NaN if there is none.
+        low: Lower end of its interval: 95 %, or the range of fewer than six.
+        high: Upper end of its interval.
         replicates: Number of replicates that were measured, or of pairs compared.
         p: Two-sided p-value of this claim alone; NaN if nothing could be tested.
         corrected: p for all looks of the study, and for all its claims of one origin.
@@ -61,15 +64,23 @@ class ReplicatePlan(NamedTuple):
     looks: tuple[int, ...] = ()
 
     @property
+    def judged(self) -> int:
+        """Replicates by which claims are judged: those of the last planned look.
+
+        What was added by hand counts for nothing, or a study could be extended until it
+        says what it should.
+        """
+        return max((n for n in self.looks if n <= self.replicates), default=0)
+
+    @property
     def said(self) -> str:
         """Words on the number of this look, for reasons of verdicts."""
         if not self.looks:
             return ""
-        most, number = self.looks[-1], 1 + sum(n < self.replicates for n in self.looks)
-        if self.replicates > most:
-            return f"extended beyond its plan of at most {most} replicates, so that "
-        planned = "" if self.replicates in self.looks else " (not planned)"
-        return f"look {number}{planned} at {self.replicates} of at most {most}, "
+        number = sum(n <= self.judged for n in self.looks)
+        more = self.replicates - self.judged
+        beyond = f" (without {more} that were not planned)" if more else ""
+        return f"look {number} at {self.judged} of at most {self.looks[-1]}{beyond}, "
 
 
 def evaluate(study: Study) -> pd.DataFrame:
@@ -77,16 +88,16 @@ def evaluate(study: Study) -> pd.DataFrame:
 
     Replicates share their randomness between variants, so differences are paired. A
     claim on variants of a sweep is judged at each of its points, or at those that its
-    `at` names. A run that diverged counts as the worst value that a metric can have, or
-    as no better than the worst that was seen; intervals are then open on that side.
+    `at` names. A run that diverged is as bad as the worst value that a metric can have,
+    or else as the worst that was seen, or worse.
 
     What speaks for and against a kind of claim is said by its judge: the function that
     the claim's class names (`simulator.claims`), as `analysis.claims.faster.judge`.
 
-    Tests are one-sided t-tests at 2.5 % on either side, at the ends of the 95 %
-    interval; corrected for the looks at the study, if there were several, and by Holm
-    for all its claims of one origin. Everything else, and every claim on fewer than
-    three pairs or replicates, is undecided.
+    Claims are about the median, the typical run. Tests are exact one-sided sign tests
+    at 2.5 % on either side, corrected for the looks at the study, if there were
+    several, and by Holm for all its claims of one origin. Everything else is undecided,
+    or not decidable where so few replicates cannot pass.
 
     Returns:
         A column per attribute of `Finding`.
@@ -119,6 +130,8 @@ def judge(
         claims: Claims of the study, also as manifests have them.
         plan: Replicates and looks of the study.
     """
+    if plan.looks:
+        measured = measured.first(plan.judged or plan.replicates)
     rows = [
         finding
         for claim in as_written(claims, measured.metrics)
@@ -140,23 +153,69 @@ def corrected(found: pd.DataFrame, plan: ReplicatePlan) -> pd.DataFrame:
         plan: Replicates and looks of the study.
     """
     chances = found["p"].to_numpy(np.float64)
-    worth = np.array([overall(p, plan.replicates, plan.looks) for p in chances])
+    used = plan.judged if plan.looks else plan.replicates
+    # Before the first look of a plan nothing is decided.
+    worth = np.array(
+        [overall(p, used, plan.looks) if used else np.nan for p in chances]
+    )
     final, size = np.full(len(found), np.nan), np.zeros(len(found), np.int64)
     for rows in found.groupby("origin", sort=False).indices.values():
         final[rows], size[rows] = holm(worth[rows]), len(rows)
-    decided = final <= 1 - LEVEL
-    tested = ~np.isnan(chances)
+    needed = {m: least(m, plan.looks) for m in {*size.tolist()}}
+    can = np.array([(needed[m] or np.inf) <= used for m in size.tolist()], bool)
     whys = [
-        f"{why}; {_said(p, last, m, plan)}" if known else why
-        for why, p, last, m, known in zip(
-            found["why"], chances, final, size.tolist(), tested, strict=True
+        why
+        + ("" if np.isnan(p) else f"; {_said(p, last, m, plan)}")
+        + ("" if able else f"; {too_few(used, m, plan.looks)}")
+        for why, p, last, m, able in zip(
+            found["why"], chances, final, size.tolist(), can, strict=True
         )
     ]
+    undecided = np.where(can, OPEN, UNDECIDABLE)
     return found.assign(
-        verdict=found["verdict"].where(decided, OPEN),
-        corrected=np.where(tested, final, np.nan),
+        verdict=found["verdict"].where(final <= ERROR, undecided),
+        corrected=np.where(np.isnan(chances), np.nan, final),
         why=whys,
     )
+
+
+def undecidable(scenario: Scenario) -> list[str]:
+    """Returns why claims of a scenario cannot be decided as it is to be run.
+
+    A line on its largest family that cannot: however clear its runs are, the smallest
+    p-value of so few does not pass Holm's correction.
+
+    Args:
+        scenario: Scenario with its replicates and looks.
+    """
+    groups = without_numbers(scenario)
+    families: dict[str, int] = {}
+    for claim in scenario.claims:
+        at = points(groups, claim) or [()]
+        families[claim.origin] = families.get(claim.origin, 0) + len(at)
+    size = max(families.values(), default=0)
+    needed = least(size, scenario.looks) if size else 0
+    most = scenario.looks[-1] if scenario.looks else scenario.replicates
+    return [too_few(most, size, scenario.looks)] if (needed or np.inf) > most else []
+
+
+def without_numbers(scenario: Scenario) -> Measured:
+    """Returns the groups of a scenario, before any of their runs."""
+    rows = [
+        (run.variant, run.label, json.loads(json.dumps(run.parameters)), 0, "")
+        for run in expand(scenario.model_copy(update={"replicates": 1}))
+    ]
+    table = pd.DataFrame(rows, columns=pd.Index(OF_RUN))
+    return Measured(table, pd.DataFrame(index=table.index), pd.DataFrame())
+
+
+def too_few(replicates: int, family: int, looks: tuple[int, ...] = ()) -> str:
+    """Returns in words how many replicates a family of claims needs."""
+    claims = "a claim" if family == 1 else f"a family of {family} claims"
+    needed = least(family, looks)
+    if needed is None:
+        return f"no look at {', '.join(map(str, looks))} replicates can decide {claims}"
+    return f"{replicates} replicates cannot decide {claims}, which needs {needed}"
 
 
 def _said(p: float, value: float, m: int, plan: ReplicatePlan) -> str:
@@ -193,8 +252,6 @@ def weighed(measured: Measured, claim: Claim, asked: int) -> Iterator[Finding]:
             continue
         replicates, why, evidence = judged.replicates, judged.why, judged.evidence
         mean, low, high = judged.interval
-        if replicates < LEAST:
-            evidence, why = NONE, f"needs at least {LEAST} replicates; {why}"
         if replicates < asked:
             used = "compared" if claim.compares else "measured"
             why += f"; {replicates} of {asked} replicates can be {used}"

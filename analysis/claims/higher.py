@@ -1,13 +1,13 @@
 """Claims that final values of one variant are larger than those of another."""
 
-from analysis.claims.final_values import difference, judged
+from analysis.claims.final_values import difference
 from analysis.claims.measured import Measured
-from analysis.claims.verdict import Judged, side
+from analysis.claims.verdict import Judged, judged, side
 from simulator.claims.higher import Higher
 
 
 def judge(measured: Measured, claim: Higher, one: str, other: str) -> Judged:
-    """Judges the mean difference of final values against zero.
+    """Judges the median difference of final values against zero.
 
     A higher value need not be a better one.
     """

@@ -14,7 +14,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from analysis import targets
-from analysis.bounds import AT_LEAST, AT_MOST, EXACT
+from analysis.bounds import Sample
 from analysis.frames import Study, runs
 from simulator.claims import Claim, read
 from simulator.metrics import Metric, find, metric
@@ -23,8 +23,6 @@ from simulator.trace.measured import metrics_told
 
 OF_RUN = ["variant", "group", "parameters", "replicate", "stop"]
 """Columns that every run has, before its quantities."""
-SIGNS = {EXACT: "", AT_LEAST: ">=", AT_MOST: "<="}
-"""Signs before numbers in the table that is kept, by the meaning of the number."""
 Frame = Callable[[Study], pd.DataFrame]
 
 
@@ -33,15 +31,32 @@ class Numbers(NamedTuple):
 
     Attributes:
         replicates: Numbers of the replicates, ascending.
-        values: NaN where there is none.
-        bounds: Meaning of each value, of `analysis.bounds`.
+        low: Number below which the true one does not lie; NaN where there is none.
+        high: Number above which it does not lie.
         diverged: Whether each run diverged.
     """
 
     replicates: np.ndarray
-    values: np.ndarray
-    bounds: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
     diverged: np.ndarray
+
+    @property
+    def known(self) -> np.ndarray:
+        """Whether each replicate has a number."""
+        return ~np.isnan(self.low)
+
+
+def together(*sides: Numbers) -> Sample:
+    """Returns numbers of the replicates that all sides have, `[n, sides]`."""
+    known = [side.replicates[side.known] for side in sides]
+    common = np.array(sorted(set.intersection(*(set(one.tolist()) for one in known))))
+    rows = [np.searchsorted(side.replicates, common) for side in sides]
+    pairs = list(zip(sides, rows, strict=True))
+    return Sample(
+        np.column_stack([side.low[mine] for side, mine in pairs]),
+        np.column_stack([side.high[mine] for side, mine in pairs]),
+    )
 
 
 class Measured:
@@ -49,8 +64,9 @@ class Measured:
 
     Args:
         table: Row per run, columns `OF_RUN`.
-        values: Column per quantity, rows as in the table; NaN where there is none.
-        bounds: Meaning of each value, of `analysis.bounds`.
+        low: Column per quantity, rows as in the table: number below which the true one
+            does not lie; NaN where there is none.
+        high: Number above which it does not lie.
         missing: Reason why a quantity could not be measured at all.
         metrics: Metrics that the study's manifest tells of, by name.
     """
@@ -58,12 +74,12 @@ class Measured:
     def __init__(
         self,
         table: pd.DataFrame,
-        values: pd.DataFrame,
-        bounds: pd.DataFrame,
+        low: pd.DataFrame,
+        high: pd.DataFrame,
         missing: Mapping[str, str] | None = None,
         metrics: Mapping[str, Metric] | None = None,
     ) -> None:
-        self.table, self.numbers, self.bounds = table, values, bounds
+        self.table, self.low, self.high = table, low, high
         self._missing = missing or {}
         self.metrics = dict(metrics or {})
         replicates = table["replicate"].to_numpy(np.int64)
@@ -75,8 +91,8 @@ class Measured:
         self._replicates = replicates
         self._diverged = (table["stop"] == "diverged").to_numpy(bool)
         self._columns = {
-            name: (values[name].to_numpy(np.float64), bounds[name].to_numpy(np.int8))
-            for name in values
+            name: (low[name].to_numpy(np.float64), high[name].to_numpy(np.float64))
+            for name in low
         }
         self._parameters = table["parameters"].to_list()
         self._groups: dict[str, list[str]] = {}
@@ -98,9 +114,9 @@ class Measured:
                 f"study again"
             )
         rows = self.rows[group]
-        values, bounds = self._columns[quantity]
+        low, high = self._columns[quantity]
         return Numbers(
-            self._replicates[rows], values[rows], bounds[rows], self._diverged[rows]
+            self._replicates[rows], low[rows], high[rows], self._diverged[rows]
         )
 
     def metric(self, name: str) -> Metric:
@@ -127,23 +143,21 @@ class Measured:
     def first(self, replicates: int) -> "Measured":
         """Returns what was measured of the first replicates alone."""
         kept = np.asarray(self._replicates < replicates)
-        table, numbers, bounds = (
+        table, low, high = (
             frame.loc[kept].reset_index(drop=True)
-            for frame in (self.table, self.numbers, self.bounds)
+            for frame in (self.table, self.low, self.high)
         )
-        return Measured(table, numbers, bounds, self._missing, self.metrics)
+        return Measured(table, low, high, self._missing, self.metrics)
 
     def to_csv(self, path: Path) -> None:
-        """Writes everything to the last digit; a bound has its sign before it."""
+        """Writes everything to the last digit, as `cell_of` does."""
         frame = self.table.assign(parameters=self.table["parameters"].map(json.dumps))
         cells: dict[str, Any] = {
             str(quantity): [
-                "" if np.isnan(value) else f"{SIGNS[int(bound)]}{value!r}"
-                for value, bound in zip(
-                    self.numbers[quantity].tolist(), self.bounds[quantity], strict=True
-                )
+                cell_of(*ends)
+                for ends in zip(self.low[quantity], self.high[quantity], strict=True)
             ]
-            for quantity in self.numbers
+            for quantity in self.low
         }
         frame.assign(**cells).to_csv(path, index=False)
 
@@ -156,10 +170,37 @@ def read_csv(path: Path) -> Measured:
         replicate=frame["replicate"].astype(int),
     )
     cells = frame.drop(columns=OF_RUN)
-    signs = {sign: bound for bound, sign in SIGNS.items() if sign}
-    bounds = cells.map(lambda cell: signs.get(cell[:2], EXACT))
-    values = cells.map(lambda cell: float(cell.lstrip("<>=")) if cell else float("nan"))
-    return Measured(table, values, bounds)
+    ends = cells.map(_ends_of)
+    low, high = (
+        pd.DataFrame({name: ends[name].str[end] for name in ends}, index=frame.index)
+        for end in (0, 1)
+    )
+    return Measured(table, low.astype(np.float64), high.astype(np.float64))
+
+
+def cell_of(low: float, high: float) -> str:
+    """Returns what is known of a number as a text: 1.0, >=1.0, <=2.0 or 1.0..2.0."""
+    if np.isnan(low):
+        return ""
+    if low == high:
+        return repr(float(low))
+    if np.isposinf(high) and not np.isneginf(low):
+        return f">={float(low)!r}"
+    if np.isneginf(low) and not np.isposinf(high):
+        return f"<={float(high)!r}"
+    return f"{float(low)!r}..{float(high)!r}"
+
+
+def _ends_of(cell: str) -> tuple[float, float]:
+    """Returns the two numbers of a text that `cell_of` made."""
+    if not cell:
+        return np.nan, np.nan
+    if cell.startswith(">="):
+        return float(cell[2:]), np.inf
+    if cell.startswith("<="):
+        return -np.inf, float(cell[2:])
+    low, _, high = cell.partition("..")
+    return float(low), float(high or low)
 
 
 def measure(
@@ -186,7 +227,7 @@ def measure(
     for claim in as_written(claims, told_of):
         wanted |= claim.quantities()
     wanted |= {final(each): final_frame(each) for each in metrics}
-    values, bounds, missing = {}, {}, {}
+    low, high, missing = {}, {}, {}
     for quantity, frame_of in wanted.items():
         try:
             frame = frame_of(study)
@@ -195,13 +236,13 @@ def measure(
         except StudyError as error:  # it was not evaluated
             missing[quantity] = str(error)
             continue
-        values[quantity] = frame["value"].to_numpy(np.float64)
-        bounds[quantity] = frame["bound"].to_numpy(np.int8)
+        low[quantity] = frame["low"].to_numpy(np.float64)
+        high[quantity] = frame["high"].to_numpy(np.float64)
         if "commits" in frame:
-            values[horizon(quantity)] = frame["commits"].to_numpy(np.float64)
-            bounds[horizon(quantity)] = np.zeros(len(frame), np.int8)
+            commits = frame["commits"].to_numpy(np.float64)
+            low[horizon(quantity)] = high[horizon(quantity)] = commits
     index = table.index
-    columns = pd.DataFrame(values, index), pd.DataFrame(bounds, index)
+    columns = pd.DataFrame(low, index), pd.DataFrame(high, index)
     return Measured(table, *columns, missing, told_of)
 
 

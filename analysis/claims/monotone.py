@@ -5,50 +5,40 @@ import numpy as np
 from analysis import bounds
 from analysis.claims.measured import Measured
 from analysis.claims.sweeps import along
-from analysis.claims.verdict import NONE, NOTHING, Evidence, Judged, side
-from analysis.statistics import LEVEL
+from analysis.claims.verdict import NONE, NOTHING, Evidence, Judged, judged, side
 from simulator.claims.monotone import Monotone
 
-WORDS = {"rising": ("rises", "down"), "falling": ("falls", "up")}
-"""How a direction is said, and where a step goes that is against it."""
+WORDS = {"rising": ("rises", "rise"), "falling": ("falls", "fall")}
+"""How a direction is said, of what is swept and of a step."""
 
 
 def judge(measured: Measured, claim: Monotone, *groups: str) -> Judged:
     """Judges whether final values grow along a sweep, or whether they fall.
 
-    Of each replicate the slope of its final values over the ranks of the swept values
-    counts. A rise holds if the mean slope is above zero and no step from one swept
-    value to the next goes down significantly; it does not hold if the slope is below
-    zero or a step goes down. A fall is the mirror image. Steps and slope are corrected
-    by Bonferroni.
+    The claim holds if they do from the first to the last swept value, and if no step
+    from one to the next goes the other way by `within`: all must pass. It does not hold
+    if one fails, by Bonferroni's correction.
     """
-    metric, over = claim.metric, claim.over
+    metric, over, within = claim.metric, claim.over, claim.within
     sign = 1.0 if claim.direction == "rising" else -1.0
-    verb, against = WORDS[claim.direction]
-    names, values, ends, missing = along(measured, claim, groups)
-    to = f": {metric} {verb} with {over}"
-    n, k = values.shape
-    if k < 2:
+    verb, noun = WORDS[claim.direction]
+    names, sample, said = along(measured, claim, groups)
+    to = f": {metric} {verb} with {over}" + (f", to {within:g}" if within else "")
+    if len(names) < 2:
         return Judged(to, NONE, "", NOTHING, 0, f"{over} has fewer than two values")
-    ranks = np.arange(k) - (k - 1) / 2
-    slopes = bounds.contrast(values, ends, ranks / (ranks @ ranks))
-    trend = side(slopes if sign > 0 else bounds.mirrored(slopes), 0.0)
     steps = [
-        side(bounds.contrast(values, ends, sign * step), 0.0)
-        for step in np.diff(np.eye(k), axis=0)
+        bounds.contrast(sample, sign * step)
+        for step in np.diff(np.eye(len(names)), 1, 0)
     ]
-    chances = [step.against for step in steps]
-    chances += [trend.against] if k > 2 else []  # two values have one step
-    contrary = min(1.0, len(chances) * min(chances))
-    refuted = contrary <= (1 - LEVEL) / 2
-    evidence = Evidence(1.0 if refuted else trend.for_it, contrary)
-    interval = NOTHING if slopes.open else bounds.interval(slopes)
-    why = f"slope over ranks against 0{missing}"
-    wrong = [
-        f"{names[i]} to {names[i + 1]}"
-        for i, step in enumerate(steps)
-        if step.against * len(chances) <= (1 - LEVEL) / 2
-    ]
-    if wrong:
-        why = f"goes {against} from {', '.join(wrong)}{missing}"
-    return Judged(to, evidence, f"per swept value: {interval}", interval, n, why)
+    ends = np.eye(len(names))[-1] - np.eye(len(names))[0]
+    found = [side(bounds.contrast(sample, sign * ends), 0.0)]
+    found += [side(step, 0.0 - within) for step in steps if len(steps) > 1]
+    evidence = Evidence(
+        max(step.for_it for step in found),
+        min(1.0, len(found) * min(step.against for step in found)),
+    )
+    sizes = [bounds.interval(step).mean for step in steps]
+    least = int(np.argmin(np.nan_to_num(sizes, nan=-np.inf)))
+    of = f"smallest {noun}, {names[least]} to {names[least + 1]}"
+    why = f"every step against {0.0 - within:g}{said}"
+    return judged(to, of, steps[least], evidence, why)

@@ -4,12 +4,10 @@ import numpy as np
 import pandas as pd
 
 from analysis import bounds, targets
-from analysis.bounds import AT_LEAST, EXACT
-from analysis.claims.final_values import judged, paired, positive, remarks
-from analysis.claims.measured import Frame, Measured, final, final_frame
-from analysis.claims.verdict import NONE, NOTHING, Judged, near
+from analysis.claims.final_values import DIFFERENCE, remarks
+from analysis.claims.measured import Frame, Measured, final, final_frame, together
+from analysis.claims.verdict import Judged, judged, near
 from analysis.frames import Study, runs
-from analysis.statistics import Interval
 from simulator.claims.ratio import Ratio
 from simulator.metrics import QUANTITIES
 
@@ -23,28 +21,20 @@ def quantities(claim: Ratio) -> dict[str, Frame]:
 def judge(measured: Measured, claim: Ratio, one: str, other: str) -> Judged:
     """Judges whether what one side came to is so many times what the other did.
 
-    The ratio is the geometric mean over pairs of replicates.
+    The median over pairs of replicates counts. A number that cannot be above zero has
+    no ratio: its pair counts for neither side.
     """
     of, expected, within = claim.of, claim.is_, claim.within
     sides = [measured.of(_end(of), group) for group in (one, other)]
-    sides = [positive(side, sides, of) for side in sides]
-    said = remarks(sides[0], one) + remarks(sides[1], other)
-    first, second = paired(*sides)
-    (_, above, *_), (_, below, *_) = first, second
-    to = f": ratio of {of} is {expected:g} to {within:g}"
-    if not ((above > 0).all() and (below > 0).all()):
-        why = f"a ratio needs {of} > 0 on both sides{said}"
-        return Judged(to, NONE, "", NOTHING, above.size, why)
-    sample = bounds.difference(
-        np.log(above), np.log(below), first.bounds, second.bounds
-    )
+    said = "".join(map(remarks, sides, (one, other)))
+    sample = bounds.contrast(bounds.logarithm(together(*sides)), DIFFERENCE)
+    if none := int((np.isinf(sample.low) & np.isinf(sample.high)).sum()):
+        said += f"; {none} pairs without a ratio of numbers above 0"
     lowest = np.log(expected - within) if expected > within else -np.inf
     evidence = near(sample, float(lowest), float(np.log(expected + within)))
-    why = f"whole interval within {within:g} of {expected:g}, or outside{said}"
-    found = judged(to, f"ratio of {of}", sample, evidence, why)
-    times = Interval(*(float(x) for x in np.exp(found.interval)))
-    words = f"ratio of {of}: {times}" if found.measured else ""
-    return found._replace(interval=times, measured=words)
+    to = f": ratio of {of} is {expected:g} to {within:g}"
+    why = f"ratio within {within:g} of {expected:g}, or outside{said}"
+    return judged(to, f"ratio of {of}", sample, evidence, why, logs=True)
 
 
 def _end(of: str) -> str:
@@ -58,6 +48,6 @@ def _at_end(of: str) -> Frame:
     def measured(study: Study) -> pd.DataFrame:
         table = targets.final_quantities(study, of, diverged=True)
         lost = (runs(study)["stop"] == "diverged").to_numpy(bool)
-        return table.assign(bound=np.where(lost, AT_LEAST, EXACT))
+        return table.assign(low=table["value"], high=table["value"].mask(lost, np.inf))
 
     return measured

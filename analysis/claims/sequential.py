@@ -1,141 +1,87 @@
 """Looks at claims while replicates are added: what a p-value is worth at each of them.
 
 A study that is looked at again and again, and stopped at will, is wrong more often than
-once in twenty. A plan of looks spends the five percent over them, little at first:
-O'Brien and Fleming's way, so that the last look is hardly worse than a single one.
+once in twenty. So the looks are planned. A p-value at some look is weighed by the
+square of the part of the plan's replicates that there are by then, so that early looks
+take little from the last; and it is worth the chance that, at any look of the plan, a
+sign test of a claim whose truth lies on the border has one that weighs as much. That
+chance is exact: the signs of replicates are then fair coins.
 
-A p-value of a t-test at some look is compared with the nominal level of that look, as
-though it came from a normal test (the significance level approach). Turned round: it
-is worth as much as the error of a whole plan in which its look has that very level.
-These values are then corrected for the number of claims like those of a fixed plan.
-
-The levels are found by integrating over the statistic's normal increments, by Gauss
-and Legendre's rule. SciPy's multivariate normal probabilities, which the tests compare
-them with, are randomised, with errors above a first look's level of 0.00001.
-
-Source: Lan and DeMets, Discrete sequential boundaries for clinical trials (Biometrika
-1983); Jennison and Turnbull, Group Sequential Methods (2000), chapters 7, 11 and 19;
-Liu and Anderson, On adaptive extensions of group sequential trials (JASA 2008);
-Maurer and Bretz, Multiple testing in group sequential trials using graphical
-approaches (Statistics in Biopharmaceutical Research 2013).
+Source: Jennison and Turnbull, Group Sequential Methods (2000), chapters 7 and 12, for
+exact plans of binary observations and powers of the fraction; Maurer and Bretz,
+Multiple testing in group sequential trials using graphical approaches (Statistics in
+Biopharmaceutical Research 2013), for Holm's correction of the result.
 """
 
+import math
 from functools import cache
-from typing import Any
 
 import numpy as np
-from jaxtyping import Float
-from scipy.interpolate import PchipInterpolator
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
+from scipy.special import bdtrc
+from scipy.stats import binom
 
-NODES = 96
-"""Points of Gauss and Legendre's rule, between the borders of a look."""
-LEAST_ERROR = 1e-14
-"""Least error of a whole plan that is told from none."""
-FAR = 40.0
-"""Standard deviations beyond which a normal probability is zero."""
+MOST_PARTS = 40
+"""Most p-values of which one may be the least, times their number (Bonferroni)."""
 
 
 def overall(chance: float, replicates: int, looks: tuple[int, ...]) -> float:
     """Returns what a p-value at some look is worth over the whole plan.
 
-    It is the two-sided error of a plan whose nominal level at this look is the p-value,
-    so that deciding where it is at most 0.05 decides wrongly at any look with a chance
-    of at most 0.05.
+    Deciding where it is at most 0.05 decides wrongly at any look with a chance of at
+    most 0.05. This is so for a sign test, for the largest of some, and for the least of
+    several times their number.
 
     Args:
         chance: Two-sided p-value.
-        replicates: Replicates that there are now. A look that was not planned is one
-            more; with more than planned, the plan is judged as though it ended here.
+        replicates: Replicates of the look; one of `looks`, if there are any.
         looks: Replicates at each look of the plan; none if there was none.
     """
-    if not looks or np.isnan(chance):
+    if not looks or math.isnan(chance):
         return chance
-    fractions = information(replicates, looks)
-    x = _two_sided(chance)
-    known, worth = _scale(fractions)
-    if x <= known[0]:
-        return 1.0
-    if x >= known[-1]:
-        return LEAST_ERROR
-    return min(1.0, 2 * float(ndtr(-PchipInterpolator(known, worth)(x))))
+    heavy = chance / _weight(replicates, looks)
+    return min(1.0, max(k * _crossed(heavy / k, looks) for k in range(1, MOST_PARTS)))
 
 
-def information(replicates: int, looks: tuple[int, ...]) -> tuple[float, ...]:
-    """Returns the fraction of the plan's replicates at each look until this one."""
-    whole = max(replicates, looks[-1])
-    return tuple(n / whole for n in (*(n for n in looks if n < replicates), replicates))
+def least(family: int, looks: tuple[int, ...] = ()) -> int | None:
+    """Returns the least replicates that can decide a claim of a family.
 
-
-def nominal(error: float, fractions: tuple[float, ...]) -> list[float]:
-    """Returns the two-sided level of each look of a plan.
+    That is where all replicates speak for it, by Holm's correction at 5 %. None where
+    no look of the plan has so many.
 
     Args:
-        error: Error of all looks together, two-sided, in (0, 1).
-        fractions: Fractions of the plan's replicates at each look, rising, at most 1.
+        family: Number of claims.
+        looks: Replicates at each look, as in `overall`.
     """
-    return [2 * float(ndtr(-border)) for border in borders(error, fractions)]
+    for n in looks or range(1, 1_000):
+        if family * overall(2.0 ** (1 - n), n, looks) <= ERROR:
+            return n
+    return None
 
 
-def borders(error: float, fractions: tuple[float, ...]) -> list[float]:
-    """Returns by how many standard errors a claim is decided at each look.
-
-    Args:
-        error: Error of all looks together, as in `nominal`.
-        fractions: Fractions at each look, as in `nominal`.
-    """
-    found: list[float] = []
-    nodes, parts = _rule()
-    at, weights = np.zeros(1), np.ones(1)  # of the score that went on, and its density
-    before = 0.0
-    for fraction in fractions:
-        spread = np.sqrt(fraction - before)
-        to_spend = spent(error, fraction) - (spent(error, before) if before else 0.0)
-        known = (to_spend, fraction, at / spread, weights, spread)
-        border: Any = brentq(_missing, 0.0, FAR, args=known)
-        found.append(float(border))
-        half = found[-1] * np.sqrt(fraction)
-        steps = (half * nodes[:, None] - at) / spread
-        density = np.exp(-(steps**2) / 2) @ weights / (spread * np.sqrt(2 * np.pi))
-        at, weights, before = half * nodes, half * parts * density, fraction
-    return found
+ERROR = 0.05
+"""Error of a family of claims, two-sided."""
 
 
-def _missing(
-    border: float,
-    to_spend: float,
-    fraction: float,
-    at: Float[np.ndarray, " n"],
-    weights: Float[np.ndarray, " n"],
-    spread: float,
-) -> float:
-    """Returns by how much more than is to be spent a border is crossed, either side."""
-    far = border * np.sqrt(fraction) / spread
-    return float(weights @ (ndtr(at - far) + ndtr(-far - at))) - to_spend
-
-
-def spent(error: float, fraction: float) -> float:
-    """Returns how much of a plan's error is spent by a fraction of its replicates.
-
-    Source: Lan and DeMets (1983), the function like O'Brien and Fleming's, either side.
-    """
-    return min(error, 4 * float(ndtr(ndtri(error / 4) / np.sqrt(fraction))))
-
-
-def _two_sided(chance: float) -> float:
-    """Returns by how many standard errors a normal test has a two-sided p-value."""
-    return -float(ndtri(chance / 2))
+def _weight(replicates: int, looks: tuple[int, ...]) -> float:
+    return (replicates / looks[-1]) ** 2
 
 
 @cache
-def _rule() -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(NODES)
+def _crossed(heavy: float, looks: tuple[int, ...]) -> float:
+    """Returns the chance that a p-value over its weight is at most so much, at a look.
 
-
-@cache
-def _scale(fractions: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns borders of the last look, rising, and those of a single look as good."""
-    single = np.linspace(_two_sided(0.9999), _two_sided(LEAST_ERROR), 60)
-    last = [borders(2 * float(ndtr(-z)), fractions)[-1] for z in single]
-    return np.array(last), single
+    Args:
+        heavy: Two-sided p-value of a sign test over its weight.
+        looks: Replicates at each look.
+    """
+    going, before, crossed = np.ones(1), 0, 0.0
+    for n in looks:
+        steps = binom.pmf(np.arange(n - before + 1), n - before, 0.5)
+        going, before = np.convolve(going, steps), n
+        signs = np.arange(n + 1)
+        more = np.maximum(signs, n - signs)
+        chances = np.minimum(1.0, 2 * bdtrc(more - 1.0, n, 0.5))
+        over = chances <= heavy * _weight(n, looks) * (1 + 1e-12)
+        crossed += float(going[over].sum())
+        going[over] = 0.0
+    return crossed

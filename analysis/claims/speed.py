@@ -3,12 +3,16 @@
 import numpy as np
 
 from analysis import bounds
-from analysis.bounds import EXACT
-from analysis.claims.measured import Numbers
-from analysis.claims.verdict import NONE, NOTHING, Judged, side
-from analysis.statistics import Interval
+from analysis.bounds import Sample
+from analysis.claims.final_values import DIFFERENCE
+from analysis.claims.measured import Numbers, together
+from analysis.claims.verdict import Judged, judged, side
+from analysis.statistics import LEVEL
 from simulator.claims.faster import Faster
 from simulator.claims.fewer import Fewer
+
+LEAST_PART = 100.0
+"""Times as close as evaluations are that they are advised to be, at most."""
 
 
 def ratio_to_target(
@@ -24,29 +28,60 @@ def ratio_to_target(
     if least != 1:
         to += f", {least:g} times"
     fast, slow = sides
-    _, *rows = np.intersect1d(fast.replicates, slow.replicates, return_indices=True)
-    fast, slow = (
-        Numbers(*(column[these] for column in numbers))
-        for numbers, these in zip(sides, rows, strict=True)
-    )
-    n = fast.values.size
-    did_fast, did_slow = fast.bounds == EXACT, slow.bounds == EXACT
-    reached = f"reached {did_fast.sum()}/{n} and {did_slow.sum()}/{n}"
-    if not did_fast.all() and not did_slow.all():
-        why = "neither side always reached the target"
-        return Judged(to, NONE, reached, NOTHING, n, why)
-    if not (fast.values.all() and slow.values.all()):
-        why = "the target was reached before anything was learned"
-        return Judged(to, NONE, reached, NOTHING, n, why)
-    sample = bounds.difference(
-        np.log(slow.values), np.log(fast.values), slow.bounds, fast.bounds
-    )
-    # That all of one side did not arrive says nothing of by how much it was later.
-    evidence = side(sample._replace(chance=1.0), float(np.log(least)))
-    interval = Interval(*(float(end) for end in np.exp(bounds.interval(sample))))
+    both = together(slow, fast)
+    border = float(np.log(least))
+    sample = bounds.contrast(bounds.logarithm(both), DIFFERENCE)
+    evidence = side(sample, border)
+    did_slow, did_fast = np.isfinite(both.high).sum(axis=0)
+    n = sample.low.size
     why = f"ratio against {least:g}"
-    if not did_slow.all():
-        why = f"ratio is a lower bound: {other} is censored"
-    elif not did_fast.all():
-        why = f"ratio is an upper bound: {one} is censored"
-    return Judged(to, evidence, f"{words}: {interval}; {reached}", interval, n, why)
+    if at_once := int((both.high <= 0).any(axis=1).sum()):
+        why += f"; {at_once} pairs at the target before anything was learned"
+    if did_slow < n or did_fast < n:
+        late = [name for name, k in ((other, did_slow), (one, did_fast)) if k < n]
+        why += f"; {' and '.join(late)} did not always reach the target"
+    if min(evidence) > (1 - LEVEL) / 2:
+        why += _resolution(both, sample, border, claim)
+    found = judged(to, words, sample, evidence, why, logs=True)
+    if not n:
+        return found
+    reached = f"reached {did_fast}/{n} and {did_slow}/{n}"
+    return found._replace(measured=f"{found.measured}; {reached}")
+
+
+def _resolution(
+    both: Sample, ratios: Sample, border: float, claim: Faster | Fewer
+) -> str:
+    """Returns how far apart evaluations leave ratios open, and which would decide.
+
+    Those of half of the ratios would: a period that leaves a ratio open by less than
+    its middle lies from the border.
+
+    Args:
+        both: What it took the slower and the faster side.
+        ratios: Logarithms of their ratios.
+        border: Border of the claim, a logarithm.
+        claim: Claim, for the unit.
+    """
+    seen = np.isfinite(both.high).all(axis=1) & (both.high > 0).all(axis=1)
+    mine = seen & (ratios.low <= border) & (ratios.high >= border)
+    mine &= (both.low < both.high).any(axis=1)
+    if not mine.any():
+        return ""
+    if np.isinf(both.low[mine]).any():
+        return "; the evaluations before are not known"
+    counted = getattr(claim, "counted_in", "commits")
+    unit = "s" if counted == "time" else counted
+    apart = float(np.median((both.high - both.low)[mine]))
+    ends = np.exp([ratios.low[mine].min(), ratios.high[mine].max()])
+    said = (
+        f"; {mine.sum()} ratios may lie on either side: evaluations {apart:.3g} {unit} "
+        f"apart leave {ends[0]:.3g} to {ends[1]:.3g}"
+    )
+    middles = (both.low + both.high)[mine] / 2
+    away = np.abs(np.log(middles[:, 0] / middles[:, 1]) - border)
+    needed = float(np.median(away / (1 / middles).sum(axis=1)))
+    if needed < apart / LEAST_PART:
+        return said
+    digit = 10.0 ** np.floor(np.log10(needed))
+    return f"{said}; evaluate.every of {np.floor(needed / digit) * digit:g} may decide"

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from analysis.claims.measured import Measured, final
+from analysis.bounds import Sample
+from analysis.claims.measured import Measured, final, together
 from analysis.frames import short
 from simulator.claims.monotone import Monotone
 from simulator.claims.steady import Steady
@@ -36,13 +35,13 @@ def swept(
 
 def along(
     measured: Measured, claim: Monotone | Steady, groups: tuple[str, ...]
-) -> tuple[list[Any], np.ndarray, np.ndarray, str]:
+) -> tuple[list[Any], Sample, str]:
     """Returns final values along a sweep.
 
     Returns:
         The swept values, numbers in their order and words in that of the sweep; final
-        values and what they say, `[replicates, swept values]`, of the replicates that
-        have all of them; and words on those that have not.
+        values, `[replicates, swept values]`, of the replicates that have all of them;
+        and words on those that have not.
 
     Raises:
         StudyError: The key is not swept, or others are as well.
@@ -53,17 +52,11 @@ def along(
     numbers = all(isinstance(value, int | float) for value in at)
     names = sorted(at) if numbers else list(at)
     columns = [measured.of(final(metric), at[name]) for name in names]
-    every = sorted(set().union(*(set(column.replicates) for column in columns)))
-    if all(column.diverged.all() for column in columns):
-        raise StudyError(f"all runs of {variant} diverged")
-    values = np.full((len(every), len(names)), np.nan)
-    ends = np.zeros((len(every), len(names)), np.int8)
-    for place, column in enumerate(columns):
-        rows = np.searchsorted(every, column.replicates)
-        values[rows, place], ends[rows, place] = column.values, column.bounds
-    whole = ~np.isnan(values).any(axis=1)
-    missing = int((~whole).sum())
-    said = f"; {missing} replicates without a final value at some {over}"
-    lost = sum(int(column.diverged.sum()) for column in columns)
-    words = f"; {lost} runs diverged and count as the worst value" if lost else ""
-    return names, values[whole], ends[whole], words + (said if missing else "")
+    sample = together(*columns)
+    said = ""
+    if lost := sum(int(column.diverged.sum()) for column in columns):
+        said += f"; {lost} runs diverged and are as bad as the worst, or worse"
+    every = set().union(*(column.replicates.tolist() for column in columns))
+    if missing := len(every) - len(sample.low):
+        said += f"; {missing} replicates without a final value at some {over}"
+    return names, sample, said

@@ -1,19 +1,19 @@
 """Claims that final values are some number."""
 
-from analysis.claims.final_values import judged, of_group
-from analysis.claims.measured import Measured
-from analysis.claims.verdict import Judged, near
+from analysis.claims.final_values import of_group
+from analysis.claims.measured import Measured, final
+from analysis.claims.verdict import Judged, judged, near
 from simulator.claims.value import Value
 
 
 def judge(measured: Measured, claim: Value, name: str) -> Judged:
-    """Judges whether the mean final value is `is`, to `within`.
+    """Judges whether the median final value is `is`, to `within`.
 
-    The claim holds if the mean is within `within` of `is`, and does not hold if it is
+    The claim holds if the median is within `within` of `is`, and does not hold if it is
     outside.
     """
     metric, expected, within = claim.metric, claim.is_, claim.within
-    sample, said = of_group(measured, metric, name)
+    sample, said = of_group(measured.of(final(metric), name), name)
     evidence = near(sample, expected - within, expected + within)
     to = f": {metric} is {expected:g} to {within:g}"
     why = f"whole interval within {within:g} of {expected:g}, or outside{said}"

@@ -4,12 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.bounds import Sample, above, below
+from analysis.bounds import Sample, above, below, in_words, interval
 from analysis.statistics import ROUNDING, Interval
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
-LEAST = 3
-"""Replicates below which nothing is decided."""
+UNDECIDABLE = "not decidable"
+"""Verdict where the replicates are too few for their family of claims."""
+UNDECIDED = (OPEN, UNDECIDABLE)
 NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
@@ -46,19 +47,19 @@ class Judged(NamedTuple):
 
 
 def side(sample: Sample, border: float) -> Evidence:
-    """Judges whether a mean lies above a border.
+    """Judges whether a median lies above a border.
 
-    Rounding does not count: a mean that is the border lies on neither side.
+    Rounding does not count: a number that is the border lies on neither side.
     """
     slack = ROUNDING * (1 + abs(border))
     return Evidence(above(sample, border + slack), below(sample, border - slack))
 
 
 def near(sample: Sample, low: float, high: float) -> Evidence:
-    """Judges whether a mean lies between two numbers: two one-sided tests.
+    """Judges whether a median lies between two numbers: two one-sided tests.
 
     Both must speak for it, and either may speak against it. Rounding does not count: a
-    mean may lie on the border.
+    number may lie on the border.
 
     Source: Schuirmann, A comparison of the two one-sided tests procedure and the power
     approach for assessing the equivalence of average bioavailability (Journal of
@@ -72,3 +73,31 @@ def near(sample: Sample, low: float, high: float) -> Evidence:
     if np.isfinite(high):
         sides.append(Evidence(below(sample, high), above(sample, high)))
     return Evidence(max(s.for_it for s in sides), min(s.against for s in sides))
+
+
+def judged(
+    to: str,
+    of: str,
+    sample: Sample,
+    evidence: Evidence,
+    why: str,
+    *,
+    logs: bool = False,
+) -> Judged:
+    """Returns what was judged of a sample, with its median and its interval.
+
+    Args:
+        to: Words that complete the claim.
+        of: What the sample is, in words.
+        sample: Number of each replicate.
+        evidence: Evidence that it gives.
+        why: Reason, in words.
+        logs: Whether its numbers are logarithms.
+    """
+    n = sample.low.size
+    if not n:
+        return Judged(to, NONE, "", NOTHING, 0, why)
+    found = interval(sample)
+    if logs:
+        found = Interval(*(float(end) for end in np.exp(found)))
+    return Judged(to, evidence, f"{of}: {in_words(found, n)}", found, n, why)

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.figures.layout import Size
 from analysis.figures.lines import swept_key
-from analysis.figures.medians import Taken, medians_over
+from analysis.figures.medians import medians_over, taken_by
 from analysis.figures.names import plain
-from analysis.frames import Study, runs
+from analysis.frames import Study
+from analysis.targets import commits_to_stop
 
 CAPTIONS = {"^commits-over-": "Commits until the target over what is swept"}
 """Captions of the standard figures, by a pattern of their names."""
@@ -31,7 +31,7 @@ def commits_over(
 ) -> Figure:
     """Draws the commits until runs stopped at their target against a swept number.
 
-    Kaplan-Meier medians with 95 % intervals. A run that did not stop there is a hollow
+    Medians with 95 % intervals. A run that did not stop there is a hollow
     triangle at the commits that it made; a line has a gap where fewer than half of the
     replicates did. Lines are those of `final_over`.
 
@@ -45,13 +45,7 @@ def commits_over(
     Raises:
         StudyError: The key is not swept over numbers, or others have too many values.
     """
-    taken = {
-        str(group): Taken(
-            rows["commits"].to_numpy(np.float64),
-            (rows["stop"] == "target").to_numpy(bool),
-        )
-        for group, rows in runs(study).groupby("group")
-    }
+    taken = taken_by(commits_to_stop(study))
     figure, axes = medians_over(study, key, taken, at=at, size=size)
     axes.set_ylabel("Commits to the target")
     return figure

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,7 +19,7 @@ from analysis.figures.layout import Size
 from analysis.figures.lines import Line, Lines, lines_over, pinned
 from analysis.figures.sweeps import figure_of_lines, is_wide, words_along
 from analysis.frames import Study
-from analysis.statistics import kaplan_meier_median
+from analysis.statistics import median_time
 
 ROOM = 2.0
 """Times the largest amount, as far as intervals are drawn."""
@@ -33,15 +34,28 @@ class Taken(NamedTuple):
     Attributes:
         amounts: Amount until each arrived, or was last looked at.
         reached: Whether each arrived.
+        low: Amount up to which each had not arrived; infinite if it never will.
+        high: Amount at which it was seen to have arrived; infinite if it was not.
     """
 
     amounts: np.ndarray
     reached: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
     @property
     def share(self) -> str:
         """How many replicates arrived, of all."""
         return f"{int(self.reached.sum())} of {self.reached.size}"
+
+
+def taken_by(times: pd.DataFrame) -> dict[str, Taken]:
+    """Returns what it took each group, of a table such as of `times_to_target`."""
+    columns = ["time", "reached", "low", "high"]
+    return {
+        str(group): Taken(*(rows[name].to_numpy() for name in columns))
+        for group, rows in times.groupby("group")
+    }
 
 
 def medians_over(
@@ -52,7 +66,7 @@ def medians_over(
     at: Mapping[str, Any] | None = None,
     size: Size | None = None,
 ) -> tuple[Figure, Axes]:
-    """Draws Kaplan-Meier medians against a swept number, a line for each variant.
+    """Draws medians against a swept number, a line for each variant.
 
     Lines are those of `final_over`: only replicates are pooled. A line has a gap where
     fewer than half arrived; a hollow triangle is a replicate that did not, at the
@@ -84,7 +98,7 @@ def medians_over(
 
     def draw(axes: Axes, line: Line, x: np.ndarray, look: dict) -> Artist:
         mine = [taken[group] for group in line.groups]
-        found = np.array([kaplan_meier_median(*each) for each in mine], np.float64)
+        found = np.array([median_time(each.low, each.high) for each in mine])
         found[~np.isfinite(found[:, 0])] = math.nan
         median, low, high = found.T
         goes_on = high > ceiling

@@ -20,10 +20,8 @@ from analysis.targets import (
     times_to_target,
 )
 
-RATIO = "a ratio of medians (a claim's is the mean over pairs of replicates)"
+RATIO = "a ratio of medians (a claim's is the median over pairs of replicates)"
 """Words on the ratio, which is another number than that of a claim on speed."""
-ROOM = 2.0
-"""Times the longest time, as far as intervals of others are drawn."""
 
 
 CAPTIONS = {"^time-to-target$": f"Virtual time until the target: medians; {MEDIANS}"}
@@ -58,10 +56,7 @@ def speed_up_bars(
     medians = table["median"].to_numpy(np.float64)
     reached = np.isfinite(medians)
     ends = np.where(reached, medians, horizons.loc[table.index].to_numpy(np.float64))
-    # An interval may be open or far longer than all bars, which would then be dots.
-    furthest = ROOM * max(float(ends.max()), float(horizons.max()))
     highs = table["high"].to_numpy(np.float64)[reached]
-    cut = bool((highs > furthest).any())
     names = [style.text(layout.label(study, group), 26) for group in table.index]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
@@ -76,7 +71,7 @@ def speed_up_bars(
                 label = f"{ends.max() / tip:.3g}×" if tip > 0 else "at once"
                 label = f"≥ {label}" if tip > 0 and not reached.all() else label
                 open_until = max(tip, horizons[group])
-                tip = _draw_interval(axes, row, one, open_until, furthest)
+                tip = _draw_interval(axes, row, one, open_until)
             else:
                 bar = axes.barh(row, tip, height=0.6, fill=False, edgecolor=color)
                 bar[0].set_hatch("////")
@@ -91,7 +86,7 @@ def speed_up_bars(
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.set_xlabel(axis_label(study, metric, value))
-        note = _bar_words(reached, highs, cut=cut)
+        note = _bar_words(reached, highs)
         layout.add_note(figure, [*note, target_words(study, metric, value)])
         if len(names) <= len(style.palette()):
             medians_said = (
@@ -116,9 +111,9 @@ def target_words(study: Study, metric: str, value: float) -> str:
     return f"target: {share_of_best(study, metric)} the best group's final value"
 
 
-def _bar_words(reached: np.ndarray, highs: np.ndarray, *, cut: bool) -> list[str]:
+def _bar_words(reached: np.ndarray, highs: np.ndarray) -> list[str]:
     """Returns words on bars, lines and labels of times to a target."""
-    arrow = ", an arrow where it goes on" if cut else ""
+    arrow = ", an arrow where it goes on" if np.isinf(highs).any() else ""
     known = not np.isnan(highs).all()
     return [
         "Bars: median",
@@ -129,9 +124,7 @@ def _bar_words(reached: np.ndarray, highs: np.ndarray, *, cut: bool) -> list[str
     ]
 
 
-def _draw_interval(
-    axes: Axes, row: int, one: pd.Series, open_until: float, furthest: float
-) -> float:
+def _draw_interval(axes: Axes, row: int, one: pd.Series, open_until: float) -> float:
     """Draws a median's interval, with an arrow where it goes on.
 
     Args:
@@ -139,7 +132,6 @@ def _draw_interval(
         row: Row of the group.
         one: Median and interval of the group.
         open_until: End of an open interval in the figure.
-        furthest: Largest end of a closed interval in the figure.
 
     Returns:
         The end of the interval.
@@ -147,9 +139,9 @@ def _draw_interval(
     low, high = float(one["low"]), float(one["high"])
     if math.isnan(low) or math.isnan(high):
         return float(one["median"])
-    end = min(high, furthest) if math.isfinite(high) else open_until
+    end = high if math.isfinite(high) else open_until
     axes.plot([low, end], [row, row], color=style.ink(), lw=1.2)
     axes.plot([low], [row], color=style.ink(), marker="|", ms=7)
-    closing = "|" if high <= furthest else ">"
+    closing = "|" if math.isfinite(high) else ">"
     axes.plot([end], [row], color=style.ink(), marker=closing, ms=5)
     return end

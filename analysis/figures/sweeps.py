@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from analysis.bounds import EXACT
 from analysis.figures import layout, style
 from analysis.figures.layout import Size
 from analysis.figures.lines import Line, Lines, lines_over, pinned, swept_key
@@ -18,7 +17,7 @@ from analysis.figures.names import plain
 from analysis.frames import Study, first_metric, runs
 from analysis.instants import Instant, too_late, values_at
 from analysis.statistics import t_interval
-from analysis.targets import final_values
+from analysis.targets import final_values, for_means
 
 FINAL = "Final: mean of the last tenth of a run's evaluations"
 RATIO = 20.0
@@ -134,9 +133,10 @@ def _samples(study: Study, metric: str, when: Instant | None) -> dict[str, np.nd
         found = final_values(study, metric)
     else:
         found = values_at(study, metric, when.value, when.counted)
+        found = for_means(study, metric, found)
         if found["value"].isna().all():
             raise too_late(study, when)
-        bounded = found.loc[found["bound"] != EXACT, "group"]
+        bounded = found.loc[np.isinf(found[["low", "high"]]).any(axis=1), "group"]
         found["value"] = found["value"].mask(found["group"].isin(bounded))
     return {
         str(group): values.dropna().to_numpy(np.float64)

@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.figures.layout import Size
 from analysis.figures.lines import swept_key
-from analysis.figures.medians import Taken, medians_over
+from analysis.figures.medians import medians_over, taken_by
 from analysis.figures.names import plain
 from analysis.figures.speed_ups import axis_label, target_words
 from analysis.frames import Study
@@ -43,7 +42,7 @@ def time_to_target_over(
 ) -> Figure:
     """Draws the virtual time to a target against a swept number.
 
-    Kaplan-Meier medians with 95 % intervals. A replicate that did not reach the target
+    Medians with 95 % intervals. A replicate that did not reach the target
     is a hollow triangle at its end, or at the study's if it diverged or stalled; a line
     has a gap where fewer than half of them did. Lines are those of `final_over`: only
     replicates are pooled.
@@ -61,12 +60,7 @@ def time_to_target_over(
         StudyError: The key is not swept over numbers, others have too many values, the
             metric was not evaluated or cannot have the value.
     """
-    taken = {
-        str(group): Taken(
-            rows["time"].to_numpy(np.float64), rows["reached"].to_numpy(bool)
-        )
-        for group, rows in times_to_target(study, metric, value).groupby("group")
-    }
+    taken = taken_by(times_to_target(study, metric, value))
     said = target_words(study, metric, value)
     figure, axes = medians_over(study, key, taken, said, at, size)
     # The label is longer than the axis, in a low figure also in two lines.

@@ -256,7 +256,7 @@ def _statistics(study: Study) -> list[str]:
         *[REPLAYED] * bool((scenario.get("timeline") or {}).get("replay")),
         f"Error bars and bands: {level} t-intervals of the mean over replicates.",
         f"Times to a target: medians with {level} intervals; {MEDIANS}.",
-        "Claims are judged by paired t-tests, corrected by Holm for their number.",
+        "Claims are judged by paired sign tests, corrected by Holm for their number.",
         "Each figure's `.txt` file says what its bars and bands are.",
     ]
 

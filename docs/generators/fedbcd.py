@@ -15,7 +15,7 @@ COUNTED = ("rounds", "messages", "computation_s", "communication_s", "time")
 def exchange_table(
     study: Study, metric: str, targets: Sequence[float], per: float = 1.0
 ) -> pd.DataFrame:
-    """Returns the cost of each target in each group: Kaplan-Meier medians.
+    """Returns the cost of each target in each group: medians.
 
     Medians of parts need not add up to the median of the whole.
 

@@ -77,7 +77,7 @@ def staleness(results: Path, folder: Path) -> None:
             "learning rate": what,
             "optimiser": name,
             **{f"at {at - 1:g}": f"{x:.3g}" for at, x in _points(one)},
-            "beyond the sweep": int((one.bounds != 0).sum()),
+            "beyond the sweep": one.beyond,
         }
         for what, lines in found.items()
         for name, one in lines.items()

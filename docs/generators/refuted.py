@@ -150,4 +150,4 @@ def _line(measured: Measured, variant: str) -> Levels:
 def _finals(measured: Measured, group: str) -> np.ndarray:
     """Returns a group's final accuracies; that of a run that diverged is 0."""
     numbers = measured.of(final("test_accuracy"), group)
-    return np.where(numbers.diverged, 0, numbers.values)
+    return np.where(numbers.diverged, 0, numbers.low)

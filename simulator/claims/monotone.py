@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from simulator.claims.base import Claim
-from simulator.claims.entries import Metric
+from simulator.claims.entries import Metric, Within
 
 
 class Monotone(Claim):
@@ -22,6 +22,8 @@ class Monotone(Claim):
     """Key of the sweep."""
     direction: Literal["rising", "falling"] = "rising"
     """Direction of the metric as the swept value grows."""
+    within: Within = 0.0
+    """Largest step the other way that counts as none, in the unit of the metric."""
 
     @property
     def swept_key(self) -> str:

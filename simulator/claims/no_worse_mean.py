@@ -10,14 +10,13 @@ class NoWorseMean(OfPair):
     """Has final values of `metric` that are worse by little in the mean of a sweep.
 
     That is by less than `within`, in the mean of all swept values of `over`, such as
-    networks: these are the sample, and replicates are averaged first.
+    networks, which is one number of each replicate.
     """
 
     named: ClassVar[str] = "no_worse_mean"
     judged_by: ClassVar[str] = "analysis.claims.no_worse_mean:judge"
     lacking: ClassVar[str] = "over what, by how much; add over: KEY, within: 0.01"
     along_sweep: ClassVar[bool] = True
-    compares: ClassVar[bool] = False
     words: ClassVar[str] = " no worse than "
 
     no_worse_mean: str

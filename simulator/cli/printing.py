@@ -338,8 +338,8 @@ def show_claims(found: "pd.DataFrame") -> None:
         )
     if found["measured"].str.startswith("times ").any():
         out.print(
-            "times faster, times fewer: a mean (geometric) over replicates, pair by "
-            "pair; figures of times show ratios of medians",
+            "times faster, times fewer: the median over replicates, pair by pair; "
+            "figures of times show ratios of medians",
             style="dim",
         )
     if len({*found["origin"]}) > 1:

@@ -155,7 +155,7 @@ def check(
     folders: Annotated[list[Path], typer.Argument(help="folders of studies")],
 ) -> None:
     """Shows the verdicts on the claims of the studies' sources."""
-    from analysis import claims
+    from analysis import claims, escapes
     from analysis.frames import titled
     from simulator import trace
 
@@ -169,6 +169,8 @@ def check(
         found = claims.evaluate(study)  # damage is told before anything is judged
         out.say(titled(study.manifest), style="bold")
         printing.show_claims(found)
+        if not found.empty:
+            out.print(escapes.chance(study), style="dim")
         if found.empty:
             out.say("no claims to be judged; a scenario states its own as claims")
 

@@ -79,7 +79,7 @@ def run(
         bool,
         typer.Option(
             "--until-decided",
-            help="add replicates, looking at the claims after 5, 8, 12 and 20 of them, "
+            help="add replicates, looking at the claims after 10, 14 and 20 of them, "
             "until every claim is decided",
         ),
     ] = False,
@@ -117,6 +117,8 @@ def run(
         )
     for remark in remarks(config):
         err.say(f"stalesim: warning: {remark}", style="yellow")
+    if config.claims:
+        _warn_of_undecidable(config, most, until_decided=until_decided)
     with placing(scenario):
         if dry_run:
             from simulator.studies import memory, planned, sizes, staged, timing
@@ -151,6 +153,27 @@ def run(
         _simulate(
             config, folder, jobs, scheduler, checkpoint, forms, track, decided, most
         )
+
+
+def _warn_of_undecidable(
+    config: "Scenario", most: int | None, *, until_decided: bool
+) -> None:
+    """Says that claims cannot be decided by the replicates that are asked for.
+
+    Raises:
+        UserError: They are to be run until they are decided, which they never are.
+    """
+    from analysis import claims
+
+    if until_decided:
+        from simulator.studies import staged
+
+        plan = {"looks": staged.planned(config, most)}
+        for why in claims.undecidable(config.model_copy(update=plan)):
+            raise UserError(f"--most must be enough to decide claims: {why}; raise it")
+        return
+    for why in claims.undecidable(config):
+        err.say(f"stalesim: warning: {why}; -s replicates=NUMBER", style="yellow")
 
 
 SEVERAL = re.compile(rb"^(replicates|variants|sweep)\b", re.MULTILINE)

@@ -88,7 +88,7 @@ def simulate(
             a kill loses no more; None for never.
         until_decided: Judge that says whether every claim is decided, such as
             `analysis.claims.all_decided`; until then replicates are added in stages, at
-            5, 8, 12 and 20 of them, as `staged.looks` plans it. Claims are judged by
+            10, 14 and 20 of them, as `staged.looks` plans it. Claims are judged by
             the levels of this plan.
         most: Replicates of the last stage; by default 20, or the scenario's own if
             those are more.

@@ -15,9 +15,9 @@ from simulator.scenario.scenario import Scenario
 from simulator.trace import Study, load
 from simulator.trace.manifest import NAME
 
-FIRST, GROWTH = 5, 1.6
+FIRST, GROWTH = 10, 1.4
 """Replicates of the first look, and from one look to the next."""
-LEAST, MOST = 3, 20
+LEAST, MOST = 6, 20
 """Replicates below which nothing is decided; and those of the last look, unless the
 scenario asks for more."""
 
@@ -26,7 +26,7 @@ Decided = Callable[[Study], bool]
 
 
 def looks(most: int) -> tuple[int, ...]:
-    """Returns the replicates at each look of a plan: 5, 8, 12, 20, 32, ..., the last.
+    """Returns the replicates at each look of a plan: 10, 14, 19, 27, 38, ..., the last.
 
     None but the last one is more than four fifths of it.
 
@@ -74,12 +74,7 @@ def stages(
             f"{scenario.name}: must have no sweep.zipped.replicates to run until "
             f"claims are decided, which adds replicates to all runs; remove them"
         )
-    plan = scenario.looks or looks(most or max(MOST, scenario.replicates))
-    if scenario.looks and most not in (None, scenario.looks[-1]):
-        raise StudyError(
-            f"--most must be the {scenario.looks[-1]} replicates of the scenario's "
-            f"last look, got {most}; leave it out"
-        )
+    plan = planned(scenario, most)
     started = _started(folder)
     done = started.get("replicates", 0)
     known = tuple(started.get("looks") or ())
@@ -102,6 +97,16 @@ def stages(
 def is_looked_at(scenario: Scenario) -> bool:
     """Says whether a study is at a look of its plan, and not extended by hand."""
     return scenario.replicates in scenario.looks
+
+
+def planned(scenario: Scenario, most: int | None) -> tuple[int, ...]:
+    """Returns the replicates at each look of a scenario, as `stages` takes them."""
+    if scenario.looks and most not in (None, scenario.looks[-1]):
+        raise StudyError(
+            f"--most must be the {scenario.looks[-1]} replicates of the scenario's "
+            f"last look, got {most}; leave it out"
+        )
+    return scenario.looks or looks(most or max(MOST, scenario.replicates))
 
 
 def continued(scenario: Scenario, folder: Path) -> Scenario:

@@ -5,7 +5,9 @@ lies on a claim's border, both decided verdicts count as wrong.
 
     python -m tests.verification.claims_at_random
 
-writes the table of docs/judging.md: how often each kind is decided wrongly and rightly.
+writes the tables of docs/judging.md: how often each kind is decided wrongly and
+rightly, and how often claims are where runs are skewed, rarely diverge, or are seen at
+few evaluations (`tests.verification.skewed`).
 """
 
 from collections.abc import Callable
@@ -30,7 +32,9 @@ WIDTH = 3 * SPREAD
 VALUES = (1, 2, 3, 4)
 """Of a sweep."""
 TARGET = {"test_accuracy": 0.5}
-LOOKS = (5, 8, 12, 20)
+FINE = 1e-9
+"""Of a time, between the evaluations before and at the target."""
+LOOKS = (10, 14, 20)
 
 
 class Study:
@@ -131,9 +135,10 @@ def _value(
 
 def _times(study: Study, side: str, times: np.ndarray, until: float = np.inf) -> None:
     for replicate, time in enumerate(times):
-        ends = [0.0, min(time, until)]
-        reached = [0.0, float(time <= until)]
-        study.add(side, replicate, [0, 1], times=ends, test_accuracy=reached)
+        end = min(time, until)
+        reached = [0.0, 0.0, float(time <= until)]
+        ends = [0.0, end * (1 - FINE), end]
+        study.add(side, replicate, [0, 1, 2], times=ends, test_accuracy=reached)
 
 
 def _faster(until: float) -> Maker:
@@ -155,8 +160,9 @@ def _fewer(
     slow, fast = _pairs(generator, replicates, float(np.log(2)) + effect)
     for side, logs in (("a", fast), ("b", slow)):
         for replicate, log in enumerate(logs):
-            commits = [0, round(1e6 * float(np.exp(log)))]
-            more: dict[str, Any] = {"stop": "target", "test_accuracy": [0, 1]}
+            last = round(1e9 * float(np.exp(log)))
+            commits = [0, last - 1, last]
+            more: dict[str, Any] = {"stop": "target", "test_accuracy": [0, 0, 1]}
             study.add(f"{side}{name}", replicate, commits, **more)
     return {"fewer": f"a{name}", "than": f"b{name}", "by_at_least": 2.0}
 
@@ -242,7 +248,6 @@ ESTIMATES: dict[str, float] = {
     "value": 0.5 + WIDTH,
     "slope": -0.9,
     "slope over horizons": -0.4,
-    "monotone": 0.0,
 }
 """What is estimated where the truth lies on the border."""
 OF_RATIOS = ("faster", "fewer", "ratio")
@@ -318,8 +323,7 @@ def at_looks(measured: Measured, said: list[dict[str, Any]]) -> pd.DataFrame:
 def covers(found: pd.DataFrame, kind: str, effect: float) -> float:
     """Returns the share of intervals that contain the truth."""
     towards = -1.0 if kind in FALLING else 1.0
-    step = effect / 2 if kind == "monotone" else effect
-    truth = ESTIMATES[kind] + towards * step
+    truth = ESTIMATES[kind] + towards * effect
     truth = float(np.exp(truth)) if kind in OF_RATIOS else truth
     return float(((found["low"] <= truth) & (truth <= found["high"])).mean())
 
@@ -328,23 +332,31 @@ FALLING = ("close", "ratio", "value", "slope", "slope over horizons")
 """Kinds of which more on the claim's side is less of what is estimated."""
 
 
+PLANS = (8, 20, None)
+"""Replicates of the tables; None for the looks."""
+
+
 def table(number: int = 2_000) -> str:
     """Returns a row per kind: wrong decisions at the border, right ones beyond it."""
-    rows = ["| kind | wrong, 5 | wrong, 20 | wrong, looks | right, 5 | right, 20 | "]
+    rows = ["| kind | wrong, 8 | wrong, 20 | wrong, looks | right, 8 | right, 20 | "]
     rows[0] += "right, looks | replicates |"
     rows.append("| --- " * 8 + "|")
     for kind in MAKERS:
         shares, used = [], 0.0
         for effect in (0.0, EFFECT):
             known = studied(kind, number, LOOKS[-1], effect, 1)
-            for replicates in (5, 20, None):
+            for replicates in PLANS:
                 found = decided(*known, replicates)
                 verdicts = (claims.HOLDS,) if effect else wrong(effect)
                 shares.append(f"{100 * found['verdict'].isin(verdicts).mean():.1f}")
                 used = float(found["replicates"].mean())
         rows.append(f"| {kind} | {' | '.join(shares)} | {used:.1f} |")
+        print(rows[-1], flush=True)  # noqa: T201
     return "\n".join(rows)
 
 
 if __name__ == "__main__":
-    print(table())  # noqa: T201
+    from tests.verification import skewed
+
+    table()
+    skewed.table()

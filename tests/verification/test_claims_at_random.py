@@ -14,6 +14,7 @@ import pytest
 
 from analysis import claims
 from analysis.claims.measured import measure
+from tests.verification import skewed
 from tests.verification.claims_at_random import (
     EFFECT,
     ESTIMATES,
@@ -44,7 +45,9 @@ def _share_wrong(found: pd.DataFrame, effect: float) -> float:
 
 
 def _check(kind: str, number: int, effect: float, *plans: int | None) -> None:
-    measured, said = studied(kind, number, LOOKS[-1] if plans[1:] else 5, effect, 1)
+    measured, said = studied(
+        kind, number, LOOKS[-1] if plans[1:] else plans[0] or 0, effect, 1
+    )
     for replicates in plans:
         found = decided(measured, said, replicates)
         assert len(found) == number
@@ -56,26 +59,46 @@ def _check(kind: str, number: int, effect: float, *plans: int | None) -> None:
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_few_claims(kind: str) -> None:
-    _check(kind, FEW, 0.0, 5)
+    _check(kind, FEW, 0.0, 8)
 
 
 @pytest.mark.parametrize("kind", ["no_worse", "monotone"])
 def test_few_claims_at_several_looks(kind: str) -> None:
-    _check(kind, FEW, 0.0, 5, None)
+    _check(kind, FEW, 0.0, 8, None)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("kind", MAKERS)
 def test_many_claims(kind: str, effect: float) -> None:
-    _check(kind, MANY, effect, 5, 20, None)
+    _check(kind, MANY, effect, 8, 20, None)
 
 
 def test_what_is_true_is_found_out_by_enough_replicates() -> None:
-    # Beyond the border by 1.5 sd: t = 6.7 at 20 replicates. Bounds say less.
-    for kind in {*MAKERS} - {"faster, censored"}:
+    # Beyond the border by 1.5 sd: 93 % lie there, and 15 of 20 decide. Steps of a sweep
+    # are half as long, and all have to pass.
+    for kind in {*MAKERS} - {"faster, censored", "monotone", "steady"}:
         found = decided(*studied(kind, 50, 20, EFFECT, 2), 20)
         assert (found["verdict"] == claims.HOLDS).mean() >= 0.9, kind
+
+
+UNKIND = [
+    "**no_worse at the border, lognormal tail**",
+    "**evaluations every 3 s, ratio 1.1 on the border**",
+    "**monotone, truth 1, 2, 1.9, 3**",
+]
+
+
+@pytest.mark.parametrize("name", UNKIND)
+def test_few_claims_where_noise_is_unkind(name: str) -> None:
+    """Those that t-tests decided wrongly in 24 to 99 % of cases."""
+    assert max(skewed.wrong(skewed.CASES[name], 100)) <= 0.05 + _margin(100)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", skewed.CASES)
+def test_many_claims_where_noise_is_unkind(name: str) -> None:
+    assert max(skewed.wrong(skewed.CASES[name], 600)) <= 0.05 + _margin(600)
 
 
 def _families(
@@ -114,22 +137,22 @@ def _share_of_families(found: pd.DataFrame, true: int) -> float:
     is_wrong = np.where(
         number < true,
         found["verdict"] == claims.FAILS,
-        found["verdict"] != claims.OPEN,
+        ~found["verdict"].isin(claims.UNDECIDED),
     )
     return float(pd.Series(is_wrong).groupby(found["origin"].to_numpy()).any().mean())
 
 
 @pytest.mark.parametrize("true", [0, 3, 5])
 def test_few_families(true: int) -> None:
-    measured, said = _families(FEW, 5, true)
-    found = claims.judge(measured, typed(said), claims.ReplicatePlan(5))
+    measured, said = _families(FEW, 10, true)
+    found = claims.judge(measured, typed(said), claims.ReplicatePlan(10))
     assert _share_of_families(found, true) <= 0.05 + _margin(FEW)
 
 
 def test_without_correction_families_are_decided_wrongly_too_often() -> None:
-    measured, said = _families(FEW, 5, 0)
+    measured, said = _families(FEW, 20, 0)
     alone = [claim | {"origin": str(n)} for n, claim in enumerate(said)]
-    found = claims.judge(measured, typed(alone), claims.ReplicatePlan(5))
+    found = claims.judge(measured, typed(alone), claims.ReplicatePlan(20))
     found["origin"] = [claim["origin"] for claim in said]
     # Six claims that share half their noise: between 5 % and 6 x 5 %.
     assert _share_of_families(found, 0) > 0.05 + _margin(FEW)
@@ -143,18 +166,18 @@ def test_many_families(true: int, looks: bool) -> None:
     if looks:
         found = at_looks(measured, said)
     else:
-        found = claims.judge(measured.first(5), typed(said), claims.ReplicatePlan(5))
+        found = claims.judge(measured.first(10), typed(said), claims.ReplicatePlan(10))
     assert _share_of_families(found, true) <= 0.05 + _margin(MANY)
 
 
 @pytest.mark.long
 def test_looking_again_and_again_without_a_plan_is_wrong_too_often() -> None:
-    # The very thing that the plan prevents: 18 looks at 5 % each.
+    # The very thing that the plan prevents: 15 looks at 5 % each.
     measured, said = studied("higher", MANY, 20, 0.0, 1)
     ever = np.zeros(MANY, bool)
-    for replicates in range(3, 21):
+    for replicates in range(6, 21):
         found = claims.judge(
             measured.first(replicates), typed(said), claims.ReplicatePlan(replicates)
         )
-        ever |= (found["verdict"] != claims.OPEN).to_numpy()
-    assert ever.mean() > 0.15
+        ever |= ~found["verdict"].isin(claims.UNDECIDED).to_numpy()
+    assert ever.mean() > 0.08  # 10.7 %, by the walk of fair coins

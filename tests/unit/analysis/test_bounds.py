@@ -1,4 +1,4 @@
-"""Intervals and tests of means of which some numbers are only bounds."""
+"""Medians of numbers that are known to lie in intervals: what is counted, and how."""
 
 import math
 
@@ -7,91 +7,88 @@ import pytest
 import scipy.stats
 
 from analysis import bounds
-from analysis.bounds import AT_LEAST, AT_MOST, EXACT, Sample
+from analysis.bounds import Sample, exact
 from analysis.claims import verdict
-from analysis.statistics import t_interval
 
-VALUES = np.array([0.3, -0.1, 0.5, 0.2, 0.4])
-
-
-@pytest.mark.parametrize("border", [-1.0, 0.0, 0.1, 0.26, 3.0])
-def test_one_sided_t_tests(border: float) -> None:
-    sample = Sample(VALUES)
-    for found, side in ((bounds.above, "greater"), (bounds.below, "less")):
-        expected = scipy.stats.ttest_1samp(VALUES, border, alternative=side).pvalue
-        assert found(sample, border) == pytest.approx(expected)
+VALUES = np.array([0.3, -0.1, 0.5, 0.2, 0.4, 0.6, 0.7])
+INF = math.inf
 
 
-def test_a_border_at_the_end_of_the_interval() -> None:
-    interval = bounds.interval(Sample(VALUES))
-    assert interval == t_interval(VALUES)
-    assert bounds.above(Sample(VALUES), interval.low) == pytest.approx(0.025)
-    assert bounds.below(Sample(VALUES), interval.high) == pytest.approx(0.025)
+@pytest.mark.parametrize("border", [-1.0, 0.0, 0.15, 0.26, 3.0])
+def test_one_sided_sign_tests(border: float) -> None:
+    for found, count, in (
+        (bounds.above, (border < VALUES).sum()), (bounds.below, (border > VALUES).sum())
+    ):  # fmt: skip
+        expected = scipy.stats.binomtest(count, 7, 0.5, alternative="greater").pvalue
+        assert found(exact(VALUES), border) == pytest.approx(expected)
 
 
-def test_bounds_open_one_side() -> None:
-    _, low, high = t_interval(VALUES)
-    found = bounds.interval(Sample(VALUES, above=True))
-    assert found[1:] == (low, math.inf)
-    assert bounds.below(Sample(VALUES, above=True), 9.0) == 1
-    assert bounds.above(Sample(VALUES, above=True), -9.0) < 0.001
-    found = bounds.interval(Sample(VALUES, below=True))
-    assert found[1:] == (-math.inf, high)
-    assert bounds.above(Sample(VALUES, below=True), -9.0) == 1
+def test_no_p_value_is_below_two_to_the_minus_n() -> None:
+    """However equal the replicates are; a t-test of three equal ones said 0."""
+    for n in (1, 3, 6):
+        assert bounds.above(exact(np.ones(n)), 0.5) == pytest.approx(0.5**n)
+    assert bounds.above(exact(np.ones(3)), 1.0) == 1
+    assert bounds.above(exact(np.zeros(0)), 0.0) == 1
 
 
-def test_what_a_contrast_of_bounds_says() -> None:
-    values = np.array([[1.0, 2.0], [3.0, 5.0]])
+def test_what_may_lie_on_either_side_counts_for_neither() -> None:
+    low = np.array([0.1, 0.1, -0.1, -INF, 0.0, 2.0])
+    high = np.array([0.1, 0.2, 0.1, INF, 0.0, INF])
+    sample = Sample(low, high)
+    three = scipy.stats.binomtest(3, 6, 0.5, alternative="greater").pvalue
+    assert bounds.above(sample, 0.0) == pytest.approx(three)
+    assert bounds.below(sample, 0.0) == 1
+    assert bounds.below(sample.mirrored, 0.0) == pytest.approx(three)
 
-    def found(*ends: int) -> tuple[bool, bool]:
-        sample = bounds.contrast(values, np.array([ends, (0, 0)]), np.array([1, -1]))
-        assert sample.values.tolist() == [-1, -2]
-        return sample.above, sample.below
 
-    assert found(EXACT, EXACT) == (False, False)
-    assert found(AT_LEAST, EXACT) == (True, False)
-    assert found(EXACT, AT_LEAST) == (False, True)
-    assert found(AT_MOST, AT_LEAST) == (False, True)
-    assert found(AT_LEAST, AT_LEAST) == (True, True)  # of infinity less infinity
+@pytest.mark.parametrize("n", [6, 7, 12, 20])
+def test_a_border_beyond_the_interval_is_decided(n: int) -> None:
+    values = np.arange(float(n))
+    _, low, high = bounds.interval(exact(values))
+    assert bounds.above(exact(values), low - 0.5) <= 0.025
+    assert bounds.above(exact(values), low) > 0.025
+    assert bounds.below(exact(values), high + 0.5) <= 0.025
+
+
+def test_the_interval_is_between_ends_of_what_is_known() -> None:
+    sample = Sample(np.arange(6.0), np.array([1.0, 2, 3, 4, 5, INF]))
+    assert bounds.interval(sample) == (3, 0, INF)  # the medians are 2.5 and 3.5
+    assert bounds.in_words(bounds.interval(sample), 6) == "3 [0, inf]"
+    few = exact(np.array([1.0, 2.0, 4.0]))
+    assert bounds.in_words(bounds.interval(few), 3) == "2 [1, 4] (range, 75 %)"
+    assert bounds.in_words(bounds.interval(exact(np.ones(1))), 1) == "1"
+
+
+def test_contrasts_of_intervals() -> None:
+    low = np.array([[1.0, 2.0], [INF, INF], [0.0, INF]])
+    high = np.array([[3.0, 2.0], [INF, INF], [INF, INF]])
+    found = bounds.contrast(Sample(low, high), np.array([1, -1]))
+    assert found.low.tolist() == [-1, -INF, -INF]  # of two infinities: nothing
+    assert found.high.tolist() == [1, INF, INF]
     # What has no weight says nothing.
-    ends = np.array([[AT_LEAST, EXACT]] * 2)
-    assert not bounds.contrast(values, ends, np.array([0, 1])).above
+    assert bounds.contrast(Sample(low, high), np.array([2, 0])).low.tolist() == [
+        *(2, INF, 0)
+    ]
 
 
-def test_numbers_without_spread_and_too_few() -> None:
-    assert bounds.above(Sample(np.ones(3)), 0.5) == 0
-    assert bounds.above(Sample(np.ones(3)), 1.0) == 1
-    assert bounds.below(Sample(np.ones(3)), 1.5) == 0
-    assert bounds.above(Sample(np.ones(1)), 0.0) == 1
-    assert bounds.above(Sample(np.ones(0)), 0.0) == 1
-
-
-def test_all_on_one_side_and_none_on_the_other() -> None:
-    # P(one side n times, the other never) of fair independent sides is 4 ** -n; of
-    # sides with any other common chance q it is (q (1 - q)) ** n, which is less.
-    one, other = np.full(4, 2.0), np.full(4, 2.0)
-    whole, none = np.full(4, AT_LEAST), np.full(4, EXACT)
-    apart = bounds.difference(one, other, whole, none)
-    assert bounds.above(apart, 0.0) == pytest.approx(4**-4)
-    assert bounds.below(apart, 9.0) == 1
-    turned = bounds.difference(one, other, none, whole)
-    assert bounds.below(turned, 0.0) == pytest.approx(4**-4)
-    some = np.array([AT_LEAST, AT_LEAST, AT_LEAST, EXACT])
-    assert bounds.above(bounds.difference(one, other, some, none), 0.0) == 1
-    assert bounds.difference(one, other, none, none).chance == 1
-    nothing = np.zeros(0)
-    assert bounds.difference(nothing, nothing, nothing, nothing).chance == 1
+def test_logarithms() -> None:
+    found = bounds.logarithm(
+        Sample(np.array([-INF, 0, 1, -2]), np.array([0.0, 0, 1, -1]))
+    )
+    assert found.low.tolist() == [-INF, -INF, 0, -INF]
+    # Zero that is known, and less, have none.
+    assert found.high.tolist() == [-INF, INF, 0, INF]
 
 
 @pytest.mark.parametrize("border", [-7.0, 0.0, 0.3, 3.0, 1e6])
 def test_rounding_decides_nothing(border: float) -> None:
-    """Runs without randomness: five numbers that are the border but for rounding."""
+    """Runs without randomness: numbers that are the border but for rounding."""
     for away in (-1, 0, 1):
         nearly = border + away * 2e-16 * (1 + abs(border))
-        found = verdict.side(Sample(np.full(5, nearly)), border)
+        found = verdict.side(exact(np.full(6, nearly)), border)
         assert (found.for_it, found.against) == (1, 1)
     apart = 1e-9 * (1 + abs(border))
-    above = verdict.side(Sample(np.full(5, border + apart)), border)
+    above = verdict.side(exact(np.full(6, border + apart)), border)
     assert above.for_it < 0.05 < above.against
-    below = verdict.side(Sample(np.full(5, border - apart)), border)
+    below = verdict.side(exact(np.full(6, border - apart)), border)
     assert below.against < 0.05 < below.for_it

@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
 
-from analysis.bounds import AT_LEAST, AT_MOST, EXACT
+from analysis.bounds import Sample
 from analysis.claims.exponents import Scaling, best, largest_stable
 from analysis.claims.measured import Measured, measure
 from simulator.trace import StudyError
@@ -49,22 +48,30 @@ def measured(
 
 def test_a_power_is_found_to_the_last_digit() -> None:
     of = measured(lambda at, replicate: 0.5 / at)
-    for one in (largest_stable(of, "a", *WHERE, 0.1), best(of, "a", *WHERE)):
-        np.testing.assert_allclose(one.values, [[0.5, 0.25, 0.125, 0.0625]] * 3)
-        assert (one.bounds == EXACT).all()
-        np.testing.assert_allclose(one.exponent, [-1, -1, -1], atol=1e-12)
-        np.testing.assert_allclose(one.means, one.values[0])
+    one = best(of, "a", *WHERE)
+    np.testing.assert_allclose(one.values, [[0.5, 0.25, 0.125, 0.0625]] * 3)
+    assert one.beyond == 0
+    np.testing.assert_allclose(one.exponent, [-1, -1, -1], atol=1e-12)
+    np.testing.assert_allclose(one.means, one.values[0])
+
+
+def test_the_largest_stable_one_lies_below_the_next_that_was_swept() -> None:
+    one = largest_stable(measured(lambda at, r: 0.5 / at), "a", *WHERE, 0.1)
+    np.testing.assert_allclose(one.values, [[0.5, 0.25, 0.125, 0.0625]] * 3)
+    np.testing.assert_allclose(one.known.low, one.values)
+    np.testing.assert_allclose(one.known.high, 2 * one.values)
+    # Weights of log 2 times -1.5, -0.5, 0.5, 1.5 over its square times 5: 0.4 each way.
+    np.testing.assert_allclose(one.exponent, [-1, -1.4, -0.6], atol=1e-12)
 
 
 def test_replicates_make_the_interval() -> None:
     rng = np.random.default_rng(0)
     noise = 2.0 ** rng.integers(-1, 2, (5, len(AT)))
     of = measured(lambda at, r: 0.25 / at * noise[r, AT.index(at)], replicates=5)
-    one = largest_stable(of, "a", *WHERE, 0.1)
+    one = best(of, "a", *WHERE)
     slopes = [np.polyfit(np.log(AT), np.log(row), 1)[0] for row in one.values]
-    half = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem(slopes)
-    mean = np.mean(slopes)
-    np.testing.assert_allclose(one.exponent, [mean, mean - half, mean + half])
+    expected = [np.median(slopes), min(slopes), max(slopes)]  # of five, the range
+    np.testing.assert_allclose(one.exponent, expected)
     np.testing.assert_allclose(one.values, 0.25 / np.array(AT) * noise)
 
 
@@ -72,20 +79,24 @@ def test_beyond_the_first_that_diverges_nothing_counts() -> None:
     of = measured(lambda at, r: 0.5, lost=((0.125, 2), (RATES[0], 8)))
     one = largest_stable(of, "a", *WHERE, 0.1)
     np.testing.assert_allclose(one.values[0], [0.5, 0.0625, 0.5, RATES[0]])
-    np.testing.assert_array_equal(one.bounds[0], [EXACT, EXACT, EXACT, AT_MOST])
+    np.testing.assert_allclose(one.known.low[0], [0.5, 0.0625, 0.5, 0])
+    np.testing.assert_allclose(one.known.high[0], [1, 0.125, 1, RATES[0]])
+    assert one.beyond == 3
     # The best one may well lie beyond.
     np.testing.assert_allclose(best(of, "a", *WHERE).values[0], 0.5)
 
 
 @pytest.mark.parametrize(
     ("bound", "low", "high"),
-    [((0, 0, 0, AT_LEAST), False, True), ((AT_LEAST, 0, 0, 0), True, False)],
+    [(3, False, True), (0, True, False)],
 )
 def test_an_interval_is_open_where_a_value_may_be(
-    bound: tuple[int, ...], low: bool, high: bool
+    bound: int, low: bool, high: bool
 ) -> None:
     values = np.array([[1.0, 0.6, 0.25, 0.125], [1.0, 0.5, 0.25, 0.125]])
-    one = Scaling(np.array(AT, float), values, np.array([bound, (0, 0, 0, 0)]))
+    most = values.copy()
+    most[0, bound] = np.inf
+    one = Scaling(np.array(AT, float), values, Sample(values, most))
     found = one.exponent
     assert (found.low == -np.inf, found.high == np.inf) == (low, high)
 
@@ -93,7 +104,7 @@ def test_an_interval_is_open_where_a_value_may_be(
 def test_a_whole_sweep_that_is_stable_bounds_its_end() -> None:
     one = largest_stable(measured(lambda at, r: 8.0), "a", *WHERE, 0.1)
     np.testing.assert_allclose(one.values, 1.0)
-    assert (one.bounds == AT_LEAST).all()
+    assert np.isinf(one.known.high).all()
 
 
 def test_other_sweeps_are_refused() -> None:
@@ -105,6 +116,6 @@ def test_other_sweeps_are_refused() -> None:
 def test_runs_that_have_not_ended_are_refused() -> None:
     of = measured(lambda at, r: 0.5)
     fewer = of.table.drop(index=len(of.table) - 1)
-    rest = (frame.loc[fewer.index] for frame in (of.numbers, of.bounds))
+    rest = (frame.loc[fewer.index] for frame in (of.low, of.high))
     with pytest.raises(StudyError, match="some runs of a have not ended; resume"):
         best(Measured(fewer, *rest), "a", *WHERE)

@@ -379,7 +379,8 @@ def test_intervals_of_times_are_closed_where_all_arrived() -> None:
     assert "an arrow where it goes on" in note_of(opened)
 
 
-def test_a_wide_interval_does_not_crush_the_bars() -> None:
+def test_no_interval_goes_beyond_the_runs() -> None:
+    """Two times, of which one is 4 s: their t-interval went on for hours."""
     study = Fake(("async", "async private"))
     study.manifest["runs"] = [
         run for run in study.manifest["runs"] if run["replicate"] < 2
@@ -388,9 +389,8 @@ def test_a_wide_interval_does_not_crush_the_bars() -> None:
     early = (table["run"] == 0) & (table["time"] >= 4)
     table.loc[early, "test_accuracy"] = 0.9
     (axes,) = figures.speed_up_bars(study, "test_accuracy", 0.8).axes
-    # Two times, of which one is 4 s: their t-interval goes on for hours.
-    assert axes.get_xlim()[1] < 2.5 * table["time"].max()
-    assert ">" in [line.get_marker() for line in axes.get_lines()]
+    ends = [x for line in axes.get_lines() for x in line.get_xdata()]
+    assert max(ends) <= table["time"].max()
 
 
 def test_groups_of_a_study_without_variants_are_called_by_what_is_swept() -> None:

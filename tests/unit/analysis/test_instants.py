@@ -69,7 +69,8 @@ def test_a_loss_without_a_worst_value_is_only_bounded() -> None:
     table = found.tables["evaluations"]
     found.tables["evaluations"] = table.assign(test_loss=9 - table["test_accuracy"])
     rows = values_at(found, "test_loss", 4)
-    assert rows["bound"].to_list() == [0, 1]
+    assert rows["low"].to_list() == [8.5, 8.9]
+    assert rows["high"].to_list() == [8.5, np.inf]
     assert rows["value"].to_list() == [8.5, 8.9]
     mean = value_at(found, "test_loss", 4).iloc[0]
     assert np.isnan(mean["mean"])
@@ -91,6 +92,7 @@ def test_words_of_instants() -> None:
 
 
 def judged(a: list[Any], b: list[Any], stops: Any = None, **more: Any) -> pd.Series:
+    a, b = a * 2, b * 2  # six replicates
     study = Curves({"a": a, "b": b}, stops, claims=[CLAIM | more])
     (row,) = [row for _, row in claims.evaluate(study).iterrows()]
     return row
@@ -124,8 +126,8 @@ def test_who_diverged_before_is_worst_and_who_did_so_later_is_not() -> None:
     one, other = shifted(0.3, 0.2, 0.1), shifted(0.2, 0.11, -0.01)
     other[0] = other[0][:2]
     found = judged(one, other, {("b", 0): "diverged"})
-    assert found["estimate"] == pytest.approx((0.7 + 0.09 + 0.11) / 3)
-    assert "1 of b diverged, counted as 0" in found["why"]
+    assert found["high"] == np.inf
+    assert "1 of b diverged, at most 0" in found["why"]
     later = judged(one, shifted(0.2, 0.11, -0.01), {("b", 0): "diverged"})
     assert "diverged" not in later["why"]
     assert later["estimate"] == pytest.approx(0.1)
@@ -134,11 +136,11 @@ def test_who_diverged_before_is_worst_and_who_did_so_later_is_not() -> None:
 def test_an_instant_beyond_the_runs_decides_nothing() -> None:
     found = judged(shifted(0.3, 0.2, 0.1), shifted(0, 0, 0), after={"time": 50})
     assert found["verdict"] == "undecided"
-    assert "3 of a without a value after 50 s" in found["why"]
+    assert "6 of a without a value after 50 s" in found["why"]
 
 
 def test_a_smaller_loss_is_ahead() -> None:
-    study = Curves({"a": shifted(0, 0.01, 0.02), "b": shifted(0.3, 0.32, 0.31)})
+    study = Curves({"a": shifted(0, 0.01, 0.02) * 2, "b": shifted(0.3, 0.32, 0.31) * 2})
     table = study.tables["evaluations"]
     study.tables["evaluations"] = table.assign(test_loss=table["test_accuracy"])
     study.manifest["scenario"]["claims"] = [CLAIM | {"metric": "test_loss"}]

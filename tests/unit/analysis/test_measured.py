@@ -9,6 +9,7 @@ import pytest
 
 from analysis import claims
 from analysis.claims.measured import measure, read_csv
+from simulator.scenario.reading import loads
 from simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
@@ -29,7 +30,7 @@ CLAIMS: list[dict[str, Any]] = [
 
 def _study() -> Curves:
     study = Curves(
-        {"a": [arrives(n) for n in (1, 2, 99, 2)], "b": [arrives(5, 21)] * 4},
+        {"a": [arrives(n) for n in (1, 2, 99, 2) * 2], "b": [arrives(5, 21)] * 8},
         {("b", 1): "diverged"},
     )
     table = study.tables["evaluations"]
@@ -52,7 +53,7 @@ def test_what_is_kept_is_judged_alike(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(whole.iloc[:-1], again.iloc[:-1])
     # What was not measured is not invented.
     why = again.iloc[-1]["why"]
-    assert why.endswith("no 'final objective'; run the study again")
+    assert "no 'final objective'; run the study again; " in why
 
 
 def test_bounds_are_kept_as_such(tmp_path: Path) -> None:
@@ -62,13 +63,15 @@ def test_bounds_are_kept_as_such(tmp_path: Path) -> None:
     assert text.splitlines()[0].startswith("variant,group,parameters,replicate,stop,")
     assert ">=10.0" in text  # the third replicate of a had not arrived by then
     found = read_csv(tmp_path / "v.csv").of("time to test_accuracy 0.9", "a")
-    assert found.values.tolist() == [1, 2, 10, 2]
-    assert found.bounds.tolist() == [0, 0, 1, 0]
+    assert found.low.tolist() == [0, 1, 10, 1] * 2
+    assert found.high.tolist() == [1, 2, np.inf, 2] * 2
+    assert "1.0..2.0" in text
+    assert read_csv(tmp_path / "v.csv").of("final test_accuracy", "b").low[1] == -np.inf
 
 
 def test_final_values_that_no_claim_needs_are_kept_if_asked_for() -> None:
     measured = measure(_study(), [], ["test_loss"])
-    assert measured.numbers.columns.tolist() == ["final test_loss"]
+    assert measured.low.columns.tolist() == ["final test_loss"]
     with pytest.raises(StudyError, match="no 'final test_auc'; run the study again"):
         measured.of("final test_auc", "a")
 
@@ -118,7 +121,7 @@ def test_points_of_a_sweep_that_a_claim_names() -> None:
 
 
 def test_families_are_the_claims_of_one_origin() -> None:
-    study = Curves({"a": [[0.5], [0.51], [0.52]], "b": [[0.4], [0.4], [0.47]]})
+    study = Curves({"a": [[0.5], [0.51], [0.52]] * 2, "b": [[0.4], [0.4], [0.47]] * 2})
     claim = {"higher": "a", "than": "b", "metric": "test_accuracy", "says": "x"}
     study.manifest["scenario"]["claims"] = [
         claim,
@@ -131,28 +134,74 @@ def test_families_are_the_claims_of_one_origin() -> None:
     assert found["p"].tolist() == [p] * 3
     assert found["corrected"].tolist() == pytest.approx([2 * p, 2 * p, p])
     assert p < 0.05 < 2 * p
-    assert found["verdict"].tolist() == ["undecided", "undecided", "holds"]
+    assert found["verdict"].tolist() == ["not decidable"] * 2 + ["holds"]
+    words = "6 replicates cannot decide a family of 2 claims, which needs 7"
+    assert found["why"].iloc[0].endswith(f"; {words}")
     assert f"; by Holm among 2 = {2 * p:.2g}" in found["why"].iloc[0]
     assert "Holm" not in found["why"].iloc[2]
     table = claims.counts(found)
-    assert table.loc["paper"].tolist() == [0, 0, 2]
-    assert table.loc["own"].tolist() == [1, 0, 0]
+    assert table.loc["paper"].tolist() == [0, 0, 0, 2]
+    assert table.loc["own"].tolist() == [1, 0, 0, 0]
+    assert claims.in_words(found).endswith(
+        "own: holds 1, does not hold 0, undecided 0, not decidable 0"
+    )
 
 
 def test_a_study_with_looks_is_judged_by_their_levels() -> None:
-    spread = np.arange(8) - 3.5
-    finals = 0.02 + 0.0163 * spread / spread.std(ddof=1)  # t = 3.47, p = 0.01
-    study = Curves({"a": [[0.5 + x] for x in finals], "b": [[0.5]] * 8})
+    finals = [0.52] * 12 + [0.48, 0.49]  # 12 of 14; all of the first 10
+    study = Curves({"a": [[x] for x in finals], "b": [[0.5]] * 14})
     claim = {"higher": "a", "than": "b", "metric": "test_accuracy", "says": "x"}
-    study.manifest["scenario"]["claims"] = [claim]
+    scenario = study.manifest["scenario"]
+    scenario["claims"] = [claim]
     once = claims.evaluate(study).iloc[0]
     assert once["verdict"] == "holds"
-    study.manifest["scenario"]["looks"] = [5, 8, 12, 20]
+    scenario["looks"] = [10, 14, 40]
     found = claims.evaluate(study).iloc[0]
     assert found["p"] == once["p"]
     assert found["verdict"] == "undecided"
-    assert "; look 2 at 8 of at most 20 = 0." in found["why"]
+    assert "; look 2 at 14 of at most 40 = 0." in found["why"]
     assert not claims.all_decided(study)
-    study.manifest["scenario"]["looks"] = [3, 5]
+    # A study beyond its plan, or between two looks, is judged by the look before.
+    scenario["looks"] = [5, 10]
     found = claims.evaluate(study).iloc[0]
-    assert "extended beyond its plan of at most 5 replicates" in found["why"]
+    assert found["replicates"] == 10
+    said = "look 2 at 10 of at most 10 (without 4 that were not planned)"
+    assert said in found["why"]
+    scenario["looks"] = [20, 40]
+    assert claims.evaluate(study)["verdict"].tolist() == ["not decidable"]
+
+
+SCENARIO = """
+name: a
+replicates: 5
+problem: {data: {kind: digits}, partition: {kind: iid, clients: 2}}
+clients: {compute: {law: constant, value: 1}}
+protocol: {kind: asynchronous}
+algorithm: {kind: sgd, step_size: 0.1, batch: 1}
+stop: {commits: 2}
+evaluate: {every: {commits: 1}, metrics: [test_accuracy]}
+sweep: {algorithm.step_size: [0.1, 0.2, 0.4]}
+variants: {x: {}, y: {}}
+claims:
+  - {higher: x, than: y, says: "at three points"}
+  - {monotone: x, over: algorithm.step_size, origin: identity, says: "along the sweep"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "5 replicates cannot decide a family of 3 claims, which needs 7"),
+        ({"replicates": 7}, ""),
+        (
+            {"looks": (5, 6)},
+            "no look at 5, 6 replicates can decide a family of 3 claims",
+        ),
+        ({"looks": (10, 14, 20)}, ""),
+    ],
+)
+def test_what_cannot_be_decided_is_said_before_the_runs(
+    more: dict[str, Any], said: str
+) -> None:
+    scenario = loads(SCENARIO, "a.yaml").model_copy(update=more)
+    assert "".join(claims.undecidable(scenario)) == said

@@ -138,7 +138,7 @@ def test_a_page_is_whole_and_tells_everything(study: Study, text: str) -> None:
     said = reader.text
     assert "Complete: 6 of 6 runs have ended." in said
     assert "claims" in reader.ids
-    verdict = r"1 verdict on claims: holds \d, does not hold \d, undecided \d\."
+    verdict = r"1 verdict on claims: holds \d, does not hold \d, undecided \d"
     assert re.search(verdict, said)
     cells = summary(study).iloc[0]
     for column in ("group", "final", "stop"):

@@ -66,16 +66,17 @@ def test_time_to_target_of_groups() -> None:
 
 
 def test_a_run_that_diverged_will_never_arrive() -> None:
-    # Lost at 1 s or still waiting at 10 s: the first says nothing of the median, the
-    # second much. A run that diverged at 1 s would not have arrived by 10 s either.
+    # Lost at 1 s it may have arrived at any time after; one that diverged would not.
     at = {"a": [arrives(2), arrives(3), arrives(99, 2), arrives(99, 2), []]}
-    lost = targets.time_to_target(Curves(at), "test_accuracy", 0.9)
-    assert lost["median"].tolist() == [2]
+    lost = targets.times_to_target(Curves(at), "test_accuracy", 0.9)
+    assert lost["low"].tolist() == [1, 2, 1, 1, 0]
     ends = {("a", 2): "diverged", ("a", 3): "stalled", ("a", 4): "diverged"}
     study = Curves(at, ends)
     times = targets.times_to_target(study, "test_accuracy", 0.9)
     assert times["time"].tolist() == [2, 3, 10, 10, 10]
     assert times["reached"].tolist() == [True, True, False, False, False]
+    assert times["low"].tolist() == [1, 2, math.inf, math.inf, math.inf]
+    assert times["high"].tolist() == [2, 3, math.inf, math.inf, math.inf]
     table = targets.time_to_target(study, "test_accuracy", 0.9)
     assert table["median"].tolist() == [math.inf]
 

@@ -134,7 +134,7 @@ def test_areas_of_what_has_none() -> None:
     # The one that diverged counts as accuracy 0 from its last evaluation on.
     areas = curves.area_under_curve(Curves(rows, ends))
     assert areas["value"].tolist() == pytest.approx([0.425, 0, 0.425])
-    assert areas["bound"].tolist() == [0, 0, 0]
+    assert areas["low"].tolist() == [areas["value"][0], -np.inf, areas["value"][2]]
     assert curves.area_under_curve(Curves(rows))["value"].isna().all()
     spent = curves.area_under_curve(_study(), against="epsilon")["value"]
     # Over epsilons from 0 to 2; one run has a single finite one, and no range.

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import bounds, curves, grids, summary, targets
+from analysis import curves, grids, summary, targets
 from analysis.claims import evaluate
 from analysis.exporting import records
 from analysis.figures import style
@@ -70,7 +70,7 @@ VALUES = [[1, 2, 3], [1, 2, 4], [-2, 1, 2], [1, 0, 0.5]]
 
 @pytest.mark.parametrize(
     ("higher", "worst", "bound"),
-    [(True, -2.0, bounds.AT_MOST), (False, 4.0, bounds.AT_LEAST)],
+    [(True, -2.0, "low"), (False, 4.0, "high")],
 )
 def test_a_run_that_diverged_is_as_bad_as_the_worst_that_was_seen(
     higher: bool, worst: float, bound: int
@@ -78,9 +78,9 @@ def test_a_run_that_diverged_is_as_bad_as_the_worst_that_was_seen(
     study: Any = Fitted(higher, VALUES)
     found = targets.final_bounds(study, "fit")
     assert found["value"].tolist() == [3, 4, 2, worst]
-    assert found["bound"].tolist() == [bounds.EXACT] * 3 + [bound]
+    assert np.isinf(found[bound]).tolist() == [False] * 3 + [True]
     areas = curves.area_under_curve(study, "fit")
-    assert areas["bound"].tolist() == [bounds.EXACT] * 3 + [bound]
+    assert np.isinf(areas[bound]).tolist() == [False] * 3 + [True]
 
 
 @pytest.mark.parametrize("higher", [True, False])
@@ -162,7 +162,7 @@ def test_claims_are_judged_by_what_the_study_tells_of_its_metric() -> None:
         found = judged(study, **no_worse)
         assert f"difference against {sign}0.5" in found["why"]
         assert found["estimate"] == 1.0
-        assert judged(study, **ahead)["verdict"] == "undecided"  # of two pairs
+        assert judged(study, **ahead)["verdict"] == "not decidable"  # of two pairs
     below = {"below": "a", "bound": 6.0}
     assert judged(Fitted(False, values), **below)["estimate"] > 0
     with pytest.raises(StudyError, match="small at best, got 'fit'"):

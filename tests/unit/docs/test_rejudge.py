@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import rejudge
+from analysis.statistics import t_interval
 from simulator.scenario.reading import loads
 
 ROOT = Path(__file__).parents[3]
@@ -29,8 +32,8 @@ claims:
 """
 
 
-def test_a_verdict_without_numbers_follows_its_claim(tmp_path: Path) -> None:
-    """Of words and origin; what was never judged is undecided, and says what to run."""
+def test_an_interval_is_judged_by_what_it_tells(tmp_path: Path) -> None:
+    """Mean and spread bound how many lie beyond a border, whatever the law."""
     old = pd.DataFrame(
         {
             "claim": [
@@ -38,22 +41,77 @@ def test_a_verdict_without_numbers_follows_its_claim(tmp_path: Path) -> None:
                 "x-2, step_size=0.1 higher than y, step_size=0.1 in test_accuracy",
                 "x, step_size=0.1 higher than x-2, step_size=0.1 in test_accuracy",
             ],
-            "says": ["figure 1", "figure 1", "dropped"],
-            "origin": "paper",
-            "verdict": ["holds", "does not hold", "holds"],
+            "measured": "m",
+            "estimate": [-0.5, 0.1, 0.1],
+            "low": [-0.51, 0.0, 0.0],
+            "high": [-0.49, 0.2, 0.2],
+            "replicates": 20,
         }
     )
-    old.to_csv(tmp_path / "claims.csv", index=False)
+    old.to_csv(tmp_path / "intervals.csv", index=False)
+    (tmp_path / "about.json").write_text('{"replicates": 20}')
     path = ROOT / "scenarios" / "a.yaml"
     found = rejudge.kept(tmp_path, loads(SCENARIO, "a.yaml"), path)
     expected = [
-        ("figure 1: new words", "paper", "does not hold"),
-        ("control", "own", "holds"),
+        # A mean half a spread from the border: as few as five may lie beyond it.
+        ("figure 1: new words", "paper", "undecided"),
+        # Twenty spreads: none lies on the other side.
+        ("control", "own", "does not hold"),
         ("new", "paper", "undecided"),
     ]
     columns = ["says", "origin", "verdict"]
     assert [*found[columns].itertuples(index=False, name=None)] == expected
     assert found["why"][2] == f"{rejudge.NOT_KEPT}: stalesim run scenarios/a.yaml"
+
+
+def test_order_statistics_lie_within_what_mean_and_spread_allow() -> None:
+    """And some sample attains each bound: k numbers alike, and the others."""
+    scenario = loads(SCENARIO, "a.yaml")
+    claim, groups = next(rejudge._of_points(scenario))
+    rng = np.random.default_rng(0)
+    for law in (
+        rng.normal,
+        rng.exponential,
+        lambda size: (rng.random(size) < 0.2) * 1.0,
+    ):
+        values = law(size=8)
+        mean, low, high = t_interval(values)
+        row = {"replicates": 8, "estimate": mean, "low": low, "high": high}
+        ends = rejudge._like(groups, claim, row).of(
+            "final test_accuracy", "x-2, step_size=0.1"
+        )
+        assert (ends.low <= np.sort(values) + 1e-9).all()
+        assert (np.sort(values) <= ends.high + 1e-9).all()
+    edge = np.array([0.0] * 3 + [1.0] * 5)
+    mean, low, high = t_interval(edge)
+    row = {"replicates": 8, "estimate": mean, "low": low, "high": high}
+    ends = rejudge._like(groups, claim, row).of(
+        "final test_accuracy", "x-2, step_size=0.1"
+    )
+    assert ends.low[2] == pytest.approx(0)
+    assert ends.high[3] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("cell", "quantity", "stop", "expected"),
+    [
+        ("33.0", "time to test_accuracy 0.9", "time", "30.0..33.0"),
+        ("50.0", "time to test_accuracy 0.9", "time", "48.0..50.0"),  # at its end
+        ("33.0", "bytes to test_accuracy 0.9", "time", "<=33.0"),  # not known
+        ("0.0", "time to test_accuracy 0.9", "time", "0.0"),
+        (">=60.0", "time to test_accuracy 0.9", "time", ">=60.0"),
+        (">=60.0", "time to test_accuracy 0.9", "diverged", "inf"),
+        ("30.0..33.0", "time to test_accuracy 0.9", "time", "30.0..33.0"),
+        ("0.0", "final test_accuracy", "diverged", "<=0.0"),
+        ("0.5", "final test_accuracy", "time", "0.5"),
+        ("", "final test_accuracy", "time", ""),
+    ],
+)
+def test_numbers_of_before_are_kept_as_what_is_known(
+    cell: str, quantity: str, stop: str, expected: str
+) -> None:
+    every = SimpleNamespace(time=3.0)
+    assert rejudge._bounded(cell, quantity, stop, every) == expected
 
 
 RESULTS = sorted(path.parent for path in rejudge.RESULTS.glob("*/claims.csv"))

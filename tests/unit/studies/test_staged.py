@@ -33,13 +33,12 @@ TREE: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("most", "plan"),
     [
-        (3, (3,)),
-        (5, (5,)),
         (6, (6,)),
-        (10, (5, 8, 10)),
-        (20, (5, 8, 12, 20)),
-        (50, (5, 8, 12, 20, 32, 50)),
-        (100, (5, 8, 12, 20, 32, 52, 100)),
+        (12, (12,)),
+        (13, (10, 13)),
+        (20, (10, 14, 20)),
+        (40, (10, 14, 19, 27, 40)),
+        (60, (10, 14, 19, 27, 38, 60)),
     ],
 )
 def test_looks_of_a_plan(most: int, plan: tuple[int, ...]) -> None:
@@ -55,9 +54,9 @@ def _stages(tmp_path: Path | None = None, most: int | None = None, **more: Any) 
 
 
 def test_stages_of_a_new_study() -> None:
-    plan = (5, 8, 12, 20)
+    plan = (10, 14, 20)
     assert _stages() == [(n, plan) for n in plan]
-    assert _stages(replicates=30)[-1] == (30, (5, 8, 12, 20, 30))
+    assert _stages(replicates=30)[-1] == (30, (10, 14, 19, 30))
     assert _stages(most=6) == [(6, (6,))]
     assert _stages(looks=[4, 9]) == [(4, (4, 9)), (9, (4, 9))]
 
@@ -65,8 +64,8 @@ def test_stages_of_a_new_study() -> None:
 def test_what_cannot_be_planned() -> None:
     with pytest.raises(StudyError, match="must have claims to run until they are"):
         _stages(claims=[])
-    with pytest.raises(StudyError, match=r"most must be >= 3 replicates.* got 2"):
-        _stages(most=2)
+    with pytest.raises(StudyError, match=r"most must be >= 6 replicates.* got 5"):
+        _stages(most=5)
     zipped = {"algorithm.step_size": [0.1, 0.2], "replicates": [3, 4]}
     with pytest.raises(StudyError, match="must have no sweep"):
         _stages(sweep={"zipped": zipped})
@@ -88,21 +87,21 @@ def test_replicates_are_added_until_all_is_decided(tmp_path: Path) -> None:
     study = studies.simulate(
         TREE, tmp_path / "s", until_decided=decided, progress=heard.append
     )
-    assert seen == [5, 8]
+    assert seen == [10, 14]
     parts = [standing.fraction for standing in heard]
     assert parts == sorted(parts)
-    assert parts[-1] == pytest.approx(8 / 20)
+    assert parts[-1] == pytest.approx(14 / 20)
     scenario = study.manifest["scenario"]
-    assert (scenario["replicates"], scenario["looks"]) == (8, [5, 8, 12, 20])
-    whole = studies.simulate(TREE | {"replicates": 8}, tmp_path / "whole")
+    assert (scenario["replicates"], scenario["looks"]) == (14, [10, 14, 20])
+    whole = studies.simulate(TREE | {"replicates": 14}, tmp_path / "whole")
     assert_same(study, whole)
     # The command finds each again without --out, and takes neither for the other.
     same = Scenario.model_validate(TREE)
-    eight = same.model_copy(update={"replicates": 8})
+    fixed = same.model_copy(update={"replicates": 14})
     assert is_there(same, tmp_path / "s", looked=True)
-    assert not is_there(eight, tmp_path / "s")
-    assert is_there(eight, tmp_path / "whole")
-    assert not is_there(eight, tmp_path / "whole", looked=True)
+    assert not is_there(fixed, tmp_path / "s")
+    assert is_there(fixed, tmp_path / "whole")
+    assert not is_there(fixed, tmp_path / "whole", looked=True)
 
 
 def test_the_last_look_is_the_end(tmp_path: Path) -> None:
@@ -114,7 +113,7 @@ def test_the_last_look_is_the_end(tmp_path: Path) -> None:
 
 
 def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
-    _grow(tmp_path / "s", lambda _: True, most=10)
+    _grow(tmp_path / "s", lambda _: True, most=13)
     seen: list[int] = []
 
     def decided(study: Study) -> bool:
@@ -122,8 +121,8 @@ def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
         return False
 
     _grow(tmp_path / "s", decided)
-    assert seen == [5, 8, 10]
-    with pytest.raises(StudyError, match="must keep to its plan of looks at 5, 8, 10"):
+    assert seen == [10, 13]
+    with pytest.raises(StudyError, match="must keep to its plan of looks at 10, 13"):
         _grow(tmp_path / "s", decided, most=20)
 
 
@@ -131,7 +130,7 @@ def test_resume_continues_the_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill after the first look leaves a study that is complete, and undecided."""
-    _grow(tmp_path / "s", lambda _: True, most=8)
+    _grow(tmp_path / "s", lambda _: True, looks=[5, 8])
     with pytest.warns(StudyWarning, match="no look at its claims follows without"):
         assert len(studies.resume(tmp_path / "s").manifest["runs"]) == 5
     seen: list[int] = []
@@ -154,20 +153,19 @@ def test_a_study_without_a_plan_gets_none_afterwards(tmp_path: Path) -> None:
 
 
 def test_the_plan_stays_with_the_study(tmp_path: Path) -> None:
-    _grow(tmp_path / "s", lambda _: True, most=10)
-    # By hand, beyond the look at five, and beyond the plan.
-    for replicates in (7, 12):
+    _grow(tmp_path / "s", lambda _: True, looks=[4, 6])
+    # By hand, beyond the look at four, and beyond the plan: these count for nothing.
+    for replicates, judged in ((5, 4), (8, 6)):
         by_hand = TREE | {"replicates": replicates}
         study = studies.simulate(by_hand, tmp_path / "s")
-        assert study.manifest["scenario"]["looks"] == [5, 8, 10]
-    found = claims.evaluate(load(tmp_path / "s"))
-    assert "extended beyond its plan of at most 10" in found["why"].iloc[0]
+        assert study.manifest["scenario"]["looks"] == [4, 6]
+        assert claims.evaluate(study)["replicates"].tolist() == [judged]
     resumed = studies.resume(tmp_path / "s")
-    assert resumed.manifest["scenario"]["looks"] == [5, 8, 10]
+    assert resumed.manifest["scenario"]["looks"] == [4, 6]
 
 
 def test_claims_are_judged_by_the_plan(tmp_path: Path) -> None:
-    study = _grow(tmp_path / "s", claims.all_decided, most=5)
+    study = _grow(tmp_path / "s", claims.all_decided, most=6)
     found = claims.evaluate(study).iloc[0]
-    assert "look 1 at 5 of at most 5" in found["why"]
+    assert "look 1 at 6 of at most 6" in found["why"]
     assert found["corrected"] == pytest.approx(found["p"], rel=1e-3, abs=1e-12)
