@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.bounds import Sample
+import numpy as np
+
+from analysis.bounds import Sample, contrast
 from analysis.claims.measured import Measured, final, together
 from analysis.frames import short
 from simulator.claims.monotone import Monotone
@@ -36,7 +38,7 @@ def swept(
 def along(
     measured: Measured, claim: Monotone | Steady, groups: tuple[str, ...]
 ) -> tuple[list[Any], Sample, str]:
-    """Returns final values along a sweep.
+    """Returns final values along a sweep, less those of a variant that is subtracted.
 
     Returns:
         The swept values, numbers in their order and words in that of the sweep; final
@@ -47,12 +49,21 @@ def along(
         StudyError: The key is not swept, or others are as well.
     """
     metric, over = claim.metric, claim.over
-    ((variant,),) = claim.variants().values()
-    at = swept(measured, over, variant, groups)
-    numbers = all(isinstance(value, int | float) for value in at)
-    names = sorted(at) if numbers else list(at)
-    columns = [measured.of(final(metric), at[name]) for name in names]
+    variants = [name for names in claim.variants().values() for name in names]
+    sides = [
+        swept(measured, over, name, [g for g in groups if g in measured.groups(name)])
+        for name in variants
+    ]
+    numbers = all(isinstance(value, int | float) for value in sides[0])
+    names = sorted(sides[0]) if numbers else list(sides[0])
+    if any({*side} != {*names} for side in sides):
+        raise StudyError(f"{' and '.join(variants)} have different values of {over}")
+    columns = [measured.of(final(metric), at[name]) for at in sides for name in names]
     sample = together(*columns)
+    if len(sides) == 2:
+        eye = np.eye(len(names))
+        ends = [contrast(sample, row) for row in np.hstack([eye, -eye])]
+        sample = Sample(*(np.column_stack(end) for end in zip(*ends, strict=True)))
     said = ""
     if lost := sum(int(column.diverged.sum()) for column in columns):
         said += f"; {lost} runs diverged and are as bad as the worst, or worse"

@@ -149,7 +149,7 @@ class Claim(Part):
             for key, value in data.items()
             if value is not None or key not in without
         }
-        if "than" in own and "than" not in given:
+        if own.get("than") and "than" not in given:
             raise LocatedError(
                 "than is missing; add the variant to compare with", ("than",)
             )

@@ -7,15 +7,21 @@ from simulator.claims.entries import Metric, Within
 
 
 class Monotone(Claim):
-    """Has a final value of `metric` that grows with the swept `over`, or falls."""
+    """Has a final value of `metric` that grows with the swept `over`, or falls.
+
+    With `than`, its difference from that variant's does.
+    """
 
     named: ClassVar[str] = "monotone"
     judged_by: ClassVar[str] = "analysis.claims.monotone:judge"
     lacking: ClassVar[str] = "over what; add over: a key of the sweep"
     along_sweep: ClassVar[bool] = True
+    words: ClassVar[str] = " less "
 
     monotone: str
     """Variant that is swept."""
+    than: str | None = None
+    """Variant to be subtracted at each swept value; none if left out."""
     metric: Metric = "test_accuracy"
     """Metric that is compared."""
     over: str
@@ -29,3 +35,7 @@ class Monotone(Claim):
     def swept_key(self) -> str:
         """Key of the sweep that the claim is about."""
         return self.over
+
+    def variants(self) -> dict[str, tuple[str, ...]]:
+        """Returns the variants that the claim names, by entry."""
+        return super().variants() | ({"than": (self.than,)} if self.than else {})

@@ -10,6 +10,7 @@ from analysis.frames import Study
 from tests.unit.analysis.studies import (
     Curves,
     Decays,
+    Grid,
     arrives,
     evaluations_of,
     manifest_of,
@@ -385,6 +386,28 @@ def test_what_never_falls_by_much_need_not_rise() -> None:
     same = [0.5] * 8
     found = _over({1: same, 2: same, 3: same}, monotone="a", within=0.01)
     assert found["verdict"] == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("direction", "verdict"), [("falling", "holds"), ("rising", "does not hold")]
+)
+def test_a_lead_along_a_sweep(direction: str, verdict: str) -> None:
+    """Both rise with x, and the lead of a shrinks from 0.3 to 0.1."""
+    noise = np.array([0.0, 0.01] * 4)
+    finals = {("a", 1): 0.5, ("a", 2): 0.6, ("b", 1): 0.2, ("b", 2): 0.5}
+    points = [(name, {"x": x}, end + noise) for (name, x), end in finals.items()]
+    claim = {"monotone": "a", "than": "b", "over": "x", "direction": direction}
+    found = _judge(Grid(points), **claim)
+    assert found["verdict"] == verdict
+    assert found["claim"].startswith("a less b: test_accuracy ")
+    assert abs(found["estimate"]) == pytest.approx(0.2)
+
+
+def test_a_lead_needs_the_same_swept_values() -> None:
+    points = [("a", {"x": 1}, [0.5] * 8), ("a", {"x": 2}, [0.5] * 8)]
+    points += [("b", {"x": 1}, [0.5] * 8), ("b", {"x": 3}, [0.5] * 8)]
+    found = _judge(Grid(points), monotone="a", than="b", over="x")
+    assert found["why"] == "a and b have different values of x"
 
 
 def test_monotone_or_not() -> None:
