@@ -1,15 +1,13 @@
 """Figures of findings.md, drawn from what is kept of studies in docs/results."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from analysis.claims.measured import Measured, read_csv
 from analysis.figures import style
 from analysis.figures.files import save_figure
 
@@ -34,19 +32,19 @@ def local_steps(results: Path, folder: Path) -> None:
         figure = Figure(SIZE, layout="constrained")
         panels = figure.subplots(2, 2).flat
         for axes, (name, title) in zip(panels, LOCAL_STEPS.items(), strict=True):
-            _draw(axes, pd.read_csv(results / name / "values.csv"), title)
+            _draw(axes, read_csv(results / name / "values.csv"), title)
         figure.supxlabel("Step size times local steps, eta_0 Q")
         figure.supylabel("Rounds to the target")
         save_figure(figure, folder / "local-steps")
 
 
-def _draw(axes: Axes, values: Any, title: str) -> None:
-    (column,) = (name for name in values.columns if name.startswith("rounds to "))
-    steps = [json.loads(text) for text in values["parameters"]]
-    eta = np.array([float(next(iter(step.values()))) for step in steps])
-    number = np.array([int(name.removeprefix("q-")) for name in values["variant"]])
-    # A run that did not arrive has its last round with a sign, such as >=200.
-    rounds = np.asarray(pd.to_numeric(values[column], errors="coerce"), float)
+def _draw(axes: Axes, measured: Measured, title: str) -> None:
+    table = measured.table
+    (column,) = (name for name in measured.high if name.startswith("rounds to "))
+    eta = np.array([float(next(iter(step.values()))) for step in table["parameters"]])
+    number = np.array([int(name.removeprefix("q-")) for name in table["variant"]])
+    # The evaluation at which a run has arrived; infinite where it did not.
+    rounds = measured.high[column].to_numpy()
     for colour, Q in zip(style.palette(), np.unique(number), strict=False):
         means = {
             float(step) * Q: np.exp(
@@ -54,7 +52,7 @@ def _draw(axes: Axes, values: Any, title: str) -> None:
             )
             for step in np.unique(eta)
         }
-        arrived = {x: y for x, y in means.items() if not np.isnan(y)}
+        arrived = {x: y for x, y in means.items() if np.isfinite(y)}
         axes.plot(*zip(*arrived.items(), strict=True), "o-", c=colour, label=f"Q = {Q}")
     axes.set(xscale="log", yscale="log", title=title)
     for axis in (axes.xaxis, axes.yaxis):
