@@ -34,7 +34,7 @@ def test_variants_that_are_the_same_are_remarked() -> None:
     )
     (said,) = remarks(loads(f"{other}{same}\n", "x.yaml"))
     assert said.startswith("variants a and b are the same: ")
-    swept = f"{same}\nsweep: {{algorithm.batch: [8, 9]}}\n"
+    swept = f"{same}\nsweep: {{algorithm.step_size: [0.1, 0.2]}}\n"
     assert said in remarks(loads(other + swept, "x.yaml"))
 
 

@@ -120,6 +120,10 @@ class Small:
         """Returns nothing."""
         return {}
 
+    def described(self) -> dict[str, Any]:
+        """Returns nothing."""
+        return {}
+
 
 def fake_cheaply(patch: pytest.MonkeyPatch) -> None:
     """Makes even the files of a study cost little: for very many of them."""
