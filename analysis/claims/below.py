@@ -1,7 +1,7 @@
 """Claims that the mean of a metric over a run obeys a bound."""
 
 from analysis import bounds
-from analysis.claims.final_values import of_group
+from analysis.claims.final_values import alone
 from analysis.claims.measured import Frame, Measured
 from analysis.claims.slope import run_mean
 from analysis.claims.verdict import Evidence, Judged, judged
@@ -24,7 +24,7 @@ def judge(measured: Measured, claim: Below, name: str) -> Judged:
     seen.
     """
     metric, border = claim.metric, claim.bound
-    sample, said = of_group(measured.of(run_mean(metric), name), name)
+    sample, said = alone(measured.of(run_mean(metric), name), name)
     slack = ROUNDING * (1 + abs(border))  # a mean may be the bound
     evidence = Evidence(
         bounds.below(sample, border + slack), bounds.above(sample, border + slack)

@@ -39,7 +39,12 @@ def difference_of(
     return bounds.contrast(together(*sides), DIFFERENCE), "".join(said)
 
 
-def of_group(numbers: Numbers, group: str) -> tuple[Sample, str]:
+def of_group(measured: Measured, metric: str, group: str) -> tuple[Sample, str]:
+    """Returns the final values of a group, and remarks on runs that diverged."""
+    return alone(measured.of(final(metric), group), group)
+
+
+def alone(numbers: Numbers, group: str) -> tuple[Sample, str]:
     """Returns the numbers of a group, and remarks on runs that diverged."""
     known = numbers.known
     return Sample(numbers.low[known], numbers.high[known]), remarks(numbers, group)

@@ -1,7 +1,7 @@
 """Claims that final values are some number."""
 
 from analysis.claims.final_values import of_group
-from analysis.claims.measured import Measured, final
+from analysis.claims.measured import Measured
 from analysis.claims.verdict import Judged, judged, near
 from simulator.claims.value import Value
 
@@ -13,7 +13,7 @@ def judge(measured: Measured, claim: Value, name: str) -> Judged:
     outside.
     """
     metric, expected, within = claim.metric, claim.is_, claim.within
-    sample, said = of_group(measured.of(final(metric), name), name)
+    sample, said = of_group(measured, metric, name)
     evidence = near(sample, expected - within, expected + within)
     to = f": {metric} is {expected:g} to {within:g}"
     why = f"whole interval within {within:g} of {expected:g}, or outside{said}"

@@ -83,7 +83,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     claimed = {
         **BASE,
         "name": "claimed",
-        "replicates": 3,
+        "replicates": 6,
         "evaluate": {"every": {"commits": 100}, **variants["brier"]["evaluate"]},
         "stop": {"commits": 200, "target": {"brier_score": 0.01}},
         **given["# study with above"],

@@ -221,7 +221,7 @@ def test_a_study_is_followed_from_its_start_to_its_end(tmp_path: Path) -> None:
     assert last["curves"].count("<img") == 2
     assert last["staleness"].count("<img") == 2
     assert last["timeline"].count("<img") == 1
-    assert "undecided" in last["claims"]
+    assert "not decidable" in last["claims"]  # with two replicates
     assert (status, '"traceEvents"' in events) == (200, True)
 
 
